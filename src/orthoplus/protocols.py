@@ -1,0 +1,95 @@
+"""The nouns of the package: what a problem, a state and a method are.
+
+A `Problem` is a frozen dataclass of data; a `Method` is a frozen dataclass of options with two pure
+methods, ``init`` and ``step``; a `State` is a frozen snapshot of all the next step needs.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.integer[Any]]
+
+# Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
+_DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+
+class Problem(ABC):
+    """A smooth f over n x k matrices, to be minimised over S+ = {X >= 0, X'X = I}.
+
+    A subclass gives ``shape`` and ``value_and_gradient``. Everything else has a default that is
+    right for any smooth f, and is overridden where the problem knows better.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, k) of X."""
+
+    @abstractmethod
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """f(X) and its Euclidean gradient, of the shape of X; X must not be modified."""
+
+    def value(self, X: FloatArray) -> float:
+        """f(X)."""
+        return self.value_and_gradient(X)[0]
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Hessian product f''(X)[D]; by default a central difference of two gradients."""
+        size = float(np.linalg.norm(D))
+        if size == 0.0:
+            return np.zeros_like(D)
+        t = _DIFFERENCE_STEP * max(1.0, float(np.linalg.norm(X))) / size
+        ahead = self.value_and_gradient(X + t * D)[1]
+        behind = self.value_and_gradient(X - t * D)[1]
+        return np.asarray((ahead - behind) / (2.0 * t))
+
+    def freeze(self, X: FloatArray) -> "Problem":
+        """The smooth problem in X to solve from here: itself, or with the other block at its best."""
+        return self
+
+    def second_block(self, X: FloatArray) -> FloatArray | None:
+        """The best second block Y for this X, None where the problem has none."""
+        return None
+
+    def refine(self, X: FloatArray) -> FloatArray | None:
+        """Global minimiser over S+ with the support of X, eq. (3.1); None without a closed form."""
+        return None
+
+    def lower_bound(self) -> float | None:
+        """A proven lower bound of f over S+; None where none is known."""
+        return None
+
+    @property
+    def lipschitz(self) -> float | None:
+        """A Lipschitz constant of the gradient over OB+; None where none is known."""
+        return None
+
+
+class State(Protocol):
+    """What every state has; each method adds what its next step needs."""
+
+    @property
+    def X(self) -> FloatArray: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def n_iter(self) -> int: ...
+
+
+StateT = TypeVar("StateT", bound=State)
+
+
+class Method(Protocol[StateT]):
+    """Options as fields, and two pure methods."""
+
+    def init(self, problem: Problem, X: FloatArray, warm: StateT | None = None) -> StateT:
+        """The first state at X; ``warm`` is a state of this method on a nearby problem."""
+        ...
+
+    def step(self, problem: Problem, state: StateT) -> StateT:
+        """One iteration. The given state is left untouched."""
+        ...

@@ -1,0 +1,48 @@
+"""How a run ended: one enumeration, each member with its message."""
+
+from enum import Enum
+
+
+class Status(Enum):
+    """Why a method stopped; ``message`` says what happened and what to try.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.success, Status.MAX_ITER.success
+    (True, False)
+    >>> print(Status.TIME_LIMIT.message)
+    The time limit was reached. The best point so far is returned; raise `time_limit` to continue.
+    """
+
+    RUNNING = "Still running."
+    CONVERGED = "Converged: the point met the requested tolerances."
+    CERTIFIED = "Globally optimal: the value meets its upper bound within the requested tolerance."
+    GAP_LEFT = (
+        "A gap is left between the value and its bound. "
+        "The point is feasible; the bound holds; raise `max_passes` to try for longer."
+    )
+    MAX_ITER = (
+        "The iteration limit was reached before the tolerance. "
+        "Raise `max_iter`, or let the penalty grow faster with `penalty_growth`."
+    )
+    LINE_SEARCH_FAILED = (
+        "No step along the gradient decreases the objective to working precision. "
+        "Usually the point is as good as the arithmetic allows; "
+        "if not, check the gradient with `orthoplus.check_gradient`."
+    )
+    TIME_LIMIT = (
+        "The time limit was reached. "
+        "The best point so far is returned; raise `time_limit` to continue."
+    )
+    CALLBACK = "The callback asked to stop. The best point so far is returned."
+    INTERRUPTED = "Interrupted from the keyboard. The best point so far is returned."
+
+    @property
+    def message(self) -> str:
+        """What happened, and what to try where that helps."""
+        return self.value
+
+    @property
+    def success(self) -> bool:
+        """Whether the run ended where it meant to."""
+        return self in (Status.CONVERGED, Status.CERTIFIED)
