@@ -48,7 +48,7 @@ class Problem(ABC):
         return np.asarray((ahead - behind) / (2.0 * t))
 
     def freeze(self, X: FloatArray) -> "Problem":
-        """The smooth problem in X to solve from here: itself, or with the other block at its best."""
+        """The smooth problem in X to solve from here: itself, or the other block at its best."""
         return self
 
     def second_block(self, X: FloatArray) -> FloatArray | None:

@@ -1,0 +1,101 @@
+"""Checks at the border: bad input is met here with a sentence, never by a kernel with a crash."""
+
+from typing import Any
+
+import numpy as np
+
+from orthoplus.protocols import FloatArray
+
+
+def as_matrix(value: Any, name: str) -> FloatArray:
+    """``value`` as a finite, C-contiguous, two-dimensional float array; copied only if needed.
+
+    float32 stays float32; integers and booleans become float64.
+
+    Examples
+    --------
+    >>> as_matrix([[1, 0], [0, 1]], "X0").dtype
+    dtype('float64')
+    >>> as_matrix([1.0, 2.0], "X0")
+    Traceback (most recent call last):
+    ValueError: `X0` has 1 dimension(s): a matrix of shape (n, k) is needed. Reshape it, ...
+    """
+    if hasattr(value, "tocsr"):
+        raise TypeError(
+            f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
+            f"Pass `{name}.toarray()`."
+        )
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise TypeError(
+            f"`{name}` is complex ({array.dtype}): nonnegativity needs real numbers. "
+            f"Pass its real part if that is what you mean."
+        )
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"`{name}` has dtype {array.dtype}: a numeric array is needed. "
+            f"Convert it with `np.asarray({name}, dtype=float)`."
+        )
+    if array.ndim != 2:
+        raise ValueError(
+            f"`{name}` has {array.ndim} dimension(s): a matrix of shape (n, k) is needed. "
+            f"Reshape it, for example with `{name}.reshape(-1, 1)` for a single column."
+        )
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    array = np.ascontiguousarray(array, dtype=dtype)
+    check_finite(array, name)
+    return array
+
+
+def check_finite(array: FloatArray, name: str) -> None:
+    """Raise if an entry is NaN or infinite, naming the first one."""
+    # The sum is finite only if all entries are (or it overflows): one cheap pass in the good case.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        first = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"`{name}` has {len(bad)} entries that are NaN or infinite, the first at {first}. "
+            f"Remove or impute them first."
+        )
+
+
+def check_shape(n: int, k: int, name: str) -> None:
+    """Raise unless 1 <= k <= n: only then has S+ a point."""
+    if n < 1 or k < 1:
+        raise ValueError(
+            f"`{name}` has shape ({n}, {k}): it is empty. "
+            f"At least one row and one column are needed."
+        )
+    if k > n:
+        raise ValueError(
+            f"`{name}` has shape ({n}, {k}), more columns than rows: no {n}-by-{k} matrix has "
+            f"orthonormal columns. Use at most k = {n}."
+        )
+
+
+def check_range(value: float, name: str, *, low: float, high: float = np.inf) -> None:
+    """Raise unless the option is a number with low <= value <= high; low = 0 means positive."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not np.isnan(value)
+    if not number:
+        raise TypeError(f"`{name}={value!r}` is not a number.")
+    if not low <= value <= high:
+        raise ValueError(
+            f"`{name}={value!r}` is out of range: it must be at least {low:g}"
+            + (f" and at most {high:g}." if np.isfinite(high) else ".")
+        )
+
+
+def check_positive(value: float, name: str) -> None:
+    """Raise unless the option is a number above zero."""
+    check_range(value, name, low=0.0)
+    if value == 0:
+        raise ValueError(f"`{name}={value!r}` is out of range: it must be positive.")
+
+
+def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    """Raise unless the option is one of the given words."""
+    if value not in choices:
+        raise ValueError(f"`{name}={value!r}` is unknown. Choose one of {', '.join(choices)}.")

@@ -1,0 +1,318 @@
+r"""The sets of the paper: OB+ (nonnegative, unit columns) and S+ (orthonormal as well).
+
+.. math::
+
+    \mathcal{OB}_+ = \{X \ge 0 : \|x_j\|_2 = 1\}, \qquad
+    \mathcal{S}_+ = \{X \ge 0 : X^\top X = I\} = \mathcal{OB}_+ \cap \{\|XV\|_F = 1\}.
+"""
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.checks import as_matrix, check_positive, check_shape
+from orthoplus.protocols import FloatArray, IntArray
+
+# Newton's method on a convex piecewise-linear function ends exactly after at most one step per
+# breakpoint; in practice after fewer than ten.
+_MAX_NEWTON = 200
+
+
+def project_oblique_plus(C: FloatArray) -> FloatArray:
+    r"""Project onto :math:`\mathcal{OB}_+ = \{X \ge 0 : \|x_j\|_2 = 1\}`.
+
+    .. math:: x_j = c_j^+ / \|c_j^+\|_2 \text{ if } \max_i c_{ij} > 0,
+              \text{ else } e_{\arg\max_i c_{ij}}.
+
+    Parameters
+    ----------
+    C : ndarray of shape (n, k)
+        Any real matrix; not modified.
+
+    Returns
+    -------
+    X : ndarray of shape (n, k)
+        A nearest point. Among tied maxima of a column without positive entry, the first; so a zero
+        column becomes the first unit vector.
+
+    Notes
+    -----
+    The projection of eq. (5.3). O(nk). Columns are scaled by their largest entry first, so that
+    entries of any magnitude neither overflow nor vanish.
+
+    Examples
+    --------
+    >>> project_oblique_plus(np.array([[3.0, -2.0], [4.0, -1.0]]))
+    array([[0.6, 0. ],
+           [0.8, 1. ]])
+    """
+    C = as_matrix(C, "C")
+    top = C.max(axis=0)
+    X = np.maximum(C, 0.0) / np.where(top > 0, top, 1.0)
+    X /= np.where(top > 0, np.linalg.norm(X, axis=0), 1.0)
+    empty = np.flatnonzero(top <= 0)
+    X[C[:, empty].argmax(axis=0), empty] = 1.0
+    return X
+
+
+def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
+    r"""Project C onto :math:`\Delta(X) = \{Z \ge 0 : x_j^\top z_j = 1\}`, column by column.
+
+    .. math:: z_j = \max(c_j + \lambda_j x_j, 0), \qquad
+              x_j^\top \max(c_j + \lambda_j x_j, 0) = 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, k)
+        A point of OB+ (any nonnegative matrix without a zero column will do).
+    C : ndarray of shape (n, k)
+
+    Returns
+    -------
+    Z : ndarray of shape (n, k)
+
+    Notes
+    -----
+    The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method from the
+    root of its fully active piece descends to the root and is exact after finitely many steps, each
+    one pass over C and X for all columns together.
+
+    Examples
+    --------
+    >>> X = np.array([[0.6], [0.8]])
+    >>> Z = project_delta(X, np.array([[2.0], [-3.0]]))
+    >>> bool(np.isclose(X[:, 0] @ Z[:, 0], 1.0)), bool(Z.min() >= 0)
+    (True, True)
+    """
+    C = np.ascontiguousarray(C, dtype=X.dtype)
+    shift = (1.0 - kernels.column_dots(X, C)) / kernels.column_dots(X, X)
+    for _ in range(_MAX_NEWTON):
+        value, slope = kernels.delta_sums(C, X, shift)
+        lower = np.where(slope > 0, shift - (value - 1.0) / np.where(slope > 0, slope, 1.0), shift)
+        moving = lower < shift - 1e-15 * (1.0 + np.abs(shift))
+        if not moving.any():
+            break
+        shift = np.where(moving, lower, shift)
+    Z = np.empty_like(C)
+    kernels.delta_point_into(C, X, shift, Z)
+    return Z
+
+
+def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
+    r"""HS generalised Jacobian of the projection onto Delta(X), applied to H.
+
+    .. math:: \mathcal{P}(H) = \Xi(H) - \Xi(X) M, \qquad
+              M_{jj} = \frac{x_j^\top \Xi[h_j]}{x_j^\top \Xi[x_j]},
+
+    where :math:`\Xi` keeps the entries at which the projected point Z is positive. It is the
+    orthogonal projector onto ``{D : D = 0 where Z = 0, x_j'd_j = 0}``.
+
+    Parameters
+    ----------
+    X, Z, H : ndarray of shape (n, k)
+        The point that defines Delta(X), a projected point ``Z = project_delta(X, C)``, and a
+        direction.
+    """
+    free = Z > 0
+    masked, kept = np.where(free, H, 0.0), np.where(free, X, 0.0)
+    size = kernels.column_dots(kept, kept)
+    ratio = kernels.column_dots(kept, masked) / np.where(size > 0, size, 1.0)
+    return np.asarray(masked - kept * ratio)
+
+
+def project_tangent(X: FloatArray, W: FloatArray) -> FloatArray:
+    r"""Project W onto :math:`T(X) = \{D : x_j^\top d_j = 0,\ x_j + d_j \ge 0\} = \Delta(X) - X`.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [0.0]])
+    >>> project_tangent(X, np.array([[5.0], [2.0]]))
+    array([[0.],
+           [2.]])
+    """
+    return np.asarray(project_delta(X, X + W) - X)
+
+
+def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
+    r"""Gradient on the oblique manifold, eq. (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`."""
+    return np.asarray(G - X * kernels.column_dots(X, G))
+
+
+def labels_of(X: FloatArray) -> IntArray:
+    """The column of the largest entry of each row, the first among ties; -1 for a row of zeros."""
+    labels = kernels.row_argmax(X)
+    labels[X[np.arange(len(X)), labels] <= 0] = -1
+    return labels
+
+
+def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
+    r"""Round a point of OB+ to S+: Procedure 1.
+
+    Keep the largest entry of each row (the smallest column among ties), normalise the columns;
+    if a column is left without an entry, the answer is :math:`I_{n,k}`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, k)
+        A nonnegative matrix.
+
+    Returns
+    -------
+    XR : ndarray of shape (n, k)
+        A point of S+ with ``||XR - X|| <= rounding_constant(k) * sqrt(||XV||^2 - 1)``.
+
+    Notes
+    -----
+    Lemma 3.2. No column is left empty if ``||XV||^2 - 1 < min(VV') = 1/k``. O(nk). For the nearest
+    point of S+ use `orthoplus.project`.
+
+    Examples
+    --------
+    >>> round_to_stiefel_plus(np.array([[0.6, 0.0], [0.8, 0.6], [0.0, 0.8]]))
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
+    """
+    X = as_matrix(X, "X")
+    n, k = X.shape
+    check_shape(n, k, "X")
+    labels = labels_of(X)
+    rows = np.flatnonzero(labels >= 0)
+    XR = np.zeros_like(X)
+    XR[rows, labels[rows]] = X[rows, labels[rows]]
+    top = XR.max(axis=0)
+    if not (top > 0).all():
+        return np.eye(n, k, dtype=X.dtype)
+    XR /= top  # first by the largest entry: no overflow, no underflow
+    XR /= np.linalg.norm(XR, axis=0)
+    return XR
+
+
+def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> float:
+    r"""The constant :math:`\varrho_q = (2k \tilde\varrho_q / \underline\omega)^{1/2}` of Lemma 3.2.
+
+    Parameters
+    ----------
+    k : int
+        Number of columns.
+    q : float
+        Exponent of :math:`\zeta_q(X) = \|XV\|_F^q - 1`.
+    omega : float, optional
+        Smallest entry of VV'; 1/k for the default V = e / sqrt(k).
+
+    Examples
+    --------
+    >>> rounding_constant(2)  # sqrt(2k / (1/k)) = sqrt(2) k
+    2.8284271247461903
+    """
+    check_positive(q, "q")
+    root = np.sqrt(k)
+    if q >= 2:
+        factor = 1.0
+    elif q >= 1:
+        factor = (root + 1) / q
+    else:
+        factor = 2 * root * (root + 1) / (q * (q + 1))
+    return float(np.sqrt(2 * k * factor / (1.0 / k if omega is None else omega)))
+
+
+def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
+    r"""The bound :math:`\varrho_q \sqrt{\zeta_q(X)}` on the distance from X to S+, Lemma 3.2.
+
+    For V = e / sqrt(k); X must be in OB+. The exponent 1/2 cannot be improved.
+    """
+    zeta = max(kernels.row_energy(as_matrix(X, "X")) ** (q / 2) - 1.0, 0.0)
+    return rounding_constant(X.shape[1], q) * float(np.sqrt(zeta))
+
+
+def violation(X: FloatArray) -> float:
+    r"""How far X is from S+: :math:`\|X^\top X - I\|_F + \|\min(X, 0)\|_F`, section 6.2.1.
+
+    O(nk) for a matrix with at most one nonzero entry a row, O(nk^2) otherwise.
+
+    Examples
+    --------
+    >>> violation(np.eye(3, 2))
+    0.0
+    """
+    X = as_matrix(X, "X")
+    negative = float(np.linalg.norm(np.minimum(X, 0.0)))
+    if (np.count_nonzero(X, axis=1) <= 1).all():
+        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
+        return float(np.linalg.norm(squares - 1.0)) + negative
+    X = X.astype(np.float64, copy=False)
+    return float(np.linalg.norm(X.T @ X - np.eye(X.shape[1]))) + negative
+
+
+def random_oblique_plus(n: int, k: int, rng: np.random.Generator) -> FloatArray:
+    """A random point of OB+: each column uniform on the nonnegative part of the sphere.
+
+    Examples
+    --------
+    >>> X = random_oblique_plus(5, 2, np.random.default_rng(0))
+    >>> X.shape, bool(np.allclose((X * X).sum(axis=0), 1.0))
+    ((5, 2), True)
+    """
+    check_shape(n, k, "X")
+    X = np.abs(rng.standard_normal((n, k)))
+    return np.asarray(X / np.linalg.norm(X, axis=0))
+
+
+def random_stiefel_plus(
+    n: int, k: int, rng: np.random.Generator, *, n_zero_rows: int = 0
+) -> FloatArray:
+    """A random point of S+: rows dealt to the columns at random, none left empty.
+
+    Parameters
+    ----------
+    n, k : int
+        Shape, 1 <= k <= n.
+    rng : numpy.random.Generator
+    n_zero_rows : int
+        How many rows stay zero, at most n - k.
+
+    Examples
+    --------
+    >>> X = random_stiefel_plus(6, 2, np.random.default_rng(0), n_zero_rows=1)
+    >>> violation(X) < 1e-15, int((X > 0).sum())
+    (True, 5)
+    """
+    check_shape(n, k, "X")
+    if not 0 <= n_zero_rows <= n - k:
+        raise ValueError(f"`n_zero_rows={n_zero_rows}` must be between 0 and n - k = {n - k}.")
+    rows = rng.permutation(n)[: n - n_zero_rows]
+    columns = np.concatenate([np.arange(k), rng.integers(k, size=len(rows) - k)])
+    X = np.zeros((n, k))
+    X[rows, columns] = np.abs(rng.standard_normal(len(rows))) + np.finfo(float).tiny
+    return np.asarray(X / np.linalg.norm(X, axis=0))
+
+
+def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
+    r"""Whether D is in the linearised cone of S+ at X, eq. (2.2).
+
+    ``x_j'd_j = 0``; D = 0 at the zeros of a nonzero row of X; D >= 0 on the zero rows of X.
+    """
+    scale = tol * max(1.0, float(np.abs(D).max(initial=0.0)))
+    zero_row = ~X.any(axis=1)
+    beside = (X == 0) & X.any(axis=1, keepdims=True)
+    return bool(
+        (np.abs(np.einsum("ij,ij->j", X, D)) <= scale).all()
+        and (np.abs(D[beside]) <= scale).all()
+        and (D[zero_row] >= -scale).all()
+    )
+
+
+def in_tangent_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
+    """Whether D is in the tangent cone of S+ at X, eq. (2.3).
+
+    The linearised cone, and on each zero row of X at most one nonzero entry of D.
+
+    Examples
+    --------
+    >>> X = np.eye(3, 2)
+    >>> D = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    >>> in_linearised_cone(X, D), in_tangent_cone(X, D)
+    (True, False)
+    """
+    scale = tol * max(1.0, float(np.abs(D).max(initial=0.0)))
+    moving = (np.abs(D[~X.any(axis=1)]) > scale).sum(axis=1)
+    return in_linearised_cone(X, D, tol=tol) and bool((moving <= 1).all())
