@@ -146,21 +146,35 @@ def normalise_step_into(
 
 
 @_compiled
-def _secant_product(X_new, X, G_new, G, out):  # type: ignore[no-untyped-def]
-    # IN all matrices; OUT out[0]
+def _secant_products(X_new, G_new, weight_new, X, G, weight, out):  # type: ignore[no-untyped-def]
+    # IN all matrices and weights; OUT out[0:2]
     n, k = X.shape
-    total = 0.0
+    step_change, change_sq = 0.0, 0.0
     for i in range(n):
+        total_new, total = 0.0, 0.0
         for j in range(k):
-            total += (np.float64(X_new[i, j]) - X[i, j]) * (np.float64(G_new[i, j]) - G[i, j])
-    out[0] = total
+            total_new += X_new[i, j]
+            total += X[i, j]
+        pull = (weight_new * total_new - weight * total) / k
+        for j in range(k):
+            z = np.float64(G_new[i, j]) - G[i, j] + pull
+            step_change += (np.float64(X_new[i, j]) - X[i, j]) * z
+            change_sq += z * z
+    out[0] = step_change
+    out[1] = change_sq
 
 
-def secant_product(X_new: FloatArray, X: FloatArray, G_new: FloatArray, G: FloatArray) -> float:
+def secant_products(
+    new: tuple[FloatArray, FloatArray, float], old: tuple[FloatArray, FloatArray, float]
+) -> tuple[float, float]:
+    (X_new, G_new, w_new), (X, G, w) = new, old
     blocks = _row_blocks(*X.shape)
-    partial = np.zeros((len(blocks), 1))
-    _for_blocks(lambda b, r: _secant_product(X_new[r], X[r], G_new[r], G[r], partial[b]), blocks)
-    return float(partial.sum())
+    partial = np.zeros((len(blocks), 2))
+    _for_blocks(
+        lambda b, r: _secant_products(X_new[r], G_new[r], w_new, X[r], G[r], w, partial[b]), blocks
+    )
+    step_change, change_sq = partial.sum(axis=0).tolist()
+    return step_change, change_sq
 
 
 @_compiled
@@ -176,6 +190,27 @@ def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
     blocks = _row_blocks(n, k)
     partial = np.zeros((len(blocks), k))
     _for_blocks(lambda b, r: _column_dots(A[r], B[r], partial[b]), blocks)
+    return np.asarray(partial.sum(axis=0))
+
+
+@_compiled
+def _multipliers(X, G, weight, dots):  # type: ignore[no-untyped-def]
+    # IN X, G, weight; OUT dots (added to)
+    n, k = X.shape
+    for i in range(n):
+        total = 0.0
+        for j in range(k):
+            total += X[i, j]
+        pull = weight * total / k
+        for j in range(k):
+            dots[j] += X[i, j] * (G[i, j] + pull)
+
+
+def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
+    n, k = X.shape
+    blocks = _row_blocks(n, k)
+    partial = np.zeros((len(blocks), k))
+    _for_blocks(lambda b, r: _multipliers(X[r], G[r], weight, partial[b]), blocks)
     return np.asarray(partial.sum(axis=0))
 
 

@@ -14,10 +14,11 @@ __all__ = [
     "delta_point_into",
     "delta_sums",
     "gradient_step_into",
+    "multipliers",
     "normalise_step_into",
     "row_argmax",
     "row_energy",
-    "secant_product",
+    "secant_products",
     "stationarity_sq",
 ]
 
@@ -58,15 +59,27 @@ def normalise_step_into(
     )
 
 
-def secant_product(X_new: FloatArray, X: FloatArray, G_new: FloatArray, G: FloatArray) -> float:
-    """<X_new - X, G_new - G>, the curvature seen along the last step."""
-    S = X_new.astype(np.float64) - X
-    return float((S * (G_new.astype(np.float64) - G)).sum())
+def secant_products(
+    new: tuple[FloatArray, FloatArray, float], old: tuple[FloatArray, FloatArray, float]
+) -> tuple[float, float]:
+    """<S, Z> and <Z, Z> for the last step S and its change of gradient Z.
+
+    Each argument is (X, G, weight), with the gradient G + weight rowmean(X).
+    """
+    gradients = [G + weight * X.mean(axis=1, keepdims=True) for X, G, weight in (new, old)]
+    S, Z = new[0].astype(np.float64) - old[0], gradients[0].astype(np.float64) - gradients[1]
+    return float((S * Z).sum()), float((Z * Z).sum())
 
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
     """diag(A'B): the k inner products of the columns."""
     return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+
+
+def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
+    """diag(X'(G + weight rowmean(X))), the multipliers of the unit columns."""
+    gradient = G + weight * X.mean(axis=1, keepdims=True, dtype=np.float64)
+    return np.einsum("ij,ij->j", X, gradient, dtype=np.float64)
 
 
 def stationarity_sq(X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray) -> float:

@@ -1,0 +1,68 @@
+"""The one loop: the states of a method in order, and a rule that looks at one and says stop."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from orthoplus.protocols import Method, Problem, State, StateT
+from orthoplus.status import Status
+
+
+def iterate(problem: Problem, method: Method[StateT], state: StateT) -> Iterator[StateT]:
+    """The states from this one on, without end; start with ``method.init(problem, X)``."""
+    while True:
+        yield state
+        state = method.step(problem, state)
+
+
+def run(
+    problem: Problem,
+    method: Method[StateT],
+    state: StateT,
+    stop: Callable[[StateT], Status],
+) -> tuple[StateT, Status]:
+    """Iterate until the rule says something other than RUNNING."""
+    status = stop(state)
+    while status is Status.RUNNING:
+        state = method.step(problem, state)
+        status = stop(state)
+    return state, status
+
+
+class ObliqueState(State, Protocol):
+    """What a state of a method over OB+ tells its stopping rule."""
+
+    @property
+    def step_length(self) -> float: ...
+    @property
+    def stationarity(self) -> float: ...
+    @property
+    def is_stalled(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class ObliqueStop:
+    """Stop over OB+ by ``||min(X, grad h)|| <= tol``, eq. (4.1), or by a step no longer than tol.
+
+    Parameters
+    ----------
+    tol : float
+    criterion : {"stationarity", "step"}
+        The paper's theory uses the first, its experiments the second.
+    min_iter, max_iter : int
+        Bounds on the number of iterations.
+    """
+
+    tol: float
+    criterion: str
+    min_iter: int
+    max_iter: int
+
+    def __call__(self, state: ObliqueState) -> Status:
+        if state.is_stalled:
+            return Status.LINE_SEARCH_FAILED
+        if state.n_iter >= self.min_iter:
+            measure = state.stationarity if self.criterion == "stationarity" else state.step_length
+            if measure <= self.tol:
+                return Status.CONVERGED
+        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

@@ -1,0 +1,221 @@
+"""The nonconvex projected gradient method over OB+, eq. (5.3)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.checks import check_choice, check_positive, check_range
+from orthoplus.geometry import project_oblique_plus
+from orthoplus.loop import ObliqueStop
+from orthoplus.penalty import Evaluation, Penalised, as_penalised
+from orthoplus.protocols import FloatArray, Problem
+
+_MAX_BACKTRACKS = 60
+# Column sums of squares below this may have underflowed: such a column is projected with care.
+_TINY = 1e-280
+# Differences of objective values below this share of their size are rounding.
+_ROUNDING = 10 * float(np.finfo(np.float64).eps)
+
+
+class GradientState(NamedTuple):
+    """All the next step needs. The gradient at X is ``gradient + weight * rowmean(X)``."""
+
+    X: FloatArray
+    value: float
+    gradient: FloatArray
+    weight: float
+    alpha: float
+    reference: float
+    mass: float
+    step_length: float
+    stationarity: float
+    n_iter: int
+    is_stalled: bool
+
+
+@dataclass(frozen=True)
+class ProjectedGradient:
+    r"""Projected gradient with Barzilai-Borwein steps and a nonmonotone search.
+
+    .. math:: X^{l+1} \in \Pi_{\mathcal{OB}_+}(X^l - \alpha^l \nabla h(X^l)),
+              \qquad S = X^l - X^{l-1},\ Z = \nabla h(X^l) - \nabla h(X^{l-1}).
+
+    Parameters
+    ----------
+    step_rule : {"long", "short", "alternating", "fixed"}
+        :math:`\langle S,S\rangle / |\langle S,Z\rangle|`,
+        :math:`|\langle S,Z\rangle| / \langle Z,Z\rangle`, the two in turn, or ``step_fraction``
+        over the Lipschitz constant of the gradient.
+    first_step : float, optional
+        First step length; by default 1/L where the problem knows L, else one that moves X by about
+        its own size.
+    step_min, step_max : float
+        The steps are kept in this range.
+    step_fraction : float
+        For ``step_rule="fixed"``; below 1 the method converges.
+    memory : float
+        Weight of the past in the reference value of Zhang and Hager; 0 is a monotone search.
+    decrease, backtrack : float
+        A step is accepted when ``h(X+) <= reference - decrease / (2 alpha) ||X+ - X||^2``;
+        otherwise alpha is multiplied by ``backtrack``.
+    criterion : {"stationarity", "step"}
+        What ``tol`` bounds: ``||min(X, grad h)||``, or the last step.
+    tol, min_iter, max_iter
+        When to stop; inside EP4Orth the tolerance follows its schedule.
+
+    Notes
+    -----
+    A step is two fused passes over X: gradient, clamp and column norms; then normalisation and all
+    inner products the step-size rule needs. Every accepted value is at most the first one, so the
+    descent condition (4.2) holds. Four n x k arrays are alive at a time besides the problem's own.
+    """
+
+    step_rule: str = "long"
+    first_step: float | None = None
+    step_min: float = 1e-10
+    step_max: float = 1e10
+    step_fraction: float = 0.99
+    memory: float = 0.85
+    decrease: float = 1e-4
+    backtrack: float = 0.5
+    criterion: str = "stationarity"
+    tol: float = 1e-7
+    min_iter: int = 0
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_choice(self.step_rule, "step_rule", ("long", "short", "alternating", "fixed"))
+        check_choice(self.criterion, "criterion", ("stationarity", "step"))
+        for name in ("step_min", "step_max", "step_fraction"):
+            check_positive(getattr(self, name), name)
+        if self.first_step is not None:
+            check_positive(self.first_step, "first_step")
+        check_range(self.memory, "memory", low=0.0, high=1.0)
+        check_range(self.decrease, "decrease", low=0.0, high=1.0)
+        check_range(self.backtrack, "backtrack", low=1e-3, high=0.99)
+        check_range(self.tol, "tol", low=0.0)
+        check_range(self.max_iter, "max_iter", low=self.min_iter)
+
+    def stop(self, tol: float | None = None) -> ObliqueStop:
+        """The stopping rule, with another tolerance if given."""
+        tol = self.tol if tol is None else tol
+        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
+
+    def init(
+        self, problem: Problem, X: FloatArray, warm: GradientState | None = None
+    ) -> GradientState:
+        """The first state at X, a point of OB+; from ``warm`` it takes the step length."""
+        problem = as_penalised(problem)
+        here = problem.evaluate(X)
+        alpha = self._first_step(problem, X, here) if warm is None else warm.alpha
+        return GradientState(
+            X=X,
+            value=here.value,
+            gradient=here.gradient,
+            weight=here.weight,
+            alpha=alpha,
+            reference=here.value,
+            mass=1.0,
+            step_length=np.inf,
+            stationarity=self._stationarity(X, here),
+            n_iter=0,
+            is_stalled=False,
+        )
+
+    def step(self, problem: Problem, state: GradientState) -> GradientState:
+        """One projected gradient step with its line search."""
+        problem = as_penalised(problem)
+        alpha, T = state.alpha, np.empty_like(state.X)
+        slack = _ROUNDING * max(1.0, abs(state.reference))
+        for _ in range(_MAX_BACKTRACKS):
+            step_sq, energy, *crossed = _projected_step_into(state, alpha, T)
+            here = problem.evaluate(T, energy)
+            if here.value <= state.reference - self.decrease / (2 * alpha) * step_sq + slack:
+                break
+            alpha *= self.backtrack
+        else:
+            return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        # Zhang and Hager: a running mean of the values, never above the first one.
+        mass = self.memory * state.mass + 1.0
+        reference = (self.memory * state.mass * state.reference + here.value) / mass
+        return GradientState(
+            X=T,
+            value=here.value,
+            gradient=here.gradient,
+            weight=here.weight,
+            alpha=self._next_step(state, T, here, step_sq, crossed),
+            reference=max(reference, here.value),
+            mass=mass,
+            step_length=step_sq**0.5,
+            stationarity=self._stationarity(T, here),
+            n_iter=state.n_iter + 1,
+            is_stalled=False,
+        )
+
+    def _next_step(
+        self,
+        old: GradientState,
+        X: FloatArray,
+        new: Evaluation,
+        step_sq: float,
+        crossed: list[float],
+    ) -> float:
+        """The Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
+        if self.step_rule == "fixed" or step_sq == 0.0:
+            return old.alpha
+        use_short = self.step_rule == "short" or (
+            self.step_rule == "alternating" and old.n_iter % 2 == 1
+        )
+        if new.gradient is old.gradient and not use_short:
+            # f is linear: all of Z comes from the penalty, and the last pass has it already.
+            curvature = abs(new.weight * crossed[0] - old.weight * crossed[1])
+            alpha = step_sq / curvature if curvature > 0 else self.step_max
+        else:
+            curvature, change_sq = kernels.secant_products(
+                (X, new.gradient, new.weight), (old.X, old.gradient, old.weight)
+            )
+            above, below = (abs(curvature), change_sq) if use_short else (step_sq, abs(curvature))
+            alpha = above / below if below > 0 else self.step_max
+        return min(max(alpha, self.step_min), self.step_max)
+
+    def _first_step(self, problem: Penalised, X: FloatArray, here: Evaluation) -> float:
+        if self.step_rule == "fixed":
+            return self._fixed_step(problem)
+        if self.first_step is not None:
+            return self.first_step
+        if problem.lipschitz:
+            return 1.0 / problem.lipschitz
+        size = float(np.linalg.norm(here.gradient)) + abs(here.weight)
+        return float(np.sqrt(X.shape[1])) / size if size > 0 else 1.0
+
+    def _fixed_step(self, problem: Penalised) -> float:
+        lipschitz = problem.lipschitz
+        if lipschitz is None:
+            raise ValueError(
+                '`step_rule="fixed"` needs the Lipschitz constant of the gradient: '
+                'give the problem a `lipschitz` property, or use step_rule="long".'
+            )
+        return self.step_fraction / lipschitz if lipschitz > 0 else self.step_max
+
+    def _stationarity(self, X: FloatArray, at: Evaluation) -> float:
+        """||min(X, grad h(X))||_F, eq. (4.1); not computed when the step length decides."""
+        if self.criterion != "stationarity":
+            return np.nan
+        multiplier = kernels.multipliers(X, at.gradient, at.weight)
+        return float(np.sqrt(kernels.stationarity_sq(X, at.gradient, at.weight, multiplier)))
+
+
+def _projected_step_into(
+    state: GradientState, alpha: float, T: FloatArray
+) -> tuple[float, float, float, float]:
+    """T = projection onto OB+ of X - alpha grad h(X); returns the sums of `normalise_step_into`."""
+    X, G, weight = state.X, state.gradient, state.weight
+    squares = kernels.gradient_step_into(X, G, weight, alpha, T)
+    if squares.min() < _TINY:
+        for j in np.flatnonzero(squares < _TINY):
+            column = X[:, j] - alpha * (G[:, j] + weight * X.mean(axis=1))
+            T[:, j] = project_oblique_plus(column[:, None])[:, 0]
+            squares[j] = 1.0
+    return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)

@@ -1,0 +1,338 @@
+r"""The penalty family, and the penalised problem over OB+.
+
+Every penalty here is a function of :math:`s = \|XV\|_F^2`, which is at least 1 on OB+ and equals 1
+exactly on S+ (Lemma 2.2):
+
+.. math:: \sigma \varphi(s), \qquad
+          \nabla = 2 \sigma \varphi'(s)\, X V V^\top, \qquad
+          \nabla^2[D] = 2 \sigma \varphi'(s)\, D V V^\top
+                      + 4 \sigma \varphi''(s) \langle X V V^\top, D \rangle\, X V V^\top.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.checks import as_matrix, check_positive, check_range
+from orthoplus.geometry import rounding_constant
+from orthoplus.protocols import FloatArray, Problem
+
+# zeta is known to rounding only: derivatives that blow up at zeta + eps = 0 are taken here.
+_ZETA_FLOOR = float(np.finfo(np.float64).eps)
+
+
+def check_mixing(V: FloatArray) -> FloatArray:
+    """V as a k x r matrix, checked to be admissible: ||V||_F = 1 and VV' > 0 entrywise.
+
+    Examples
+    --------
+    >>> check_mixing(np.array([[1.0], [-1.0]]) / np.sqrt(2))
+    Traceback (most recent call last):
+    ValueError: `V` is not admissible: the smallest entry of VV' is -0.5, it must be positive. ...
+    """
+    V = as_matrix(V, "V").astype(np.float64, copy=False)
+    size, smallest = float(np.linalg.norm(V)), float((V @ V.T).min())
+    if abs(size - 1.0) > 1e-12:
+        raise ValueError(
+            f"`V` is not admissible: its Frobenius norm is {size:.6g}, it must be 1. "
+            f"Divide V by its norm."
+        )
+    if smallest <= 0:
+        raise ValueError(
+            f"`V` is not admissible: the smallest entry of VV' is {smallest:.3g}, "
+            f"it must be positive. Use a matrix with positive entries."
+        )
+    return V
+
+
+@dataclass(frozen=True)
+class Penalty(ABC):
+    r"""sigma * phi(||XV||_F^2); a subclass gives phi with its first two derivatives.
+
+    Parameters
+    ----------
+    sigma : float
+        Penalty parameter, at least 0.
+    V : ndarray of shape (k, r), optional
+        Unit Frobenius norm and VV' > 0. None means e / sqrt(k): then X V V' is the mean of each row
+        and everything costs O(nk) instead of O(nk^2).
+    """
+
+    sigma: float
+    V: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        check_range(self.sigma, "sigma", low=0.0)
+        if self.V is not None:
+            object.__setattr__(self, "V", check_mixing(self.V))
+
+    @abstractmethod
+    def profile(self, s: float) -> tuple[float, float, float]:
+        """phi(s), phi'(s), phi''(s), without sigma."""
+
+    def energy(self, X: FloatArray) -> float:
+        """||XV||_F^2."""
+        if self.V is None:
+            return kernels.row_energy(X)
+        return float(np.linalg.norm(X @ self.V)) ** 2
+
+    def mix(self, X: FloatArray) -> FloatArray:
+        """X V V', or the n x 1 column of row means that stands for it when V = e / sqrt(k)."""
+        if self.V is None:
+            return X.mean(axis=1, keepdims=True)
+        return np.asarray(X @ (self.V @ self.V.T))
+
+    def omega(self, k: int) -> float:
+        """The smallest entry of VV'."""
+        return 1.0 / k if self.V is None else float((self.V @ self.V.T).min())
+
+    def value(self, X: FloatArray) -> float:
+        """sigma * phi(||XV||^2)."""
+        return self.sigma * self.profile(self.energy(X))[0]
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """2 sigma phi'(s) X V V'."""
+        slope = self.profile(self.energy(X))[1]
+        return np.broadcast_to(2.0 * self.sigma * slope * self.mix(X), X.shape)
+
+    def hessian(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """The map D -> Hessian product at X."""
+        _, slope, bend = self.profile(self.energy(X))
+        mixed = self.mix(X)
+
+        def product(D: FloatArray) -> FloatArray:
+            curved = 2.0 * self.sigma * slope * self.mix(D)
+            if bend != 0.0:
+                along = float((mixed * D).sum())
+                curved = curved + 4.0 * self.sigma * bend * along * mixed
+            return np.asarray(curved)
+
+        return product
+
+
+@dataclass(frozen=True)
+class PowerPenalty(Penalty):
+    r"""The paper's penalty, eq. (1.8): :math:`\sigma (\|XV\|_F^q - 1 + \epsilon)^p`.
+
+    Parameters
+    ----------
+    sigma, V
+        As in `Penalty`.
+    p, q : float
+        Positive exponents. p >= 1 is smooth with eps = 0; p < 1 needs eps > 0 to be smooth.
+    eps : float
+        Smoothing, at least 0.
+
+    Examples
+    --------
+    >>> PowerPenalty(2.0).value(np.ones((1, 2)))  # ||XV||^2 = 2 where both columns share a row
+    2.0
+    """
+
+    p: float = 1.0
+    q: float = 2.0
+    eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.p, "p")
+        check_positive(self.q, "q")
+        check_range(self.eps, "eps", low=0.0)
+
+    def profile(self, s: float) -> tuple[float, float, float]:
+        if self.p == 1.0 and self.q == 2.0:
+            return s - 1.0 + self.eps, 1.0, 0.0
+        half = self.q / 2.0
+        base = max(s**half - 1.0, 0.0) + self.eps
+        inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
+        safe = max(base, _ZETA_FLOOR)
+        outer = self.p * safe ** (self.p - 1.0)
+        outer_bend = self.p * (self.p - 1.0) * safe ** (self.p - 2.0)
+        return base**self.p, outer * inner, outer_bend * inner**2 + outer * bend
+
+    def threshold(self, lipschitz: float, separation: float, k: int) -> float:
+        r"""Above this sigma the penalty is exact: Theorem 3.1, eq. (3.3).
+
+        .. math:: \underline\sigma = \varrho_q^{2p} L_f \underline\nu, \qquad
+                  \kappa_f = \chi_f / L_f.
+
+        Parameters
+        ----------
+        lipschitz : float
+            L_f, a Lipschitz constant of f over OB+ (Frobenius norm).
+        separation : float
+            chi_f, the best value over the supports that are not optimal, minus the optimal value.
+        k : int
+            Number of columns.
+        """
+        check_positive(lipschitz, "lipschitz")
+        check_positive(separation, "separation")
+        kappa, rho = separation / lipschitz, rounding_constant(k, self.q, omega=self.omega(k))
+        if self.eps == 0:
+            scale = float(np.sqrt(2 * k)) if self.p <= 0.5 else kappa
+            nu = scale ** (1.0 - 2.0 * self.p)
+        elif self.eps < (kappa / rho) ** 2:
+            nu = np.sqrt(2 * k) / (
+                kappa ** (2 * self.p) - (rho * np.sqrt(self.eps)) ** (2 * self.p)
+            )
+        else:
+            raise ValueError(
+                f"`eps={self.eps:g}` is too large for an exact penalty: it must be below "
+                f"(chi_f / (L_f rho_q))^2 = {(kappa / rho) ** 2:.3g}."
+            )
+        return float(rho ** (2 * self.p) * lipschitz * nu)
+
+
+# Psi(z) with its first two derivatives.
+Profile = Callable[[float], tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class GeneralPenalty(Penalty):
+    r"""The general model, eq. (3.9): :math:`\sigma \Psi(Q(X))` with an increasing Psi.
+
+    .. math:: Q(X) = \varrho_q \sqrt{\|XV\|_F^q - 1 + \epsilon}, \qquad
+              Q_0 = \varrho_q \sqrt{\epsilon}.
+
+    Parameters
+    ----------
+    psi : callable
+        ``psi(z) -> (value, slope, curvature)`` for z >= Q_0, strictly increasing.
+    k : int
+        Number of columns of X, which enters the constant rho_q.
+    q, eps : float
+        Exponent and smoothing inside Q.
+
+    Examples
+    --------
+    >>> square = GeneralPenalty(1.0, psi=lambda z: (z * z, 2 * z, 2.0), k=2)
+    >>> X = np.ones((1, 2))
+    >>> bool(np.isclose(square.value(X), 8.0 * PowerPenalty(1.0).value(X)))  # rho^2 = 2 k^2 = 8
+    True
+    """
+
+    psi: Profile = lambda z: (z, 1.0, 0.0)
+    k: int = 1
+    q: float = 2.0
+    eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.q, "q")
+        check_range(self.eps, "eps", low=0.0)
+        top = self._rho * np.sqrt(self.k ** (self.q / 2) - 1 + self.eps)
+        grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33) if top > 0 else np.zeros(1)
+        values = np.array([self.psi(float(z))[0] for z in grid])
+        if not (np.diff(values) > 0).all():
+            raise ValueError(
+                "`psi` is not strictly increasing on the range of Q: the penalty would not be "
+                "exact. Give a function that grows, with psi(z) -> (value, slope, curvature)."
+            )
+
+    @property
+    def _rho(self) -> float:
+        return rounding_constant(self.k, self.q, omega=self.omega(self.k))
+
+    def profile(self, s: float) -> tuple[float, float, float]:
+        half = self.q / 2.0
+        base = max(s**half - 1.0, 0.0) + self.eps
+        safe = max(base, _ZETA_FLOOR)
+        inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
+        # Q = rho sqrt(base), Q' = rho base' / (2 sqrt(base)), and the chain rule twice.
+        first = self._rho * inner / (2.0 * np.sqrt(safe))
+        second = self._rho * (bend / (2.0 * np.sqrt(safe)) - inner**2 / (4.0 * safe**1.5))
+        value = self.psi(self._rho * float(np.sqrt(base)))[0]
+        _, slope, curve = self.psi(self._rho * float(np.sqrt(safe)))
+        return value, slope * first, curve * first**2 + slope * second
+
+    def threshold(self, lipschitz: float, separation: float) -> float:
+        r"""Above this sigma the penalty is exact, by Theorem 3.4.
+
+        .. math:: \sqrt{2k} L_f / (\Psi(\kappa_f) - \Psi(Q_0)), \qquad \kappa_f = \chi_f / L_f.
+        """
+        check_positive(lipschitz, "lipschitz")
+        check_positive(separation, "separation")
+        kappa, start = separation / lipschitz, self._rho * float(np.sqrt(self.eps))
+        if start >= kappa:
+            raise ValueError(
+                f"`eps={self.eps:g}` is too large for an exact penalty: Q_0 = {start:.3g} must be "
+                f"below kappa_f = {kappa:.3g}."
+            )
+        return float(np.sqrt(2 * self.k) * lipschitz / (self.psi(kappa)[0] - self.psi(start)[0]))
+
+
+class Evaluation(NamedTuple):
+    """An objective at one point: its gradient is ``gradient + weight * rowmean(X)``."""
+
+    value: float
+    gradient: FloatArray
+    weight: float
+
+
+@dataclass(frozen=True)
+class Penalised(Problem):
+    """h = f + penalty over OB+, eq. (1.8): again a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The smooth f.
+    penalty : Penalty
+        sigma = 0 leaves f as it is.
+    """
+
+    problem: Problem
+    penalty: Penalty
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.problem.shape
+
+    def evaluate(self, X: FloatArray, energy: float | None = None) -> Evaluation:
+        """Value and split gradient; ``energy`` is ||XV||^2 for V = e / sqrt(k), where known."""
+        value, G = self.problem.value_and_gradient(X)
+        if self.penalty.sigma == 0.0:
+            return Evaluation(value, G, 0.0)
+        if self.penalty.V is not None or energy is None:
+            energy = self.penalty.energy(X)
+        phi, slope, _ = self.penalty.profile(energy)
+        value, weight = value + self.penalty.sigma * phi, 2.0 * self.penalty.sigma * slope
+        if self.penalty.V is None:
+            return Evaluation(value, G, weight)
+        return Evaluation(value, G + weight * self.penalty.mix(X), 0.0)
+
+    def value(self, X: FloatArray) -> float:
+        return self.problem.value(X) + self.penalty.value(X)
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        value, G, weight = self.evaluate(X)
+        return value, G + weight * X.mean(axis=1, keepdims=True) if weight else G
+
+    def hessian(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """The map D -> h''(X)[D]."""
+        if self.penalty.sigma == 0.0:
+            return lambda D: self.problem.hessp(X, D)
+        penalty = self.penalty.hessian(X)
+        return lambda D: self.problem.hessp(X, D) + penalty(D)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self.hessian(X)(D)
+
+    @property
+    def lipschitz(self) -> float | None:
+        """L_f + 2 sigma phi'(1): VV' has spectral norm at most 1, section 6.1."""
+        own = self.problem.lipschitz
+        return (
+            None if own is None else own + 2.0 * self.penalty.sigma * self.penalty.profile(1.0)[1]
+        )
+
+
+def as_penalised(problem: Problem) -> Penalised:
+    """The problem itself if it is penalised already, else with sigma = 0."""
+    if isinstance(problem, Penalised):
+        return problem
+    return Penalised(problem, PowerPenalty(0.0))

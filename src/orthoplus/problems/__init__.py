@@ -1,0 +1,10 @@
+"""One problem a file; the registry gives each its name."""
+
+from orthoplus.problems.onmf import ONMF
+from orthoplus.problems.projection import Projection
+from orthoplus.problems.smooth import Smooth
+from orthoplus.problems.trace_min import TraceMin
+
+PROBLEMS = {"projection": Projection, "trace_min": TraceMin, "onmf": ONMF, "smooth": Smooth}
+
+__all__ = ["ONMF", "PROBLEMS", "Projection", "Smooth", "TraceMin"]

@@ -1,0 +1,119 @@
+"""A user's own smooth f, from callables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from orthoplus.checks import check_finite, check_shape
+from orthoplus.protocols import FloatArray, Problem
+
+Fun = Callable[[FloatArray], float]
+FunWithGradient = Callable[[FloatArray], tuple[float, FloatArray]]
+
+# Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
+_DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+
+
+@dataclass(frozen=True, eq=False)
+class Smooth(Problem):
+    """f given by callables for its value, gradient and Hessian product.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(X) -> float``; with ``jac=True``, ``fun(X) -> (float, gradient)``.
+    size : (int, int)
+        The shape (n, k) of X.
+    jac : callable, True or None
+        ``jac(X) -> gradient`` of the shape of X. None takes central differences of ``fun``: 2nk
+        evaluations a gradient, for small problems only.
+    curvature : callable, optional
+        ``curvature(X, D) -> f''(X)[D]``. None takes differences of two gradients.
+    smoothness : float, optional
+        A Lipschitz constant of the gradient over OB+, where known.
+
+    Examples
+    --------
+    >>> problem = Smooth(lambda X: float((X**2).sum()), (3, 2), jac=lambda X: 2 * X)
+    >>> problem.value_and_gradient(np.eye(3, 2))[0]
+    2.0
+    """
+
+    fun: Fun | FunWithGradient
+    size: tuple[int, int]
+    jac: Callable[[FloatArray], FloatArray] | bool | None = None
+    curvature: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    smoothness: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("fun", "jac", "curvature"):
+            given = getattr(self, name)
+            if given is not None and not callable(given) and not (name == "jac" and given is True):
+                raise TypeError(f"`{name}` must be callable, not {type(given).__name__}.")
+        check_shape(*self.size, "X")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.size
+
+    @property
+    def lipschitz(self) -> float | None:
+        return self.smoothness
+
+    def value(self, X: FloatArray) -> float:
+        result = self.fun(X)
+        return _as_value(result[0] if isinstance(result, tuple) else result)
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        if self.jac is True:
+            result = self.fun(X)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(
+                    "`jac=True` says that `fun` returns (value, gradient), but it returned "
+                    f"{type(result).__name__}. Return a pair, or pass `jac` as a callable."
+                )
+            return _as_value(result[0]), self._as_gradient(result[1], X)
+        gradient = self.jac(X) if callable(self.jac) else self._difference_gradient(X)
+        return self.value(X), self._as_gradient(gradient, X)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        if self.curvature is None:
+            return super().hessp(X, D)
+        return _as_matrix_like(self.curvature(X, D), X, "The Hessian product")
+
+    def _as_gradient(self, gradient: FloatArray, X: FloatArray) -> FloatArray:
+        return _as_matrix_like(gradient, X, "The gradient")
+
+    def _difference_gradient(self, X: FloatArray) -> FloatArray:
+        gradient, moved = np.empty_like(X), X.copy()
+        for index in np.ndindex(X.shape):
+            t = _DIFFERENCE_STEP * max(1.0, abs(float(X[index])))
+            moved[index] = X[index] + t
+            ahead = self.value(moved)
+            moved[index] = X[index] - t
+            gradient[index] = (ahead - self.value(moved)) / (2 * t)
+            moved[index] = X[index]
+        return gradient
+
+
+def _as_value(value: object) -> float:
+    number = np.asarray(value)
+    if number.size != 1 or number.dtype.kind not in "fiub":
+        raise TypeError(
+            f"`fun` must return one real number, it returned {type(value).__name__} "
+            f"of shape {number.shape} and dtype {number.dtype}."
+        )
+    return float(number.reshape(()))
+
+
+def _as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
+    result = np.asarray(matrix)
+    if result.shape != X.shape or result.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
+            f"{result.shape} and dtype {result.dtype}."
+        )
+    result = np.ascontiguousarray(result, dtype=X.dtype)
+    check_finite(result, name)
+    return result
