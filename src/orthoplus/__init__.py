@@ -1,3 +1,47 @@
-"""Optimisation with nonnegative orthogonality constraints: min f(X), X'X = I, X >= 0."""
+"""Optimisation with nonnegative orthogonality constraints: min f(X), X'X = I, X >= 0.
+
+Examples
+--------
+>>> import numpy as np, orthoplus as op
+>>> C = np.array([[2.0, 0.1], [1.0, 0.2], [0.3, 1.0]])
+>>> op.minimize(lambda X: -(C * X).sum(), (3, 2), jac=lambda X: -C).labels
+array([0, 0, 1])
+"""
+
+from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus.checkpoint import load_state, save_state
+from orthoplus.methods import (
+    PALM,
+    EP4Orth,
+    ProjectedGradient,
+    ProximalAlternating,
+    RegularizedNewton,
+)
+from orthoplus.protocols import Problem
+from orthoplus.result import Result
+from orthoplus.solve import CallbackError, minimize, solve
+from orthoplus.status import Status
 
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "PALM",
+    "CallbackError",
+    "EP4Orth",
+    "Problem",
+    "ProjectedGradient",
+    "ProximalAlternating",
+    "RegularizedNewton",
+    "Result",
+    "Status",
+    "__version__",
+    "geometry",
+    "load_state",
+    "methods",
+    "minimize",
+    "optimality",
+    "penalty",
+    "problems",
+    "save_state",
+    "solve",
+]

@@ -11,20 +11,16 @@ and nonnegative on some *free entries* where X is zero, over S+ with at most one
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from orthoplus.protocols import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
-Product = Callable[[FloatArray], FloatArray]
+from orthoplus.protocols import BoolArray, FloatArray, Linear
 
 # Up to this dimension the Hessian on the critical space is a small matrix; above, Lanczos.
 _DENSE_DIMENSION = 150
@@ -97,7 +93,7 @@ class CriticalSpace:
         rows, columns, keep, _, _ = self._reflector
         return np.concatenate([self._reflect(D[rows, columns])[keep], D[self.free]])
 
-    def operator(self, curved: Product) -> Any:
+    def operator(self, curved: Linear) -> Any:
         """The map D -> curved(D) in coordinates: a matrix if it is small."""
 
         def matvec(c: FloatArray) -> FloatArray:
@@ -166,7 +162,7 @@ UNKNOWN = Curvature(None, None, None, None, None, None, None, "The second order 
 
 
 def decide_curvature(
-    space: CriticalSpace, curved: Product, coupled: Product | None, *, tol: float
+    space: CriticalSpace, curved: Linear, coupled: Linear | None, *, tol: float
 ) -> Curvature:
     """Decide (2.14) and (2.17) on the cone of the space, for a stationary point.
 
@@ -245,7 +241,7 @@ class _Cone(NamedTuple):
     space: CriticalSpace
     H: Any
     lowest: FloatArray | None
-    coupled: Product | None
+    coupled: Linear | None
     tol: float
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from orthoplus.protocols import Method, Problem, State, StateT
+from orthoplus.protocols import Carry, FloatArray, Method, Problem, State, StateT
 from orthoplus.status import Status
 
 
@@ -66,3 +66,25 @@ class ObliqueStop:
             if measure <= self.tol:
                 return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+
+
+class ObliqueMethod(Protocol):
+    """A method over OB+: it has a stopping rule of its own, and hands something on."""
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
+    def step(self, problem: Problem, state: Any) -> Any: ...
+    def stop(self, tol: float | None = None) -> ObliqueStop: ...
+    def carry(self, state: Any) -> Carry: ...
+
+
+def minimise_oblique(
+    problem: Problem,
+    method: ObliqueMethod,
+    X: FloatArray,
+    *,
+    tol: float | None = None,
+    carry: Carry | None = None,
+) -> tuple[ObliqueState, Carry]:
+    """Run a method over OB+ from X to its tolerance; the last state, and what it hands on."""
+    state, _ = run(problem, method, method.init(problem, X, carry), method.stop(tol))
+    return state, method.carry(state)

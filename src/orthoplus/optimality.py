@@ -18,7 +18,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_positive
-from orthoplus.critical_cone import UNKNOWN, CriticalSpace, Curvature, Product, decide_curvature
+from orthoplus.critical_cone import UNKNOWN, CriticalSpace, Curvature, decide_curvature
 from orthoplus.geometry import (
     project_oblique_plus,
     riemannian_gradient,
@@ -26,7 +26,7 @@ from orthoplus.geometry import (
     violation,
 )
 from orthoplus.penalty import check_mixing
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import FloatArray, Linear, Problem
 
 __all__ = ["OptimalityReport", "check", "check_oblique", "stationarity"]
 
@@ -360,7 +360,7 @@ def _scaled(factor: float, matrix: FloatArray) -> FloatArray:
     return np.multiply(matrix, factor, out=np.zeros_like(matrix), where=matrix != 0)
 
 
-def _riemannian_hessian(problem: Problem, X: FloatArray, G: FloatArray) -> Product:
+def _riemannian_hessian(problem: Problem, X: FloatArray, G: FloatArray) -> Linear:
     """D -> f''(X)[D] - D Diag(X'G), eq. (2.13)."""
-    slopes = kernels.column_dots(X, G)
-    return lambda D: np.asarray(problem.hessp(X, D) - D * slopes)
+    slopes, euclidean = kernels.column_dots(X, G), problem.hessian(X)
+    return lambda D: np.asarray(euclidean(D) - D * slopes)

@@ -19,7 +19,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_positive, check_range
 from orthoplus.geometry import rounding_constant
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import FloatArray, Linear, Problem
 
 # zeta is known to rounding only: derivatives that blow up at zeta + eps = 0 are taken here.
 _ZETA_FLOOR = float(np.finfo(np.float64).eps)
@@ -99,7 +99,7 @@ class Penalty(ABC):
         slope = self.profile(self.energy(X))[1]
         return np.broadcast_to(2.0 * self.sigma * slope * self.mix(X), X.shape)
 
-    def hessian(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def hessian(self, X: FloatArray) -> Linear:
         """The map D -> Hessian product at X."""
         _, slope, bend = self.profile(self.energy(X))
         mixed = self.mix(X)
@@ -283,10 +283,13 @@ class Penalised(Problem):
         The smooth f.
     penalty : Penalty
         sigma = 0 leaves f as it is.
+    unit : float
+        The size of a gradient that counts as 1 when stationarity is judged.
     """
 
     problem: Problem
     penalty: Penalty
+    unit: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -312,15 +315,18 @@ class Penalised(Problem):
         value, G, weight = self.evaluate(X)
         return value, G + weight * X.mean(axis=1, keepdims=True) if weight else G
 
-    def hessian(self, X: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """The map D -> h''(X)[D]."""
-        if self.penalty.sigma == 0.0:
-            return lambda D: self.problem.hessp(X, D)
-        penalty = self.penalty.hessian(X)
-        return lambda D: self.problem.hessp(X, D) + penalty(D)
+    def hessian(self, X: FloatArray) -> Linear:
+        own, penalty = self.problem.hessian(X), self.penalty.hessian(X)
+        return own if self.penalty.sigma == 0.0 else lambda D: own(D) + penalty(D)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return self.hessian(X)(D)
+
+    def stationarity(self, X: FloatArray, at: Evaluation) -> float:
+        """||min(X, grad h(X) / unit)||_F, eq. (4.1)."""
+        G, weight = at.gradient, at.weight
+        multiplier = kernels.multipliers(X, G, weight)
+        return kernels.stationarity_sq(X, G, weight, multiplier, self.unit) ** 0.5
 
     @property
     def lipschitz(self) -> float | None:

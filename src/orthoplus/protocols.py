@@ -5,13 +5,21 @@ methods, ``init`` and ``step``; a `State` is a frozen snapshot of all the next s
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.floating[Any]]
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.integer[Any]]
+
+# A linear map of n x k matrices.
+Linear = Callable[[FloatArray], FloatArray]
+
+# What a method hands from one penalty parameter to the next: a step length, tau, a second block.
+Carry = Mapping[str, Any]
 
 # Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
 _DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
@@ -47,6 +55,10 @@ class Problem(ABC):
         behind = self.value_and_gradient(X - t * D)[1]
         return np.asarray((ahead - behind) / (2.0 * t))
 
+    def hessian(self, X: FloatArray) -> Linear:
+        """The map D -> f''(X)[D], for many products at one X."""
+        return lambda D: self.hessp(X, D)
+
     def freeze(self, X: FloatArray) -> "Problem":
         """The smooth problem in X to solve from here: itself, or the other block at its best."""
         return self
@@ -58,6 +70,11 @@ class Problem(ABC):
     def refine(self, X: FloatArray) -> FloatArray | None:
         """Global minimiser over S+ with the support of X, eq. (3.1); None without a closed form."""
         return None
+
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
+        X = np.abs(rng.standard_normal(self.shape))
+        return np.asarray(X / np.linalg.norm(X, axis=0))
 
     def lower_bound(self) -> float | None:
         """A proven lower bound of f over S+; None where none is known."""
@@ -86,8 +103,8 @@ StateT = TypeVar("StateT", bound=State)
 class Method(Protocol[StateT]):
     """Options as fields, and two pure methods."""
 
-    def init(self, problem: Problem, X: FloatArray, warm: StateT | None = None) -> StateT:
-        """The first state at X; ``warm`` is a state of this method on a nearby problem."""
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> StateT:
+        """The first state at X; ``carry`` is what a run on a nearby problem handed over."""
         ...
 
     def step(self, problem: Problem, state: StateT) -> StateT:

@@ -215,8 +215,8 @@ def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
 
 
 @_compiled
-def _stationarity_sq(X, G, weight, multiplier, out):  # type: ignore[no-untyped-def]
-    # IN X, G, weight, multiplier; OUT out[0]
+def _stationarity_sq(X, G, weight, multiplier, unit, out):  # type: ignore[no-untyped-def]
+    # IN X, G, weight, multiplier, unit; OUT out[0]
     n, k = X.shape
     residual = 0.0
     for i in range(n):
@@ -226,15 +226,19 @@ def _stationarity_sq(X, G, weight, multiplier, out):  # type: ignore[no-untyped-
         pull = weight * total / k
         for j in range(k):
             x = X[i, j]
-            r = min(np.float64(x), G[i, j] + pull - x * multiplier[j])
+            r = min(np.float64(x), (G[i, j] + pull - x * multiplier[j]) / unit)
             residual += r * r
     out[0] = residual
 
 
-def stationarity_sq(X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray) -> float:
+def stationarity_sq(
+    X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray, unit: float
+) -> float:
     blocks = _row_blocks(*X.shape)
     partial = np.zeros((len(blocks), 1))
-    _for_blocks(lambda b, r: _stationarity_sq(X[r], G[r], weight, multiplier, partial[b]), blocks)
+    _for_blocks(
+        lambda b, r: _stationarity_sq(X[r], G[r], weight, multiplier, unit, partial[b]), blocks
+    )
     return float(partial.sum())
 
 

@@ -82,10 +82,12 @@ def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
     return np.einsum("ij,ij->j", X, gradient, dtype=np.float64)
 
 
-def stationarity_sq(X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray) -> float:
-    """||min(X, G + weight rowmean(X) - X diag(multiplier))||_F^2, the square of eq. (4.1)."""
+def stationarity_sq(
+    X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray, unit: float
+) -> float:
+    """||min(X, (G + weight rowmean(X) - X diag(multiplier)) / unit)||_F^2, eq. (4.1) squared."""
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
-    residual = np.minimum(X, G + weight * mean - X * multiplier)
+    residual = np.minimum(X, (G + weight * mean - X * multiplier) / unit)
     return float((residual * residual).sum())
 
 

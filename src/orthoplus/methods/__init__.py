@@ -1,0 +1,26 @@
+"""One method a file; the registry gives each its name."""
+
+from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.newton import RegularizedNewton
+from orthoplus.methods.palm import PALM
+from orthoplus.methods.pam import ProximalAlternating
+from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.methods.semismooth import SemismoothNewton
+
+METHODS = {
+    "ep4orth": EP4Orth,
+    "projected_gradient": ProjectedGradient,
+    "regularized_newton": RegularizedNewton,
+    "palm": PALM,
+    "proximal_alternating": ProximalAlternating,
+}
+
+__all__ = [
+    "METHODS",
+    "PALM",
+    "EP4Orth",
+    "ProjectedGradient",
+    "ProximalAlternating",
+    "RegularizedNewton",
+    "SemismoothNewton",
+]

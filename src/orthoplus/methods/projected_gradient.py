@@ -10,7 +10,7 @@ from orthoplus.checks import check_choice, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import ObliqueStop
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import Carry, FloatArray, Problem
 
 _MAX_BACKTRACKS = 60
 # Column sums of squares below this may have underflowed: such a column is projected with care.
@@ -103,13 +103,15 @@ class ProjectedGradient:
         tol = self.tol if tol is None else tol
         return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
-    def init(
-        self, problem: Problem, X: FloatArray, warm: GradientState | None = None
-    ) -> GradientState:
-        """The first state at X, a point of OB+; from ``warm`` it takes the step length."""
+    def carry(self, state: GradientState) -> Carry:
+        """The step length, for the next penalty parameter."""
+        return {"alpha": state.alpha}
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> GradientState:
+        """The first state at X, a point of OB+; ``carry`` gives the first step length."""
         problem = as_penalised(problem)
         here = problem.evaluate(X)
-        alpha = self._first_step(problem, X, here) if warm is None else warm.alpha
+        alpha = carry["alpha"] if carry else self._first_step(problem, X, here)
         return GradientState(
             X=X,
             value=here.value,
@@ -119,7 +121,7 @@ class ProjectedGradient:
             reference=here.value,
             mass=1.0,
             step_length=np.inf,
-            stationarity=self._stationarity(X, here),
+            stationarity=self._stationarity(problem, X, here),
             n_iter=0,
             is_stalled=False,
         )
@@ -149,7 +151,7 @@ class ProjectedGradient:
             reference=max(reference, here.value),
             mass=mass,
             step_length=step_sq**0.5,
-            stationarity=self._stationarity(T, here),
+            stationarity=self._stationarity(problem, T, here),
             n_iter=state.n_iter + 1,
             is_stalled=False,
         )
@@ -199,12 +201,9 @@ class ProjectedGradient:
             )
         return self.step_fraction / lipschitz if lipschitz > 0 else self.step_max
 
-    def _stationarity(self, X: FloatArray, at: Evaluation) -> float:
-        """||min(X, grad h(X))||_F, eq. (4.1); not computed when the step length decides."""
-        if self.criterion != "stationarity":
-            return np.nan
-        multiplier = kernels.multipliers(X, at.gradient, at.weight)
-        return float(np.sqrt(kernels.stationarity_sq(X, at.gradient, at.weight, multiplier)))
+    def _stationarity(self, problem: Penalised, X: FloatArray, at: Evaluation) -> float:
+        """Not computed when the step length decides."""
+        return problem.stationarity(X, at) if self.criterion == "stationarity" else np.nan
 
 
 def _projected_step_into(

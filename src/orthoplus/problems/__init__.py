@@ -4,7 +4,14 @@ from orthoplus.problems.onmf import ONMF
 from orthoplus.problems.projection import Projection
 from orthoplus.problems.smooth import Smooth
 from orthoplus.problems.trace_min import TraceMin
+from orthoplus.problems.two_block import TwoBlock
 
-PROBLEMS = {"projection": Projection, "trace_min": TraceMin, "onmf": ONMF, "smooth": Smooth}
+PROBLEMS = {
+    "projection": Projection,
+    "trace_min": TraceMin,
+    "onmf": ONMF,
+    "smooth": Smooth,
+    "two_block": TwoBlock,
+}
 
-__all__ = ["ONMF", "PROBLEMS", "Projection", "Smooth", "TraceMin"]
+__all__ = ["ONMF", "PROBLEMS", "Projection", "Smooth", "TraceMin", "TwoBlock"]

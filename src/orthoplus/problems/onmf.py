@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
 from orthoplus.checks import as_matrix, check_finite, check_shape
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import FloatArray, Linear, Problem
 
 # Groups of at most this many rows are solved densely.
 _DENSE_ROWS = 64
@@ -79,11 +79,19 @@ class ONMF(Problem):
         return value, 2.0 * (MX @ gram + X @ core) - 4.0 * MX
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
-        W, dW = self.A.T @ X, self.A.T @ D
-        MX, MD = self.A @ W, self.A @ dW
-        gram, core = X.T @ X, W.T @ W
-        d_gram, d_core = D.T @ X + X.T @ D, dW.T @ W + W.T @ dW
-        return np.asarray(2.0 * (MD @ gram + MX @ d_gram + D @ core + X @ d_core) - 4.0 * MD)
+        return self.hessian(X)(D)
+
+    def hessian(self, X: FloatArray) -> Linear:
+        W = self.A.T @ X
+        MX, gram, core = self.A @ W, X.T @ X, W.T @ W
+
+        def product(D: FloatArray) -> FloatArray:
+            dW = self.A.T @ D
+            MD, d_gram, d_core = self.A @ dW, D.T @ X, dW.T @ W
+            bent = MD @ gram + D @ core + MX @ (d_gram + d_gram.T) + X @ (d_core + d_core.T)
+            return np.asarray(2.0 * bent - 4.0 * MD)
+
+        return product
 
     def second_block(self, X: FloatArray) -> FloatArray:
         """Y = max(A'X (X'X)^-1, 0), the factor of the partial Gauss-Newton model."""

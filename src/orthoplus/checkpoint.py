@@ -1,0 +1,82 @@
+"""States on disk: plain arrays in an ``.npz`` file, no pickles, written aside and then renamed."""
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orthoplus.methods.ep4orth import PenaltyState
+
+_FORMAT = "orthoplus-state-1"
+
+
+def save_state(path: str | os.PathLike[str], state: PenaltyState) -> None:
+    """Write a state so that `load_state` gives it back bit for bit.
+
+    The file appears under its name only when it is complete.
+
+    Examples
+    --------
+    >>> import tempfile, orthoplus as op
+    >>> result = op.solve(op.problems.Projection(np.eye(4, 2)))
+    >>> name = Path(tempfile.mkdtemp()) / "run.npz"
+    >>> save_state(name, result.state)
+    >>> bool((load_state(name).X == result.state.X).all())
+    True
+    """
+    arrays: dict[str, Any] = {}
+    tree = _describe(state._asdict(), "", arrays)
+    arrays["__state__"] = np.frombuffer(
+        json.dumps({"format": _FORMAT, "tree": tree}).encode(), dtype=np.uint8
+    )
+    target = Path(path)
+    aside = target.with_name(target.name + f".{os.getpid()}.part")
+    try:
+        with open(aside, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def load_state(path: str | os.PathLike[str]) -> PenaltyState:
+    """Read a state written by `save_state`; a damaged or foreign file is a ValueError."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            header = json.loads(bytes(file["__state__"]))
+            if header["format"] != _FORMAT:
+                raise KeyError(header["format"])
+            return PenaltyState(**_restore(header["tree"], file))
+    except FileNotFoundError:
+        raise
+    except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"`{os.fspath(path)}` is not a saved state or is damaged ({error}). "
+            f"Start afresh, or give a file written by `save_state`."
+        ) from error
+
+
+def _describe(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    """JSON for a tree of dictionaries and numbers; arrays go into ``arrays`` under their path."""
+    if isinstance(value, Mapping):
+        return {key: _describe(item, f"{name}/{key}", arrays) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"__array__": name}
+    if isinstance(value, float):
+        return {"__float__": value.hex()}
+    return value
+
+
+def _restore(tree: Any, file: Mapping[str, Any]) -> Any:
+    if isinstance(tree, dict):
+        if "__array__" in tree:
+            return file[tree["__array__"]]
+        if "__float__" in tree:
+            return float.fromhex(tree["__float__"])
+        return {key: _restore(item, file) for key, item in tree.items()}
+    return tree

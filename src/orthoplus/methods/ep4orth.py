@@ -1,0 +1,260 @@
+"""EP4Orth+, the exact penalty method: Algorithm 1."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.checks import check_positive, check_range
+from orthoplus.geometry import riemannian_gradient, round_to_stiefel_plus
+from orthoplus.loop import minimise_oblique
+from orthoplus.methods.newton import RegularizedNewton
+from orthoplus.methods.palm import PALM
+from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.methods.refine import round_and_refine
+from orthoplus.penalty import Penalised, PowerPenalty, check_mixing
+from orthoplus.protocols import Carry, FloatArray, Problem
+from orthoplus.status import Status
+
+Inner = ProjectedGradient | RegularizedNewton | PALM
+
+_RELAX = ProjectedGradient(max_iter=20)
+
+
+class PenaltyState(NamedTuple):
+    """All the next outer iteration needs: X^t with its sigma_t, eps_t and tolerance."""
+
+    X: FloatArray
+    value: float
+    violation: float
+    sigma: float
+    eps: float
+    tol: float
+    unit: float
+    X_feas: FloatArray
+    carries: Mapping[str, Carry]
+    Y: FloatArray | None
+    n_iter: int
+    n_inner: int
+
+
+@dataclass(frozen=True)
+class EP4Orth:
+    r"""EP4Orth+, Algorithm 1: a sequence of penalised problems over OB+.
+
+    .. math:: X^t \approx \arg\min_{X \in \mathcal{OB}_+} f(X)
+              + \sigma_t (\|XV\|_F^q - 1 + \epsilon_t)^p, \qquad \sigma_{t+1} = \gamma_2 \sigma_t,
+
+    each from the last, until :math:`\|X^tV\|_F^2 - 1` is small; then rounding and refinement.
+
+    Parameters
+    ----------
+    inner : ProjectedGradient, RegularizedNewton or PALM
+        Solver of the penalised problem; PALM for a problem with two blocks.
+    second_order : RegularizedNewton, optional
+        Takes over once the violation is at most ``switch_violation``.
+    switch_violation : float
+        zeta-bar; 0 never switches, infinity always uses the second-order solver.
+    penalty_start : float
+        sigma_0, in units of ``penalty_unit``.
+    penalty_unit : float, optional
+        By default the sigma at which a relaxed point and its rounding cost the same, so that the
+        scale of f does not matter. The paper's parameters are absolute: 1.
+    penalty_growth, penalty_growth_late : float
+        gamma_2 while ||XV||^2 > 2, and afterwards (None: the same).
+    penalty_max : float
+        Largest sigma, in the same units.
+    p, q, V
+        The penalty's exponents and its mixing matrix, as in `PowerPenalty`.
+    smoothing_start, smoothing_decay : float
+        eps_0 and gamma_1. With p < 1 give eps_0 > 0 and gamma_1 < gamma_2^(-1/p).
+    tol_start, tol_decay, tol_min : float
+        First tolerance of the inner solver, its factor eta, and its floor.
+    feasibility_tol : float
+        Stop when ||XV||_F^2 - 1 is at most this.
+    max_iter : int
+        Outer iterations.
+
+    Notes
+    -----
+    The convergence theory asks for eta < gamma_1^(1-p) / gamma_2; the paper's own experiments use
+    slower decay, and so do the presets. A warning is a matter of documentation, not of the code.
+    """
+
+    inner: Inner = field(default_factory=lambda: ProjectedGradient(max_iter=100))
+    second_order: RegularizedNewton | None = None
+    switch_violation: float = 0.0
+    penalty_start: float = 1e-2
+    penalty_unit: float | None = None
+    penalty_growth: float = 1.2
+    penalty_growth_late: float | None = None
+    penalty_max: float = np.inf
+    p: float = 1.0
+    q: float = 2.0
+    V: FloatArray | None = None
+    smoothing_start: float = 0.0
+    smoothing_decay: float = 1.0
+    tol_start: float = 1e-2
+    tol_decay: float = 0.9
+    tol_min: float = 1e-7
+    feasibility_tol: float = 1e-8
+    max_iter: int = 300
+
+    def __post_init__(self) -> None:
+        for name in ("penalty_start", "penalty_max", "p", "q", "tol_start"):
+            check_positive(getattr(self, name), name)
+        if self.penalty_unit is not None:
+            check_positive(self.penalty_unit, "penalty_unit")
+        for name in ("penalty_growth", "penalty_growth_late"):
+            growth = getattr(self, name)
+            if growth is not None and not growth > 1:
+                raise ValueError(f"`{name}={growth!r}` must be above 1: the penalty has to grow.")
+        for name in ("switch_violation", "smoothing_start", "feasibility_tol", "tol_min"):
+            check_range(getattr(self, name), name, low=0.0)
+        check_range(self.smoothing_decay, "smoothing_decay", low=0.0, high=1.0)
+        check_range(self.tol_decay, "tol_decay", low=1e-3, high=1.0)
+        check_range(self.max_iter, "max_iter", low=1)
+        if self.p < 1 and self.smoothing_start == 0:
+            raise ValueError(
+                f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
+                f"give `smoothing_start` above 0, for example 1e-2."
+            )
+        if self.V is not None:
+            object.__setattr__(self, "V", check_mixing(self.V))
+
+    @classmethod
+    def for_projection(cls, **changes: Any) -> "EP4Orth":
+        """The paper's parameters for the projection onto S+, section 6.1."""
+        step = ProjectedGradient(
+            step_rule="fixed", step_fraction=0.99, criterion="step", min_iter=3, max_iter=100
+        )
+        paper: dict[str, Any] = {
+            "inner": step,
+            "penalty_start": 1e-2,
+            "penalty_unit": 1.0,
+            "penalty_growth": 5.0,
+            "tol_start": 1.0,
+            "tol_decay": 0.8,
+        }
+        return cls(**(paper | changes))
+
+    @classmethod
+    def for_onmf(cls, **changes: Any) -> "EP4Orth":
+        """The paper's parameters for orthogonal NMF, section 6.2 (A of Frobenius norm 1)."""
+        newton = RegularizedNewton(
+            shrink=0.98, grow=1.3, tau_unit=1.0, criterion="step", max_iter=20
+        )
+        paper: dict[str, Any] = {
+            "inner": ProjectedGradient(criterion="step", min_iter=3, max_iter=20),
+            "second_order": newton,
+            "switch_violation": 5.0,
+            "penalty_start": 1e-3,
+            "penalty_unit": 1.0,
+            "penalty_growth": 1.05,
+            "penalty_growth_late": 1.03,
+            "penalty_max": 1e5,
+            "tol_start": 0.1,
+            "tol_decay": 0.98,
+        }
+        return cls(**(paper | changes))
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
+        """X^0, and X^feas by rounding it."""
+        unit = self.penalty_unit
+        if unit is None:
+            unit = self._break_even(problem.freeze(X), X)
+        return PenaltyState(
+            X=X,
+            value=problem.value(X),
+            violation=self._violation(X),
+            sigma=self.penalty_start * unit,
+            eps=self.smoothing_start,
+            tol=self.tol_start,
+            unit=unit,
+            X_feas=round_to_stiefel_plus(X),
+            carries=dict(carry or {}),
+            Y=None,
+            n_iter=0,
+            n_inner=0,
+        )
+
+    def step(self, problem: Problem, state: PenaltyState) -> PenaltyState:
+        """One outer iteration of Algorithm 1."""
+        sigma, eps, tol = self._schedule(state)
+        smooth = problem.freeze(state.X)
+        penalty = PowerPenalty(sigma, V=self.V, p=self.p, q=self.q, eps=eps)
+        model = Penalised(smooth, penalty, unit=state.unit)
+        # X^{t,0}: the last point, or X^feas where the penalised objective is lower.
+        X = state.X if model.value(state.X) <= model.value(state.X_feas) else state.X_feas
+        # X^t: a stationary point to tolerance, eq. (4.1), not above its start, eq. (4.2).
+        method = self._inner(self._violation(X))
+        name = type(method).__name__
+        inner, carry = minimise_oblique(model, method, X, tol=tol, carry=state.carries.get(name))
+        return PenaltyState(
+            X=inner.X,
+            value=inner.value - penalty.value(inner.X),
+            violation=self._violation(inner.X),
+            sigma=sigma,
+            eps=eps,
+            tol=tol,
+            unit=state.unit,
+            X_feas=state.X_feas,
+            carries={**state.carries, name: carry},
+            Y=carry.get("Y"),
+            n_iter=state.n_iter + 1,
+            n_inner=inner.n_iter,
+        )
+
+    def _break_even(self, smooth: Problem, X: FloatArray) -> float:
+        """sigma with f(X) + sigma zeta(X) = f(X^R), for X after a few steps without penalty."""
+        relaxed, _ = minimise_oblique(smooth, _RELAX, X)
+        zeta = self._violation(relaxed.X)
+        rise = smooth.value(round_to_stiefel_plus(relaxed.X)) - relaxed.value
+        if zeta > 0 and rise > 0:
+            return rise / zeta
+        gradient = smooth.value_and_gradient(X)[1]
+        return float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
+
+    def stop(self) -> "PenaltyStop":
+        """Stop at feasibility, or at the iteration limit."""
+        return PenaltyStop(self.feasibility_tol, self.max_iter)
+
+    def finish(self, problem: Problem, state: PenaltyState) -> FloatArray:
+        """The postprocessing: Procedure 1, then eq. (3.1)."""
+        return round_and_refine(problem, state.X)
+
+    def _schedule(self, state: PenaltyState) -> tuple[float, float, float]:
+        """sigma_t, eps_t and the tolerance of this iteration."""
+        if state.n_iter == 0:
+            return state.sigma, state.eps, state.tol
+        growth = self.penalty_growth
+        if self.penalty_growth_late is not None and state.violation <= 1.0:
+            growth = self.penalty_growth_late
+        return (
+            min(growth * state.sigma, self.penalty_max * state.unit),
+            self.smoothing_decay * state.eps,
+            max(self.tol_decay * state.tol, self.tol_min),
+        )
+
+    def _inner(self, violation: float) -> Inner:
+        """First order while far from S+, second order once near."""
+        if self.second_order is not None and violation <= self.switch_violation:
+            return self.second_order
+        return self.inner
+
+    def _violation(self, X: FloatArray) -> float:
+        """||XV||_F^2 - 1, at least 0."""
+        return max(PowerPenalty(1.0, V=self.V).energy(X) - 1.0, 0.0)
+
+
+class PenaltyStop(NamedTuple):
+    """Looks at a state of EP4Orth+ and says when to stop."""
+
+    feasibility_tol: float
+    max_iter: int
+
+    def __call__(self, state: PenaltyState) -> Status:
+        if state.n_iter > 0 and state.violation <= self.feasibility_tol:
+            return Status.CONVERGED
+        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

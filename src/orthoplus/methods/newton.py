@@ -1,0 +1,223 @@
+"""The adaptive quadratically regularised Newton method over OB+: Algorithm 2."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.checks import check_choice, check_positive, check_range
+from orthoplus.geometry import project_oblique_plus, project_tangent
+from orthoplus.loop import ObliqueStop
+from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
+from orthoplus.penalty import Evaluation, as_penalised
+from orthoplus.protocols import Carry, FloatArray, Linear, Problem
+
+_MAX_TAU_RAISES = 40
+_SHORTEST = 1e-2  # a trial step is halved down to this before tau is raised
+
+
+class NewtonState(NamedTuple):
+    """All the next step needs; ``tau`` is carried over to the next penalty parameter."""
+
+    X: FloatArray
+    value: float
+    gradient: FloatArray
+    tau: float
+    tau_unit: float
+    step_length: float
+    stationarity: float
+    n_iter: int
+    is_stalled: bool
+
+
+class _Local(NamedTuple):
+    """The model of h at X: Riemannian gradient, Hessian, and the projected gradient's norm."""
+
+    rgrad: FloatArray
+    euclidean: Linear
+    multiplier: FloatArray
+    descent: FloatArray
+    descent_norm: float
+
+
+class _Trial(NamedTuple):
+    """A trial point, the tau it took, m(Y), the full step's length, the model's curvature."""
+
+    Y: FloatArray
+    tau: float
+    predicted: float
+    length: float
+    curvature: float
+
+
+@dataclass(frozen=True)
+class RegularizedNewton:
+    r"""Second-order method for :math:`\min h(X)` over OB+, Algorithm 2.
+
+    Each step minimises the regularised model, eq. (5.4),
+
+    .. math:: m_l(X) = \langle \nabla h(X^l), X - X^l\rangle
+              + \tfrac12 \langle X - X^l, \nabla^2 h(X^l)[X - X^l]\rangle
+              + \tfrac{\tau_l}{2} \|X - X^l\|_F^2,
+
+    along the direction of the Newton subproblem (5.9), solved by `SemismoothNewton`; the ratio of
+    actual to predicted decrease accepts the step and moves tau.
+
+    Parameters
+    ----------
+    tau_start : float
+        First regularisation, in units of ``tau_unit``.
+    tau_unit : float, optional
+        By default the curvature of h at the start, so that the scale of f does not matter.
+    tau_min, tau_max : float
+        Range of tau, in the same units.
+    accept, good : float
+        eta_1 and eta_2: the step is taken if the ratio is at least the first; tau shrinks if it is
+        at least the second.
+    shrink, grow : float
+        beta_0 and beta_2: factors of tau. (beta_1 = 1: between the thresholds tau stays.)
+    angle : float
+        c_1 of the direction test (5.6); tau is raised until the direction passes.
+    model_decrease : float
+        a of the trial-point condition (5.5).
+    subproblem : SemismoothNewton
+    criterion, tol, min_iter, max_iter
+        As in `ProjectedGradient`; "step" stops when the full predicted step is short.
+    """
+
+    tau_start: float = 5e-2
+    tau_unit: float | None = None
+    tau_min: float = 5e-8
+    tau_max: float = 1e5
+    accept: float = 0.01
+    good: float = 0.9
+    shrink: float = 0.2
+    grow: float = 3.0
+    angle: float = 1e-4
+    model_decrease: float = 5e-3
+    subproblem: SemismoothNewton = field(default_factory=SemismoothNewton)
+    criterion: str = "stationarity"
+    tol: float = 1e-7
+    min_iter: int = 0
+    max_iter: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("tau_start", "tau_min", "tau_max", "angle", "model_decrease"):
+            check_positive(getattr(self, name), name)
+        check_choice(self.criterion, "criterion", ("stationarity", "step"))
+        check_range(self.accept, "accept", low=0.0, high=self.good)
+        check_range(self.good, "good", low=self.accept, high=1.0)
+        check_range(self.shrink, "shrink", low=1e-3, high=1.0)
+        check_range(self.grow, "grow", low=1.0)
+        check_range(self.tol, "tol", low=0.0)
+        check_range(self.max_iter, "max_iter", low=self.min_iter)
+
+    def stop(self, tol: float | None = None) -> ObliqueStop:
+        """The stopping rule, with another tolerance if given."""
+        tol = self.tol if tol is None else tol
+        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
+
+    def carry(self, state: NewtonState) -> Carry:
+        """tau and its unit, for the next penalty parameter."""
+        return {"tau": state.tau, "tau_unit": state.tau_unit}
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> NewtonState:
+        """The first state at X, a point of OB+; ``carry`` gives tau and its unit."""
+        value, gradient = problem.value_and_gradient(X)
+        unit = carry["tau_unit"] if carry else self.tau_unit
+        if unit is None:
+            unit = _curvature_scale(problem, X, gradient)
+        tau = carry["tau"] if carry else self.tau_start * unit
+        residual = _stationarity(problem, X, gradient)
+        return NewtonState(X, value, gradient, tau, unit, np.inf, residual, 0, False)
+
+    def step(self, problem: Problem, state: NewtonState) -> NewtonState:
+        """One iteration of Algorithm 2."""
+        X = state.X
+        here = _local(problem, X, state.gradient)
+        if here.descent_norm == 0.0:
+            return state._replace(step_length=0.0, stationarity=0.0, n_iter=state.n_iter + 1)
+        trial = self._trial_point(state, here)
+        if trial is None:
+            return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        value, gradient = problem.value_and_gradient(trial.Y)
+        slack = 10 * np.finfo(np.float64).eps * max(1.0, abs(state.value))
+        ratio = (value - state.value - slack) / trial.predicted
+        tau = self._next_tau(trial, ratio, state.tau_unit)
+        if not ratio >= self.accept:
+            tired = tau >= self.tau_max * state.tau_unit
+            return state._replace(tau=tau, n_iter=state.n_iter + 1, is_stalled=tired)
+        return NewtonState(
+            X=trial.Y,
+            value=value,
+            gradient=gradient,
+            tau=tau,
+            tau_unit=state.tau_unit,
+            step_length=trial.length,
+            stationarity=_stationarity(problem, trial.Y, gradient),
+            n_iter=state.n_iter + 1,
+            is_stalled=False,
+        )
+
+    def _next_tau(self, trial: _Trial, ratio: float, unit: float) -> float:
+        """The tau updates of Algorithm 2; not below the negative curvature that was met."""
+        tau = trial.tau
+        if ratio >= self.good:
+            tau = min(max(self.shrink * tau, abs(trial.curvature)), self.grow * tau)
+        elif not ratio >= self.accept:
+            tau *= self.grow
+        return min(max(tau, self.tau_min * unit), self.tau_max * unit)
+
+    def _trial_point(self, state: NewtonState, here: _Local) -> _Trial | None:
+        """Y with the decrease (5.5); tau is raised until there is one."""
+        X, tau = state.X, state.tau
+        for _ in range(_MAX_TAU_RAISES):
+            D, curvature = self._direction(X, here, tau)
+            bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
+            scale = bent + float(np.abs(here.multiplier).max()) + tau
+            enough = -self.model_decrease / scale * here.descent_norm**2
+            length = 1.0
+            while length >= _SHORTEST:
+                Y = project_oblique_plus(X + length * D)
+                predicted = _model(state.gradient, here.euclidean, tau, Y - X)
+                if predicted <= enough:
+                    return _Trial(Y, tau, predicted, float(np.linalg.norm(D)), curvature)
+                length *= 0.5
+            tau *= self.grow**2
+        return None
+
+    def _direction(self, X: FloatArray, here: _Local, tau: float) -> tuple[FloatArray, float]:
+        """The Newton direction if it passes the test (5.6), else the projected gradient."""
+        shift = tau - here.multiplier
+        model = QuadraticModel(X, here.rgrad, lambda D: here.euclidean(D) + D * shift)
+        Z, curvature = self.subproblem.solve(model)
+        D = Z - X
+        slope, size = float(np.vdot(here.rgrad, D)), float(np.linalg.norm(D))
+        passes = size > 0 and slope <= -self.angle * here.descent_norm * size
+        return (D if passes else here.descent), curvature
+
+
+def _local(problem: Problem, X: FloatArray, gradient: FloatArray) -> _Local:
+    multiplier = np.einsum("ij,ij->j", X, gradient)
+    rgrad = gradient - X * multiplier
+    descent = project_tangent(X, -rgrad)
+    return _Local(rgrad, problem.hessian(X), multiplier, descent, float(np.linalg.norm(descent)))
+
+
+def _model(gradient: FloatArray, hessian: Linear, tau: float, S: FloatArray) -> float:
+    """m(X + S) of eq. (5.4)."""
+    bent = 0.5 * float(np.vdot(S, hessian(S))) + 0.5 * tau * float(np.vdot(S, S))
+    return float(np.vdot(gradient, S)) + bent
+
+
+def _curvature_scale(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:
+    """Size of the Riemannian Hessian, seen along the gradient; 1 where there is none."""
+    size = float(np.vdot(gradient, gradient))
+    if size == 0.0:
+        return 1.0
+    bent = abs(float(np.vdot(gradient, problem.hessp(X, gradient)))) / size
+    return bent + float(np.abs(np.einsum("ij,ij->j", X, gradient)).max()) or 1.0
+
+
+def _stationarity(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:
+    return as_penalised(problem).stationarity(X, Evaluation(np.nan, gradient, 0.0))

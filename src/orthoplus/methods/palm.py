@@ -1,0 +1,114 @@
+"""Proximal alternating linearised minimisation for two blocks over OB+ x Y, section 4."""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.checks import check_range
+from orthoplus.loop import ObliqueState, ObliqueStop
+from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.penalty import Penalised, as_penalised
+from orthoplus.problems.two_block import TwoBlock
+from orthoplus.protocols import Carry, FloatArray, Problem
+
+
+class AlternatingState(NamedTuple):
+    """Both blocks and what the next alternation needs."""
+
+    X: FloatArray
+    Y: FloatArray
+    value: float
+    beta: float
+    carry_x: Carry
+    step_length: float
+    stationarity: float
+    n_iter: int
+    is_stalled: bool
+
+
+@dataclass(frozen=True)
+class PALM:
+    r"""Proximal alternating linearised minimisation over OB+ x Y, section 4.
+
+    .. math:: Y^{l+1} \in \Pi_{\mathcal{Y}}(Y^l - \beta \nabla_Y f(X^l, Y^l)), \qquad
+              X^{l+1} \in \Pi_{\mathcal{OB}_+}(X^l - \alpha \nabla_X P(X^l, Y^{l+1})).
+
+    The Y-step is the closed-form minimiser where the problem has one; otherwise beta is found by
+    backtracking. The X-step is one step of ``x_step``. The problem must be a `TwoBlock`.
+
+    Parameters
+    ----------
+    x_step : ProjectedGradient
+        Options of the X-step.
+    criterion : {"stationarity", "step"}
+        "stationarity" bounds both ``||min(X, grad_X P)||`` and
+        ``dist(Y, projection of Y - grad_Y P)``; "step" the steps of both blocks together.
+    tol, min_iter, max_iter
+        When to stop; inside EP4Orth the tolerance follows its schedule.
+    """
+
+    x_step: ProjectedGradient = field(default_factory=ProjectedGradient)
+    criterion: str = "stationarity"
+    tol: float = 1e-7
+    min_iter: int = 1
+    max_iter: int = 200
+
+    def __post_init__(self) -> None:
+        check_range(self.tol, "tol", low=0.0)
+        check_range(self.max_iter, "max_iter", low=self.min_iter)
+
+    def stop(self, tol: float | None = None) -> ObliqueStop:
+        """The stopping rule, with another tolerance if given."""
+        tol = self.tol if tol is None else tol
+        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
+
+    def carry(self, state: AlternatingState) -> Carry:
+        """The second block and its step, for the next penalty parameter."""
+        return {"Y": state.Y, "beta": state.beta}
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AlternatingState:
+        """The first state at X; Y is carried over, or the problem's own start."""
+        joint = _joint(as_penalised(problem))
+        Y, beta = (carry["Y"], carry["beta"]) if carry else (joint.Y0, 1.0)
+        value = replace(as_penalised(problem), problem=joint.at(Y)).value(X)
+        return AlternatingState(X, Y, value, beta, {}, np.inf, np.inf, 0, False)
+
+    def step(self, problem: Problem, state: AlternatingState) -> AlternatingState:
+        """One Y-step, one X-step."""
+        model = as_penalised(problem)
+        joint = _joint(model)
+        Y, beta = self._move_y(joint, state)
+        inner, carry_x = self._move_x(replace(model, problem=joint.at(Y)), state)
+        moved = float(np.hypot(np.linalg.norm(inner.X - state.X), np.linalg.norm(Y - state.Y)))
+        return AlternatingState(
+            X=inner.X,
+            Y=Y,
+            value=inner.value,
+            beta=beta,
+            carry_x=carry_x,
+            step_length=moved,
+            stationarity=max(inner.stationarity, joint.y_residual(inner.X, Y)),
+            n_iter=state.n_iter + 1,
+            is_stalled=inner.is_stalled and moved == 0.0,
+        )
+
+    def _move_y(self, joint: TwoBlock, state: AlternatingState) -> tuple[FloatArray, float]:
+        if joint.minimise_y is not None:
+            return joint.second_block(state.X), state.beta
+        return joint.y_step(state.X, state.Y, state.beta)
+
+    def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+        inner = self.x_step.step(in_x, self.x_step.init(in_x, state.X, state.carry_x))
+        return inner, self.x_step.carry(inner)
+
+
+def _joint(model: Penalised) -> TwoBlock:
+    """The two-block problem under the penalty."""
+    joint = model.problem
+    if not hasattr(joint, "y_step"):
+        raise TypeError(
+            f"An alternating method needs a TwoBlock problem, not {type(joint).__name__}. "
+            f"Use ProjectedGradient or RegularizedNewton for a function of X alone."
+        )
+    return joint  # type: ignore[return-value]

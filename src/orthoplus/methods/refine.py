@@ -1,0 +1,85 @@
+"""From OB+ to S+: rounding, Procedure 1, and refinement on the support, eq. (3.1)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from orthoplus.geometry import round_to_stiefel_plus
+from orthoplus.loop import minimise_oblique
+from orthoplus.methods.newton import RegularizedNewton
+from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.protocols import BoolArray, FloatArray, Problem
+
+# The residual to reach on the support, as a share of the gradient's size.
+_REFINE_TOL = 1e-10
+_FIRST_ORDER = ProjectedGradient(max_iter=500)
+_SECOND_ORDER = RegularizedNewton(max_iter=50)
+_MAX_ROUNDS = 20
+
+
+def round_and_refine(problem: Problem, X: FloatArray) -> FloatArray:
+    """The postprocessing of Algorithm 1: X^R, then X with the support of X^R and f no larger."""
+    return refine(problem, round_to_stiefel_plus(X))
+
+
+def refine(problem: Problem, X: FloatArray) -> FloatArray:
+    """Minimise f over S+ on the support of X, eq. (3.1); never worse than X.
+
+    In closed form where the problem has one. Otherwise by projected gradient, then Newton's method;
+    and a row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column
+    where f falls fastest, and the search goes on: the answer is stationary, not only weakly so.
+    """
+    closed = problem.refine(X)
+    if closed is not None:
+        return closed if problem.value(closed) <= problem.value(X) else X
+    for _ in range(_MAX_ROUNDS):
+        X = _refine_on(problem, X, X > 0)
+        gradient = problem.value_and_gradient(X)[1]
+        zero_rows = np.flatnonzero(~X.any(axis=1))
+        columns = gradient[zero_rows].argmin(axis=1)
+        steep = gradient[zero_rows, columns] < -_tolerance(gradient)
+        if not steep.any():
+            break
+        support = X > 0
+        support[zero_rows[steep], columns[steep]] = True
+        moved = _refine_on(problem, X, support)
+        if not problem.value(moved) < problem.value(X):
+            break
+        X = moved
+    return X
+
+
+def _tolerance(gradient: FloatArray) -> float:
+    return _REFINE_TOL * (1.0 + float(np.linalg.norm(gradient)))
+
+
+def _refine_on(problem: Problem, X: FloatArray, support: BoolArray) -> FloatArray:
+    """A stationary point of f over OB+ with the given support, from X; f no larger."""
+    model = _Restricted(problem, support)
+    tol = _tolerance(model.value_and_gradient(X)[1])
+    first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
+    if first.stationarity <= tol:
+        return first.X
+    return minimise_oblique(model, _SECOND_ORDER, first.X, tol=tol)[0].X
+
+
+@dataclass(frozen=True, eq=False)
+class _Restricted(Problem):
+    """f over matrices with a given support: gradient and curvature vanish off it."""
+
+    problem: Problem
+    support: BoolArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.problem.shape
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        if X[~self.support].any():
+            # A column that lost its support was given another row: no step may end there.
+            return np.inf, np.zeros_like(X)
+        value, gradient = self.problem.value_and_gradient(X)
+        return value, np.where(self.support, gradient, 0.0)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return np.where(self.support, self.problem.hessp(X, D), 0.0)

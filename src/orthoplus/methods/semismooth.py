@@ -1,0 +1,188 @@
+"""The regularised semi-smooth Newton method for the Newton subproblem over Delta(X), eq. (5.10)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.checks import check_positive, check_range
+from orthoplus.geometry import delta_jacobian, project_delta
+from orthoplus.protocols import FloatArray, Linear
+
+
+class QuadraticModel(NamedTuple):
+    """<gradient, Z - X> + 1/2 <Z - X, hessian(Z - X)> over Delta(X)."""
+
+    X: FloatArray
+    gradient: FloatArray
+    hessian: Linear
+
+
+class _Point(NamedTuple):
+    """Z in or near Delta(X) with the model's slope and value there, and the residual F(Z)."""
+
+    Z: FloatArray
+    slope: FloatArray
+    value: float
+    projected: FloatArray  # its positive entries are the free set
+    F: FloatArray
+    norm: float
+
+
+@dataclass(frozen=True)
+class SemismoothNewton:
+    r"""Solve :math:`\mathcal{F}(Z) = Z - \Pi_{\Delta(X)}(Z - \alpha(g + H[Z - X])) = 0`, (5.11).
+
+    Each step solves :math:`(\partial\mathcal{F}(Z) + \mu I) d = -\mathcal{F}(Z)` with
+    :math:`\mu = \lambda \|\mathcal{F}(Z)\|` and the HS-Jacobian of the projection. That Jacobian is
+    an orthogonal projector P, so the system splits: off the range of P the solution is explicit, on
+    it the operator :math:`\alpha P H P + \mu I` is symmetric and conjugate gradients apply.
+
+    Parameters
+    ----------
+    max_iter : int
+        Newton steps.
+    tol : float
+        Stop when ||F|| falls below this share of its first value.
+    cg_tol, cg_max_iter
+        Relative tolerance and limit of the conjugate gradients.
+    damping, damping_min, damping_max : float
+        First lambda, and its range.
+    poor, good : float
+        Thresholds on :math:`-\langle F(Z+d), d\rangle / \|d\|^2` that decide the next lambda.
+    shrink, grow : float
+        Factors of lambda after a good and after a poor step.
+    sufficient : float
+        A Newton step is taken when it brings ||F|| below this share of its last value and does not
+        raise the model; otherwise, and where the model is not convex, ``n_gradient_steps``
+        projected gradient steps on the model take its place.
+    """
+
+    max_iter: int = 20
+    tol: float = 1e-3
+    cg_tol: float = 5e-2
+    cg_max_iter: int = 50
+    damping: float = 1e-2
+    damping_min: float = 1e-6
+    damping_max: float = 1e3
+    poor: float = 0.01
+    good: float = 1.0
+    shrink: float = 0.7
+    grow: float = 1.6
+    sufficient: float = 0.9
+    n_gradient_steps: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("max_iter", "cg_max_iter", "damping", "damping_min", "damping_max", "grow"):
+            check_positive(getattr(self, name), name)
+        for name in ("tol", "cg_tol", "shrink", "sufficient"):
+            check_range(getattr(self, name), name, low=0.0, high=1.0)
+
+    def solve(self, model: QuadraticModel) -> tuple[FloatArray, float]:
+        """A point Z of Delta(X) that nearly minimises the model, and the curvature met last.
+
+        The curvature is 0 where the model was convex, else the negative quotient
+        <D, H[D]> / ||D||^2 of the direction that showed it is not.
+        """
+        alpha, damping = _step_scale(model), self.damping
+        here = _point(model, alpha, model.X)
+        goal, curvature = self.tol * here.norm, 0.0
+        for _ in range(self.max_iter):
+            if here.norm <= goal:
+                break
+            d, curvature = self._direction(model, alpha, here, damping)
+            # A nearly singular system may send the trial point far off; it is then turned down.
+            with np.errstate(over="ignore", invalid="ignore"):
+                trial = _point(model, alpha, here.Z + d)
+                agreement = -float(np.vdot(trial.F, d)) / max(float(np.vdot(d, d)), 1e-300)
+            damping = self._next_damping(damping, agreement)
+            better = trial.norm <= self.sufficient * here.norm and trial.value <= here.value
+            if curvature == 0.0 and better:
+                here = trial
+            else:
+                Z = _gradient_steps(model, alpha, here, self.n_gradient_steps)
+                here = _point(model, alpha, Z)
+        return project_delta(model.X, here.Z), curvature / alpha
+
+    def _next_damping(self, damping: float, agreement: float) -> float:
+        if agreement >= self.good:
+            damping *= self.shrink
+        elif agreement < self.poor:
+            damping *= self.grow
+        return min(max(damping, self.damping_min), self.damping_max)
+
+    def _direction(
+        self, model: QuadraticModel, alpha: float, at: _Point, damping: float
+    ) -> tuple[FloatArray, float]:
+        """Solve (dF + mu I) d = -F with mu = damping min(1, ||F||)."""
+        mu = damping * min(1.0, at.norm)
+
+        def onto_free(H: FloatArray) -> FloatArray:
+            return delta_jacobian(model.X, at.projected, H)
+
+        tangent_F = onto_free(at.F)
+        fixed = (tangent_F - at.F) / (1.0 + mu)  # (I - P) d = -(I - P) F / (1 + mu)
+        right = -tangent_F - alpha * onto_free(model.hessian(fixed))
+
+        def operator(D: FloatArray) -> FloatArray:
+            return alpha * onto_free(model.hessian(D)) + mu * D
+
+        d, curvature = _conjugate_gradients(operator, right, self.cg_tol, self.cg_max_iter)
+        return fixed + d, curvature
+
+
+def _step_scale(model: QuadraticModel) -> float:
+    """alpha of (5.11): one over the curvature seen along the gradient."""
+    size = float(np.vdot(model.gradient, model.gradient))
+    if size == 0.0:
+        return 1.0
+    curvature = abs(float(np.vdot(model.gradient, model.hessian(model.gradient)))) / size
+    return 1.0 / curvature if curvature > 0 else 1.0
+
+
+def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
+    """The model and F(Z) of eq. (5.11) at Z."""
+    step = Z - model.X
+    slope = model.gradient + model.hessian(step)
+    value = 0.5 * float(np.vdot(slope + model.gradient, step))
+    projected = project_delta(model.X, Z - alpha * slope)
+    F = Z - projected
+    return _Point(Z, slope, value, projected, F, float(np.linalg.norm(F)))
+
+
+def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int) -> FloatArray:
+    """Projected gradient steps on the model over Delta(X), Barzilai-Borwein with exact search."""
+    Z, slope = project_delta(model.X, at.Z), at.slope
+    for _ in range(count):
+        d = project_delta(model.X, Z - alpha * slope) - Z
+        bent = model.hessian(d)
+        downhill, curvature = -float(np.vdot(slope, d)), float(np.vdot(d, bent))
+        if downhill <= 0.0:
+            break
+        length = min(1.0, downhill / curvature) if curvature > 0 else 1.0
+        Z, slope = Z + length * d, slope + length * bent
+        if curvature > 0:
+            alpha = float(np.vdot(d, d)) / curvature
+    return Z
+
+
+def _conjugate_gradients(
+    operator: Linear, right: FloatArray, tol: float, max_iter: int
+) -> tuple[FloatArray, float]:
+    """Solve operator(d) = right; ends early at negative curvature and tells its quotient."""
+    d, residual = np.zeros_like(right), right
+    direction, size = residual, float(np.vdot(residual, residual))
+    goal = tol**2 * size
+    for _ in range(max_iter):
+        if size <= goal:
+            break
+        image = operator(direction)
+        curvature = float(np.vdot(direction, image))
+        if curvature <= 0.0:
+            return d, min(curvature / float(np.vdot(direction, direction)), -1e-300)
+        length = size / curvature
+        d = d + length * direction
+        residual = residual - length * image
+        size, last = float(np.vdot(residual, residual)), size
+        direction = residual + (size / last) * direction
+    return d, 0.0

@@ -1,0 +1,135 @@
+"""Two-block problems, eq. (1.9): min f(X, Y), X in S+, Y in a simple closed set."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from orthoplus.checks import check_shape
+from orthoplus.protocols import FloatArray, Problem
+
+JointFun = Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]]
+
+_MAX_Y_STEPS = 200
+_Y_TOL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class TwoBlock(Problem):
+    r"""min :math:`f(X, Y)` over :math:`X \in S_+,\ Y \in \mathcal{Y}`, eq. (1.9).
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(X, Y) -> (value, gradient in X, gradient in Y)``.
+    size : (int, int)
+        The shape (n, k) of X.
+    Y0 : ndarray
+        A first second block, of any shape, in its set.
+    project_y : callable, optional
+        ``project_y(Y) -> Y``, the projection onto the set; None means no constraint.
+    minimise_y : callable, optional
+        ``minimise_y(X) -> Y``, the closed-form minimiser over the set, where there is one.
+    curvature : callable, optional
+        ``curvature(X, Y, D) -> f_XX(X, Y)[D]``; None takes differences of two gradients.
+
+    Examples
+    --------
+    >>> problem = TwoBlock(
+    ...     lambda X, Y: (((X - Y) ** 2).sum(), 2 * (X - Y), 2 * (Y - X)),
+    ...     (3, 2), np.zeros((3, 2)), minimise_y=lambda X: X)
+    >>> float(problem.value(np.eye(3, 2)))
+    0.0
+    """
+
+    fun: JointFun
+    size: tuple[int, int]
+    Y0: FloatArray
+    project_y: Callable[[FloatArray], FloatArray] | None = None
+    minimise_y: Callable[[FloatArray], FloatArray] | None = None
+    curvature: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        check_shape(*self.size, "X")
+        object.__setattr__(self, "Y0", self.onto_set(np.asarray(self.Y0, dtype=np.float64)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.size
+
+    def onto_set(self, Y: FloatArray) -> FloatArray:
+        """The projection of Y onto its set."""
+        return Y if self.project_y is None else np.asarray(self.project_y(Y))
+
+    def at(self, Y: FloatArray) -> "FixedBlock":
+        """The smooth problem in X alone, for this Y."""
+        return FixedBlock(self, Y)
+
+    def second_block(self, X: FloatArray) -> FloatArray:
+        """The minimiser over Y: closed form, or projected gradient from Y0."""
+        if self.minimise_y is not None:
+            return np.asarray(self.minimise_y(X))
+        return self.improve_y(X, self.Y0, max_steps=_MAX_Y_STEPS)
+
+    def improve_y(self, X: FloatArray, Y: FloatArray, *, max_steps: int) -> FloatArray:
+        """Projected gradient steps in Y from the given one, with backtracking; never worse."""
+        beta = 1.0
+        for _ in range(max_steps):
+            moved, beta = self.y_step(X, Y, beta)
+            length = float(np.linalg.norm(moved - Y))
+            Y = moved
+            if length <= _Y_TOL * (1.0 + float(np.linalg.norm(Y))):
+                break
+        return Y
+
+    def y_step(self, X: FloatArray, Y: FloatArray, beta: float) -> tuple[FloatArray, float]:
+        """One projected gradient step in Y with the descent condition of PALM; and its length."""
+        value, _, gradient = self.fun(X, Y)
+        beta *= 2.0
+        for _ in range(60):
+            moved = self.onto_set(Y - beta * gradient)
+            step = moved - Y
+            bound = float(np.vdot(gradient, step)) + float(np.vdot(step, step)) / (2 * beta)
+            if self.fun(X, moved)[0] <= value + bound + 1e-14 * max(1.0, abs(value)):
+                return moved, beta
+            beta *= 0.5
+        return Y, beta
+
+    def y_residual(self, X: FloatArray, Y: FloatArray) -> float:
+        """dist(Y, projection of Y - grad_Y f), the second condition of section 4."""
+        gradient = self.fun(X, Y)[2]
+        return float(np.linalg.norm(Y - self.onto_set(Y - gradient)))
+
+    def value(self, X: FloatArray) -> float:
+        return float(self.fun(X, self.second_block(X))[0])
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """min over Y of f(X, Y), and its gradient in X by the envelope theorem."""
+        return self.at(self.second_block(X)).value_and_gradient(X)
+
+    def freeze(self, X: FloatArray) -> Problem:
+        return self if self.minimise_y is None else self.at(self.second_block(X))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedBlock(Problem):
+    """f(., Y) for a fixed second block."""
+
+    joint: TwoBlock
+    Y: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.joint.shape
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient, _ = self.joint.fun(X, self.Y)
+        return float(value), np.ascontiguousarray(gradient)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        if self.joint.curvature is None:
+            return super().hessp(X, D)
+        return np.asarray(self.joint.curvature(X, self.Y, D))
+
+    def second_block(self, X: FloatArray) -> FloatArray:
+        return self.Y

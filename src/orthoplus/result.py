@@ -1,0 +1,94 @@
+"""What every solver returns."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.status import Status
+
+
+class HistoryRow(NamedTuple):
+    """One outer iteration."""
+
+    n_iter: int
+    sigma: float
+    violation: float
+    value: float
+    n_inner: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A point of S+ and how good it is.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, k)
+        Exactly feasible: no negative entry, at most one positive entry a row, unit columns.
+    labels : ndarray of int, shape (n,)
+        The column of each row's positive entry, -1 for a row of zeros.
+    value : float
+        The objective at X.
+    violation : float
+        ``||X'X - I||_F + ||min(X, 0)||_F``, at rounding level.
+    stationarity : float
+        Residual of the first-order conditions (2.6) at X; NaN where it was not computed.
+    status : Status
+        Why the run ended; ``success`` and ``message`` are read off it.
+    n_iter, n_eval : int
+        Outer iterations; evaluations of f (with or without its gradient).
+    seconds : float
+        Wall time.
+    history : tuple of HistoryRow
+        One row an outer iteration; ``pandas.DataFrame(result.history)`` is a table.
+    bound, gap : float or None
+        A proven bound on the objective and the relative distance to it, 0 when optimal; None where
+        no bound is known.
+    Y : ndarray or None
+        The second block, where the problem has one.
+    notes : tuple of str
+        What was changed in the input, in words.
+    state : object
+        The last state; ``solve(..., resume=result.state)`` continues from it, bit for bit.
+    """
+
+    X: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    value: float
+    violation: float
+    stationarity: float
+    status: Status
+    n_iter: int
+    n_eval: int
+    seconds: float
+    history: tuple[HistoryRow, ...] = field(default=(), repr=False)
+    bound: float | None = None
+    gap: float | None = None
+    Y: FloatArray | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    state: Any = field(default=None, repr=False)
+
+    @property
+    def success(self) -> bool:
+        """Whether the run ended where it meant to."""
+        return self.status.success
+
+    @property
+    def message(self) -> str:
+        """Why the run ended, and what was changed in the input."""
+        return " ".join((self.status.message, *self.notes))
+
+    def __str__(self) -> str:
+        n, k = self.X.shape
+        bound = "none known" if self.bound is None else f"{self.bound:.10g} (gap {self.gap:.2g})"
+        rows = {
+            "status": f"{self.status.name}: {self.message}",
+            "X": f"{n} x {k}, {int((self.labels >= 0).sum())} rows assigned",
+            "value": f"{self.value:.10g}",
+            "bound": bound,
+            "violation": f"{self.violation:.2g}",
+            "stationarity": f"{self.stationarity:.2g}",
+            "work": f"{self.n_iter} iterations, {self.n_eval} evaluations, {self.seconds:.3g} s",
+        }
+        return "\n".join(f"{name:>13}  {text}" for name, text in rows.items())

@@ -1,0 +1,257 @@
+"""The two calls: `minimize` for a function, `solve` for a problem."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from orthoplus.checkpoint import load_state
+from orthoplus.checks import as_matrix, check_positive, check_shape
+from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
+from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
+from orthoplus.methods.refine import refine
+from orthoplus.optimality import stationarity
+from orthoplus.problems import ONMF, Projection, Smooth
+from orthoplus.protocols import FloatArray, Problem
+from orthoplus.result import Result
+from orthoplus.status import Status
+from orthoplus.supervise import Callback, Meter, Metered, Watch
+
+# The paper's parameters where the paper has them.
+_PRESETS: dict[type[Problem], Callable[[], EP4Orth]] = {
+    Projection: EP4Orth.for_projection,
+    ONMF: EP4Orth.for_onmf,
+}
+
+
+class CallbackError(RuntimeError):
+    """A callback raised; ``result`` holds the best point so far."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def minimize(
+    fun: Callable[..., Any],
+    X0: FloatArray | tuple[int, int],
+    *,
+    jac: Callable[..., Any] | bool | None = None,
+    hessp: Callable[..., Any] | None = None,
+    method: EP4Orth | None = None,
+    rng: np.random.Generator | int | None = None,
+    **options: Any,
+) -> Result:
+    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, eq. (1.1).
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(X) -> float``, X of shape (n, k); with ``jac=True``, ``(float, gradient)``.
+    X0 : array of shape (n, k), or (n, k)
+        Starting point; a point outside OB+ is projected onto it. A shape starts at random.
+    jac : callable, True or None
+        ``jac(X)``, the Euclidean gradient; None takes differences (small problems only). For JAX
+        and PyTorch functions see `orthoplus.autodiff`.
+    hessp : callable, optional
+        ``hessp(X, D) -> f''(X)[D]``, for the second-order solver; None takes differences.
+    method : EP4Orth, optional
+        The method with its options.
+    rng : Generator or int, optional
+        For a random start; the default is the seed 0.
+    **options
+        As in `solve`: ``callback, time_limit, resume, checkpoint, with_bound``.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> C = np.array([[2.0, 0.1], [1.0, 0.2], [0.3, 1.0]])
+    >>> result = minimize(lambda X: -(C * X).sum(), (3, 2), jac=lambda X: -C)
+    >>> result.labels
+    array([0, 0, 1])
+    >>> round(result.value, 12)  # -(sqrt(2^2 + 1^2) + 1)
+    -3.2360679775
+    """
+    if isinstance(fun, Problem):
+        raise TypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
+    X, size, notes = _read_start(X0)
+    problem = Smooth(fun, size, jac=jac, curvature=hessp)
+    return _solve(problem, X, method=method, rng=rng, notes=notes, **options)
+
+
+def solve(  # noqa: PLR0913
+    problem: Problem,
+    X0: FloatArray | None = None,
+    *,
+    method: EP4Orth | None = None,
+    rng: np.random.Generator | int | None = None,
+    callback: Callback | None = None,
+    time_limit: float | None = None,
+    resume: PenaltyState | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    with_bound: bool = True,
+) -> Result:
+    """Minimise a problem over S+.
+
+    Parameters
+    ----------
+    problem : Problem
+        One of `orthoplus.problems`, or your own subclass of `Problem`.
+    X0 : array of shape (n, k), optional
+        Starting point; a point outside OB+ is projected onto it. By default the problem's own.
+    method : EP4Orth, optional
+        By default the paper's parameters for this problem, where it has them.
+    rng : Generator or int, optional
+        For a random start; the default is the seed 0.
+    callback : callable, optional
+        ``callback(state)`` after every outer iteration; returning True ends the run.
+    time_limit : float, optional
+        Seconds; looked at whenever f is evaluated.
+    resume : state or path, optional
+        Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored.
+    checkpoint : path, optional
+        Save the state there after every outer iteration (written aside, then renamed).
+    with_bound : bool
+        Whether to compute the problem's bound, which may cost a truncated SVD.
+
+    Returns
+    -------
+    Result
+        Never worse than the rounded last iterate, nor than a feasible X0. Ctrl-C returns the best
+        point so far.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> result = op.solve(op.problems.Projection(np.array([[3.0, 0.0], [4.0, 1.0], [0.0, 2.0]])))
+    >>> result.X.round(3)
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
+            f"`orthoplus.minimize(fun, X0)`."
+        )
+    notes: tuple[str, ...] = ()
+    X = None
+    if X0 is not None:
+        X, size, notes = _read_start(X0)
+        if size != problem.shape:
+            raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
+    return _solve(
+        problem,
+        X,
+        method=method,
+        rng=rng,
+        callback=callback,
+        time_limit=time_limit,
+        resume=resume,
+        checkpoint=checkpoint,
+        with_bound=with_bound,
+        notes=notes,
+    )
+
+
+def _read_start(
+    X0: FloatArray | tuple[int, int],
+) -> tuple[FloatArray | None, tuple[int, int], tuple[str, ...]]:
+    """A start in OB+ (None for a random one), its shape, and notes on what was changed."""
+    if isinstance(X0, tuple) and len(X0) == 2 and all(isinstance(i, (int, np.integer)) for i in X0):
+        check_shape(int(X0[0]), int(X0[1]), "X0")
+        return None, (int(X0[0]), int(X0[1])), ()
+    X = as_matrix(X0, "X0")
+    n, k = X.shape
+    check_shape(n, k, "X0")
+    notes = []
+    given = np.asarray(X0).dtype
+    if given != X.dtype:
+        notes.append(f"X0 of dtype {given} was converted to {X.dtype}.")
+    unit = np.abs(np.linalg.norm(X, axis=0) - 1.0).max() <= 1e-6
+    if X.min() < 0 or not unit:
+        notes.append("X0 was not in OB+ (nonnegative, unit columns) and was projected onto it.")
+    return project_oblique_plus(X), (n, k), tuple(notes)
+
+
+def _solve(  # noqa: PLR0913
+    problem: Problem,
+    X: FloatArray | None,
+    *,
+    method: EP4Orth | None,
+    rng: np.random.Generator | int | None,
+    notes: tuple[str, ...],
+    callback: Callback | None = None,
+    time_limit: float | None = None,
+    resume: PenaltyState | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    with_bound: bool = True,
+) -> Result:
+    if time_limit is not None:
+        check_positive(time_limit, "time_limit")
+    method = method or _PRESETS.get(type(problem), EP4Orth)()
+    meter = Meter(np.inf if time_limit is None else time_limit)
+    if X is None:
+        X = problem.start(np.random.default_rng(0 if rng is None else rng))
+    state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
+    watch = Watch(method, meter, callback, checkpoint)
+    status, failure = watch.follow(Metered(problem, meter), X, state)
+    result = _finish(problem, X, watch, status, notes, with_bound)
+    if failure is not None:
+        raise CallbackError(
+            f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
+            f"{result.n_iter}). The best point so far is in the `result` of this exception.",
+            result,
+        ) from failure
+    return result
+
+
+def _finish(
+    problem: Problem,
+    X0: FloatArray,
+    watch: Watch,
+    status: Status,
+    notes: tuple[str, ...],
+    with_bound: bool,
+) -> Result:
+    """Round, refine, and report; the better of the last iterate and a feasible start."""
+    state = watch.state
+    X, status = _best_feasible(problem, X0, watch, status)
+    value, gradient = problem.value_and_gradient(X)
+    bound = problem.lower_bound() if with_bound else None
+    Y = problem.second_block(X)
+    return Result(
+        X=X,
+        labels=labels_of(X),
+        value=value,
+        violation=violation(X),
+        stationarity=stationarity(X, gradient),
+        status=status,
+        n_iter=0 if state is None else state.n_iter,
+        n_eval=watch.meter.n_eval,
+        seconds=watch.meter.seconds,
+        history=tuple(watch.history),
+        bound=bound,
+        gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
+        Y=Y,
+        notes=notes,
+        state=state,
+    )
+
+
+def _best_feasible(
+    problem: Problem, X0: FloatArray, watch: Watch, status: Status
+) -> tuple[FloatArray, Status]:
+    rounded = round_to_stiefel_plus(X0 if watch.state is None else watch.state.X)
+    try:
+        X = refine(problem, rounded)
+        start = round_to_stiefel_plus(X0)
+        if violation(X0) <= 1e-6 and problem.value(start) < problem.value(X):
+            X = refine(problem, start)
+    except KeyboardInterrupt:
+        return rounded, Status.INTERRUPTED
+    return X, status

@@ -1,0 +1,134 @@
+"""Watching a run from outside: evaluations, the clock, callbacks, checkpoints, the keyboard."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from orthoplus.checkpoint import save_state
+from orthoplus.loop import iterate
+from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
+from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.result import HistoryRow
+from orthoplus.status import Status
+
+Callback = Callable[[PenaltyState], object]
+
+
+class OutOfTimeError(Exception):
+    """The time limit was met inside a step."""
+
+
+@dataclass
+class Meter:
+    """Counts evaluations and watches the clock: the only clock of a run."""
+
+    time_limit: float = np.inf
+    n_eval: int = 0
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.perf_counter() - self.started
+
+    def tick(self) -> None:
+        """Count one evaluation; raise when the time is up."""
+        self.n_eval += 1
+        if self.seconds > self.time_limit:
+            raise OutOfTimeError
+
+
+@dataclass(frozen=True, eq=False)
+class Metered(Problem):
+    """A problem whose evaluations are counted."""
+
+    problem: Any
+    meter: Meter
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.problem.shape
+
+    @property
+    def lipschitz(self) -> float | None:
+        return self.problem.lipschitz
+
+    def value(self, X: FloatArray) -> float:
+        self.meter.tick()
+        return self.problem.value(X)
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        self.meter.tick()
+        return self.problem.value_and_gradient(X)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self.problem.hessp(X, D)
+
+    def hessian(self, X: FloatArray) -> Linear:
+        return self.problem.hessian(X)
+
+    def freeze(self, X: FloatArray) -> Problem:
+        return Metered(self.problem.freeze(X), self.meter)
+
+    def at(self, Y: FloatArray) -> Problem:
+        return Metered(self.problem.at(Y), self.meter)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.problem, name)
+
+
+@dataclass
+class Watch:
+    """Follows a run: history, callback, checkpoints, and what ends it from outside."""
+
+    method: EP4Orth
+    meter: Meter
+    callback: Callback | None
+    checkpoint: str | os.PathLike[str] | None
+    state: PenaltyState | None = None
+    history: list[HistoryRow] = field(default_factory=list)
+
+    def follow(
+        self, problem: Problem, X: FloatArray, state: PenaltyState | None
+    ) -> tuple[Status, Exception | None]:
+        """Run to the end, from X or from a state; how it ended, and what a callback raised."""
+        stop = self.method.stop()
+        try:
+            first = self.method.init(problem, X) if state is None else state
+            for current in iterate(problem, self.method, first):
+                self.state = current
+                status = stop(current)
+                if current is not first:
+                    self._record(current)
+                    asked, failure = self._call_back(current)
+                    if asked:
+                        return Status.CALLBACK, failure
+                if status is not Status.RUNNING:
+                    return status, None
+        except OutOfTimeError:
+            return Status.TIME_LIMIT, None
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED, None
+        raise AssertionError("iterate has no end")
+
+    def _record(self, state: PenaltyState) -> None:
+        progress = (state.n_iter, state.sigma, state.violation, state.value, state.n_inner)
+        self.history.append(HistoryRow(*progress, self.meter.seconds))
+        if self.checkpoint is not None:
+            save_state(self.checkpoint, state)
+
+    def _call_back(self, state: PenaltyState) -> tuple[bool, Exception | None]:
+        if self.callback is None:
+            return False, None
+        try:
+            return self.callback(state) is True, None
+        except StopIteration:
+            return True, None
+        except Exception as error:
+            return True, error
