@@ -44,14 +44,16 @@ def _pool(threads: int, pid: int) -> ThreadPoolExecutor:
 def _row_blocks(n: int, k: int) -> list[slice]:
     """Row ranges of a fixed partition; one range when the matrix is small."""
     size = n * k
-    blocks = 1 if size < PARALLEL_SIZE else min(MAX_BLOCKS, n, size // BLOCK_SIZE)
+    if size < PARALLEL_SIZE:
+        return [slice(0, n)]
+    blocks = min(MAX_BLOCKS, n, size // BLOCK_SIZE)
     edges = [n * b // blocks for b in range(blocks + 1)]
     return [slice(low, high) for low, high in pairwise(edges)]
 
 
 def _for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
     """Run ``work(number, rows)`` for every block, on threads when that pays."""
-    threads = min(n_threads(), len(blocks))
+    threads = min(n_threads(), len(blocks)) if len(blocks) > 1 else 1
     if threads == 1:
         for number, rows in enumerate(blocks):
             work(number, rows)

@@ -15,6 +15,7 @@ _REFINE_TOL = 1e-10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
 _MAX_ROUNDS = 20
+_FOOTHOLD = 1e-6  # the first entry of a row that is called back
 
 
 def round_and_refine(problem: Problem, X: FloatArray) -> FloatArray:
@@ -25,37 +26,51 @@ def round_and_refine(problem: Problem, X: FloatArray) -> FloatArray:
 def refine(problem: Problem, X: FloatArray) -> FloatArray:
     """Minimise f over S+ on the support of X, eq. (3.1); never worse than X.
 
-    In closed form where the problem has one. Otherwise by projected gradient, then Newton's method;
-    and a row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column
+    In closed form where the problem has one, otherwise by projected gradient, then Newton's method.
+    A row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column
     where f falls fastest, and the search goes on: the answer is stationary, not only weakly so.
     """
-    closed = problem.refine(X)
-    if closed is not None:
-        return closed if problem.value(closed) <= problem.value(X) else X
+    X = _refine_on_support(problem, X)
     for _ in range(_MAX_ROUNDS):
-        X = _refine_on(problem, X, X > 0)
-        gradient = problem.value_and_gradient(X)[1]
-        zero_rows = np.flatnonzero(~X.any(axis=1))
-        columns = gradient[zero_rows].argmin(axis=1)
-        steep = gradient[zero_rows, columns] < -_tolerance(gradient)
-        if not steep.any():
+        recalled = _recall_rows(problem, X)
+        if recalled is None:
             break
-        support = X > 0
-        support[zero_rows[steep], columns[steep]] = True
-        moved = _refine_on(problem, X, support)
+        moved = _refine_on_support(problem, recalled)
         if not problem.value(moved) < problem.value(X):
             break
         X = moved
     return X
 
 
+def _refine_on_support(problem: Problem, X: FloatArray) -> FloatArray:
+    closed = problem.refine(X)
+    if closed is None:
+        return _descend_on_support(problem, X)
+    return closed if problem.value(closed) <= problem.value(X) else X
+
+
+def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
+    """X with a small entry in each zero row where f falls, or None where there is none."""
+    rows = np.flatnonzero(~X.any(axis=1))
+    if len(rows) == 0:
+        return None
+    gradient = problem.value_and_gradient(X)[1]
+    columns = gradient[rows].argmin(axis=1)
+    steep = gradient[rows, columns] < -_tolerance(gradient)
+    if not steep.any():
+        return None
+    recalled = X.copy()
+    recalled[rows[steep], columns[steep]] = _FOOTHOLD
+    return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
+
+
 def _tolerance(gradient: FloatArray) -> float:
     return _REFINE_TOL * (1.0 + float(np.linalg.norm(gradient)))
 
 
-def _refine_on(problem: Problem, X: FloatArray, support: BoolArray) -> FloatArray:
-    """A stationary point of f over OB+ with the given support, from X; f no larger."""
-    model = _Restricted(problem, support)
+def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
+    """A stationary point of f over OB+ with the support of X; f no larger."""
+    model = _Restricted(problem, X > 0)
     tol = _tolerance(model.value_and_gradient(X)[1])
     first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:

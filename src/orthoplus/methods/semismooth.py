@@ -58,10 +58,10 @@ class SemismoothNewton:
         projected gradient steps on the model take its place.
     """
 
-    max_iter: int = 20
-    tol: float = 1e-3
+    max_iter: int = 10
+    tol: float = 1e-2
     cg_tol: float = 5e-2
-    cg_max_iter: int = 50
+    cg_max_iter: int = 30
     damping: float = 1e-2
     damping_min: float = 1e-6
     damping_max: float = 1e3
