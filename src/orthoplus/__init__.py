@@ -8,8 +8,9 @@ Examples
 array([0, 0, 1])
 """
 
-from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus import autodiff, geometry, methods, optimality, penalty, problems
 from orthoplus.checkpoint import load_state, save_state
+from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
     PALM,
     EP4Orth,
@@ -35,6 +36,8 @@ __all__ = [
     "Result",
     "Status",
     "__version__",
+    "autodiff",
+    "check_gradient",
     "geometry",
     "load_state",
     "methods",
