@@ -144,6 +144,30 @@ def labels_of(X: FloatArray) -> IntArray:
     return labels
 
 
+def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The matrix with entry ``weights[i]`` in column ``labels[i]`` of row i, columns normalised.
+
+    Rows with label -1 are zero. Every column needs a positive weight; O(n) but for the zeros.
+
+    Examples
+    --------
+    >>> assemble(np.array([0, 1, 0, -1]), np.array([3.0, 2.0, 4.0, 1.0]), 2)
+    array([[0.6, 0. ],
+           [0. , 1. ],
+           [0.8, 0. ],
+           [0. , 0. ]])
+    """
+    rows = np.flatnonzero(labels >= 0)
+    columns, entries = labels[rows], weights[rows]
+    top = np.zeros(k, dtype=weights.dtype)
+    np.maximum.at(top, columns, entries)
+    entries = entries / top[columns]  # first by the largest entry: no overflow, no underflow
+    norms = np.sqrt(np.bincount(columns, entries.astype(np.float64) ** 2, minlength=k))
+    X = np.zeros((len(labels), k), dtype=weights.dtype)
+    X[rows, columns] = entries / norms[columns]
+    return X
+
+
 def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
     r"""Round a point of OB+ to S+: Procedure 1.
 
@@ -176,15 +200,9 @@ def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
     n, k = X.shape
     check_shape(n, k, "X")
     labels = labels_of(X)
-    rows = np.flatnonzero(labels >= 0)
-    XR = np.zeros_like(X)
-    XR[rows, labels[rows]] = X[rows, labels[rows]]
-    top = XR.max(axis=0)
-    if not (top > 0).all():
+    if len(np.unique(labels[labels >= 0])) < k:
         return np.eye(n, k, dtype=X.dtype)
-    XR /= top  # first by the largest entry: no overflow, no underflow
-    XR /= np.linalg.norm(XR, axis=0)
-    return XR
+    return assemble(labels, X[np.arange(n), labels], k)
 
 
 def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> float:

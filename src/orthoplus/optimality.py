@@ -20,6 +20,7 @@ from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_positive
 from orthoplus.critical_cone import UNKNOWN, CriticalSpace, Curvature, decide_curvature
 from orthoplus.geometry import (
+    labels_of,
     project_oblique_plus,
     riemannian_gradient,
     round_to_stiefel_plus,
@@ -325,8 +326,13 @@ def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray]:
 
 def _stiefel_residuals(X: FloatArray, G: FloatArray) -> tuple[float, float]:
     """The residuals of (2.6a) on the support and of (2.6b) on the zero rows."""
-    support = float(np.linalg.norm(riemannian_gradient(X, G)[X > 0]))
-    return support, float(np.linalg.norm(np.minimum(G[~X.any(axis=1)], 0.0)))
+    labels = labels_of(X)
+    rows = np.flatnonzero(labels >= 0)
+    columns = labels[rows]
+    x, g = X[rows, columns], G[rows, columns]
+    slopes = np.bincount(columns, x * g, minlength=X.shape[1])  # diag(X'G)
+    support = float(np.linalg.norm(g - x * slopes[columns]))
+    return support, float(np.linalg.norm(np.minimum(G[labels < 0], 0.0)))
 
 
 def _qualification(X: FloatArray) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.checkpoint import load_state
 from orthoplus.checks import as_matrix, check_positive, check_shape
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
@@ -23,6 +24,10 @@ _PRESETS: dict[type[Problem], Callable[[], EP4Orth]] = {
     Projection: EP4Orth.for_projection,
     ONMF: EP4Orth.for_onmf,
 }
+
+
+# ||XV||^2 - 1 of a start that counts as feasible.
+_FEASIBLE = 1e-9
 
 
 class CallbackError(RuntimeError):
@@ -249,9 +254,13 @@ def _best_feasible(
     rounded = round_to_stiefel_plus(X0 if watch.state is None else watch.state.X)
     try:
         X = refine(problem, rounded)
-        start = round_to_stiefel_plus(X0)
-        if violation(X0) <= 1e-6 and problem.value(start) < problem.value(X):
-            X = refine(problem, start)
+        if _is_feasible(X0) and problem.value(X0) < problem.value(X):
+            X = refine(problem, round_to_stiefel_plus(X0))
     except KeyboardInterrupt:
         return rounded, Status.INTERRUPTED
     return X, status
+
+
+def _is_feasible(X: FloatArray) -> bool:
+    """Whether a point of OB+ is in S+, by Lemma 2.2."""
+    return kernels.row_energy(X) - 1.0 <= _FEASIBLE

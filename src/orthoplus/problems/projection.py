@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from orthoplus.checks import as_matrix, check_shape
-from orthoplus.geometry import project_oblique_plus
+from orthoplus.geometry import assemble, labels_of, round_to_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 
 
@@ -56,10 +56,20 @@ class Projection(Problem):
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.zeros_like(D)
 
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """C rounded by Procedure 1, as in section 6.1."""
+        return round_to_stiefel_plus(np.maximum(self.C, 0.0))
+
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
-        below = min(float(self.C.min()), 0.0) - 1.0  # loses against every entry of the support
-        return project_oblique_plus(np.where(X > 0, self.C, below))
+        labels = labels_of(X)
+        costs = np.where(labels >= 0, self.C[np.arange(len(X)), labels], -np.inf)
+        top = np.full(self.shape[1], -np.inf)
+        np.maximum.at(top, labels[labels >= 0], costs[labels >= 0])
+        # A column without a positive entry on its support takes its largest one alone.
+        alone = (top[labels] <= 0) & (costs == top[labels])
+        weights = np.where(alone, 1.0, np.maximum(costs, 0.0))
+        return assemble(np.where(weights > 0, labels, -1), weights.astype(X.dtype), len(top))
 
     @property
     def lipschitz(self) -> float:
