@@ -99,3 +99,27 @@ def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
     """Raise unless the option is one of the given words."""
     if value not in choices:
         raise ValueError(f"`{name}={value!r}` is unknown. Choose one of {', '.join(choices)}.")
+
+
+def as_value(value: object) -> float:
+    """What a user's function returned, as a number; NaN and infinity pass: a step may end there."""
+    number = np.asarray(value)
+    if number.size != 1 or number.dtype.kind not in "fiub":
+        raise TypeError(
+            f"`fun` must return one real number, it returned {type(value).__name__} "
+            f"of shape {number.shape} and dtype {number.dtype}."
+        )
+    return float(number.reshape(()))
+
+
+def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
+    """What a user's function returned, as a finite matrix of the shape and dtype of X."""
+    result = np.asarray(matrix)
+    if result.shape != X.shape or result.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
+            f"{result.shape} and dtype {result.dtype}."
+        )
+    result = np.ascontiguousarray(result, dtype=X.dtype)
+    check_finite(result, name)
+    return result

@@ -67,6 +67,10 @@ class Problem(ABC):
         """The best second block Y for this X, None where the problem has none."""
         return None
 
+    def warm(self, Y: FloatArray) -> "Problem":
+        """The same problem, its second block to be searched from Y."""
+        return self
+
     def refine(self, X: FloatArray) -> FloatArray | None:
         """Global minimiser over S+ with the support of X, eq. (3.1); None without a closed form."""
         return None

@@ -225,6 +225,8 @@ def _finish(
 ) -> Result:
     """Round, refine, and report; the better of the last iterate and a feasible start."""
     state = watch.state
+    if state is not None and state.Y is not None:
+        problem = problem.warm(state.Y)
     X, status = _best_feasible(problem, X0, watch, status)
     value, gradient = problem.value_and_gradient(X)
     bound = problem.lower_bound() if with_bound else None

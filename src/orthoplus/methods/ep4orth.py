@@ -12,7 +12,6 @@ from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.methods.refine import round_and_refine
 from orthoplus.penalty import Penalised, PowerPenalty, check_mixing
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.status import Status
@@ -225,10 +224,6 @@ class EP4Orth:
     def stop(self) -> "PenaltyStop":
         """Stop at feasibility, or at the iteration limit."""
         return PenaltyStop(self.feasibility_tol, self.max_iter)
-
-    def finish(self, problem: Problem, state: PenaltyState) -> FloatArray:
-        """The postprocessing: Procedure 1, then eq. (3.1)."""
-        return round_and_refine(problem, state.X)
 
     def _safeguarded(self, model: Penalised, state: PenaltyState) -> FloatArray:
         """X^{t,0}: the last point, or X^feas where the penalised objective is lower."""

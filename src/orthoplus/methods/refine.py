@@ -1,10 +1,9 @@
-"""From OB+ to S+: rounding, Procedure 1, and refinement on the support, eq. (3.1)."""
+"""Refinement on the support, eq. (3.1): the postprocessing of Algorithm 1."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.geometry import round_to_stiefel_plus
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
@@ -16,11 +15,6 @@ _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
 _MAX_ROUNDS = 20
 _FOOTHOLD = 1e-6  # the first entry of a row that is called back
-
-
-def round_and_refine(problem: Problem, X: FloatArray) -> FloatArray:
-    """The postprocessing of Algorithm 1: X^R, then X with the support of X^R and f no larger."""
-    return refine(problem, round_to_stiefel_plus(X))
 
 
 def refine(problem: Problem, X: FloatArray) -> FloatArray:

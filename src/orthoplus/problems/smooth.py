@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.checks import check_finite, check_shape
+from orthoplus.checks import as_matrix_like, as_value, check_shape
 from orthoplus.protocols import FloatArray, Problem
 
 Fun = Callable[[FloatArray], float]
@@ -63,7 +63,7 @@ class Smooth(Problem):
 
     def value(self, X: FloatArray) -> float:
         result = self.fun(X)
-        return _as_value(result[0] if isinstance(result, tuple) else result)
+        return as_value(result[0] if isinstance(result, tuple) else result)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         if self.jac is True:
@@ -73,17 +73,14 @@ class Smooth(Problem):
                     "`jac=True` says that `fun` returns (value, gradient), but it returned "
                     f"{type(result).__name__}. Return a pair, or pass `jac` as a callable."
                 )
-            return _as_value(result[0]), self._as_gradient(result[1], X)
+            return as_value(result[0]), as_matrix_like(result[1], X, "The gradient")
         gradient = self.jac(X) if callable(self.jac) else self._difference_gradient(X)
-        return self.value(X), self._as_gradient(gradient, X)
+        return self.value(X), as_matrix_like(gradient, X, "The gradient")
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         if self.curvature is None:
             return super().hessp(X, D)
-        return _as_matrix_like(self.curvature(X, D), X, "The Hessian product")
-
-    def _as_gradient(self, gradient: FloatArray, X: FloatArray) -> FloatArray:
-        return _as_matrix_like(gradient, X, "The gradient")
+        return as_matrix_like(self.curvature(X, D), X, "The Hessian product")
 
     def _difference_gradient(self, X: FloatArray) -> FloatArray:
         gradient, moved = np.empty_like(X), X.copy()
@@ -95,25 +92,3 @@ class Smooth(Problem):
             gradient[index] = (ahead - self.value(moved)) / (2 * t)
             moved[index] = X[index]
         return gradient
-
-
-def _as_value(value: object) -> float:
-    number = np.asarray(value)
-    if number.size != 1 or number.dtype.kind not in "fiub":
-        raise TypeError(
-            f"`fun` must return one real number, it returned {type(value).__name__} "
-            f"of shape {number.shape} and dtype {number.dtype}."
-        )
-    return float(number.reshape(()))
-
-
-def _as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
-    result = np.asarray(matrix)
-    if result.shape != X.shape or result.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
-            f"{result.shape} and dtype {result.dtype}."
-        )
-    result = np.ascontiguousarray(result, dtype=X.dtype)
-    check_finite(result, name)
-    return result

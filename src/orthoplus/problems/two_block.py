@@ -1,11 +1,11 @@
 """Two-block problems, eq. (1.9): min f(X, Y), X in S+, Y in a simple closed set."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from orthoplus.checks import check_shape
+from orthoplus.checks import as_matrix_like, as_value, check_shape
 from orthoplus.protocols import FloatArray, Problem
 
 JointFun = Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]]
@@ -61,6 +61,15 @@ class TwoBlock(Problem):
         """The projection of Y onto its set."""
         return Y if self.project_y is None else np.asarray(self.project_y(Y))
 
+    def evaluate(self, X: FloatArray, Y: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """f(X, Y) and its two gradients, checked."""
+        value, in_x, in_y = self.fun(X, Y)
+        return (
+            as_value(value),
+            as_matrix_like(in_x, X, "The gradient in X"),
+            as_matrix_like(in_y, Y, "The gradient in Y"),
+        )
+
     def at(self, Y: FloatArray) -> "FixedBlock":
         """The smooth problem in X alone, for this Y."""
         return FixedBlock(self, Y)
@@ -84,7 +93,7 @@ class TwoBlock(Problem):
 
     def y_step(self, X: FloatArray, Y: FloatArray, beta: float) -> tuple[FloatArray, float]:
         """One projected gradient step in Y with the descent condition of PALM; and its length."""
-        value, _, gradient = self.fun(X, Y)
+        value, _, gradient = self.evaluate(X, Y)
         beta *= 2.0
         for _ in range(60):
             moved = self.onto_set(Y - beta * gradient)
@@ -97,7 +106,7 @@ class TwoBlock(Problem):
 
     def y_residual(self, X: FloatArray, Y: FloatArray) -> float:
         """dist(Y, projection of Y - grad_Y f), the second condition of section 4."""
-        gradient = self.fun(X, Y)[2]
+        gradient = self.evaluate(X, Y)[2]
         return float(np.linalg.norm(Y - self.onto_set(Y - gradient)))
 
     def value(self, X: FloatArray) -> float:
@@ -106,6 +115,9 @@ class TwoBlock(Problem):
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         """min over Y of f(X, Y), and its gradient in X by the envelope theorem."""
         return self.at(self.second_block(X)).value_and_gradient(X)
+
+    def warm(self, Y: FloatArray) -> "TwoBlock":
+        return replace(self, Y0=Y)
 
     def freeze(self, X: FloatArray) -> Problem:
         return self if self.minimise_y is None else self.at(self.second_block(X))
@@ -123,8 +135,7 @@ class FixedBlock(Problem):
         return self.joint.shape
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient, _ = self.joint.fun(X, self.Y)
-        return float(value), np.ascontiguousarray(gradient)
+        return self.joint.evaluate(X, self.Y)[:2]
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         if self.joint.curvature is None:
