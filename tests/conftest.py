@@ -5,6 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# The same examples every time, unless a seed asks for others. No deadline: the first call of a
+# kernel compiles it.
+SEED = os.environ.get("ORTHOPLUS_TEST_SEED", "")
+settings.register_profile("orthoplus", deadline=None, derandomize=not SEED, database=None)
+settings.load_profile("orthoplus")
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -12,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture
 def rng():
     """A generator of its own for each test; nightly runs set another seed."""
-    return np.random.default_rng(int(os.environ.get("ORTHOPLUS_TEST_SEED", "0")))
+    return np.random.default_rng(int(SEED or 0))
 
 
 @pytest.fixture
