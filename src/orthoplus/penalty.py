@@ -109,7 +109,7 @@ class Penalty(ABC):
             if bend != 0.0:
                 along = float((mixed * D).sum())
                 curved = curved + 4.0 * self.sigma * bend * along * mixed
-            return np.asarray(curved)
+            return np.broadcast_to(curved, D.shape)
 
         return product
 
