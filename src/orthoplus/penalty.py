@@ -225,9 +225,9 @@ class GeneralPenalty(Penalty):
         check_positive(self.q, "q")
         check_range(self.eps, "eps", low=0.0)
         top = self._rho * np.sqrt(self.k ** (self.q / 2) - 1 + self.eps)
-        grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33) if top > 0 else np.zeros(1)
+        grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33)
         values = np.array([self.psi(float(z))[0] for z in grid])
-        if not (np.diff(values) > 0).all():
+        if self.k > 1 and not (np.diff(values) > 0).all():  # for k = 1 the range is one point
             raise ValueError(
                 "`psi` is not strictly increasing on the range of Q: the penalty would not be "
                 "exact. Give a function that grows, with psi(z) -> (value, slope, curvature)."
