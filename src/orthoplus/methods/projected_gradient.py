@@ -13,8 +13,9 @@ from orthoplus.penalty import Evaluation, Penalised, as_penalised
 from orthoplus.protocols import Carry, FloatArray, Problem
 
 _MAX_BACKTRACKS = 60
-# Column sums of squares below this may have underflowed: such a column is projected with care.
-_TINY = 1e-280
+# Column sums of squares outside of this range may have underflowed or overflowed: such a column is
+# projected with care.
+_TINY, _HUGE = 1e-280, 1e280
 # Differences of objective values below this share of their size are rounding.
 _ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
@@ -212,9 +213,9 @@ def _projected_step_into(
     """T = projection onto OB+ of X - alpha grad h(X); returns the sums of `normalise_step_into`."""
     X, G, weight = state.X, state.gradient, state.weight
     squares = kernels.gradient_step_into(X, G, weight, alpha, T)
-    if squares.min() < _TINY:
-        for j in np.flatnonzero(squares < _TINY):
-            column = X[:, j] - alpha * (G[:, j] + weight * X.mean(axis=1))
+    if squares.min() < _TINY or squares.max() > _HUGE:
+        for j in np.flatnonzero((squares < _TINY) | (squares > _HUGE)):
+            column = X[:, j] - alpha * (G[:, j].astype(np.float64) + weight * X.mean(axis=1))
             T[:, j] = project_oblique_plus(column[:, None])[:, 0]
             squares[j] = 1.0
     return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)
