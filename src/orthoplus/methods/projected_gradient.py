@@ -105,8 +105,8 @@ class ProjectedGradient:
         return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
     def carry(self, state: GradientState) -> Carry:
-        """The step length, for the next penalty parameter."""
-        return {"alpha": state.alpha}
+        """The step length, for the next penalty parameter; a fixed one belongs to its own."""
+        return {} if self.step_rule == "fixed" else {"alpha": state.alpha}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> GradientState:
         """The first state at X, a point of OB+; ``carry`` gives the first step length."""
