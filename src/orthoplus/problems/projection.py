@@ -58,7 +58,7 @@ class Projection(Problem):
 
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
-        below = min(float(self.C.min()), 0.0) - 1.0  # loses against every entry of the support
+        below = 2.0 * min(float(self.C.min()), 0.0) - 1.0  # loses against all of the support
         return project_oblique_plus(np.where(X > 0, self.C, below))
 
     @property
