@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import eigsh
 
-from orthoplus.checks import as_matrix, check_shape
+from orthoplus.checks import as_matrix, check_finite, check_shape
 from orthoplus.protocols import FloatArray, Problem
 
 
@@ -33,7 +33,11 @@ class TraceMin(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        M = self.M.tocsr() if issparse(self.M) else as_matrix(self.M, "M")
+        if issparse(self.M):
+            M = self.M.tocsr().astype(np.float64)
+            check_finite(M.data, "M")
+        else:
+            M = as_matrix(self.M, "M")
         if M.shape[0] != M.shape[1]:
             raise ValueError(f"`M` has shape {M.shape}: a square matrix is needed.")
         if abs(M - M.T).max() > 1e-10 * max(1.0, abs(M).max()):
