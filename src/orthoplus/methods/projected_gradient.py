@@ -140,6 +140,7 @@ class ProjectedGradient:
             alpha *= self.backtrack
         else:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        is_linear = problem.problem.lipschitz == 0.0
         # Zhang and Hager: a running mean of the values, never above the first one.
         mass = self.memory * state.mass + 1.0
         reference = (self.memory * state.mass * state.reference + here.value) / mass
@@ -148,7 +149,7 @@ class ProjectedGradient:
             value=here.value,
             gradient=here.gradient,
             weight=here.weight,
-            alpha=self._next_step(state, T, here, step_sq, crossed),
+            alpha=self._next_step(state, T, here, step_sq, crossed if is_linear else None),
             reference=max(reference, here.value),
             mass=mass,
             step_length=step_sq**0.5,
@@ -163,7 +164,7 @@ class ProjectedGradient:
         X: FloatArray,
         new: Evaluation,
         step_sq: float,
-        crossed: list[float],
+        crossed: list[float] | None,
     ) -> float:
         """The Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
         if self.step_rule == "fixed" or step_sq == 0.0:
@@ -171,7 +172,7 @@ class ProjectedGradient:
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
         )
-        if new.gradient is old.gradient and not use_short:
+        if crossed is not None and not use_short:
             # f is linear: all of Z comes from the penalty, and the last pass has it already.
             curvature = abs(new.weight * crossed[0] - old.weight * crossed[1])
             alpha = step_sq / curvature if curvature > 0 else self.step_max
