@@ -16,6 +16,9 @@ _MAX_BACKTRACKS = 60
 # Column sums of squares outside of this range may have underflowed or overflowed: such a column is
 # projected with care.
 _TINY, _HUGE = 1e-280, 1e280
+# A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
+# as rounding of the objective, whatever their direction.
+_STILL = 32
 # Differences of objective values below this share of their size are rounding.
 _ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
@@ -132,13 +135,19 @@ class ProjectedGradient:
         problem = as_penalised(problem)
         alpha, T = state.alpha, np.empty_like(state.X)
         slack = _ROUNDING * max(1.0, abs(state.reference))
+        still = T.shape[1] * (_STILL * float(np.finfo(T.dtype).eps)) ** 2
+        is_accepted = False
         for _ in range(_MAX_BACKTRACKS):
             step_sq, energy, *crossed = _projected_step_into(state, alpha, T)
+            if alpha < state.alpha and step_sq <= still:
+                break
             here = problem.evaluate(T, energy)
-            if here.value <= state.reference - self.decrease / (2 * alpha) * step_sq + slack:
+            bound = state.reference - self.decrease / (2 * alpha) * step_sq + slack
+            is_accepted = here.value <= bound
+            if is_accepted:
                 break
             alpha *= self.backtrack
-        else:
+        if not is_accepted:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         is_linear = problem.problem.lipschitz == 0.0
         # Zhang and Hager: a running mean of the values, never above the first one.
