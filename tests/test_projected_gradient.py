@@ -116,6 +116,23 @@ def test_values_fall_when_there_is_no_memory(build, rule, rng):
         last = state
 
 
+@pytest.mark.parametrize("memory", [0.0, 0.85])
+@pytest.mark.parametrize("build", PROBLEMS)
+def test_accepted_steps_decrease_enough(build, memory, rng):
+    problem = build(rng)
+    method = ProjectedGradient(decrease=0.9, memory=memory, first_step=10.0)
+    old = method.init(problem, random_oblique_plus(*problem.shape, rng))
+    for _ in range(20):
+        new = method.step(problem, old)
+        if new.is_stalled:
+            break
+        # Backtracking only shortens alpha, which asks for more than this.
+        enough = 0.9 / (2 * old.alpha) * new.step_length**2
+        assert new.value <= old.reference - enough + SLACK * max(1, abs(old.reference))
+        old = new
+    assert old.n_iter > 0
+
+
 def test_memory_lets_values_rise_now_and_then(rng):
     # Otherwise the test above would say nothing about `memory`.
     rises = 0
