@@ -47,7 +47,7 @@ def arguments(name, draw):
         "row_argmax": lambda: (X,),
         "row_energy": lambda: (X,),
         "secant_products": lambda: ((X, signed, 0.8), (draw("point"), draw("signed"), 0.5)),
-        "stationarity_sq": lambda: (X, signed, 0.8, shift),
+        "stationarity_sq": lambda: (X, signed, 0.8, shift, 1.7),
     }
     assert name in calls, f"the kernel `{name}` is new: say here how to call it"
     return calls[name]()

@@ -200,15 +200,15 @@ def test_first_step_is_the_inverse_lipschitz_constant_where_known(rng):
     assert fixed.step(problem, state).alpha == state.alpha
 
 
-def test_warm_start_hands_over_the_step_but_not_a_fixed_one(rng):
+def test_carry_hands_over_the_step_but_not_a_fixed_one(rng):
     problem, X = penalised_trace(rng), random_oblique_plus(7, 2, rng)
     stiffer = Penalised(problem.problem, PowerPenalty(100.0))
     method = ProjectedGradient()
     last = method.step(problem, method.init(problem, X))
-    assert method.init(stiffer, X, last).alpha == last.alpha
+    assert method.init(stiffer, X, method.carry(last)).alpha == last.alpha
     fixed = ProjectedGradient(step_rule="fixed")
     last = fixed.step(problem, fixed.init(problem, X))
-    assert fixed.init(stiffer, X, last).alpha == 0.99 / stiffer.lipschitz
+    assert fixed.init(stiffer, X, fixed.carry(last)).alpha == 0.99 / stiffer.lipschitz
 
 
 # --- a column without an entry --------------------------------------------------------------------

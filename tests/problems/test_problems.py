@@ -6,7 +6,7 @@ from scipy.sparse import block_diag, coo_matrix, csc_matrix, csr_array, csr_matr
 
 from brute_force import random_on_support, supports
 from orthoplus.geometry import random_oblique_plus, random_stiefel_plus, violation
-from orthoplus.problems import ONMF, PROBLEMS, Projection, Smooth, TraceMin
+from orthoplus.problems import ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
 from orthoplus.protocols import Problem
 from slopes import gradient_slope, hessian_slope
 
@@ -34,6 +34,26 @@ def cubic(rng):
     )
 
 
+def ridge_fit(rng, *, closed_form):
+    """||A - XY'||^2 + ||Y||^2: the best Y is A'X (X'X + I)^-1, or found by gradient steps."""
+    A = rng.random((N, 4))
+
+    def fun(X, Y):
+        residual = A - X @ Y.T
+        value = (residual**2).sum() + (Y**2).sum()
+        return value, -2 * residual @ Y, -2 * residual.T @ X + 2 * Y
+
+    return TwoBlock(
+        fun,
+        (N, K),
+        np.ones((4, K)),
+        minimise_y=(lambda X: A.T @ X @ np.linalg.inv(X.T @ X + np.eye(K)))
+        if closed_form
+        else None,
+        curvature=lambda X, Y, D: 2 * D @ (Y.T @ Y),
+    )
+
+
 # Small random instances of every entry; each joins all tests below.
 BUILD = {
     "projection": [lambda rng: Projection(rng.standard_normal((N, K)))],
@@ -48,6 +68,7 @@ BUILD = {
         lambda rng: ONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
     ],
     "smooth": [cubic],
+    "two_block": [lambda rng: ridge_fit(rng, closed_form=True)],
 }
 CASES = [(name, number) for name in PROBLEMS for number in range(len(BUILD.get(name, [None])))]
 
@@ -70,9 +91,9 @@ def test_derivative_slopes(problem, rng):
     for smooth in (problem, problem.freeze(random_oblique_plus(N, K, rng))):
         gradient = lambda X, f=smooth: f.value_and_gradient(X)[1]  # noqa: E731
         for _ in range(3):
-            X, D = rng.standard_normal((N, K)), rng.standard_normal((N, K))
-            assert gradient_slope(smooth.value, gradient, X, D) > 1.9
-            assert hessian_slope(gradient, smooth.hessp, X, D) > 1.9
+            X, D = rng.standard_normal((N, K)), rng.standard_normal((N, K)) / 5
+            assert gradient_slope(smooth.value, gradient, X, D) > 1.8
+            assert hessian_slope(gradient, smooth.hessp, X, D) > 1.8
 
 
 @every_case
@@ -94,10 +115,12 @@ def test_hessian_product_agrees_with_differences_and_is_symmetric(problem, rng):
     X, D, E = (rng.standard_normal((N, K)) for _ in range(3))
     product = problem.hessp(X, D)
     assert product.shape == X.shape
+    np.testing.assert_array_equal(problem.hessian(X)(D), product)
     by_differences = Problem.hessp(problem, X, D)
     # Central differences of gradients of size 100 with a step of 1e-5.
     np.testing.assert_allclose(product, by_differences, atol=1e-6 * (1 + np.abs(product).max()))
-    assert (product * E).sum() == pytest.approx((problem.hessp(X, E) * D).sum(), abs=1e-9)
+    if type(problem).hessp is not Problem.hessp:  # differences are symmetric to their noise only
+        assert (product * E).sum() == pytest.approx((problem.hessp(X, E) * D).sum(), abs=1e-9)
     np.testing.assert_array_equal(Problem.hessp(problem, X, np.zeros_like(D)), 0.0)
 
 
@@ -111,6 +134,14 @@ def test_lipschitz_constant_bounds_the_change_of_gradient(problem, rng):
             change = smooth.value_and_gradient(X)[1] - smooth.value_and_gradient(Z)[1]
             # Gradients of size ten carry roundings of 1e-14.
             assert np.linalg.norm(change) <= smooth.lipschitz * np.linalg.norm(X - Z) + 1e-12
+
+
+@every_case
+def test_start_is_on_oblique_plus_and_repeatable(problem):
+    X, again = (problem.start(np.random.default_rng(7)) for _ in range(2))
+    assert X.min() >= 0
+    np.testing.assert_allclose(np.linalg.norm(X, axis=0), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(X, again)
 
 
 # --- refinement and bounds ------------------------------------------------------------------------
@@ -268,6 +299,39 @@ def test_problems_without_second_block_freeze_to_themselves(rng):
     for problem in (Projection(X), TraceMin(np.eye(N), K), cubic(rng)):
         assert problem.freeze(X) is problem
         assert problem.second_block(X) is None
+
+
+def test_two_block_is_the_minimum_over_its_second_block(rng):
+    closed, open_ = (ridge_fit(np.random.default_rng(3), closed_form=c) for c in (True, False))
+    X = random_oblique_plus(N, K, rng)
+    Y = closed.second_block(X)
+    # Gradient steps in Y go on while they change the value: half of the digits, and a few more.
+    np.testing.assert_allclose(open_.second_block(X), Y, atol=1e-6)
+    for a, b in zip(open_.value_and_gradient(X), closed.value_and_gradient(X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    assert closed.y_residual(X, Y) <= 1e-13
+    best = closed.value(X)
+    assert best == pytest.approx(float(closed.fun(X, Y)[0]))
+    for _ in range(50):
+        assert closed.fun(X, Y + 0.1 * rng.standard_normal(Y.shape))[0] >= best
+    frozen = closed.freeze(X)
+    assert frozen.value(X) == best
+    np.testing.assert_array_equal(frozen.second_block(X), Y)
+    assert open_.freeze(X) is open_
+
+
+def test_two_block_keeps_its_second_block_in_its_set(rng):
+    goal = rng.standard_normal((N, K))
+    problem = TwoBlock(
+        lambda X, Y: (((Y - goal - X) ** 2).sum(), 2 * (X + goal - Y), 2 * (Y - goal - X)),
+        (N, K),
+        -np.ones((N, K)),
+        project_y=lambda Y: np.maximum(Y, 0.0),
+    )
+    X = random_oblique_plus(N, K, rng)
+    assert problem.Y0.min() == 0.0
+    np.testing.assert_allclose(problem.second_block(X), np.maximum(goal + X, 0.0), atol=1e-6)
+    assert problem.y_residual(X, problem.second_block(X)) <= 1e-6
 
 
 # --- projection -----------------------------------------------------------------------------------
