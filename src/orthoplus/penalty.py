@@ -90,6 +90,10 @@ class Penalty(ABC):
         """The smallest entry of VV'."""
         return 1.0 / k if self.V is None else float((self.V @ self.V.T).min())
 
+    def smoothness(self, k: int) -> float | None:
+        """A Lipschitz constant of the gradient over OB+; None where none is known."""
+        return None
+
     def value(self, X: FloatArray) -> float:
         """sigma * phi(||XV||^2)."""
         return self.sigma * self.profile(self.energy(X))[0]
@@ -109,7 +113,7 @@ class Penalty(ABC):
             if bend != 0.0:
                 along = float((mixed * D).sum())
                 curved = curved + 4.0 * self.sigma * bend * along * mixed
-            return np.asarray(curved)
+            return np.broadcast_to(curved, D.shape)
 
         return product
 
@@ -153,6 +157,24 @@ class PowerPenalty(Penalty):
         outer = self.p * safe ** (self.p - 1.0)
         outer_bend = self.p * (self.p - 1.0) * safe ** (self.p - 2.0)
         return base**self.p, outer * inner, outer_bend * inner**2 + outer * bend
+
+    def smoothness(self, k: int) -> float | None:
+        """2 sigma max phi' + 4 sigma max s|phi''| over 1 <= s <= k, each factor at its largest.
+
+        VV' has spectral norm at most 1 and ||XVV'||^2 <= s. Sharp for p = 1, q = 2, where it is
+        2 sigma, section 6.1; None where phi'' is unbounded near S+.
+        """
+        half, low = self.q / 2.0, self.eps
+        if low == 0 and self.p < 2 and self.p != 1:
+            return None
+        high = k**half - 1.0 + low
+        outer = self.p * max(low ** (self.p - 1.0), high ** (self.p - 1.0))
+        inner = half * max(1.0, k ** (half - 1.0))
+        bend = outer * inner * abs(half - 1.0)
+        if self.p != 1:
+            steep = max(low ** (self.p - 2.0), high ** (self.p - 2.0)) * max(1.0, k ** (self.q - 1))
+            bend += self.p * abs(self.p - 1.0) * half**2 * steep
+        return float(self.sigma * (2.0 * outer * inner + 4.0 * bend))
 
     def threshold(self, lipschitz: float, separation: float, k: int) -> float:
         r"""Above this sigma the penalty is exact: Theorem 3.1, eq. (3.3).
@@ -225,9 +247,9 @@ class GeneralPenalty(Penalty):
         check_positive(self.q, "q")
         check_range(self.eps, "eps", low=0.0)
         top = self._rho * np.sqrt(self.k ** (self.q / 2) - 1 + self.eps)
-        grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33) if top > 0 else np.zeros(1)
+        grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33)
         values = np.array([self.psi(float(z))[0] for z in grid])
-        if not (np.diff(values) > 0).all():
+        if self.k > 1 and not (np.diff(values) > 0).all():  # for k = 1 the range is one point
             raise ValueError(
                 "`psi` is not strictly increasing on the range of Q: the penalty would not be "
                 "exact. Give a function that grows, with psi(z) -> (value, slope, curvature)."
@@ -330,11 +352,12 @@ class Penalised(Problem):
 
     @property
     def lipschitz(self) -> float | None:
-        """L_f + 2 sigma phi'(1): VV' has spectral norm at most 1, section 6.1."""
+        """That of f, and that of the penalty."""
         own = self.problem.lipschitz
-        return (
-            None if own is None else own + 2.0 * self.penalty.sigma * self.penalty.profile(1.0)[1]
-        )
+        if own is None or self.penalty.sigma == 0.0:
+            return own
+        added = self.penalty.smoothness(self.shape[1])
+        return None if added is None else own + added
 
 
 def as_penalised(problem: Problem) -> Penalised:

@@ -90,8 +90,8 @@ def _gradient_step(X, G, weight, alpha, T, squares):  # type: ignore[no-untyped-
             total += X[i, j]
         pull = alpha * weight * total / k
         for j in range(k):
-            t = max(X[i, j] - alpha * G[i, j] - pull, 0.0)
-            T[i, j] = t
+            T[i, j] = max(X[i, j] - alpha * G[i, j] - pull, 0.0)
+            t = np.float64(T[i, j])  # as stored: in float32 it may have underflowed to zero
             squares[j] += t * t
 
 

@@ -13,8 +13,12 @@ from orthoplus.penalty import Evaluation, Penalised, as_penalised
 from orthoplus.protocols import Carry, FloatArray, Problem
 
 _MAX_BACKTRACKS = 60
-# Column sums of squares below this may have underflowed: such a column is projected with care.
-_TINY = 1e-280
+# Column sums of squares outside of this range may have underflowed or overflowed: such a column is
+# projected with care.
+_TINY, _HUGE = 1e-280, 1e280
+# A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
+# as rounding of the objective, whatever their direction.
+_STILL = 32
 # Differences of objective values below this share of their size are rounding.
 _ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
@@ -104,7 +108,7 @@ class ProjectedGradient:
         return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
     def carry(self, state: GradientState) -> Carry:
-        """The step length, for the next penalty parameter; a fixed step follows from that one."""
+        """The step length, for the next penalty parameter; a fixed one belongs to its own."""
         return {} if self.step_rule == "fixed" else {"alpha": state.alpha}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> GradientState:
@@ -131,14 +135,21 @@ class ProjectedGradient:
         problem = as_penalised(problem)
         alpha, T = state.alpha, np.empty_like(state.X)
         slack = _ROUNDING * max(1.0, abs(state.reference))
+        still = T.shape[1] * (_STILL * float(np.finfo(T.dtype).eps)) ** 2
+        is_accepted = False
         for _ in range(_MAX_BACKTRACKS):
             step_sq, energy, *crossed = _projected_step_into(state, alpha, T)
+            if alpha < state.alpha and step_sq <= still:
+                break
             here = problem.evaluate(T, energy)
-            if here.value <= state.reference - self.decrease / (2 * alpha) * step_sq + slack:
+            bound = state.reference - self.decrease / (2 * alpha) * step_sq + slack
+            is_accepted = here.value <= bound
+            if is_accepted:
                 break
             alpha *= self.backtrack
-        else:
+        if not is_accepted:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        is_linear = problem.problem.lipschitz == 0.0
         # Zhang and Hager: a running mean of the values, never above the first one.
         mass = self.memory * state.mass + 1.0
         reference = (self.memory * state.mass * state.reference + here.value) / mass
@@ -147,7 +158,7 @@ class ProjectedGradient:
             value=here.value,
             gradient=here.gradient,
             weight=here.weight,
-            alpha=self._next_step(state, T, here, step_sq, crossed),
+            alpha=self._next_step(state, T, here, step_sq, crossed if is_linear else None),
             reference=max(reference, here.value),
             mass=mass,
             step_length=step_sq**0.5,
@@ -162,7 +173,7 @@ class ProjectedGradient:
         X: FloatArray,
         new: Evaluation,
         step_sq: float,
-        crossed: list[float],
+        crossed: list[float] | None,
     ) -> float:
         """The Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
         if self.step_rule == "fixed" or step_sq == 0.0:
@@ -170,7 +181,7 @@ class ProjectedGradient:
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
         )
-        if new.gradient is old.gradient and not use_short:
+        if crossed is not None and not use_short:
             # f is linear: all of Z comes from the penalty, and the last pass has it already.
             curvature = abs(new.weight * crossed[0] - old.weight * crossed[1])
             alpha = step_sq / curvature if curvature > 0 else self.step_max
@@ -212,9 +223,9 @@ def _projected_step_into(
     """T = projection onto OB+ of X - alpha grad h(X); returns the sums of `normalise_step_into`."""
     X, G, weight = state.X, state.gradient, state.weight
     squares = kernels.gradient_step_into(X, G, weight, alpha, T)
-    if squares.min() < _TINY:
-        for j in np.flatnonzero(squares < _TINY):
-            column = X[:, j] - alpha * (G[:, j] + weight * X.mean(axis=1))
+    if squares.min() < _TINY or squares.max() > _HUGE:
+        for j in np.flatnonzero((squares < _TINY) | (squares > _HUGE)):
+            column = X[:, j] - alpha * (G[:, j].astype(np.float64) + weight * X.mean(axis=1))
             T[:, j] = project_oblique_plus(column[:, None])[:, 0]
             squares[j] = 1.0
     return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)

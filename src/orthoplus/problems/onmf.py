@@ -118,11 +118,14 @@ class ONMF(Problem):
 
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
+        if self.total == 0.0:
+            return 0.0
         if min(self.A.shape) <= max(_DENSE_ROWS, 2 * self.k):
             dense = self.A.toarray() if issparse(self.A) else self.A
             values = np.linalg.svd(dense, compute_uv=False)[: self.k]
         else:
-            start = np.ones(min(self.A.shape))
+            # A start without pattern: that of the blocks of A would miss multiple values.
+            start = np.random.default_rng(0).standard_normal(min(self.A.shape))
             values = svds(self.A, k=self.k, v0=start, return_singular_vectors=False)
         return max(self.total - float(values @ values), 0.0)
 
@@ -166,5 +169,7 @@ def _leading_left_vector(rows: Any, start: FloatArray) -> FloatArray:
     if n <= _DENSE_ROWS:
         gram = rows @ rows.T
         return np.asarray(np.linalg.eigh(gram.toarray() if issparse(gram) else gram)[1][:, -1])
+    if not (rows.T @ start).any():  # A >= 0 and start > 0: these rows are zero, any vector is best
+        return start / float(np.linalg.norm(start))
     gram = LinearOperator((n, n), matvec=lambda x: rows @ (rows.T @ x), dtype=np.float64)
     return np.asarray(eigsh(gram, k=1, which="LA", v0=start)[1][:, 0])

@@ -63,13 +63,19 @@ class Projection(Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
         labels = labels_of(X)
-        costs = np.where(labels >= 0, self.C[np.arange(len(X)), labels], -np.inf)
+        rows = np.flatnonzero(labels >= 0)
+        columns, entries = labels[rows], self.C[rows, labels[rows]]
         top = np.full(self.shape[1], -np.inf)
-        np.maximum.at(top, labels[labels >= 0], costs[labels >= 0])
-        # A column without a positive entry on its support takes its largest one alone.
-        alone = (top[labels] <= 0) & (costs == top[labels])
-        weights = np.where(alone, 1.0, np.maximum(costs, 0.0))
-        return assemble(np.where(weights > 0, labels, -1), weights.astype(X.dtype), len(top))
+        np.maximum.at(top, columns, entries)
+        weights = np.maximum(entries, 0.0)
+        # A column without a positive entry on its support takes its largest one alone, the first.
+        alone = np.flatnonzero((top[columns] <= 0) & (entries == top[columns]))
+        weights[alone[np.unique(columns[alone], return_index=True)[1]]] = 1.0
+        refined = np.full(len(X), -1)
+        refined[rows[weights > 0]] = columns[weights > 0]
+        spread = np.zeros(len(X), dtype=X.dtype)
+        spread[rows] = weights
+        return assemble(refined, spread, len(top))
 
     @property
     def lipschitz(self) -> float:

@@ -83,12 +83,13 @@ class Smooth(Problem):
         return as_matrix_like(self.curvature(X, D), X, "The Hessian product")
 
     def _difference_gradient(self, X: FloatArray) -> FloatArray:
-        gradient, moved = np.empty_like(X), X.copy()
+        gradient, moved = np.empty(X.shape), X.astype(np.float64)  # the step drowns in float32
         for index in np.ndindex(X.shape):
-            t = _DIFFERENCE_STEP * max(1.0, abs(float(X[index])))
-            moved[index] = X[index] + t
+            here = float(X[index])
+            t = _DIFFERENCE_STEP * max(1.0, abs(here))
+            moved[index] = here + t
             ahead = self.value(moved)
-            moved[index] = X[index] - t
+            moved[index] = here - t
             gradient[index] = (ahead - self.value(moved)) / (2 * t)
-            moved[index] = X[index]
+            moved[index] = here
         return gradient

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from orthoplus.checks import as_matrix, check_shape
+from orthoplus.checks import as_matrix, check_finite, check_shape
 from orthoplus.protocols import FloatArray, Problem
 
 
@@ -33,7 +33,11 @@ class TraceMin(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        M = self.M.tocsr() if issparse(self.M) else as_matrix(self.M, "M")
+        if issparse(self.M):
+            M = self.M.tocsr().astype(np.float64)
+            check_finite(M.data, "M")
+        else:
+            M = as_matrix(self.M, "M")
         if M.shape[0] != M.shape[1]:
             raise ValueError(f"`M` has shape {M.shape}: a square matrix is needed.")
         if abs(M - M.T).max() > 1e-10 * max(1.0, abs(M).max()):
@@ -88,8 +92,9 @@ class TraceMin(Problem):
         if self.shape[0] <= max(64, 2 * self.k):
             dense = self.M.toarray() if issparse(self.M) else self.M
             return float(np.linalg.eigvalsh(dense)[: self.k].sum())
-        start = np.ones(self.shape[0])
-        return float(eigsh(self.M, k=self.k, which="SA", v0=start, return_eigenvectors=False).sum())
+        # A start without pattern: that of a graph's components would miss multiple eigenvalues.
+        start = np.random.default_rng(0).standard_normal(self.shape[0])
+        return float(_bottom_eigenpairs(self.M, self.k, start)[0].sum())
 
 
 def _sparse_diagonal(M: Any) -> Any:
@@ -103,4 +108,16 @@ def _bottom_eigenvector(block: Any, start: FloatArray) -> FloatArray:
     if len(start) <= 64:
         dense = block.toarray() if issparse(block) else block
         return np.asarray(np.linalg.eigh(dense)[1][:, 0])
-    return np.asarray(eigsh(block, k=1, which="SA", v0=start)[1][:, 0])
+    return np.asarray(_bottom_eigenpairs(block, 1, start)[1][:, 0])
+
+
+def _bottom_eigenpairs(M: Any, k: int, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The k smallest eigenvalues with their vectors, by Lanczos on ``shift I - M``.
+
+    The shift makes it positive definite: Lanczos fails from a start in the kernel, as the constant
+    vector is for a graph Laplacian, and converges slowly to eigenvalues near zero.
+    """
+    n, shift = M.shape[0], 2.0 * float(abs(M).sum(axis=1).max()) or 1.0
+    shifted = LinearOperator((n, n), matvec=lambda x: shift * x - M @ x, dtype=np.float64)
+    values, vectors = eigsh(shifted, k=k, which="LA", v0=start)
+    return shift - values, vectors

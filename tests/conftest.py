@@ -1,0 +1,37 @@
+"""Data for the tests: a seeded generator, and the real data where they are to be had."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+# The same examples every time, unless a seed asks for others. No deadline: the first call of a
+# kernel compiles it.
+SEED = os.environ.get("ORTHOPLUS_TEST_SEED", "")
+settings.register_profile("orthoplus", deadline=None, derandomize=not SEED, database=None)
+settings.load_profile("orthoplus")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def rng():
+    """A generator of its own for each test; nightly runs set another seed."""
+    return np.random.default_rng(int(SEED or 0))
+
+
+@pytest.fixture
+def load_data():
+    """``load_data(name)`` reads one real data set; the test is skipped where it is absent."""
+    folder = Path(os.environ.get("ORTHOPLUS_DATA") or ROOT.parent / "shared" / "data")
+
+    def load(name):
+        path = folder / f"{name}.npz"
+        if not path.is_file():
+            pytest.skip(f"real data: no {path}; set ORTHOPLUS_DATA to the folder that holds it")
+        with np.load(path, allow_pickle=False) as parts:
+            return {key: parts[key] for key in parts.files}
+
+    return load

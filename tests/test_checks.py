@@ -1,0 +1,108 @@
+"""Every message of the border: what came, why it cannot work, what to do."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from orthoplus.checks import (
+    as_matrix,
+    check_choice,
+    check_finite,
+    check_positive,
+    check_range,
+    check_shape,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (csr_array(np.eye(2)), TypeError, r"`A` is a SciPy sparse matrix.*Pass `A\.toarray\(\)`"),
+        (np.eye(2) * 1j, TypeError, r"`A` is complex \(complex128\): nonnegativity needs real"),
+        ([["a", "b"]], TypeError, r"`A` has dtype <U1: a numeric array is needed"),
+        (np.array([[None]]), TypeError, r"`A` has dtype object.*dtype=float"),
+        (np.ones(3), ValueError, r"`A` has 1 dimension.*`A\.reshape\(-1, 1\)`"),
+        (np.ones((2, 2, 2)), ValueError, r"`A` has 3 dimension"),
+        (1.0, ValueError, r"`A` has 0 dimension"),
+        ([[1.0, np.nan]], ValueError, r"`A` has 1 entries.*first at \(0, 1\)\. Remove or impute"),
+        ([[1.0], [np.inf]], ValueError, r"first at \(1, 0\)"),
+        ([[np.inf, -np.inf]], ValueError, r"`A` has 2 entries that are NaN or infinite"),
+    ],
+)
+def test_as_matrix_explains(value, error, message):
+    with pytest.raises(error, match=message):
+        as_matrix(value, "A")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+        (np.float16, np.float64),
+        (np.int8, np.float64),
+        (np.uint64, np.float64),
+        (bool, np.float64),
+    ],
+)
+def test_as_matrix_dtype(dtype, expected):
+    A = as_matrix(np.eye(3, 2, dtype=dtype), "A")
+    assert A.dtype == expected
+    np.testing.assert_array_equal(A, np.eye(3, 2))
+
+
+def test_as_matrix_copies_only_if_needed():
+    A = np.arange(6.0).reshape(3, 2)
+    assert as_matrix(A, "A") is A
+    fortran = as_matrix(np.asfortranarray(A), "A")
+    assert fortran.flags.c_contiguous
+    np.testing.assert_array_equal(fortran, A)
+
+
+def test_check_finite_passes_when_only_the_sum_overflows():
+    check_finite(np.full((2, 2), 1e308), "A")
+    check_finite(np.full((2, 2), 3e38, dtype=np.float32), "A")
+    check_finite(np.zeros((0, 2)), "A")
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 1), (3, 0), (0, 0)])
+def test_check_shape_explains_when_empty(n, k):
+    with pytest.raises(ValueError, match=rf"`X` has shape \({n}, {k}\): it is empty"):
+        check_shape(n, k, "X")
+
+
+def test_check_shape_explains_when_wide():
+    message = r"shape \(2, 3\), more columns than rows: no 2-by-3 matrix.*at most k = 2"
+    with pytest.raises(ValueError, match=message):
+        check_shape(2, 3, "X")
+    check_shape(1, 1, "X")
+    check_shape(3, 3, "X")
+
+
+@pytest.mark.parametrize("value", ["1", None, np.nan, [1.0]])
+def test_check_range_explains_when_not_a_number(value):
+    with pytest.raises(TypeError, match=r"`tol=.*` is not a number"):
+        check_range(value, "tol", low=0.0)
+
+
+def test_check_range_explains_when_outside():
+    with pytest.raises(ValueError, match=r"`tol=-1` is out of range: it must be at least 0\.$"):
+        check_range(-1, "tol", low=0.0)
+    with pytest.raises(ValueError, match=r"at least 0 and at most 1\.$"):
+        check_range(1.5, "memory", low=0.0, high=1.0)
+    for inside in (0.0, 1, np.float32(0.5), np.int64(1)):
+        check_range(inside, "memory", low=0.0, high=1.0)
+
+
+def test_check_positive_explains_when_zero():
+    with pytest.raises(ValueError, match=r"`q=0` is out of range: it must be positive"):
+        check_positive(0, "q")
+    with pytest.raises(ValueError, match="at least 0"):
+        check_positive(-2.0, "q")
+    check_positive(1e-300, "q")
+
+
+def test_check_choice_lists_the_words():
+    with pytest.raises(ValueError, match=r"`rule='x'` is unknown\. Choose one of long, short\."):
+        check_choice("x", "rule", ("long", "short"))
+    check_choice("long", "rule", ("long", "short"))
