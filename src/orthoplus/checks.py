@@ -77,7 +77,7 @@ def check_shape(n: int, k: int, name: str) -> None:
 
 
 def check_range(value: float, name: str, *, low: float, high: float = np.inf) -> None:
-    """Raise unless the option is a number with low <= value <= high; low = 0 means positive."""
+    """Raise unless the option is a number with low <= value <= high."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not np.isnan(value)
     if not number:
         raise TypeError(f"`{name}={value!r}` is not a number.")

@@ -36,7 +36,7 @@ def check_mixing(V: FloatArray) -> FloatArray:
     """
     V = as_matrix(V, "V").astype(np.float64, copy=False)
     size, smallest = float(np.linalg.norm(V)), float((V @ V.T).min())
-    if abs(size - 1.0) > 1e-12:
+    if abs(size - 1.0) > 1e-6:
         raise ValueError(
             f"`V` is not admissible: its Frobenius norm is {size:.6g}, it must be 1. "
             f"Divide V by its norm."
@@ -46,7 +46,7 @@ def check_mixing(V: FloatArray) -> FloatArray:
             f"`V` is not admissible: the smallest entry of VV' is {smallest:.3g}, "
             f"it must be positive. Use a matrix with positive entries."
         )
-    return V
+    return V / size
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ Linear = Callable[[FloatArray], FloatArray]
 Carry = Mapping[str, Any]
 
 # Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
-_DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 class Problem(ABC):
@@ -50,10 +50,11 @@ class Problem(ABC):
         size = float(np.linalg.norm(D))
         if size == 0.0:
             return np.zeros_like(D)
-        t = _DIFFERENCE_STEP * max(1.0, float(np.linalg.norm(X))) / size
-        ahead = self.value_and_gradient(X + t * D)[1]
-        behind = self.value_and_gradient(X - t * D)[1]
-        return np.asarray((ahead - behind) / (2.0 * t))
+        t = DIFFERENCE_STEP * max(1.0, float(np.linalg.norm(X))) / size
+        X, move = X.astype(np.float64, copy=False), t * D  # the step drowns in float32
+        ahead = self.value_and_gradient(X + move)[1]
+        behind = self.value_and_gradient(X - move)[1]
+        return np.asarray((ahead - behind) / (2.0 * t), dtype=D.dtype)
 
     def hessian(self, X: FloatArray) -> Linear:
         """The map D -> f''(X)[D], for many products at one X."""

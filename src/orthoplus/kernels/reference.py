@@ -66,7 +66,8 @@ def secant_products(
 
     Each argument is (X, G, weight), with the gradient G + weight rowmean(X).
     """
-    gradients = [G + weight * X.mean(axis=1, keepdims=True) for X, G, weight in (new, old)]
+    means = [X.mean(axis=1, keepdims=True, dtype=np.float64) for X, _, _ in (new, old)]
+    gradients = [at[1] + at[2] * mean for at, mean in zip((new, old), means, strict=True)]
     S, Z = new[0].astype(np.float64) - old[0], gradients[0].astype(np.float64) - gradients[1]
     return float((S * Z).sum()), float((Z * Z).sum())
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from orthoplus.checks import as_matrix_like, as_value, check_shape
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import DIFFERENCE_STEP, FloatArray, Problem
 
 Fun = Callable[[FloatArray], float]
 FunWithGradient = Callable[[FloatArray], tuple[float, FloatArray]]
-
-# Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
-_DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +83,7 @@ class Smooth(Problem):
         gradient, moved = np.empty(X.shape), X.astype(np.float64)  # the step drowns in float32
         for index in np.ndindex(X.shape):
             here = float(X[index])
-            t = _DIFFERENCE_STEP * max(1.0, abs(here))
+            t = DIFFERENCE_STEP * max(1.0, abs(here))
             moved[index] = here + t
             ahead = self.value(moved)
             moved[index] = here - t
