@@ -15,6 +15,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from orthoplus.kernels.fused_pairs import (  # noqa: F401  (part of this module's kernels)
+    chain_moves_into,
+    search_rows_into,
+    single_moves_into,
+    transfer_shares_into,
+)
+from orthoplus.kernels.reference_pairs import WINDOW_ROUNDING, Pairs
 from orthoplus.protocols import FloatArray, IntArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
@@ -251,3 +258,124 @@ def _delta_point(C, X, shift, out):  # type: ignore[no-untyped-def]  # IN C, X, 
 
 def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
     _for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), _row_blocks(*X.shape))
+
+
+# The three passes below take C in any memory order: a block of rows that is not contiguous is
+# copied. They compare products, so no fast mathematics: ties must stay ties.
+_exact = njit(cache=True, nogil=True)
+
+
+def _block(C: FloatArray, rows: slice) -> FloatArray:
+    return np.ascontiguousarray(np.asarray(C)[rows])
+
+
+@_exact
+def _column_maxima(C, out):  # type: ignore[no-untyped-def]  # IN C; IN/OUT out
+    n, k = C.shape
+    for i in range(n):
+        for j in range(k):
+            if C[i, j] > out[j]:
+                out[j] = C[i, j]
+
+
+def column_maxima(C: FloatArray) -> FloatArray:
+    n, k = C.shape
+    blocks = _row_blocks(n, k)
+    partial = np.full((len(blocks), k), -np.inf)
+    _for_blocks(lambda b, r: _column_maxima(_block(C, r), partial[b]), blocks)
+    return np.asarray(partial.max(axis=0))
+
+
+@_exact
+def _assign_rows(C, root, labels, sums):  # type: ignore[no-untyped-def]
+    # IN C, root; OUT labels, sums (added to)
+    n, k = C.shape
+    for i in range(n):
+        top, best = 0.0, -1
+        for j in range(k):
+            priced = root[j] * C[i, j]
+            if priced > top:
+                top, best = priced, j
+        labels[i] = best
+        if best >= 0:
+            sums[best] += np.float64(C[i, best]) ** 2
+
+
+def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
+    n, k = C.shape
+    blocks = _row_blocks(n, k)
+    labels, partial = np.empty(n, dtype=np.int64), np.zeros((len(blocks), k))
+    _for_blocks(lambda b, r: _assign_rows(_block(C, r), root, labels[r], partial[b]), blocks)
+    return labels, partial.sum(axis=0)
+
+
+@_exact
+def _fill_row(C_row, root, bound, best, step, rank, kept, out):  # type: ignore[no-untyped-def]
+    # IN all but out = (column, gain, share), which starts at this row; returns the pairs written
+    keep_column, keep_share = kept
+    column, gain, share = out
+    m, at = 0, 0
+    for j in range(C_row.size):
+        is_near = root[j] * C_row[j] >= bound and C_row[j] > 0.0
+        is_kept = at < keep_column.size and keep_column[at] == j
+        if is_kept or j == best or (is_near and rank % step == 0):
+            column[m], gain[m] = j, np.float64(C_row[j]) ** 2
+            share[m] = keep_share[at] if is_kept else 0.0
+            if keep_column.size == 0 and j == best:
+                share[m] = 1.0
+            m += 1
+        at += is_kept
+        rank += is_near
+    return m
+
+
+@_exact
+def _gather_pairs(C, first_row, root, window, keep, sums):  # type: ignore[no-untyped-def]
+    # IN C, root, window = (ratio, slack, width), keep = (start, column, share); OUT sums (added to)
+    n, k = C.shape
+    ratio, slack, width = window
+    keep_start, keep_column, keep_share = keep
+    start = np.zeros(n + 1, dtype=np.int64)
+    column, gain, share = np.empty(2 * n + k, dtype=np.int32), np.empty(2 * n + k), np.empty(2 * n + k)
+    m = 0
+    for i in range(n):
+        top, best = 0.0, -1
+        for j in range(k):
+            priced = root[j] * C[i, j]
+            if priced > top:
+                top, best = priced, j
+        if best >= 0:
+            sums[best] += np.float64(C[i, best]) ** 2
+            bound, near = np.sqrt(max((ratio * top) ** 2 - slack, 0.0)) * WINDOW_ROUNDING, 0
+            for j in range(k):
+                near += root[j] * C[i, j] >= bound and C[i, j] > 0.0
+            kept = slice(keep_start[i], keep_start[i + 1])
+            if m + near + keep_start[i + 1] - keep_start[i] + 1 > column.size:
+                more = column.size + near + k
+                column = np.append(column, np.empty(more, dtype=np.int32))
+                gain, share = np.append(gain, np.empty(more)), np.append(share, np.empty(more))
+            m += _fill_row(
+                C[i], root, bound, best, (near + width - 1) // width, first_row + i,
+                (keep_column[kept], keep_share[kept]), (column[m:], gain[m:], share[m:]),
+            )
+        start[i + 1] = m
+    return start, column[:m].copy(), gain[:m].copy(), share[:m].copy()
+
+
+def gather_pairs(
+    C: FloatArray, root: FloatArray, window: tuple[float, float, int], keep: Pairs
+) -> tuple[Pairs, FloatArray]:
+    n, k = C.shape
+    blocks = _row_blocks(n, k)
+    partial = np.zeros((len(blocks), k))
+    parts: list[Any] = [None] * len(blocks)
+
+    def work(b: int, rows: slice) -> None:
+        kept = (keep.start[rows.start : rows.stop + 1], keep.column, keep.share)
+        parts[b] = _gather_pairs(_block(C, rows), rows.start, root, window, kept, partial[b])
+
+    _for_blocks(work, blocks)
+    sizes = np.cumsum([0] + [len(part[1]) for part in parts])
+    ends = [part[0][1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
+    column, gain, share = (np.concatenate([part[a] for part in parts]) for a in (1, 2, 3))
+    return Pairs(np.concatenate([sizes[:1], *ends]), column, gain, share), partial.sum(axis=0)

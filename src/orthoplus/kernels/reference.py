@@ -7,18 +7,33 @@ X V V' is the row mean of X repeated k times, so the gradient of the penalised o
 
 import numpy as np
 
+from orthoplus.kernels.reference_pairs import (
+    WINDOW_ROUNDING,
+    Pairs,
+    chain_moves_into,
+    search_rows_into,
+    single_moves_into,
+    transfer_shares_into,
+)
 from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = [
+    "assign_rows",
+    "chain_moves_into",
     "column_dots",
+    "column_maxima",
     "delta_point_into",
     "delta_sums",
+    "gather_pairs",
     "gradient_step_into",
     "normalise_step_into",
     "row_argmax",
     "row_energy",
+    "search_rows_into",
     "secant_product",
+    "single_moves_into",
     "stationarity_sq",
+    "transfer_shares_into",
 ]
 
 
@@ -93,3 +108,57 @@ def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatAr
 def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
     """out = max(C + X diag(shift), 0)."""
     np.maximum(C + X * shift, 0.0, out=out, casting="same_kind")
+
+
+def column_maxima(C: FloatArray) -> FloatArray:
+    """max_i C_ij for each column j; C in any memory order."""
+    return np.asarray(C.max(axis=0), dtype=np.float64)
+
+
+def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Give each row to argmax_j w_j P_ij, P_ij = max(C_ij, 0)^2 and w = root^2 > 0.
+
+    Returns the labels (the smallest column among ties; -1 for a row without positive entry) and
+    S_j = sum of P_ij over the rows of j. Then sum_i max_j w_j P_ij = w'S. C in any memory order.
+    """
+    priced = C * root
+    labels = priced.argmax(axis=1)
+    labels[~(priced > 0.0).any(axis=1)] = -1
+    rows = np.flatnonzero(labels >= 0)
+    gain = C[rows, labels[rows]].astype(np.float64) ** 2
+    return labels, np.bincount(labels[rows], weights=gain, minlength=C.shape[1])
+
+
+def gather_pairs(
+    C: FloatArray, root: FloatArray, window: tuple[float, float, int], keep: Pairs
+) -> tuple[Pairs, FloatArray]:
+    """`assign_rows` and, in the same pass, the pairs of each row that come near its maximum.
+
+    With window = (ratio, slack, width) the pairs of row i are those with C_ij > 0 and
+
+        w_j P_ij >= ratio^2 max_l w_l P_il - slack,
+
+    every s-th of them, s = ceil(number / width), counted from i; and always the maximum and the
+    pairs of ``keep``, whose shares they inherit (a row that has none there: all to the maximum). A
+    row without positive entry has no pairs. Returns the pairs and S.
+    """
+    ratio, slack, width = window
+    labels, sums = assign_rows(C, root)
+    start, column, share = [0], list[int](), list[float]()
+    for i, best in enumerate(labels):
+        kept = slice(keep.start[i], keep.start[i + 1])
+        shares = dict(zip(keep.column[kept].tolist(), keep.share[kept].tolist(), strict=True))
+        if best >= 0:
+            priced = root * C[i]
+            bound = np.sqrt(max((ratio * priced[best]) ** 2 - slack, 0.0)) * WINDOW_ROUNDING
+            near = np.flatnonzero((priced >= bound) & (C[i] > 0))
+            step = (len(near) + width - 1) // width
+            near = near[(np.arange(len(near)) + i) % step == 0]
+            chosen = sorted({*near.tolist(), int(best), *shares})
+            column += chosen
+            share += [shares.get(j, 0.0) if shares else float(j == best) for j in chosen]
+        start.append(len(column))
+    at = np.repeat(np.arange(len(labels)), np.diff(start))
+    columns = np.array(column, dtype=np.int32)
+    gain = C[at, columns].astype(np.float64) ** 2
+    return Pairs(np.array(start, dtype=np.int64), columns, gain, np.array(share)), sums
