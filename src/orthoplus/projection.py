@@ -50,7 +50,7 @@ SAFE_RANGE = (1e-100, 1e100)
 # Rows per column from which the weights of a sample are worth having, and the sampling step.
 COARSE_ROWS, COARSE_STEP = 1024, 16
 # Pairs per row in the first pass: without and with weights from a sample.
-FIRST_PAIRS, COARSE_PAIRS = 8.0, 2.0
+FIRST_PAIRS, COARSE_PAIRS = 8.0, 1.2
 # The relaxation is solved once its own gap is this part of the gap to the best assignment.
 RELAXATION_SHARE = 0.02
 # The restricted problem is solved to this part of the gap, at best to this relative accuracy.
@@ -59,9 +59,11 @@ RESTRICTED_SHARE, RESTRICTED_TOL = 0.01, 1e-14
 MAX_NODES, MAX_SEARCH_ROWS = 200_000, 200
 SEARCH_TOL = 1e-12  # relative to the gap, what the full search may overlook
 POLISH_PAIRS, POLISH_SIZE = 6.0, 65536.0
-COARSE_PASSES = 20.0
+COARSE_PASSES, COARSE_TOL = 20.0, 1e-5  # on a sample the weights are only estimates
+MAX_STALLS, STALL_SHARE = 5, 0.01
 MAX_RAISES = 4  # passes that only raise weights of columns without pairs
-HUGE = 1e300
+ROUNDING_SWEEPS, POLISH_SWEEPS = 5, 50  # of the local search
+HUGE, TINY = 1e300, 1e-300
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class _Search:
     bound: float
     weights: FloatArray  # w of the best bound, at its best scale
     passes: float
+    stalls: int = 0  # passes in a row that closed next to nothing of the gap
 
     @property
     def gap(self) -> float:
@@ -128,9 +131,11 @@ class _Search:
     def is_closed(self, tol: float) -> bool:
         return self.gap <= tol * abs(self.bound)
 
-    @property
-    def is_relaxation_solved(self) -> bool:
-        return self.bound - self.relaxed <= RELAXATION_SHARE * self.gap
+    def is_relaxed_to(self, tol: float) -> bool:
+        """Whether the relaxation is solved to ``tol``, as well as the gap asks for, or not at all."""
+        if self.best is None:
+            return False
+        return self.stalls >= MAX_STALLS or self.bound - self.relaxed <= max(tol * abs(self.bound), RELAXATION_SHARE * self.gap)
 
 
 def project_stiefel_plus(
@@ -195,8 +200,8 @@ def _certify(C: FloatArray, maxima: FloatArray, tol: float, max_passes: int) -> 
     """Passes until the gap is closed or the relaxation is solved, then the search of whole rows."""
     search = _start(C, maxima)
     while True:
-        search = _step(C, maxima, search, tol)
-        if search.is_closed(tol) or search.is_relaxation_solved or search.passes >= max_passes:
+        search = _count_stall(_step(C, maxima, search, tol), search)
+        if search.is_closed(tol) or search.is_relaxed_to(0.0) or search.passes >= max_passes:
             break
     return search if search.is_closed(tol) else _polish(C, maxima, search, tol)
 
@@ -221,7 +226,7 @@ def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:
     if not known.any():
         return root, 1.0 + 1.0 / COARSE_STEP
     search = _start(sample, maxima)
-    while search.passes < COARSE_PASSES and not search.is_relaxation_solved:
+    while search.passes < COARSE_PASSES and not search.is_relaxed_to(COARSE_TOL):
         search = _step(sample, maxima, search, 0.0)
     fresh = np.sqrt(search.weights)
     rescaled = root * np.median(fresh[known] / root[known])
@@ -247,6 +252,11 @@ def _step(C: FloatArray, maxima: FloatArray, search: _Search, tol: float) -> _Se
     ratio = float(np.clip(1.0 - np.ptp(change), search.widest, 1.0))
     keep = held_pairs(shares.pairs)
     return replace(search, root=root, ratio=ratio, keep=keep, relaxed=relaxed, best=best)
+
+
+def _count_stall(search: _Search, before: _Search) -> _Search:
+    is_stalled = search.gap > (1.0 - STALL_SHARE) * before.gap
+    return replace(search, stalls=before.stalls + 1 if is_stalled else 0)
 
 
 def _pass(
@@ -304,14 +314,14 @@ def _restricted_optimum(
         is_open[forced.rows] = False
         share = np.where(np.isin(row_of_pairs(pairs), forced.rows), 0.0, pairs.share)
         pairs = pairs._replace(share=share)
-    part = min(1.0, search.gap / abs(search.bound))
+    part = min(1.0, search.gap / max(abs(search.bound), TINY))
     tol = max(RESTRICTED_TOL, RESTRICTED_SHARE * part)
     return solve_shares(pairs, np.flatnonzero(is_open), C.shape[1], tol)
 
 
 def _round(C: FloatArray, shares: Shares, forced: _Forced) -> Assignment:
     """Each row to its largest share, single moves, and a row for every column that has none."""
-    chosen = local_search(shares.pairs, round_shares(shares), C.shape[1], None)
+    chosen = local_search(shares.pairs, round_shares(shares), C.shape[1], ROUNDING_SWEEPS)
     labels = labels_of_chosen(shares.pairs, chosen)
     labels[forced.rows] = forced.columns
     return evaluate(C, fill_columns(C, labels))
@@ -355,7 +365,7 @@ def _improve(C: FloatArray, pairs: Pairs, search: _Search, weights: FloatArray) 
     """Single and double moves from the best assignment."""
     assert search.best is not None
     labels = search.best.labels
-    chosen = local_search(pairs, chosen_of_labels(pairs, labels), C.shape[1], weights)
+    chosen = local_search(pairs, chosen_of_labels(pairs, labels), C.shape[1], POLISH_SWEEPS, weights)
     labels = np.where(chosen >= 0, labels_of_chosen(pairs, chosen), labels)
     best = evaluate(C, fill_columns(C, labels))
     return replace(search, best=best) if best.value > search.best.value else search

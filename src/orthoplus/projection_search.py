@@ -14,8 +14,6 @@ from orthoplus.kernels.reference_pairs import Pairs
 from orthoplus.projection_dual import Shares, row_of_pairs
 from orthoplus.protocols import FloatArray, IntArray
 
-MAX_ROUNDS = 50  # of the local search
-
 
 @dataclass(frozen=True)
 class Assignment:
@@ -133,12 +131,13 @@ def chosen_sums(pairs: Pairs, chosen: IntArray, k: int) -> FloatArray:
     return np.bincount(pairs.column[held], weights=pairs.gain[held], minlength=k)
 
 
-def local_search(pairs: Pairs, chosen: IntArray, k: int, weights: FloatArray | None) -> IntArray:
+def local_search(
+    pairs: Pairs, chosen: IntArray, k: int, sweeps: int, weights: FloatArray | None = None
+) -> IntArray:
     """Single moves, and double moves where dual ``weights`` are given, until no row moves."""
     rows = np.flatnonzero((np.diff(pairs.start) > 1) & (chosen >= 0))
-    chosen = chosen.copy()
-    for _ in range(MAX_ROUNDS):
-        sums = chosen_sums(pairs, chosen, k)
+    chosen, sums = chosen.copy(), chosen_sums(pairs, chosen, k)
+    for _ in range(sweeps):
         moves = kernels.single_moves_into(rows, pairs, chosen, sums)
         if moves == 0 and weights is not None:
             moves = kernels.chain_moves_into(rows, pairs, chosen, sums, weights)

@@ -21,7 +21,7 @@ from orthoplus.kernels.fused_pairs import (  # noqa: F401  (part of this module'
     single_moves_into,
     transfer_shares_into,
 )
-from orthoplus.kernels.reference_pairs import WINDOW_ROUNDING, Pairs
+from orthoplus.kernels.reference_pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.protocols import FloatArray, IntArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
@@ -310,19 +310,45 @@ def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 @_exact
-def _fill_row(C_row, root, bound, best, step, rank, kept, out):  # type: ignore[no-untyped-def]
-    # IN all but out = (column, gain, share), which starts at this row; returns the pairs written
-    keep_column, keep_share = kept
-    column, gain, share = out
-    m, at = 0, 0
-    for j in range(C_row.size):
-        is_near = root[j] * C_row[j] >= bound and C_row[j] > 0.0
-        is_kept = at < keep_column.size and keep_column[at] == j
-        if is_kept or j == best or (is_near and rank % step == 0):
-            column[m], gain[m] = j, np.float64(C_row[j]) ** 2
-            share[m] = keep_share[at] if is_kept else 0.0
-            if keep_column.size == 0 and j == best:
-                share[m] = 1.0
+def _near_columns(C, i, root, window, near):  # type: ignore[no-untyped-def]
+    # IN all but near; OUT near; returns the column of the maximum and the number of near columns
+    k = root.size
+    ratio, slack, _ = window
+    top, best = 0.0, -1
+    for j in range(k):
+        priced = root[j] * C[i, j]
+        if priced > top:
+            top, best = priced, j
+    if best < 0:
+        return best, 0
+    bound = max(np.sqrt(max((ratio * top) ** 2 - slack, 0.0)) * WINDOW_ROUNDING, TINY)
+    count = 0
+    for j in range(k):
+        count += root[j] * C[i, j] >= bound
+    found, j = 0, best if count == 1 else 0
+    while found < count:
+        if root[j] * C[i, j] >= bound:
+            near[found] = j
+            found += 1
+        j += 1
+    return best, count
+
+
+@_exact
+def _merge_row(near, count, best, thin, keep, out):  # type: ignore[no-untyped-def]
+    # IN near[:count], best, thin = (offset, step), keep = (column, share, from, to), all ascending;
+    # OUT out = (column, share, from): the thinned union; returns where it ends
+    keep_column, keep_share, at, end = keep
+    column, share, m = out
+    offset, step = thin
+    is_new, rank = at == end, 0
+    while rank < count or at < end:
+        is_kept = at < end and (rank == count or keep_column[at] <= near[rank])
+        j = keep_column[at] if is_kept else near[rank]
+        is_near = rank < count and near[rank] == j
+        if is_kept or j == best or (rank + offset) % step == 0:
+            column[m] = j
+            share[m] = keep_share[at] if is_kept else np.float64(is_new and j == best)
             m += 1
         at += is_kept
         rank += is_near
@@ -333,31 +359,25 @@ def _fill_row(C_row, root, bound, best, step, rank, kept, out):  # type: ignore[
 def _gather_pairs(C, first_row, root, window, keep, sums):  # type: ignore[no-untyped-def]
     # IN C, root, window = (ratio, slack, width), keep = (start, column, share); OUT sums (added to)
     n, k = C.shape
-    ratio, slack, width = window
+    width = window[2]
     keep_start, keep_column, keep_share = keep
-    start = np.zeros(n + 1, dtype=np.int64)
-    column, gain, share = np.empty(2 * n + k, dtype=np.int32), np.empty(2 * n + k), np.empty(2 * n + k)
+    start, near = np.zeros(n + 1, dtype=np.int64), np.empty(k, dtype=np.int32)
+    column = np.empty(2 * n + k, dtype=np.int32)
+    gain, share = np.empty(2 * n + k), np.empty(2 * n + k)
     m = 0
     for i in range(n):
-        top, best = 0.0, -1
-        for j in range(k):
-            priced = root[j] * C[i, j]
-            if priced > top:
-                top, best = priced, j
+        best, count = _near_columns(C, i, root, window, near)
         if best >= 0:
             sums[best] += np.float64(C[i, best]) ** 2
-            bound, near = np.sqrt(max((ratio * top) ** 2 - slack, 0.0)) * WINDOW_ROUNDING, 0
-            for j in range(k):
-                near += root[j] * C[i, j] >= bound and C[i, j] > 0.0
-            kept = slice(keep_start[i], keep_start[i + 1])
-            if m + near + keep_start[i + 1] - keep_start[i] + 1 > column.size:
-                more = column.size + near + k
-                column = np.append(column, np.empty(more, dtype=np.int32))
-                gain, share = np.append(gain, np.empty(more)), np.append(share, np.empty(more))
-            m += _fill_row(
-                C[i], root, bound, best, (near + width - 1) // width, first_row + i,
-                (keep_column[kept], keep_share[kept]), (column[m:], gain[m:], share[m:]),
-            )
+            if m + k > column.size:
+                column = np.append(column, np.empty(column.size + k, dtype=np.int32))
+                more = np.empty(column.size - share.size)
+                gain, share = np.append(gain, more), np.append(share, more)
+            thin = (first_row + i, (count + width - 1) // width)
+            kept = (keep_column, keep_share, keep_start[i], keep_start[i + 1])
+            m = _merge_row(near, count, best, thin, kept, (column, share, m))
+            for pair in range(start[i], m):
+                gain[pair] = np.float64(C[i, column[pair]]) ** 2
         start[i + 1] = m
     return start, column[:m].copy(), gain[:m].copy(), share[:m].copy()
 

@@ -8,6 +8,7 @@ X V V' is the row mean of X repeated k times, so the gradient of the penalised o
 import numpy as np
 
 from orthoplus.kernels.reference_pairs import (
+    TINY,
     WINDOW_ROUNDING,
     Pairs,
     chain_moves_into,
@@ -151,7 +152,7 @@ def gather_pairs(
         if best >= 0:
             priced = root * C[i]
             bound = np.sqrt(max((ratio * priced[best]) ** 2 - slack, 0.0)) * WINDOW_ROUNDING
-            near = np.flatnonzero((priced >= bound) & (C[i] > 0))
+            near = np.flatnonzero(priced >= max(bound, TINY))
             step = (len(near) + width - 1) // width
             near = near[(np.arange(len(near)) + i) % step == 0]
             chosen = sorted({*near.tolist(), int(best), *shares})
