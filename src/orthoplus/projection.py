@@ -60,6 +60,8 @@ MAX_NODES, MAX_SEARCH_ROWS = 200_000, 200
 SEARCH_TOL = 1e-12  # relative to the gap, what the full search may overlook
 POLISH_PAIRS, POLISH_SIZE = 6.0, 65536.0
 COARSE_PASSES, COARSE_TOL = 20.0, 1e-5  # on a sample the weights are only estimates
+TINY_ROWS = 10  # up to here all assignments are tried
+MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
 MAX_STALLS, STALL_SHARE = 5, 0.01
 MAX_RAISES = 4  # passes that only raise weights of columns without pairs
 ROUNDING_SWEEPS, POLISH_SWEEPS = 5, 50  # of the local search
@@ -177,23 +179,24 @@ def project_stiefel_plus(
         scale = float(2.0 ** np.frexp(top)[1].clip(-1000, 1000))
         C, maxima = C / scale, maxima / scale
     if n == k or top <= 0.0:
-        return _project_by_assignment(C)
-    search = _certify(C, maxima, tol, max_passes)
-    assert search.best is not None
-    value, bound = search.best.value, max(search.bound, search.best.value)
-    status = Status.CERTIFIED if bound - value <= tol * abs(bound) else Status.GAP_LEFT
-    labels, weights = search.best.labels, search.best.weights
-    return Projection(labels, weights, value * scale, bound * scale, status, search.passes, k)
+        best, bound, passes = _one_row_each(C), -np.inf, 1.0
+    elif n <= TINY_ROWS:
+        best, bound, passes = evaluate(C, kernels.best_partition(C)), -np.inf, 2.0
+    else:
+        search = _certify(C, maxima, tol, max_passes)
+        assert search.best is not None
+        best, bound, passes = search.best, search.bound, search.passes
+    bound = max(bound, best.value)
+    status = Status.CERTIFIED if bound - best.value <= tol * abs(bound) else Status.GAP_LEFT
+    return Projection(best.labels, best.weights, best.value * scale, bound * scale, status, passes, k)
 
 
-def _project_by_assignment(C: FloatArray) -> Projection:
+def _one_row_each(C: FloatArray) -> Assignment:
     """n = k, or no positive entry: one row for each column, a linear assignment problem."""
-    n, k = C.shape
     rows, columns = linear_sum_assignment(C, maximize=True)
-    labels, weights = np.full(n, -1), np.zeros(n)
-    labels[rows], weights[rows] = columns, 1.0
-    value = float(np.asarray(C[rows, columns], dtype=np.float64).sum())
-    return Projection(labels, weights, value, value, Status.CERTIFIED, 1.0, k)
+    labels = np.full(len(C), -1)
+    labels[rows] = columns
+    return evaluate(C, labels)
 
 
 def _certify(C: FloatArray, maxima: FloatArray, tol: float, max_passes: int) -> _Search:
@@ -203,7 +206,24 @@ def _certify(C: FloatArray, maxima: FloatArray, tol: float, max_passes: int) -> 
         search = _count_stall(_step(C, maxima, search, tol), search)
         if search.is_closed(tol) or search.is_relaxed_to(0.0) or search.passes >= max_passes:
             break
-    return search if search.is_closed(tol) else _polish(C, maxima, search, tol)
+    if search.is_closed(tol):
+        return search
+    return _polish(C, maxima, _try_matching(C, search), tol)
+
+
+def _try_matching(C: FloatArray, search: _Search) -> _Search:
+    """Where columns have few rows: start again from one row each, the others to their maximum."""
+    n, k = C.shape
+    if n > MATCHING_ROWS * k or n * k > MATCHING_SIZE:
+        return search
+    labels = _one_row_each(C).labels
+    others, _ = kernels.assign_rows(C, np.sqrt(search.weights))
+    start = evaluate(C, np.where(labels >= 0, labels, others))
+    trial, best = replace(search, best=start), search.best
+    pairs, trial = _pairs_around(C, trial, np.inf)
+    trial = _improve(C, pairs, trial, np.where(start.sums > 0.0, search.weights, HUGE))
+    assert best is not None and trial.best is not None
+    return trial if trial.best.value > best.value else replace(trial, best=best)
 
 
 def _start(C: FloatArray, maxima: FloatArray) -> _Search:

@@ -21,6 +21,7 @@ from orthoplus.kernels.fused_pairs import (  # noqa: F401  (part of this module'
     single_moves_into,
     transfer_shares_into,
 )
+from orthoplus.kernels.reference import _labels_of_choice
 from orthoplus.kernels.reference_pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.protocols import FloatArray, IntArray
 
@@ -399,3 +400,32 @@ def gather_pairs(
     ends = [part[0][1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
     column, gain, share = (np.concatenate([part[a] for part in parts]) for a in (1, 2, 3))
     return Pairs(np.concatenate([sizes[:1], *ends]), column, gain, share), partial.sum(axis=0)
+
+
+@_exact
+def _best_partition(C, choice):  # type: ignore[no-untyped-def]  # IN C; OUT choice
+    n, k = C.shape
+    sets = 1 << n
+    best, gain, most, squares = np.full(sets, -np.inf), np.empty(sets), np.empty(sets), np.zeros(sets)
+    best[0], most[0] = 0.0, -np.inf
+    for j in range(k):
+        for i in range(n):  # sets whose last row is i, from the sets of the rows before
+            for rest in range(1 << i):
+                squares[1 << i | rest] = squares[rest] + max(np.float64(C[i, j]), 0.0) ** 2
+                most[1 << i | rest] = max(most[rest], np.float64(C[i, j]))
+        for rows in range(1, sets):
+            gain[rows] = np.sqrt(squares[rows]) if most[rows] > 0.0 else most[rows]
+        for rows in range(sets - 1, -1, -1):  # downwards: smaller sets still hold column j - 1
+            total, part = -np.inf, rows
+            while part > 0:
+                if best[rows ^ part] + gain[part] >= total:
+                    total, choice[j, rows] = best[rows ^ part] + gain[part], part
+                part = (part - 1) & rows
+            best[rows] = total
+
+
+def best_partition(C: FloatArray) -> IntArray:
+    n, k = C.shape
+    choice = np.zeros((k, 1 << n), dtype=np.int64)
+    _best_partition(np.ascontiguousarray(C), choice)
+    return _labels_of_choice(choice, n)

@@ -20,6 +20,7 @@ from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = [
     "assign_rows",
+    "best_partition",
     "chain_moves_into",
     "column_dots",
     "column_maxima",
@@ -163,3 +164,41 @@ def gather_pairs(
     columns = np.array(column, dtype=np.int32)
     gain = C[at, columns].astype(np.float64) ** 2
     return Pairs(np.array(start, dtype=np.int64), columns, gain, np.array(share)), sums
+
+
+def best_partition(C: FloatArray) -> IntArray:
+    """The labels of the best assignment of all rows to non-empty columns, by dynamic programming.
+
+    With f_j(T) = (sum_{i in T} P_ij)^(1/2), or max_{i in T} C_ij where that is not positive,
+
+        F_j(U) = max over non-empty T within U of F_{j-1}(U - T) + f_j(T),   F_0(empty) = 0.
+
+    Sets of rows are bits of an integer: O(3^n k), for tiny n only.
+    """
+    n, k = C.shape
+    best = np.where(np.arange(1 << n) == 0, 0.0, -np.inf)
+    choice = np.zeros((k, 1 << n), dtype=np.int64)
+    for j in range(k):
+        gain, before = np.zeros(1 << n), best.copy()
+        for rows in range(1, 1 << n):
+            entries = np.array([C[i, j] for i in range(n) if rows >> i & 1], dtype=np.float64)
+            gain[rows] = np.sqrt((np.maximum(entries, 0.0) ** 2).sum())
+            if entries.max() <= 0.0:
+                gain[rows] = entries.max()
+        for rows in range(1 << n):
+            parts = [part for part in range(1, rows + 1) if part & rows == part]
+            totals = [before[rows ^ part] + gain[part] for part in parts]
+            best[rows] = max(totals, default=-np.inf)
+            choice[j, rows] = parts[int(np.argmax(totals))] if parts else 0
+    return _labels_of_choice(choice, n)
+
+
+def _labels_of_choice(choice: IntArray, n: int) -> IntArray:
+    labels, left = np.empty(n, dtype=np.int64), (1 << n) - 1
+    for j in reversed(range(len(choice))):
+        part = int(choice[j, left])
+        for i in range(n):
+            if part >> i & 1:
+                labels[i] = j
+        left ^= part
+    return labels
