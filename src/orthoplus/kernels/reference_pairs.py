@@ -92,7 +92,7 @@ def chain_moves_into(
     """One sweep of double moves, row a from j to l and then row b from l to m (m = j: a swap).
 
     For each pair (a, l) the double move of largest increase of sum_j sqrt(S_j) is made, if one
-    increases it and empties no column. ``weights`` serve to skip: with dual weights w and
+    increases it and empties no column; among equals any. ``weights`` serve to skip: with dual weights w and
     s = max_l w_l p_l - w_j p_j of a pair, every assignment has
 
         sum_j sqrt(S_j) = D(w) - sum_i s_i - sum_j e_j,   e_j = w_j (sqrt(S_j) - 1 / (2 w_j))^2,
