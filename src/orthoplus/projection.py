@@ -46,7 +46,10 @@ from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.status import Status
 
 # Squares of entries in this range neither overflow nor vanish; outside it C is scaled (a copy).
-SAFE_RANGE = (1e-100, 1e100)
+SAFE_RANGE = (1e-20, 1e20)
+# A column whose entries are smaller than this part of the largest counts as one without positive
+# entry: what it adds is below rounding, and the square of its weight would overflow.
+NEGLIGIBLE = 1e-100
 # Rows per column from which the weights of a sample are worth having, and the sampling step.
 COARSE_ROWS, COARSE_STEP = 1024, 16
 # Pairs per row in the first pass: without and with weights from a sample.
@@ -137,12 +140,12 @@ class _Search:
         """Whether the relaxation is solved to ``tol``, as well as the gap asks for, or not at all."""
         if self.best is None:
             return False
-        return self.stalls >= MAX_STALLS or self.bound - self.relaxed <= max(tol * abs(self.bound), RELAXATION_SHARE * self.gap)
+        return self.stalls >= MAX_STALLS or self.bound - self.relaxed <= max(
+            tol * abs(self.bound), RELAXATION_SHARE * self.gap
+        )
 
 
-def project_stiefel_plus(
-    C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100
-) -> Projection:
+def project_stiefel_plus(C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100) -> Projection:
     r"""Maximise :math:`\langle C, X \rangle` over :math:`X \ge 0,\ X^T X = I`, with an upper bound.
 
     Parameters
@@ -178,6 +181,7 @@ def project_stiefel_plus(
     if n > k and top > 0.0 and not SAFE_RANGE[0] < top < SAFE_RANGE[1]:
         scale = float(2.0 ** np.frexp(top)[1].clip(-1000, 1000))
         C, maxima = C / scale, maxima / scale
+    maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
     if n == k or top <= 0.0:
         best, bound, passes = _one_row_each(C), -np.inf, 1.0
     elif n <= TINY_ROWS:
@@ -188,7 +192,9 @@ def project_stiefel_plus(
         best, bound, passes = search.best, search.bound, search.passes
     bound = max(bound, best.value)
     status = Status.CERTIFIED if bound - best.value <= tol * abs(bound) else Status.GAP_LEFT
-    return Projection(best.labels, best.weights, best.value * scale, bound * scale, status, passes, k)
+    return Projection(
+        best.labels, best.weights, best.value * scale, bound * scale, status, passes, k
+    )
 
 
 def _one_row_each(C: FloatArray) -> Assignment:
@@ -279,9 +285,7 @@ def _count_stall(search: _Search, before: _Search) -> _Search:
     return replace(search, stalls=before.stalls + 1 if is_stalled else 0)
 
 
-def _pass(
-    C: FloatArray, maxima: FloatArray, search: _Search
-) -> tuple[Pairs, FloatArray, _Search]:
+def _pass(C: FloatArray, maxima: FloatArray, search: _Search) -> tuple[Pairs, FloatArray, _Search]:
     """Gather pairs; where a column with positive entries has none, raise its weight and repeat."""
     n, k = C.shape
     for _ in range(MAX_RAISES):
@@ -325,9 +329,7 @@ def _bound(
     return dual + total, weights, _Forced(columns, rows, value)
 
 
-def _restricted_optimum(
-    C: FloatArray, pairs: Pairs, forced: _Forced, search: _Search
-) -> Shares:
+def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: _Search) -> Shares:
     """The relaxation over the gathered pairs, without the forced rows."""
     is_open = np.diff(pairs.start) > 1
     if len(forced.rows):
@@ -385,7 +387,9 @@ def _improve(C: FloatArray, pairs: Pairs, search: _Search, weights: FloatArray) 
     """Single and double moves from the best assignment."""
     assert search.best is not None
     labels = search.best.labels
-    chosen = local_search(pairs, chosen_of_labels(pairs, labels), C.shape[1], POLISH_SWEEPS, weights)
+    chosen = local_search(
+        pairs, chosen_of_labels(pairs, labels), C.shape[1], POLISH_SWEEPS, weights
+    )
     labels = np.where(chosen >= 0, labels_of_chosen(pairs, chosen), labels)
     best = evaluate(C, fill_columns(C, labels))
     return replace(search, best=best) if best.value > search.best.value else search

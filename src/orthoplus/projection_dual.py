@@ -101,7 +101,7 @@ def initial_root(C: FloatArray, maxima: FloatArray) -> FloatArray:
     sample = sample_rows(C)
     norms = np.sqrt((sample * sample).mean(axis=0) * len(C))
     norms = np.where(norms > 0.0, norms, maxima)
-    return np.asarray(1.0 / np.where(norms > 0.0, norms, 1.0))
+    return np.asarray(1.0 / np.where(maxima > 0.0, norms, 1.0))
 
 
 def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:

@@ -406,7 +406,12 @@ def gather_pairs(
 def _best_partition(C, choice):  # type: ignore[no-untyped-def]  # IN C; OUT choice
     n, k = C.shape
     sets = 1 << n
-    best, gain, most, squares = np.full(sets, -np.inf), np.empty(sets), np.empty(sets), np.zeros(sets)
+    best, gain, most, squares = (
+        np.full(sets, -np.inf),
+        np.empty(sets),
+        np.empty(sets),
+        np.zeros(sets),
+    )
     best[0], most[0] = 0.0, -np.inf
     for j in range(k):
         for i in range(n):  # sets whose last row is i, from the sets of the rows before

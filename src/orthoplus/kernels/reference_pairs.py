@@ -178,9 +178,7 @@ def search_rows_into(
         if budget[0] < 0:
             return
         if depth == len(rows):
-            total = spent + float(
-                (weights * (np.sqrt(np.maximum(trial, 0.0)) - root) ** 2).sum()
-            )
+            total = spent + float((weights * (np.sqrt(np.maximum(trial, 0.0)) - root) ** 2).sum())
             if total < best * (1.0 - 1e-9):
                 best = total
                 chosen[rows] = pick
