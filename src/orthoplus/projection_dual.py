@@ -17,13 +17,13 @@ by exact line searches inside rows, which do not touch C, and gives the next w.
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from orthoplus import kernels
 from orthoplus.kernels.reference_pairs import Pairs
 from orthoplus.protocols import FloatArray, IntArray
 
 SAMPLE_ENTRIES = 1 << 15  # a sample of rows that costs little beside a pass
-MAX_WIDTH = 32  # most pairs that a pass collects in one row
 MAX_SWEEPS = 3000  # over the pairs, in one restricted problem
 REFRESH_SWEEPS = 16  # after so many sweeps the sums are added up afresh
 
@@ -57,7 +57,8 @@ def row_of_pairs(pairs: Pairs) -> IntArray:
 
 def pair_sums(pairs: Pairs, k: int) -> FloatArray:
     """S_j, the sum of share * gain over the pairs of column j."""
-    return np.bincount(pairs.column, weights=pairs.share * pairs.gain, minlength=k)
+    sums = np.bincount(pairs.column, weights=pairs.share * pairs.gain, minlength=k)
+    return sums.astype(np.float64)  # an empty count is of integers
 
 
 def held_pairs(pairs: Pairs) -> Pairs:
@@ -85,7 +86,8 @@ def near_pairs(
     is_near = slack <= limit
     is_near[chosen[chosen >= 0]] = True
     position = np.concatenate([[0], np.cumsum(is_near)])
-    near = Pairs(position[pairs.start], *(part[is_near] for part in pairs[1:]))
+    start, column, gain = position[pairs.start], pairs.column[is_near], pairs.gain[is_near]
+    near = Pairs(start, column, gain, pairs.share[is_near])
     return near, np.where(chosen >= 0, position[chosen], -1)
 
 
@@ -122,7 +124,7 @@ def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
 
 
 def scaled_dual(
-    root: FloatArray, sums: FloatArray, positive: FloatArray
+    root: FloatArray, sums: FloatArray, positive: npt.NDArray[np.bool_]
 ) -> tuple[float, FloatArray]:
     """D(w) and w at its best scale, for the sums S of the pass at w; over the positive columns."""
     weights = root * root

@@ -25,6 +25,9 @@ class Assignment:
     value: float
 
 
+NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), -np.inf)
+
+
 def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
     """The best X with this support.
 
@@ -128,7 +131,8 @@ def labels_of_chosen(pairs: Pairs, chosen: IntArray) -> IntArray:
 def chosen_sums(pairs: Pairs, chosen: IntArray, k: int) -> FloatArray:
     """S_j over the chosen pairs."""
     held = chosen[chosen >= 0]
-    return np.bincount(pairs.column[held], weights=pairs.gain[held], minlength=k)
+    sums = np.bincount(pairs.column[held], weights=pairs.gain[held], minlength=k)
+    return sums.astype(np.float64)  # an empty count is of integers
 
 
 def local_search(

@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.protocols import FloatArray, IntArray
 
-# The generator of section 6.1: entries of X* before normalisation in [1, 2], diagonal in [0.5, 3.5].
+# The generator of section 6.1: entries of X* before normalisation, and the diagonal of L.
 ENTRY_RANGE = (1.0, 2.0)
 DIAGONAL_RANGE = (0.5, 3.5)
 
@@ -91,7 +91,7 @@ def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProject
     excess = np.maximum(np.maximum(L, L.T), 0.0) ** 2 - np.outer(diagonal, diagonal)
     np.fill_diagonal(excess, -1.0)
     if excess.max() >= 0.0:
-        i, j = np.unravel_index(np.argmax(excess), L.shape)
+        i, j = divmod(int(np.argmax(excess)), len(L))
         raise ValueError(
             f"`L` has L_ii L_jj <= max(L_ij, L_ji, 0)^2 at (i, j) = ({i}, {j}): the projection of "
             "X_star L' need not be X_star. Make these off-diagonal entries smaller."

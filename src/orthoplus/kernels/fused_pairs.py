@@ -1,4 +1,4 @@
-"""The loops of `reference_pairs`, compiled. Rows are visited in order: one thread, exact arithmetic.
+"""The loops of `reference_pairs`, compiled: one thread, rows in order, exact arithmetic.
 
 A row's move changes the sums that the next row sees, so these loops are sequential by nature; they
 touch only the candidate pairs, never the matrix.
@@ -7,7 +7,7 @@ touch only the candidate pairs, never the matrix.
 import numpy as np
 from numba import njit
 
-from orthoplus.kernels.reference_pairs import MOVE_THRESHOLD, TINY, Pairs, w_slack
+from orthoplus.kernels.reference_pairs import MOVE_THRESHOLD, SEARCH_THRESHOLD, TINY, Pairs
 from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = ["chain_moves_into", "search_rows_into", "single_moves_into", "transfer_shares_into"]
@@ -118,123 +118,132 @@ def _column_error(total, weight):  # type: ignore[no-untyped-def]  # e = w (sqrt
 
 
 @_compiled
-def _best_follower(start, column, gain, chosen, sums, weights, lists, slack, first, move):  # type: ignore[no-untyped-def]
-    # the cheapest move out of the column that `first` enters; (row, pair, change) with row -1: none
-    head, after = lists
-    a, source, left, entered, spent, most_error, limit = move
-    middle = column[first]
+def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[no-untyped-def]
+    # IN all; the move (row, pair) out of the column entered that leaves the least s and e; -1: none
+    start, column, gain = pairs
+    head, after, slack, error = lists
+    source, middle, left, entered, spent, most_error, limit, is_emptied = move
     best_row, best_pair, least = -1, -1, limit
     b = head[middle]
     while b >= 0:
         held = chosen[b]
-        cost = spent + _column_error(entered - gain[held], weights[middle]) - slack[held]
+        cost = spent - slack[held] + _column_error(entered - gain[held], weights[middle])
         if cost - most_error < least:
             for pair in range(start[b], start[b + 1]):
-                if pair == held or cost + slack[pair] - most_error >= least:
-                    continue
                 m = column[pair]
-                if m == source:
-                    change = cost + _column_error(left + gain[pair], weights[m])
-                elif left <= MOVE_THRESHOLD * gain[chosen[a]]:
+                change = cost + slack[pair]
+                if pair == held or change - error[m] >= least or (is_emptied and m != source):
                     continue
+                if m == source:
+                    change += _column_error(left + gain[pair], weights[m])
                 else:
-                    change = cost + _column_error(left, weights[source])
-                    change += _column_error(sums[m] + gain[pair], weights[m])
-                    change -= _column_error(sums[m], weights[m])
-                if change + slack[pair] < least:
-                    best_row, best_pair, least = b, pair, change + slack[pair]
+                    change += _column_error(left, weights[source])
+                    change += _column_error(sums[m] + gain[pair], weights[m]) - error[m]
+                if change < least:
+                    best_row, best_pair, least = b, pair, change
         b = after[b]
     return best_row, best_pair
 
 
 @_compiled
-def _chain_moves(rows, start, column, gain, chosen, sums, weights):  # type: ignore[no-untyped-def]
-    # IN rows, start, column, gain, weights; IN/OUT chosen, sums
-    slack = _slack(rows, start, column, gain, weights)
-    head = np.full(sums.size, -1)
-    after, before = np.full(chosen.size, -1), np.full(chosen.size, -1)
-    for i in rows:
-        _link(i, column[chosen[i]], head, after, before)
+def _make_move(row, to, pairs, chosen, sums, links):  # type: ignore[no-untyped-def]
+    # IN row, to, pairs; IN/OUT chosen, sums, links = (head, after, before)
+    _, column, gain = pairs
+    head, after, before = links
+    held = chosen[row]
+    _unlink(row, column[held], head, after, before)
+    _link(row, column[to], head, after, before)
+    sums[column[held]] -= gain[held]
+    sums[column[to]] += gain[to]
+    chosen[row] = to
+
+
+@_compiled
+def _column_errors(sums, weights):  # type: ignore[no-untyped-def]
     error = np.empty(sums.size)
     for j in range(sums.size):
         error[j] = _column_error(sums[j], weights[j])
+    return error
+
+
+@_compiled
+def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights; IN/OUT chosen, sums
+    start, column, gain = pairs
+    slack, error = _slack(rows, start, column, gain, weights), _column_errors(sums, weights)
+    head, after, before = np.full(sums.size, -1), np.full(chosen.size, -1), np.full(chosen.size, -1)
+    for i in rows:
+        _link(i, column[chosen[i]], head, after, before)
     limit = -MOVE_THRESHOLD * np.sqrt(np.maximum(sums, 0.0)).sum()
-    most_error = error.max()
-    moves = 0
+    most_error, moves = error.max(), 0
     for a in rows:
         for first in range(start[a], start[a + 1]):
             held = chosen[a]
-            if first == held:
+            j, middle = column[held], column[first]
+            spent = slack[first] - slack[held] - error[j] - error[middle]
+            if first == held or spent - most_error >= limit:
                 continue
-            j, l = column[held], column[first]
-            left, entered = sums[j] - gain[held], sums[l] + gain[first]
-            spent = slack[first] - slack[held] - error[j] - error[l]
-            if spent - most_error >= limit:
-                continue
-            move = (a, j, left, entered, spent, most_error, limit)
-            b, second = _best_follower(
-                start, column, gain, chosen, sums, weights, (head, after), slack, first, move
-            )
-            if b < 0:
-                continue
-            for row, to in ((a, first), (b, second)):
-                source = column[chosen[row]]
-                _unlink(row, source, head, after, before)
-                _link(row, column[to], head, after, before)
-                sums[source] -= gain[chosen[row]]
-                sums[column[to]] += gain[to]
-                chosen[row] = to
-            for c in (j, l, column[second]):
-                error[c] = _column_error(sums[c], weights[c])
-            most_error = error.max()
-            moves += 1
+            left, entered = sums[j] - gain[held], sums[middle] + gain[first]
+            is_emptied = left <= MOVE_THRESHOLD * gain[held]
+            move = (j, middle, left, entered, spent, most_error, limit, is_emptied)
+            lists = (head, after, slack, error)
+            b, second = _best_follower(pairs, chosen, sums, weights, lists, move)
+            if b >= 0:
+                _make_move(a, first, pairs, chosen, sums, (head, after, before))
+                _make_move(b, second, pairs, chosen, sums, (head, after, before))
+                for c in (j, middle, column[second]):
+                    error[c] = _column_error(sums[c], weights[c])
+                most_error = error.max()
+                moves += 1
     return moves
 
 
 def chain_moves_into(
     rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
 ) -> int:
-    return int(_chain_moves(rows, *pairs[:3], chosen, sums, weights))
+    return int(_chain_moves(rows, pairs[:3], chosen, sums, weights))
 
 
 @_compiled
-def _search_rows(rows, start, column, gain, chosen, sums, weights, max_nodes):  # type: ignore[no-untyped-def]
-    # IN rows, start, column, gain, weights, max_nodes; IN/OUT chosen, sums
-    slack = _slack(rows, start, column, gain, weights)
-    best, trial, depth_count = 0.0, sums.copy(), rows.size
-    for j in range(sums.size):
-        best += _column_error(sums[j], weights[j])
+def _next_choice(pair, end, spent, slack, best):  # type: ignore[no-untyped-def]
+    # the first pair from here on that a better assignment may use
+    while pair < end and spent + slack[pair] >= best:
+        pair += 1
+    return pair
+
+
+@_compiled
+def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights, max_nodes; IN/OUT chosen, sums
+    start, column, gain = pairs
+    slack, trial = _slack(rows, start, column, gain, weights), sums.copy()
+    best = _column_errors(sums, weights).sum()
     for i in rows:
         best += slack[chosen[i]]
         trial[column[chosen[i]]] -= gain[chosen[i]]
-    pick, spent = np.full(depth_count, -1), np.zeros(depth_count + 1)
+    pick, spent = np.full(rows.size, -1), np.zeros(rows.size + 1)
     depth, nodes = 0, 1
     while depth >= 0 and nodes <= max_nodes:
-        if depth == depth_count:
-            total = spent[depth]
-            for j in range(sums.size):
-                total += _column_error(trial[j], weights[j])
-            if total < best * (1.0 - 1e-9):
+        if depth == rows.size:
+            total = spent[depth] + _column_errors(trial, weights).sum()
+            if total < best * (1.0 - SEARCH_THRESHOLD):
                 best = total
                 sums[:] = trial
-                for d in range(depth_count):
-                    chosen[rows[d]] = pick[d]
+                chosen[rows] = pick
             depth -= 1
             continue
-        i = rows[depth]
-        if pick[depth] < 0:
-            pick[depth] = start[i]
-        else:  # back from the subtree of this pair
-            trial[column[pick[depth]]] -= gain[pick[depth]]
-            pick[depth] += 1
-        while pick[depth] < start[i + 1] and spent[depth] + slack[pick[depth]] >= best:
-            pick[depth] += 1
-        if pick[depth] == start[i + 1]:
+        i, pair = rows[depth], pick[depth]
+        if pair >= 0:  # back from the subtree of this pair
+            trial[column[pair]] -= gain[pair]
+        pair = start[i] if pair < 0 else pair + 1
+        pair = _next_choice(pair, start[i + 1], spent[depth], slack, best)
+        if pair == start[i + 1]:
             pick[depth] = -1
             depth -= 1
             continue
-        trial[column[pick[depth]]] += gain[pick[depth]]
-        spent[depth + 1] = spent[depth] + slack[pick[depth]]
+        pick[depth] = pair
+        trial[column[pair]] += gain[pair]
+        spent[depth + 1] = spent[depth] + slack[pair]
         depth += 1
         nodes += 1
     return nodes <= max_nodes
@@ -248,4 +257,4 @@ def search_rows_into(
     weights: FloatArray,
     max_nodes: int,
 ) -> bool:
-    return bool(_search_rows(rows, *pairs[:3], chosen, sums, weights, max_nodes))
+    return bool(_search_rows(rows, pairs[:3], chosen, sums, weights, max_nodes))

@@ -128,7 +128,8 @@ def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
     labels[~(priced > 0.0).any(axis=1)] = -1
     rows = np.flatnonzero(labels >= 0)
     gain = C[rows, labels[rows]].astype(np.float64) ** 2
-    return labels, np.bincount(labels[rows], weights=gain, minlength=C.shape[1])
+    sums = np.bincount(labels[rows], weights=gain, minlength=C.shape[1])
+    return labels, sums.astype(np.float64)  # an empty count is of integers
 
 
 def gather_pairs(

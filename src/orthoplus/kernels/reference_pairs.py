@@ -16,6 +16,8 @@ __all__ = ["chain_moves_into", "search_rows_into", "single_moves_into", "transfe
 # A move must gain this much, relatively: rounding alone must not move a row.
 MOVE_THRESHOLD = 1e-14
 TINY = 1e-300
+# What a full search may overlook, relative to what was left of the bound.
+SEARCH_THRESHOLD = 1e-12
 # The edge of a window is widened by this factor so that rounding drops no pair that is on it.
 WINDOW_ROUNDING = 1.0 - 1e-15
 
@@ -92,7 +94,8 @@ def chain_moves_into(
     """One sweep of double moves, row a from j to l and then row b from l to m (m = j: a swap).
 
     For each pair (a, l) the double move of largest increase of sum_j sqrt(S_j) is made, if one
-    increases it and empties no column; among equals any. ``weights`` serve to skip: with dual weights w and
+    increases it and empties no column; among equals any. ``weights`` serve to skip: with dual
+    weights w (at the best scale) and slack
     s = max_l w_l p_l - w_j p_j of a pair, every assignment has
 
         sum_j sqrt(S_j) = D(w) - sum_i s_i - sum_j e_j,   e_j = w_j (sqrt(S_j) - 1 / (2 w_j))^2,
@@ -160,47 +163,41 @@ def search_rows_into(
 
     With s and e as in `chain_moves_into` the sum of s over the rows decided so far must stay below
     D(w) minus the best value. Returns whether the search ended within ``max_nodes`` nodes: then no
-    choice of these rows is better by more than rounding.
+    choice of these rows closes more than ``SEARCH_THRESHOLD`` of what is left of D(w).
     """
-    start, column, gain, _ = pairs
-    slack = [w_slack(start, column, gain, weights, int(i)) for i in rows]
+    slack = [_slack(pairs, int(i), weights) for i in rows]
     root = 0.5 / weights
-    best = float((weights * (np.sqrt(sums) - root) ** 2).sum())
-    best += sum(float(s[chosen[i] - start[i]]) for i, s in zip(rows, slack, strict=True))
     trial, pick = sums.copy(), chosen[rows].copy()
-    for i in rows:
-        trial[column[chosen[i]]] -= gain[chosen[i]]
-    budget = [max_nodes]
+    np.subtract.at(trial, pairs.column[pick], pairs.gain[pick])
+    start = sum(float(s[p - pairs.start[i]]) for s, p, i in zip(slack, pick, rows, strict=True))
+    best = [start + float((weights * (np.sqrt(sums) - root) ** 2).sum())]
+    nodes = [0]
 
     def visit(depth: int, spent: float) -> None:
-        nonlocal best
-        budget[0] -= 1
-        if budget[0] < 0:
+        nodes[0] += 1
+        if nodes[0] > max_nodes:
             return
         if depth == len(rows):
-            total = spent + float((weights * (np.sqrt(np.maximum(trial, 0.0)) - root) ** 2).sum())
-            if total < best * (1.0 - 1e-9):
-                best = total
+            errors = weights * (np.sqrt(np.maximum(trial, 0.0)) - root) ** 2
+            if spent + float(errors.sum()) < best[0] * (1.0 - SEARCH_THRESHOLD):
+                best[0] = spent + float(errors.sum())
                 chosen[rows] = pick
                 sums[:] = trial
             return
-        i = rows[depth]
-        for pair in range(start[i], start[i + 1]):
-            cost = spent + float(slack[depth][pair - start[i]])
-            if cost < best:
+        for at, cost in enumerate(slack[depth]):
+            pair = pairs.start[rows[depth]] + at
+            if spent + float(cost) < best[0]:
                 pick[depth] = pair
-                trial[column[pair]] += gain[pair]
-                visit(depth + 1, cost)
-                trial[column[pair]] -= gain[pair]
+                trial[pairs.column[pair]] += pairs.gain[pair]
+                visit(depth + 1, spent + float(cost))
+                trial[pairs.column[pair]] -= pairs.gain[pair]
 
     visit(0, 0.0)
-    return budget[0] >= 0
+    return nodes[0] <= max_nodes
 
 
-def w_slack(
-    start: IntArray, column: IntArray, gain: FloatArray, weights: FloatArray, i: int
-) -> FloatArray:
+def _slack(pairs: Pairs, i: int, weights: FloatArray) -> FloatArray:
     """max_l w_l p_l - w_j p_j for the pairs j of row i."""
-    here = slice(start[i], start[i + 1])
-    priced = weights[column[here]] * gain[here]
+    here = slice(pairs.start[i], pairs.start[i + 1])
+    priced = weights[pairs.column[here]] * pairs.gain[here]
     return np.asarray(priced.max() - priced)
