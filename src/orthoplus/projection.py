@@ -26,6 +26,7 @@ from orthoplus.projection_search import (
     fill_columns,
     labels_of_chosen,
     local_search,
+    row_weights,
 )
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.status import Status
@@ -137,11 +138,10 @@ def project_stiefel_plus(C: FloatArray, *, tol: float = 1e-12, max_passes: int =
     else:
         search = _certify(C, maxima, tol, max_passes)
         best, bound, passes = search.best, search.bound, search.passes
-    bound = max(bound, best.value)
-    status = Status.CERTIFIED if bound - best.value <= tol * abs(bound) else Status.GAP_LEFT
-    return Projection(
-        best.labels, best.weights, best.value * scale, bound * scale, status, passes, k
-    )
+    labels, weights = best.labels, row_weights(C, best.labels)
+    value, bound = best.value * scale, max(bound, best.value) * scale
+    status = Status.CERTIFIED if bound - value <= tol * abs(bound) else Status.GAP_LEFT
+    return Projection(np.where(weights > 0.0, labels, -1), weights, value, bound, status, passes, k)
 
 
 def _one_row_each(C: FloatArray) -> Assignment:

@@ -26,6 +26,7 @@ from orthoplus.projection_dual import (
 from orthoplus.projection_search import (
     NO_ASSIGNMENT,
     Assignment,
+    chosen_sums,
     evaluate,
     fill_columns,
     give_rows,
@@ -139,20 +140,25 @@ def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:
 
 def _pass(C: FloatArray, maxima: FloatArray, search: Search) -> tuple[Pairs, FloatArray, Search]:
     """Gather pairs; where a column with positive entries has none, raise its weight and repeat."""
-    k = C.shape[1]
-    for _ in range(MAX_RAISES):
+    for trial in range(MAX_RAISES + 1):
         window = (search.ratio, 0.0, MAX_WIDTH)
         pairs, sums = kernels.gather_pairs(C, search.root, window, search.keep)
         search = replace(search, passes=search.passes + 1.0)
-        has_pairs = np.bincount(pairs.column, minlength=k) > 0
+        has_pairs = np.bincount(pairs.column, minlength=C.shape[1]) > 0
         missing = np.flatnonzero((maxima > 0.0) & ~has_pairs)
-        if len(missing) == 0:
+        if len(missing) == 0 or trial == MAX_RAISES:
             break
-        root, top = search.root.copy(), np.sqrt(row_tops(pairs, search.root**2))
-        for j in missing:
-            root[j] = 1.0 / np.max(np.maximum(C[:, j], 0.0) / np.where(top > 0.0, top, np.inf))
-        search = replace(search, root=root)
+        search = replace(search, root=_raised(C, search.root, missing, pairs))
     return pairs, sums, search
+
+
+def _raised(C: FloatArray, root: FloatArray, columns: IntArray, pairs: Pairs) -> FloatArray:
+    """sqrt(w) at which each of the columns ties for the row where it comes nearest."""
+    root, top = root.copy(), np.sqrt(row_tops(pairs, root * root))
+    for j in columns:
+        reach = np.max(np.maximum(C[:, j], 0.0) / np.where(top > 0.0, top, np.inf))
+        root[j] = 1.0 / reach if reach > 0.0 else root[j]
+    return root
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,10 @@ def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: Se
 
 def _round(C: FloatArray, shares: Shares, forced: _Forced) -> Assignment:
     """Each row to its largest share, single moves, and a row for every column that has none."""
-    chosen = local_search(shares.pairs, round_shares(shares), C.shape[1], ROUNDING_SWEEPS)
-    labels = labels_of_chosen(shares.pairs, chosen)
+    k = C.shape[1]
+    chosen = local_search(shares.pairs, round_shares(shares), k, ROUNDING_SWEEPS)
+    labels, sums = labels_of_chosen(shares.pairs, chosen), chosen_sums(shares.pairs, chosen, k)
+    if (sums > 0.0).all():  # the pairs know it all: no need to touch C
+        return Assignment(labels, sums, float(np.sqrt(sums).sum()))
     labels[forced.rows] = forced.columns
     return evaluate(C, fill_columns(C, labels))

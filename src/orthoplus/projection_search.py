@@ -17,42 +17,50 @@ from orthoplus.protocols import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Assignment:
-    """Labels (n), the weight of each row in X, S_j = sum of P_ij over the rows of j, <C, X>."""
+    """Labels (n), S_j = sum of P_ij over the rows of j (k), and the value of the best X."""
 
     labels: IntArray
-    weights: FloatArray
     sums: FloatArray
     value: float
 
 
-NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), -np.inf)
+NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), -np.inf)
+
+
+def row_weights(C: FloatArray, labels: IntArray) -> FloatArray:
+    """The entry of each row in the best X with this support; every column must have a row.
+
+    x_j = c_j^+ / ||c_j^+|| over the rows of j; where they have no positive entry of column j, the
+    unit vector of the largest.
+    """
+    rows = np.flatnonzero(labels >= 0)
+    column, entry = labels[rows], _entries(C, labels)
+    peak = np.zeros(C.shape[1])
+    np.maximum.at(peak, column, entry)
+    weight = np.maximum(entry, 0.0) / np.where(peak > 0.0, peak, 1.0)[column]  # no underflow
+    length = np.sqrt(np.bincount(column, weights=weight * weight, minlength=len(peak)))
+    weight /= np.where(peak > 0.0, length, 1.0)[column]
+    for j in np.flatnonzero(peak == 0.0):
+        mine = np.flatnonzero(column == j)
+        weight[mine[np.argmax(entry[mine])]] = 1.0
+    weights = np.zeros(len(labels))
+    weights[rows] = weight
+    return weights
 
 
 def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
-    """The best X with this support.
+    """The assignment with its value <C, X>; rows of weight 0 lose their label."""
+    weights = row_weights(C, labels)
+    labels = np.where(weights > 0.0, labels, -1)
+    parts = weights[labels >= 0] * _entries(C, labels)
+    values = np.bincount(labels[labels >= 0], weights=parts, minlength=C.shape[1])
+    return Assignment(labels, np.maximum(values, 0.0) ** 2, float(values.sum()))
 
-    x_j = c_j^+ / ||c_j^+|| over the rows of j; where they have no positive entry of column j, the
-    unit vector of the largest. Every column must have a row; rows of weight 0 lose their label.
-    """
-    k = C.shape[1]
+
+def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
+    """C_{i, label(i)} of the rows that have a label, in float64."""
     rows = np.flatnonzero(labels >= 0)
-    column = labels[rows]
-    entry = np.asarray(C[rows, column], dtype=np.float64)
-    peak = np.zeros(k)
-    np.maximum.at(peak, column, entry)
-    weight = np.maximum(entry, 0.0) / np.where(peak > 0.0, peak, 1.0)[column]  # no underflow
-    length = np.sqrt(np.bincount(column, weights=weight * weight, minlength=k))
-    weight /= np.where(peak > 0.0, length, 1.0)[column]
-    norms = peak * length
-    value = float(norms.sum())
-    for j in np.flatnonzero(peak == 0.0):
-        mine = np.flatnonzero(column == j)
-        best = mine[np.argmax(entry[mine])]
-        weight[best] = 1.0
-        value += float(entry[best])
-    weights = np.zeros(len(labels))
-    weights[rows] = weight
-    return Assignment(np.where(weights > 0.0, labels, -1), weights, norms * norms, value)
+    return np.asarray(C[rows, labels[rows]], dtype=np.float64)
 
 
 def give_rows(C: FloatArray, columns: IntArray, price: FloatArray) -> tuple[IntArray, float]:
@@ -86,7 +94,7 @@ def fill_columns(C: FloatArray, labels: IntArray) -> IntArray:
     missing = np.flatnonzero(np.bincount(labels[rows], minlength=k) == 0)
     if len(missing) == 0:
         return labels
-    entry = np.asarray(C[rows, labels[rows]], dtype=np.float64)
+    entry = _entries(C, labels)
     gain = np.maximum(entry, 0.0) ** 2
     total = np.bincount(labels[rows], weights=gain, minlength=k)[labels[rows]]
     price = np.zeros(n)
