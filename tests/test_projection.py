@@ -147,7 +147,26 @@ def test_projection_leaves_a_small_gap_when_nothing_is_planted(kind, shape):
     result = project_stiefel_plus(C)
     assert_honest(result, C)
     assert result.gap <= 1e-5
-    assert result.passes <= 20
+    assert result.passes <= 105  # the limit, and the last step beyond it
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_projection_branches_on_heavy_rows_until_certified(seed):
+    C = np.random.default_rng(seed).standard_t(1.5, (2000, 50))
+    result = project_stiefel_plus(C)
+    assert_honest(result, C)
+    assert result.status is Status.CERTIFIED
+
+
+def test_branching_only_lowers_the_bound(monkeypatch):
+    for seed in range(20):
+        C = np.random.default_rng(seed).standard_t(1.0, (60, 8))
+        result = project_stiefel_plus(C)
+        with monkeypatch.context() as patch:
+            patch.setattr(projection, "branch", lambda C, maxima, search, tol, passes: search)
+            plain = project_stiefel_plus(C)
+        assert plain.value * (1.0 - ROUNDING) <= result.value <= plain.bound
+        assert plain.value * (1.0 - ROUNDING) <= result.bound <= plain.bound
 
 
 EDGES = {

@@ -67,6 +67,7 @@ class Search:
     weights: FloatArray  # w of the best bound, at its best scale
     passes: float
     stalls: int = 0  # passes in a row that closed next to nothing of the gap
+    fixed: tuple[tuple[int, int], ...] = ()  # rows that must go to a column: (row, column)
 
     @property
     def gap(self) -> float:
@@ -101,6 +102,7 @@ def step(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Searc
     """One pass at w: the bound D(w), the pairs near the maxima, and from them the next w."""
     gap = search.gap
     pairs, sums, search = _pass(C, maxima, search)
+    pairs, sums = _hold_fixed(pairs, sums, search)
     bound, weights, forced = _bound(C, maxima, pairs, search.root, sums)
     if bound < search.bound:
         search = replace(search, bound=bound, weights=weights)
@@ -117,6 +119,14 @@ def step(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Searc
     keep = held_pairs(shares.pairs)
     fresh = replace(search, root=root, ratio=ratio, keep=keep, relaxed=relaxed, best=best)
     return replace(fresh, stalls=search.stalls + 1 if _is_stalled(fresh, gap) else 0)
+
+
+def run(C: FloatArray, maxima: FloatArray, search: Search, tol: float, max_passes: float) -> Search:
+    """Steps until the gap is closed, the relaxation is solved or the passes are used up."""
+    search = step(C, maxima, search, tol)
+    while not (search.is_closed(tol) or search.is_relaxed_to(0.0) or search.passes >= max_passes):
+        search = step(C, maxima, search, tol)
+    return search
 
 
 def _is_stalled(search: Search, gap_before: float) -> bool:
@@ -161,6 +171,20 @@ def _raised(C: FloatArray, root: FloatArray, columns: IntArray, pairs: Pairs) ->
     return root
 
 
+def _hold_fixed(pairs: Pairs, sums: FloatArray, search: Search) -> tuple[Pairs, FloatArray]:
+    """Pairs and sums of the pass as if each fixed row had its column for a maximum."""
+    share, sums = pairs.share.copy(), sums.copy()
+    for row, column in search.fixed:
+        here = slice(pairs.start[row], pairs.start[row + 1])
+        priced = search.root[pairs.column[here]] ** 2 * pairs.gain[here]
+        top, held = int(np.argmax(priced)), int(np.searchsorted(pairs.column[here], column))
+        sums[pairs.column[here][top]] -= pairs.gain[here][top]
+        sums[column] += pairs.gain[here][held]
+        share[here] = 0.0
+        share[here.start + held] = 1.0
+    return pairs._replace(share=share), np.maximum(sums, 0.0)
+
+
 @dataclass(frozen=True)
 class _Forced:
     """Rows given to the columns without positive entry, and what these contribute."""
@@ -190,6 +214,7 @@ def _bound(
 def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: Search) -> Shares:
     """The relaxation over the gathered pairs, without the forced rows."""
     is_open = np.diff(pairs.start) > 1
+    is_open[[row for row, _ in search.fixed]] = False
     if len(forced.rows):
         is_open[forced.rows] = False
         share = np.where(np.isin(row_of_pairs(pairs), forced.rows), 0.0, pairs.share)
