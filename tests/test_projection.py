@@ -174,6 +174,7 @@ EDGES = {
     "all negative": -1.0 - np.arange(80.0).reshape(20, 4) % 7,
     "constant": np.ones((32, 4)),
     "constant, uneven": np.ones((31, 4)),
+    "constant, tall": np.ones((4001, 50)),
     "one column": np.linspace(-1, 1, 25)[:, None],
     "one negative column": -np.linspace(1, 2, 25)[:, None],
     "rank one": np.outer(np.linspace(0.1, 1, 40), np.linspace(1, 2, 5)),
@@ -222,6 +223,12 @@ def test_projection_scales_with_its_matrix(scale):
     np.testing.assert_array_equal(plain.labels, scaled.labels)
     assert scaled.value == pytest.approx(plain.value * scale, rel=ROUNDING)
     assert scaled.bound == pytest.approx(plain.bound * scale, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-20, 3e38])
+def test_projection_scales_with_its_matrix_in_single_precision(scale):
+    C = (np.random.default_rng(0).random((200, 5)) * scale).astype(np.float32)
+    assert_honest(project_stiefel_plus(C), C)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -41,8 +41,8 @@ NEGLIGIBLE = 1e-100
 TINY_ROWS = 10  # up to here all assignments are tried
 # Rows per column, and size, up to which a matching of rows is tried as a second start.
 MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
-# Polishing looks at so many pairs per row beside the maximum, and in all, at most.
-POLISH_PAIRS, POLISH_SIZE, POLISH_SWEEPS = 6.0, 1 << 16, 50
+# Polishing looks at so many pairs per row beside the maximum on average, in all, and in one row.
+POLISH_PAIRS, POLISH_SIZE, POLISH_WIDTH, POLISH_SWEEPS = 6.0, 1 << 16, 8, 50
 # The full search: rows that are open, nodes visited.
 MAX_SEARCH_ROWS, MAX_NODES = 200, 200_000
 WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
@@ -131,7 +131,7 @@ def project_stiefel_plus(C: FloatArray, *, tol: float = 1e-12, max_passes: int =
     maxima = kernels.column_maxima(C)
     scale, top = 1.0, float(maxima.max())
     if n > k and top > 0.0 and not SAFE_RANGE[0] < top < SAFE_RANGE[1]:
-        scale = float(2.0 ** np.frexp(top)[1].clip(-1000, 1000))
+        scale = 2.0 ** min(max(int(np.frexp(top)[1]) - 1, -1000), 1000)
         C, maxima = C / scale, maxima / scale
     maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
     if n == k or top <= 0.0:
@@ -174,7 +174,7 @@ def _try_matching(C: FloatArray, search: Search) -> Search:
     others, _ = kernels.assign_rows(C, np.sqrt(search.weights))
     start = evaluate(C, np.where(labels >= 0, labels, others))
     trial, best = replace(search, best=start), search.best
-    pairs, trial = _pairs_around(C, trial, np.inf)
+    pairs, trial = _pairs_around(C, trial, np.inf, k)
     trial = _improve(C, pairs, trial, np.where(start.sums > 0.0, search.weights, HUGE))
     return trial if trial.best.value > best.value else replace(trial, best=best)
 
@@ -189,23 +189,25 @@ def _polish(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Se
     mean_pairs = 1.0 + min(POLISH_PAIRS, POLISH_SIZE / len(C))
     limit = search.gap * WIDER
     slack = min(limit, window_slack(C, np.sqrt(search.weights), mean_pairs))
-    pairs, search = _pairs_around(C, search, slack)
+    is_complete = slack == limit  # all pairs that matter, not only the nearest
+    width = C.shape[1] if is_complete else POLISH_WIDTH
+    pairs, search = _pairs_around(C, search, slack, width)
     weights = np.where(positive, search.weights, HUGE)
     search = _improve(C, pairs, search, weights)
     can_empty = search.gap >= 0.25 / weights.max() or not positive.all()
-    if slack < limit or can_empty or search.is_closed(tol):
+    if not is_complete or can_empty or search.is_closed(tol):
         return search
     return _search_all(C, pairs, search)
 
 
-def _pairs_around(C: FloatArray, search: Search, slack: float) -> tuple[Pairs, Search]:
-    """All pairs within ``slack`` of the row maximum at the weights of the bound, and the labels."""
+def _pairs_around(C: FloatArray, search: Search, slack: float, width: int) -> tuple[Pairs, Search]:
+    """The pairs within ``slack`` of the row maximum at the weights of the bound, and the labels."""
     labels = search.best.labels
     rows = np.flatnonzero(labels >= 0)
     entry = np.zeros(len(labels))
     entry[rows] = C[rows, labels[rows]]
     keep = pairs_of_labels(np.where(entry > 0.0, labels, -1))
-    window = (1.0, slack, C.shape[1])
+    window = (1.0, slack, width)
     pairs, _ = kernels.gather_pairs(C, np.sqrt(search.weights), window, keep)
     return pairs, replace(search, passes=search.passes + 1.0)
 

@@ -374,9 +374,14 @@ def _gather_pairs(C, first_row, root, window, keep, sums):  # type: ignore[no-un
                 column = np.append(column, np.empty(column.size + k, dtype=np.int32))
                 more = np.empty(column.size - share.size)
                 gain, share = np.append(gain, more), np.append(share, more)
-            thin = (first_row + i, (count + width - 1) // width)
-            kept = (keep_column, keep_share, keep_start[i], keep_start[i + 1])
-            m = _merge_row(near, count, best, thin, kept, (column, share, m))
+            low, high = keep_start[i], keep_start[i + 1]
+            if count == 1 and (low == high or (low + 1 == high and keep_column[low] == best)):
+                column[m], share[m] = best, 1.0 if low == high else keep_share[low]
+                m += 1
+            else:
+                thin = (first_row + i, (count + width - 1) // width)
+                kept = (keep_column, keep_share, low, high)
+                m = _merge_row(near, count, best, thin, kept, (column, share, m))
             for pair in range(start[i], m):
                 gain[pair] = np.float64(C[i, column[pair]]) ** 2
         start[i + 1] = m

@@ -7,7 +7,13 @@ touch only the candidate pairs, never the matrix.
 import numpy as np
 from numba import njit
 
-from orthoplus.kernels.reference_pairs import MOVE_THRESHOLD, SEARCH_THRESHOLD, TINY, Pairs
+from orthoplus.kernels.reference_pairs import (
+    MAX_FOLLOWERS,
+    MOVE_THRESHOLD,
+    SEARCH_THRESHOLD,
+    TINY,
+    Pairs,
+)
 from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = ["chain_moves_into", "search_rows_into", "single_moves_into", "transfer_shares_into"]
@@ -119,13 +125,15 @@ def _column_error(total, weight):  # type: ignore[no-untyped-def]  # e = w (sqrt
 
 @_compiled
 def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[no-untyped-def]
-    # IN all; the move (row, pair) out of the column entered that leaves the least s and e; -1: none
+    # IN all; the move (row, pair) out of the column entered that leaves the least s and e, -1 for
+    # none, and the number of rows looked at
     start, column, gain = pairs
     head, after, slack, error = lists
     source, middle, left, entered, spent, most_error, limit, is_emptied = move
-    best_row, best_pair, least = -1, -1, limit
+    best_row, best_pair, least, looked = -1, -1, limit, 0
     b = head[middle]
     while b >= 0:
+        looked += 1
         held = chosen[b]
         cost = spent - slack[held] + _column_error(entered - gain[held], weights[middle])
         if cost - most_error < least:
@@ -142,7 +150,7 @@ def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[n
                 if change < least:
                     best_row, best_pair, least = b, pair, change
         b = after[b]
-    return best_row, best_pair
+    return best_row, best_pair, looked
 
 
 @_compiled
@@ -175,19 +183,20 @@ def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped
     for i in rows:
         _link(i, column[chosen[i]], head, after, before)
     limit = -MOVE_THRESHOLD * np.sqrt(np.maximum(sums, 0.0)).sum()
-    most_error, moves = error.max(), 0
+    most_error, moves, looked = error.max(), 0, 0
     for a in rows:
         for first in range(start[a], start[a + 1]):
             held = chosen[a]
             j, middle = column[held], column[first]
             spent = slack[first] - slack[held] - error[j] - error[middle]
-            if first == held or spent - most_error >= limit:
+            if first == held or spent - most_error >= limit or looked > MAX_FOLLOWERS:
                 continue
             left, entered = sums[j] - gain[held], sums[middle] + gain[first]
             is_emptied = left <= MOVE_THRESHOLD * gain[held]
             move = (j, middle, left, entered, spent, most_error, limit, is_emptied)
             lists = (head, after, slack, error)
-            b, second = _best_follower(pairs, chosen, sums, weights, lists, move)
+            b, second, rows_seen = _best_follower(pairs, chosen, sums, weights, lists, move)
+            looked += rows_seen
             if b >= 0:
                 _make_move(a, first, pairs, chosen, sums, (head, after, before))
                 _make_move(b, second, pairs, chosen, sums, (head, after, before))

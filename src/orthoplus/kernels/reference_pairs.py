@@ -16,6 +16,8 @@ __all__ = ["chain_moves_into", "search_rows_into", "single_moves_into", "transfe
 # A move must gain this much, relatively: rounding alone must not move a row.
 MOVE_THRESHOLD = 1e-14
 TINY = 1e-300
+# A sweep of double moves begins no further one after it has looked at so many second rows.
+MAX_FOLLOWERS = 2_000_000
 # What a full search may overlook, relative to what was left of the bound.
 SEARCH_THRESHOLD = 1e-12
 # The edge of a window is widened by this factor so that rounding drops no pair that is on it.
@@ -100,8 +102,8 @@ def chain_moves_into(
 
         sum_j sqrt(S_j) = D(w) - sum_i s_i - sum_j e_j,   e_j = w_j (sqrt(S_j) - 1 / (2 w_j))^2,
 
-    so a double move gains at most what s and e of its rows and columns can give back. Returns
-    the number of double moves.
+    so a double move gains at most what s and e of its rows and columns can give back. A
+    sweep ends after ``MAX_FOLLOWERS`` second rows. Returns the number of double moves.
     """
     moves = 0
     for a in rows:
