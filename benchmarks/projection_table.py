@@ -1,8 +1,9 @@
-"""The paper's table of projections onto S+: its printed figures, our EP4Orth+, our certified method.
+"""The paper's table of projections onto S+: printed figures, our EP4Orth+, our certified method.
 
-n = 2000, 50 instances a cell. ``suc`` counts the instances whose planted solution was found, ``gap``
-is the mean of ||X - C|| / ||X* - C|| - 1, ``proj`` counts projections onto OB+ (paper, EP4Orth+) or
-passes over C (certified). ``bound`` is the largest certified relative gap of a cell.
+n = 2000, 50 instances a cell. ``suc`` counts the instances whose planted solution was found;
+``gap`` is the mean of ||X - C|| / ||X* - C|| - 1, ``proj`` counts projections onto OB+
+(paper, EP4Orth+) or passes over C (certified). ``bound`` is the
+largest certified relative gap of a cell.
 """
 
 import argparse
@@ -10,9 +11,9 @@ import sys
 import time
 
 import numpy as np
-from orthoplus.datasets import planted_projection
 
 import orthoplus as op
+from orthoplus.datasets import planted_projection
 
 N = 2000
 COLUMNS = (10, 50, 100, 200, 300, 400)
@@ -142,8 +143,8 @@ def main(arguments: list[str]) -> None:
     if ratios:
         mean = np.exp(np.log(ratios).mean())
         print(
-            f"certified against EP4Orth+ over the cells with k >= 50: {mean:.1f} times faster in the "
-            f"geometric mean, {min(ratios):.1f} at the least"
+            f"certified against EP4Orth+ over the cells with k >= 50: {mean:.1f} times faster in "
+            f"the geometric mean, {min(ratios):.1f} at the least"
         )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from orthoplus import kernels
-from orthoplus.kernels import fused, reference
+from orthoplus.kernels import blocks, fused, reference
+from orthoplus.kernels.reference import oblique
 
 # Sums of m terms of size one are compared to m times this: a few roundings a term.
 ROUNDING = {np.float32: 1e-6, np.float64: 1e-14}
@@ -83,8 +84,8 @@ def assert_same(name, *, dtype=np.float64, shape, **options):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Cut matrices of a few hundred entries into blocks as if they were large."""
-    monkeypatch.setattr(fused, "PARALLEL_SIZE", 64)
-    monkeypatch.setattr(fused, "BLOCK_SIZE", 16)
+    monkeypatch.setattr(blocks, "PARALLEL_SIZE", 64)
+    monkeypatch.setattr(blocks, "BLOCK_SIZE", 16)
 
 
 def test_modules_offer_the_same_kernels():
@@ -95,7 +96,7 @@ def test_modules_offer_the_same_kernels():
         _ = kernels.nonsense
 
 
-@pytest.mark.parametrize("name", reference.__all__)
+@pytest.mark.parametrize("name", oblique.__all__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("point", POINTS)
 def test_fused_is_reference(name, dtype, point):
@@ -103,17 +104,17 @@ def test_fused_is_reference(name, dtype, point):
         assert_same(name, dtype=dtype, shape=shape, point=point)
 
 
-@pytest.mark.parametrize("name", reference.__all__)
+@pytest.mark.parametrize("name", oblique.__all__)
 def test_fused_is_reference_when_order_is_fortran(name):
     assert_same(name, shape=(30, 4), order="F")
 
 
-@pytest.mark.parametrize("name", reference.__all__)
+@pytest.mark.parametrize("name", oblique.__all__)
 def test_fused_is_reference_when_there_is_no_row(name):
     assert_same(name, shape=(0, 3))
 
 
-@pytest.mark.parametrize("name", reference.__all__)
+@pytest.mark.parametrize("name", oblique.__all__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.usefixtures("small_blocks")
@@ -123,7 +124,7 @@ def test_fused_is_reference_when_cut_into_blocks(name, dtype, threads, monkeypat
         assert_same(name, dtype=dtype, shape=shape)
 
 
-@pytest.mark.parametrize("name", reference.__all__)
+@pytest.mark.parametrize("name", oblique.__all__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.usefixtures("small_blocks")
 def test_fused_has_the_same_bits_for_any_number_of_threads(name, dtype, monkeypatch):
@@ -138,32 +139,32 @@ def test_fused_has_the_same_bits_for_any_number_of_threads(name, dtype, monkeypa
 
 def test_row_blocks_cover_every_row_once_and_depend_on_the_size_alone():
     for n, k in [(5, 2), (1 << 20, 1), (1 << 21, 3), (3, 1 << 20), (40, 1 << 16)]:
-        blocks = fused._row_blocks(n, k)
-        assert blocks[0].start == 0
-        assert blocks[-1].stop == n
-        assert all(a.stop == b.start for a, b in pairwise(blocks))
-        assert all(block.stop > block.start for block in blocks)
-        assert len(blocks) <= fused.MAX_BLOCKS
-    assert len(fused._row_blocks(1000, 10)) == 1
-    assert len(fused._row_blocks(1 << 20, 4)) > 1
+        cut = blocks.row_blocks(n, k)
+        assert cut[0].start == 0
+        assert cut[-1].stop == n
+        assert all(a.stop == b.start for a, b in pairwise(cut))
+        assert all(block.stop > block.start for block in cut)
+        assert len(cut) <= blocks.MAX_BLOCKS
+    assert len(blocks.row_blocks(1000, 10)) == 1
+    assert len(blocks.row_blocks(1 << 20, 4)) > 1
 
 
 def test_large_matrix_takes_the_threaded_path(monkeypatch):
     used = []
-    pool = fused._pool
-    monkeypatch.setattr(fused, "_pool", lambda *a: used.append(a) or pool(*a))
+    pool = blocks._pool
+    monkeypatch.setattr(blocks, "_pool", lambda *a: used.append(a) or pool(*a))
     monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", "2")
-    X = np.ones((fused.PARALLEL_SIZE // 4, 4))
+    X = np.ones((blocks.PARALLEL_SIZE // 4, 4))
     assert fused.row_energy(X) == 4.0 * len(X)  # whole numbers: exact in any order
     assert used
 
 
 def test_n_threads_follows_the_environment(monkeypatch):
     monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", "3")
-    assert fused.n_threads() == 3
+    assert blocks.n_threads() == 3
     for useless in ("", "0", "-1", "many"):
         monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", useless)
-        assert fused.n_threads() >= 1
+        assert blocks.n_threads() >= 1
 
 
 def test_row_argmax_takes_the_smallest_column_among_ties():

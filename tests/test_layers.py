@@ -19,7 +19,6 @@ LAYERS = {
     "kernels": 1,
     "geometry": 2,
     "projection": 2,
-    "projection_*": 2,
     "loop": 2,
     "penalty": 3,
     "critical_cone": 3,

@@ -7,10 +7,10 @@ what is left of the wall time is Python.
 import time
 
 import numpy as np
-from orthoplus.datasets import planted_projection
 
 import orthoplus as op
 from orthoplus import kernels
+from orthoplus.datasets import planted_projection
 from orthoplus.geometry import random_stiefel_plus
 from orthoplus.kernels import fused
 from orthoplus.problems.onmf import FactorFit

@@ -1,64 +1,13 @@
-"""The hot loops of `reference`, compiled: one pass over memory each, threads over row blocks.
-
-A loop is compiled once for a block of rows. Large matrices are cut into blocks whose number
-depends on the size alone, and the partial sums are added in the order of the blocks: the answer
-has the same bits for any number of threads.
-"""
-
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise
-from typing import Any
+"""The loops over OB+ of `reference.oblique`, compiled: one pass over memory each."""
 
 import numpy as np
 from numba import njit
 
+from orthoplus.kernels.blocks import for_blocks, row_blocks
 from orthoplus.protocols import FloatArray, IntArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-
-# Below this many entries a pass takes less than a millisecond and a second thread costs more than
-# it gives (measured: 2000 x 100 is 2.5 times slower with two threads than with one).
-PARALLEL_SIZE = 1 << 20
-BLOCK_SIZE = 1 << 18
-MAX_BLOCKS = 32
-
-
-def n_threads() -> int:
-    """Threads for large passes: ``ORTHOPLUS_NUM_THREADS``, else the processors we may run on."""
-    wanted = os.environ.get("ORTHOPLUS_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def _pool(threads: int, pid: int) -> ThreadPoolExecutor:
-    # Keyed by process: a pool does not survive a fork.
-    return ThreadPoolExecutor(threads, thread_name_prefix="orthoplus")
-
-
-def _row_blocks(n: int, k: int) -> list[slice]:
-    """Row ranges of a fixed partition; one range when the matrix is small."""
-    size = n * k
-    if size < PARALLEL_SIZE:
-        return [slice(0, n)]
-    blocks = min(MAX_BLOCKS, n, size // BLOCK_SIZE)
-    edges = [n * b // blocks for b in range(blocks + 1)]
-    return [slice(low, high) for low, high in pairwise(edges)]
-
-
-def _for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
-    """Run ``work(number, rows)`` for every block, on threads when that pays."""
-    threads = min(n_threads(), len(blocks)) if len(blocks) > 1 else 1
-    if threads == 1:
-        for number, rows in enumerate(blocks):
-            work(number, rows)
-    else:
-        list(_pool(threads, os.getpid()).map(work, range(len(blocks)), blocks))
 
 
 @_compiled
@@ -74,9 +23,9 @@ def _row_energy(X, out):  # type: ignore[no-untyped-def]  # IN X, OUT out[0]
 
 
 def row_energy(X: FloatArray) -> float:
-    blocks = _row_blocks(*X.shape)
+    blocks = row_blocks(*X.shape)
     partial = np.zeros((len(blocks), 1))
-    _for_blocks(lambda b, rows: _row_energy(X[rows], partial[b]), blocks)
+    for_blocks(lambda b, rows: _row_energy(X[rows], partial[b]), blocks)
     return float(partial.sum())
 
 
@@ -99,13 +48,13 @@ def gradient_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> FloatArray:
     n, k = X.shape
-    blocks = _row_blocks(n, k)
+    blocks = row_blocks(n, k)
     if len(blocks) == 1:
         squares = np.zeros(k)
         _gradient_step(X, G, weight, alpha, out, squares)
         return squares
     partial = np.zeros((len(blocks), k))
-    _for_blocks(lambda b, r: _gradient_step(X[r], G[r], weight, alpha, out[r], partial[b]), blocks)
+    for_blocks(lambda b, r: _gradient_step(X[r], G[r], weight, alpha, out[r], partial[b]), blocks)
     return np.asarray(partial.sum(axis=0))
 
 
@@ -137,12 +86,12 @@ def _normalise_step(T, scale, X, out):  # type: ignore[no-untyped-def]
 def normalise_step_into(
     T: FloatArray, scale: FloatArray, X: FloatArray
 ) -> tuple[float, float, float, float]:
-    blocks = _row_blocks(*X.shape)
+    blocks = row_blocks(*X.shape)
     partial = np.zeros((len(blocks), 4))
     if len(blocks) == 1:
         _normalise_step(T, scale, X, partial[0])
     else:
-        _for_blocks(lambda b, r: _normalise_step(T[r], scale, X[r], partial[b]), blocks)
+        for_blocks(lambda b, r: _normalise_step(T[r], scale, X[r], partial[b]), blocks)
     step_sq, energy, cross_new, cross_old = partial.sum(axis=0).tolist()
     return step_sq, energy, cross_new, cross_old
 
@@ -170,9 +119,9 @@ def secant_products(
     new: tuple[FloatArray, FloatArray, float], old: tuple[FloatArray, FloatArray, float]
 ) -> tuple[float, float]:
     (X_new, G_new, w_new), (X, G, w) = new, old
-    blocks = _row_blocks(*X.shape)
+    blocks = row_blocks(*X.shape)
     partial = np.zeros((len(blocks), 2))
-    _for_blocks(
+    for_blocks(
         lambda b, r: _secant_products(X_new[r], G_new[r], w_new, X[r], G[r], w, partial[b]), blocks
     )
     step_change, change_sq = partial.sum(axis=0).tolist()
@@ -189,9 +138,9 @@ def _column_dots(A, B, dots):  # type: ignore[no-untyped-def]  # IN A, B; OUT do
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
     n, k = A.shape
-    blocks = _row_blocks(n, k)
+    blocks = row_blocks(n, k)
     partial = np.zeros((len(blocks), k))
-    _for_blocks(lambda b, r: _column_dots(A[r], B[r], partial[b]), blocks)
+    for_blocks(lambda b, r: _column_dots(A[r], B[r], partial[b]), blocks)
     return np.asarray(partial.sum(axis=0))
 
 
@@ -210,9 +159,9 @@ def _multipliers(X, G, weight, dots):  # type: ignore[no-untyped-def]
 
 def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
     n, k = X.shape
-    blocks = _row_blocks(n, k)
+    blocks = row_blocks(n, k)
     partial = np.zeros((len(blocks), k))
-    _for_blocks(lambda b, r: _multipliers(X[r], G[r], weight, partial[b]), blocks)
+    for_blocks(lambda b, r: _multipliers(X[r], G[r], weight, partial[b]), blocks)
     return np.asarray(partial.sum(axis=0))
 
 
@@ -236,9 +185,9 @@ def _stationarity_sq(X, G, weight, multiplier, unit, out):  # type: ignore[no-un
 def stationarity_sq(
     X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray, unit: float
 ) -> float:
-    blocks = _row_blocks(*X.shape)
+    blocks = row_blocks(*X.shape)
     partial = np.zeros((len(blocks), 1))
-    _for_blocks(
+    for_blocks(
         lambda b, r: _stationarity_sq(X[r], G[r], weight, multiplier, unit, partial[b]), blocks
     )
     return float(partial.sum())
@@ -257,7 +206,7 @@ def _row_argmax(X, out):  # type: ignore[no-untyped-def]  # IN X; OUT out
 
 def row_argmax(X: FloatArray) -> IntArray:
     out = np.empty(X.shape[0], dtype=np.intp)
-    _for_blocks(lambda b, r: _row_argmax(X[r], out[r]), _row_blocks(*X.shape))
+    for_blocks(lambda b, r: _row_argmax(X[r], out[r]), row_blocks(*X.shape))
     return out
 
 
@@ -276,9 +225,9 @@ def _delta_sums(C, X, shift, value, slope):  # type: ignore[no-untyped-def]
 
 def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
     n, k = X.shape
-    blocks = _row_blocks(n, k)
+    blocks = row_blocks(n, k)
     partial = np.zeros((2, len(blocks), k))
-    _for_blocks(lambda b, r: _delta_sums(C[r], X[r], shift, partial[0, b], partial[1, b]), blocks)
+    for_blocks(lambda b, r: _delta_sums(C[r], X[r], shift, partial[0, b], partial[1, b]), blocks)
     return partial[0].sum(axis=0), partial[1].sum(axis=0)
 
 
@@ -291,4 +240,4 @@ def _delta_point(C, X, shift, out):  # type: ignore[no-untyped-def]  # IN C, X, 
 
 
 def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
-    _for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), _row_blocks(*X.shape))
+    for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), row_blocks(*X.shape))

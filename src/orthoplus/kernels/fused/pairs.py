@@ -1,0 +1,267 @@
+"""The loops of `reference.pairs`, compiled: one thread, rows in order, exact arithmetic.
+
+A row's move changes the sums that the next row sees, so these loops are sequential by nature; they
+touch only the candidate pairs, never the matrix.
+"""
+
+import numpy as np
+from numba import njit
+
+from orthoplus.kernels.pairs import (
+    MAX_FOLLOWERS,
+    MOVE_THRESHOLD,
+    SEARCH_THRESHOLD,
+    TINY,
+    Pairs,
+)
+from orthoplus.protocols import FloatArray, IntArray
+
+_compiled = njit(cache=True, nogil=True)  # no fast mathematics: same bits as the reference
+
+
+@_compiled
+def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no-untyped-def]
+    # IN rows, start, column, gain; IN/OUT share, sums
+    weight = 0.5 / np.sqrt(np.maximum(sums, TINY))
+    gap = 0.0
+    for i in rows:
+        best, worst, most, least, held = -1, -1, -1.0, np.inf, 0.0
+        for pair in range(start[i], start[i + 1]):
+            slope = weight[column[pair]] * gain[pair]
+            if slope > most:
+                most, best = slope, pair
+            if share[pair] > 0.0:
+                held += share[pair] * slope
+                if slope < least:
+                    least, worst = slope, pair
+        gap += most - held
+        to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
+        amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
+        amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
+        if best != worst and amount > 0.0:
+            share[worst] -= amount
+            share[best] += amount
+            sums[source] = max(sums[source] - amount * p_from, 0.0)
+            sums[to] += amount * p_to
+            weight[source] = 0.5 / np.sqrt(max(sums[source], TINY))
+            weight[to] = 0.5 / np.sqrt(max(sums[to], TINY))
+    return gap
+
+
+def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> float:
+    return float(_transfer_shares(rows, *pairs, sums))
+
+
+@_compiled
+def _single_moves(rows, start, column, gain, chosen, sums):  # type: ignore[no-untyped-def]
+    # IN rows, start, column, gain; IN/OUT chosen, sums
+    moves = 0
+    for i in rows:
+        held = chosen[i]
+        source, p_from = column[held], gain[held]
+        left = sums[source] - p_from
+        if left <= MOVE_THRESHOLD * p_from:
+            continue
+        best, most = -1, (np.sqrt(sums[source]) - np.sqrt(left)) * (1.0 + MOVE_THRESHOLD)
+        for pair in range(start[i], start[i + 1]):
+            total = sums[column[pair]]
+            # gain / (2 sqrt(total)) bounds the increase and spares the square roots
+            if pair == held or gain[pair] * gain[pair] <= 4.0 * most * most * total:
+                continue
+            increase = np.sqrt(total + gain[pair]) - np.sqrt(total)
+            if increase > most:
+                best, most = pair, increase
+        if best >= 0:
+            sums[source] = left
+            sums[column[best]] += gain[best]
+            chosen[i] = best
+            moves += 1
+    return moves
+
+
+def single_moves_into(rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray) -> int:
+    return int(_single_moves(rows, *pairs[:3], chosen, sums))
+
+
+@_compiled
+def _link(row, j, head, after, before):  # type: ignore[no-untyped-def]  # IN/OUT head, after, before
+    before[row] = -1
+    after[row] = head[j]
+    if head[j] >= 0:
+        before[head[j]] = row
+    head[j] = row
+
+
+@_compiled
+def _unlink(row, j, head, after, before):  # type: ignore[no-untyped-def]
+    # IN/OUT head, after, before
+    if before[row] >= 0:
+        after[before[row]] = after[row]
+    else:
+        head[j] = after[row]
+    if after[row] >= 0:
+        before[after[row]] = before[row]
+
+
+@_compiled
+def _slack(rows, start, column, gain, weights):  # type: ignore[no-untyped-def]
+    # s = max_l w_l p_l - w_j p_j for each pair of the rows, zero elsewhere
+    slack = np.zeros(column.size)
+    for i in rows:
+        top = 0.0
+        for pair in range(start[i], start[i + 1]):
+            top = max(top, weights[column[pair]] * gain[pair])
+        for pair in range(start[i], start[i + 1]):
+            slack[pair] = top - weights[column[pair]] * gain[pair]
+    return slack
+
+
+@_compiled
+def _column_error(total, weight):  # type: ignore[no-untyped-def]  # e = w (sqrt(S) - 1 / (2 w))^2
+    return weight * (np.sqrt(max(total, 0.0)) - 0.5 / weight) ** 2
+
+
+@_compiled
+def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[no-untyped-def]
+    # IN all; the move (row, pair) out of the column entered that leaves the least s and e, -1 for
+    # none, and the number of rows looked at
+    start, column, gain = pairs
+    head, after, slack, error = lists
+    source, middle, left, entered, spent, most_error, limit, is_emptied = move
+    best_row, best_pair, least, looked = -1, -1, limit, 0
+    b = head[middle]
+    while b >= 0:
+        looked += 1
+        held = chosen[b]
+        cost = spent - slack[held] + _column_error(entered - gain[held], weights[middle])
+        if cost - most_error < least:
+            for pair in range(start[b], start[b + 1]):
+                m = column[pair]
+                change = cost + slack[pair]
+                if pair == held or change - error[m] >= least or (is_emptied and m != source):
+                    continue
+                if m == source:
+                    change += _column_error(left + gain[pair], weights[m])
+                else:
+                    change += _column_error(left, weights[source])
+                    change += _column_error(sums[m] + gain[pair], weights[m]) - error[m]
+                if change < least:
+                    best_row, best_pair, least = b, pair, change
+        b = after[b]
+    return best_row, best_pair, looked
+
+
+@_compiled
+def _make_move(row, to, pairs, chosen, sums, links):  # type: ignore[no-untyped-def]
+    # IN row, to, pairs; IN/OUT chosen, sums, links = (head, after, before)
+    _, column, gain = pairs
+    head, after, before = links
+    held = chosen[row]
+    _unlink(row, column[held], head, after, before)
+    _link(row, column[to], head, after, before)
+    sums[column[held]] -= gain[held]
+    sums[column[to]] += gain[to]
+    chosen[row] = to
+
+
+@_compiled
+def _column_errors(sums, weights):  # type: ignore[no-untyped-def]
+    error = np.empty(sums.size)
+    for j in range(sums.size):
+        error[j] = _column_error(sums[j], weights[j])
+    return error
+
+
+@_compiled
+def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights; IN/OUT chosen, sums
+    start, column, gain = pairs
+    slack, error = _slack(rows, start, column, gain, weights), _column_errors(sums, weights)
+    head, after, before = np.full(sums.size, -1), np.full(chosen.size, -1), np.full(chosen.size, -1)
+    for i in rows:
+        _link(i, column[chosen[i]], head, after, before)
+    limit = -MOVE_THRESHOLD * np.sqrt(np.maximum(sums, 0.0)).sum()
+    most_error, moves, looked = error.max(), 0, 0
+    for a in rows:
+        for first in range(start[a], start[a + 1]):
+            held = chosen[a]
+            j, middle = column[held], column[first]
+            spent = slack[first] - slack[held] - error[j] - error[middle]
+            if first == held or spent - most_error >= limit or looked > MAX_FOLLOWERS:
+                continue
+            left, entered = sums[j] - gain[held], sums[middle] + gain[first]
+            is_emptied = left <= MOVE_THRESHOLD * gain[held]
+            move = (j, middle, left, entered, spent, most_error, limit, is_emptied)
+            lists = (head, after, slack, error)
+            b, second, rows_seen = _best_follower(pairs, chosen, sums, weights, lists, move)
+            looked += rows_seen
+            if b >= 0:
+                _make_move(a, first, pairs, chosen, sums, (head, after, before))
+                _make_move(b, second, pairs, chosen, sums, (head, after, before))
+                for c in (j, middle, column[second]):
+                    error[c] = _column_error(sums[c], weights[c])
+                most_error = error.max()
+                moves += 1
+    return moves
+
+
+def chain_moves_into(
+    rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
+) -> int:
+    return int(_chain_moves(rows, pairs[:3], chosen, sums, weights))
+
+
+@_compiled
+def _next_choice(pair, end, spent, slack, best):  # type: ignore[no-untyped-def]
+    # the first pair from here on that a better assignment may use
+    while pair < end and spent + slack[pair] >= best:
+        pair += 1
+    return pair
+
+
+@_compiled
+def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights, max_nodes; IN/OUT chosen, sums
+    start, column, gain = pairs
+    slack, trial = _slack(rows, start, column, gain, weights), sums.copy()
+    best = _column_errors(sums, weights).sum()
+    for i in rows:
+        best += slack[chosen[i]]
+        trial[column[chosen[i]]] -= gain[chosen[i]]
+    pick, spent = np.full(rows.size, -1), np.zeros(rows.size + 1)
+    depth, nodes = 0, 1
+    while depth >= 0 and nodes <= max_nodes:
+        if depth == rows.size:
+            total = spent[depth] + _column_errors(trial, weights).sum()
+            if total < best * (1.0 - SEARCH_THRESHOLD):
+                best = total
+                sums[:] = trial
+                chosen[rows] = pick
+            depth -= 1
+            continue
+        i, pair = rows[depth], pick[depth]
+        if pair >= 0:  # back from the subtree of this pair
+            trial[column[pair]] -= gain[pair]
+        pair = start[i] if pair < 0 else pair + 1
+        pair = _next_choice(pair, start[i + 1], spent[depth], slack, best)
+        if pair == start[i + 1]:
+            pick[depth] = -1
+            depth -= 1
+            continue
+        pick[depth] = pair
+        trial[column[pair]] += gain[pair]
+        spent[depth + 1] = spent[depth] + slack[pair]
+        depth += 1
+        nodes += 1
+    return nodes <= max_nodes
+
+
+def search_rows_into(
+    rows: IntArray,
+    pairs: Pairs,
+    chosen: IntArray,
+    sums: FloatArray,
+    weights: FloatArray,
+    max_nodes: int,
+) -> bool:
+    return bool(_search_rows(rows, pairs[:3], chosen, sums, weights, max_nodes))

@@ -1,0 +1,190 @@
+"""The passes of the certified projection of `reference.rows`, compiled, threads over row blocks."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from orthoplus.kernels.blocks import for_blocks, row_blocks
+from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
+from orthoplus.kernels.reference.rows import labels_of_choice
+from orthoplus.protocols import FloatArray, IntArray
+
+# The three passes below take C in any memory order: a block of rows that is not contiguous is
+# copied. They compare products, so no fast mathematics: ties must stay ties.
+_exact = njit(cache=True, nogil=True)
+
+
+def _block(C: FloatArray, rows: slice) -> FloatArray:
+    return np.ascontiguousarray(np.asarray(C)[rows])
+
+
+@_exact
+def _column_maxima(C, out):  # type: ignore[no-untyped-def]  # IN C; IN/OUT out
+    n, k = C.shape
+    for i in range(n):
+        for j in range(k):
+            if C[i, j] > out[j]:
+                out[j] = C[i, j]
+
+
+def column_maxima(C: FloatArray) -> FloatArray:
+    n, k = C.shape
+    blocks = row_blocks(n, k)
+    partial = np.full((len(blocks), k), -np.inf)
+    for_blocks(lambda b, r: _column_maxima(_block(C, r), partial[b]), blocks)
+    return np.asarray(partial.max(axis=0))
+
+
+@_exact
+def _assign_rows(C, root, labels, sums):  # type: ignore[no-untyped-def]
+    # IN C, root; OUT labels, sums (added to)
+    n, k = C.shape
+    for i in range(n):
+        top, best = 0.0, -1
+        for j in range(k):
+            priced = root[j] * C[i, j]
+            if priced > top:
+                top, best = priced, j
+        labels[i] = best
+        if best >= 0:
+            sums[best] += np.float64(C[i, best]) ** 2
+
+
+def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
+    n, k = C.shape
+    blocks = row_blocks(n, k)
+    labels, partial = np.empty(n, dtype=np.int64), np.zeros((len(blocks), k))
+    for_blocks(lambda b, r: _assign_rows(_block(C, r), root, labels[r], partial[b]), blocks)
+    return labels, partial.sum(axis=0)
+
+
+@_exact
+def _near_columns(C, i, root, window, near):  # type: ignore[no-untyped-def]
+    # IN all but near; OUT near; returns the column of the maximum and the number of near columns
+    k = root.size
+    ratio, slack, _ = window
+    top, best = 0.0, -1
+    for j in range(k):
+        priced = root[j] * C[i, j]
+        if priced > top:
+            top, best = priced, j
+    if best < 0:
+        return best, 0
+    bound = max(np.sqrt(max((ratio * top) ** 2 - slack, 0.0)) * WINDOW_ROUNDING, TINY)
+    count = 0
+    for j in range(k):
+        count += root[j] * C[i, j] >= bound
+    found, j = 0, best if count == 1 else 0
+    while found < count:
+        if root[j] * C[i, j] >= bound:
+            near[found] = j
+            found += 1
+        j += 1
+    return best, count
+
+
+@_exact
+def _merge_row(near, count, best, thin, keep, out):  # type: ignore[no-untyped-def]
+    # IN near[:count], best, thin = (offset, step), keep = (column, share, from, to), all ascending;
+    # OUT out = (column, share, from): the thinned union; returns where it ends
+    keep_column, keep_share, at, end = keep
+    column, share, m = out
+    offset, step = thin
+    is_new, rank = at == end, 0
+    while rank < count or at < end:
+        is_kept = at < end and (rank == count or keep_column[at] <= near[rank])
+        j = keep_column[at] if is_kept else near[rank]
+        is_near = rank < count and near[rank] == j
+        if is_kept or j == best or (rank + offset) % step == 0:
+            column[m] = j
+            share[m] = keep_share[at] if is_kept else np.float64(is_new and j == best)
+            m += 1
+        at += is_kept
+        rank += is_near
+    return m
+
+
+@_exact
+def _gather_pairs(C, first_row, root, window, keep, sums):  # type: ignore[no-untyped-def]
+    # IN C, root, window = (ratio, slack, width), keep = (start, column, share); OUT sums (added to)
+    n, k = C.shape
+    width = window[2]
+    keep_start, keep_column, keep_share = keep
+    start, near = np.zeros(n + 1, dtype=np.int64), np.empty(k, dtype=np.int32)
+    column = np.empty(2 * n + k, dtype=np.int32)
+    gain, share = np.empty(2 * n + k), np.empty(2 * n + k)
+    m = 0
+    for i in range(n):
+        best, count = _near_columns(C, i, root, window, near)
+        if best >= 0:
+            sums[best] += np.float64(C[i, best]) ** 2
+            if m + k > column.size:
+                column = np.append(column, np.empty(column.size + k, dtype=np.int32))
+                more = np.empty(column.size - share.size)
+                gain, share = np.append(gain, more), np.append(share, more)
+            low, high = keep_start[i], keep_start[i + 1]
+            if count == 1 and (low == high or (low + 1 == high and keep_column[low] == best)):
+                column[m], share[m] = best, 1.0 if low == high else keep_share[low]
+                m += 1
+            else:
+                thin = (first_row + i, (count + width - 1) // width)
+                kept = (keep_column, keep_share, low, high)
+                m = _merge_row(near, count, best, thin, kept, (column, share, m))
+            for pair in range(start[i], m):
+                gain[pair] = np.float64(C[i, column[pair]]) ** 2
+        start[i + 1] = m
+    return start, column[:m].copy(), gain[:m].copy(), share[:m].copy()
+
+
+def gather_pairs(
+    C: FloatArray, root: FloatArray, window: tuple[float, float, int], keep: Pairs
+) -> tuple[Pairs, FloatArray]:
+    n, k = C.shape
+    blocks = row_blocks(n, k)
+    partial = np.zeros((len(blocks), k))
+    parts: list[Any] = [None] * len(blocks)
+
+    def work(b: int, rows: slice) -> None:
+        kept = (keep.start[rows.start : rows.stop + 1], keep.column, keep.share)
+        parts[b] = _gather_pairs(_block(C, rows), rows.start, root, window, kept, partial[b])
+
+    for_blocks(work, blocks)
+    sizes = np.cumsum([0] + [len(part[1]) for part in parts])
+    ends = [part[0][1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
+    column, gain, share = (np.concatenate([part[a] for part in parts]) for a in (1, 2, 3))
+    return Pairs(np.concatenate([sizes[:1], *ends]), column, gain, share), partial.sum(axis=0)
+
+
+@_exact
+def _best_partition(C, choice):  # type: ignore[no-untyped-def]  # IN C; OUT choice
+    n, k = C.shape
+    sets = 1 << n
+    best, gain, most, squares = (
+        np.full(sets, -np.inf),
+        np.empty(sets),
+        np.empty(sets),
+        np.zeros(sets),
+    )
+    best[0], most[0] = 0.0, -np.inf
+    for j in range(k):
+        for i in range(n):  # sets whose last row is i, from the sets of the rows before
+            for rest in range(1 << i):
+                squares[1 << i | rest] = squares[rest] + max(np.float64(C[i, j]), 0.0) ** 2
+                most[1 << i | rest] = max(most[rest], np.float64(C[i, j]))
+        for rows in range(1, sets):
+            gain[rows] = np.sqrt(squares[rows]) if most[rows] > 0.0 else most[rows]
+        for rows in range(sets - 1, -1, -1):  # downwards: smaller sets still hold column j - 1
+            total, part = -np.inf, rows
+            while part > 0:
+                if best[rows ^ part] + gain[part] >= total:
+                    total, choice[j, rows] = best[rows ^ part] + gain[part], part
+                part = (part - 1) & rows
+            best[rows] = total
+
+
+def best_partition(C: FloatArray) -> IntArray:
+    n, k = C.shape
+    choice = np.zeros((k, 1 << n), dtype=np.int64)
+    _best_partition(np.ascontiguousarray(C), choice)
+    return labels_of_choice(choice, n)

@@ -1,0 +1,185 @@
+"""Loops over candidate pairs (row, column) of an assignment, in plain Python: the specification.
+
+The objective is sum_j sqrt(S_j) with S_j the sum of share * gain over the pairs of column j, where
+gain is P_ij = max(C_ij, 0)^2. ``sums`` holds S, ``rows`` the rows that a loop may change, and
+``chosen[i]`` the pair that has all of row i (-1 for none).
+"""
+
+import numpy as np
+
+from orthoplus.kernels.pairs import MOVE_THRESHOLD, SEARCH_THRESHOLD, TINY, Pairs
+from orthoplus.protocols import FloatArray, IntArray
+
+__all__ = ["chain_moves_into", "search_rows_into", "single_moves_into", "transfer_shares_into"]
+
+
+def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> float:
+    """One sweep of exact line searches between two pairs of a row; shares and sums in place.
+
+    In row i let l be the pair of largest w * gain and j that of the smallest among those with a
+    share, w = 1 / (2 sqrt(S)). The best amount to move from j to l is
+
+        t = (p_l^2 S_j - p_j^2 S_l) / (p_l p_j (p_l + p_j)),   at most the share of j.
+
+    Returns the sum over ``rows`` of max_j w_j p_j - sum_j share_j w_j p_j as met on the way.
+    """
+    start, column, gain, share = pairs
+    gap = 0.0
+    for i in rows:
+        here = np.arange(start[i], start[i + 1])
+        slope = gain[here] / (2.0 * np.sqrt(np.maximum(sums[column[here]], TINY)))
+        held = np.flatnonzero(share[here] > 0.0)
+        best, worst = here[np.argmax(slope)], here[held[np.argmin(slope[held])]]
+        gap += float(slope.max() - share[here] @ slope)
+        to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
+        amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
+        amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
+        if best != worst and amount > 0.0:
+            share[worst] -= amount
+            share[best] += amount
+            sums[source] = max(sums[source] - amount * p_from, 0.0)
+            sums[to] += amount * p_to
+    return gap
+
+
+def single_moves_into(rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray) -> int:
+    """One sweep that moves whole rows while sum_j sqrt(S_j) grows; returns the number of moves.
+
+    A row goes from pair j to the pair l of largest sqrt(S_l + p_l) - sqrt(S_l) if that exceeds
+    sqrt(S_j) - sqrt(S_j - p_j). No column is emptied.
+    """
+    start, column, gain, _ = pairs
+    moves = 0
+    for i in rows:
+        held = chosen[i]
+        source, p_from = column[held], gain[held]
+        left = sums[source] - p_from
+        if left <= MOVE_THRESHOLD * p_from:
+            continue
+        best, most = -1, (np.sqrt(sums[source]) - np.sqrt(left)) * (1.0 + MOVE_THRESHOLD)
+        for pair in range(start[i], start[i + 1]):
+            total = sums[column[pair]]
+            increase = np.sqrt(total + gain[pair]) - np.sqrt(total)
+            if pair != held and increase > most:
+                best, most = pair, increase
+        if best >= 0:
+            sums[source] = left
+            sums[column[best]] += gain[best]
+            chosen[i] = best
+            moves += 1
+    return moves
+
+
+def chain_moves_into(
+    rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
+) -> int:
+    """One sweep of double moves, row a from j to l and then row b from l to m (m = j: a swap).
+
+    For each pair (a, l) the double move of largest increase of sum_j sqrt(S_j) is made, if one
+    increases it and empties no column; among equals any. ``weights`` serve to skip: with dual
+    weights w (at the best scale) and slack
+    s = max_l w_l p_l - w_j p_j of a pair, every assignment has
+
+        sum_j sqrt(S_j) = D(w) - sum_i s_i - sum_j e_j,   e_j = w_j (sqrt(S_j) - 1 / (2 w_j))^2,
+
+    so a double move gains at most what s and e of its rows and columns can give back. A
+    sweep ends after ``MAX_FOLLOWERS`` second rows. Returns the number of double moves.
+    """
+    moves = 0
+    for a in rows:
+        for first in range(pairs.start[a], pairs.start[a + 1]):
+            if first == chosen[a]:
+                continue
+            least = MOVE_THRESHOLD * float(np.sqrt(sums).sum())
+            b, second = _best_follower(rows, pairs, chosen, sums, (int(a), first, least))
+            if b >= 0:
+                _make_move(int(a), first, pairs, chosen, sums)
+                _make_move(b, second, pairs, chosen, sums)
+                moves += 1
+    return moves
+
+
+def _make_move(row: int, to: int, pairs: Pairs, chosen: IntArray, sums: FloatArray) -> None:
+    held = chosen[row]
+    sums[pairs.column[held]] -= pairs.gain[held]
+    sums[pairs.column[to]] += pairs.gain[to]
+    chosen[row] = to
+
+
+def _best_follower(
+    rows: IntArray,
+    pairs: Pairs,
+    chosen: IntArray,
+    sums: FloatArray,
+    move: tuple[int, int, float],
+) -> tuple[int, int]:
+    """The row and pair whose move out of the column just entered makes the sum largest."""
+    a, first, most = move
+    middle, before = pairs.column[first], float(np.sqrt(sums).sum())
+    best = (-1, -1)
+    for b in rows:
+        if b == a or pairs.column[chosen[b]] != middle:
+            continue
+        for second in range(pairs.start[b], pairs.start[b + 1]):
+            if second == chosen[b]:
+                continue
+            trial, picks = sums.copy(), chosen.copy()
+            _make_move(a, first, pairs, picks, trial)
+            _make_move(int(b), second, pairs, picks, trial)
+            increase = float(np.sqrt(np.maximum(trial, 0.0)).sum()) - before
+            emptied = trial[pairs.column[chosen[a]]] <= MOVE_THRESHOLD * pairs.gain[chosen[a]]
+            if increase > most and not emptied:
+                best, most = (int(b), second), increase
+    return best
+
+
+def search_rows_into(
+    rows: IntArray,
+    pairs: Pairs,
+    chosen: IntArray,
+    sums: FloatArray,
+    weights: FloatArray,
+    max_nodes: int,
+) -> bool:
+    """Depth-first search over all choices of pairs for ``rows``; keeps the best in place.
+
+    With s and e as in `chain_moves_into` the sum of s over the rows decided so far must stay below
+    D(w) minus the best value. Returns whether the search ended within ``max_nodes`` nodes: then no
+    choice of these rows closes more than ``SEARCH_THRESHOLD`` of what is left of D(w).
+    """
+    slack = [_slack(pairs, int(i), weights) for i in rows]
+    root = 0.5 / weights
+    trial, pick = sums.copy(), chosen[rows].copy()
+    np.subtract.at(trial, pairs.column[pick], pairs.gain[pick])
+    start = sum(float(s[p - pairs.start[i]]) for s, p, i in zip(slack, pick, rows, strict=True))
+    best = [start + float((weights * (np.sqrt(sums) - root) ** 2).sum())]
+    nodes = [0]
+
+    def visit(depth: int, spent: float) -> None:
+        nodes[0] += 1
+        if nodes[0] > max_nodes:
+            return
+        if depth == len(rows):
+            errors = weights * (np.sqrt(np.maximum(trial, 0.0)) - root) ** 2
+            if spent + float(errors.sum()) < best[0] * (1.0 - SEARCH_THRESHOLD):
+                best[0] = spent + float(errors.sum())
+                chosen[rows] = pick
+                sums[:] = trial
+            return
+        for at, cost in enumerate(slack[depth]):
+            pair = pairs.start[rows[depth]] + at
+            if spent + float(cost) < best[0]:
+                pick[depth] = pair
+                trial[pairs.column[pair]] += pairs.gain[pair]
+                visit(depth + 1, spent + float(cost))
+                trial[pairs.column[pair]] -= pairs.gain[pair]
+
+    visit(0, 0.0)
+    return nodes[0] <= max_nodes
+
+
+def _slack(pairs: Pairs, i: int, weights: FloatArray) -> FloatArray:
+    """max_l w_l p_l - w_j p_j for the pairs j of row i."""
+    here = slice(pairs.start[i], pairs.start[i + 1])
+    priced = weights[pairs.column[here]] * pairs.gain[here]
+    return np.asarray(priced.max() - priced)

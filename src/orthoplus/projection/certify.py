@@ -1,0 +1,242 @@
+r"""The projection onto S+ = {X >= 0, X'X = I}, globally optimal with a proof where one is found.
+
+.. math:: \max_{X \in S_+} \langle C, X \rangle
+          = \max_{\pi} \sum_j \Big(\sum_{i : \pi(i) = j} \max(C_{ij}, 0)^2\Big)^{1/2}
+
+over assignments pi of rows to columns (a column whose rows have no positive entry counts with its
+largest). `dual` holds the relaxation and its bound, `search` the assignments,
+`passes` closes in on the optimum from both sides, `branch` splits what is
+left over, and this module holds the whole together.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from orthoplus import kernels
+from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
+from orthoplus.projection.branch import branch
+from orthoplus.projection.dual import near_pairs, pairs_of_labels, window_slack
+from orthoplus.projection.passes import Search, run, start_search
+from orthoplus.projection.search import (
+    Assignment,
+    chosen_of_labels,
+    chosen_sums,
+    evaluate,
+    fill_columns,
+    labels_of_chosen,
+    local_search,
+    row_weights,
+)
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.status import Status
+
+# Squares of entries in this range neither overflow nor vanish; outside it C is scaled (a copy).
+SAFE_RANGE = (1e-20, 1e20)
+# A column whose entries are smaller than this part of the largest counts as one without positive
+# entry: what it adds is below rounding, and the square of its weight would overflow.
+NEGLIGIBLE = 1e-100
+TINY_ROWS = 10  # up to here all assignments are tried
+# Rows per column, and size, up to which a matching of rows is tried as a second start.
+MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
+# Polishing looks at so many pairs per row beside the maximum on average, in all, and in one row.
+POLISH_PAIRS, POLISH_SIZE, POLISH_WIDTH, POLISH_SWEEPS = 6.0, 1 << 16, 8, 50
+# The full search: rows that are open, nodes visited.
+MAX_SEARCH_ROWS, MAX_NODES = 200, 200_000
+WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
+HUGE = 1e300  # the weight of a column that has no part in the dual
+
+
+@dataclass(frozen=True)
+class CertifiedProjection:
+    """A point of S+, its value <C, X> and an upper bound on the value of every point of S+.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        The column of each row's positive entry, -1 for a zero row.
+    weights : ndarray of shape (n,)
+        That entry; 0 for a zero row.
+    value, bound : float
+        <C, X>, and an upper bound of it over S+; ``bound >= value``.
+    status : Status
+        ``CERTIFIED`` if the gap is at most the tolerance, else ``GAP_LEFT``.
+    passes : float
+        Entries of C that were read to find it, in units of n k.
+    n_columns : int
+        k.
+    """
+
+    labels: IntArray
+    weights: FloatArray
+    value: float
+    bound: float
+    status: Status
+    passes: float
+    n_columns: int
+
+    @property
+    def gap(self) -> float:
+        """(bound - value) / |bound|: 0 is optimal."""
+        difference = self.bound - self.value
+        if difference <= 0.0:
+            return 0.0
+        return difference / abs(self.bound) if self.bound != 0.0 else np.inf
+
+    @cached_property
+    def X(self) -> FloatArray:
+        """The dense n x k matrix."""
+        X = np.zeros((len(self.labels), self.n_columns))
+        rows = np.flatnonzero(self.labels >= 0)
+        X[rows, self.labels[rows]] = self.weights[rows]
+        return X
+
+
+def project_stiefel_plus(
+    C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100
+) -> CertifiedProjection:
+    r"""Maximise :math:`\langle C, X \rangle` over :math:`X \ge 0,\ X^T X = I`, with an upper bound.
+
+    Parameters
+    ----------
+    C : ndarray of shape (n, k), n >= k >= 1
+        Finite; float32 or float64, any memory order, memory-mapped or not; not modified.
+    tol : float
+        The relative gap at which the point counts as optimal.
+    max_passes : int
+        Most passes over C. Some ten end the relaxation; more are only used to branch on rows that
+        it splits, which often closes the gap where few heavy rows cause it.
+
+    Returns
+    -------
+    CertifiedProjection
+        Exactly feasible. Among equally good points which one is not specified.
+
+    Notes
+    -----
+    ``docs/paper.md``, row "projection onto S+". No algorithm is known that is fast for every C: the
+    bound is that of a concave relaxation, tight for the planted matrices of the paper and close
+    when n >> k; few rows that are left open, or n <= 10, are searched completely. n = k is a linear
+    assignment problem. A pass costs O(nk), 3 to 12 are usual; memory beyond C is O(n + k).
+
+    Examples
+    --------
+    >>> result = project_stiefel_plus(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> result.labels, result.value, result.status.name
+    (array([0, 0, 1]), 7.0, 'CERTIFIED')
+    """
+    assert C.ndim == 2, "C must be a matrix"
+    assert np.issubdtype(C.dtype, np.floating), "C must hold floating-point numbers"
+    n, k = C.shape
+    maxima = kernels.column_maxima(C)
+    scale, top = 1.0, float(maxima.max())
+    if n > k and top > 0.0 and not SAFE_RANGE[0] < top < SAFE_RANGE[1]:
+        scale = 2.0 ** min(max(int(np.frexp(top)[1]) - 1, -1000), 1000)
+        C, maxima = C / scale, maxima / scale
+    maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
+    if n == k or top <= 0.0:
+        best, bound, passes = _one_row_each(C), -np.inf, 1.0
+    elif n <= TINY_ROWS:
+        best, bound, passes = evaluate(C, kernels.best_partition(C)), -np.inf, 2.0
+    else:
+        search = _certify(C, maxima, tol, max_passes)
+        best, bound, passes = search.best, search.bound, search.passes
+    labels, weights = best.labels, row_weights(C, best.labels)
+    value, bound = best.value * scale, max(bound, best.value) * scale
+    status = Status.CERTIFIED if bound - value <= tol * abs(bound) else Status.GAP_LEFT
+    return CertifiedProjection(
+        np.where(weights > 0.0, labels, -1), weights, value, bound, status, passes, k
+    )
+
+
+def _one_row_each(C: FloatArray) -> Assignment:
+    """n = k, or no positive entry: one row for each column, a linear assignment problem."""
+    rows, columns = linear_sum_assignment(C, maximize=True)
+    labels = np.full(len(C), -1)
+    labels[rows] = columns
+    return evaluate(C, labels)
+
+
+def _certify(C: FloatArray, maxima: FloatArray, tol: float, max_passes: int) -> Search:
+    """Passes until the gap is closed or the relaxation is solved, then the search of whole rows."""
+    search = run(C, maxima, start_search(C, maxima), tol, max_passes)
+    if not search.is_closed(tol):
+        search = _polish(C, maxima, _try_matching(C, search), tol)
+    if not search.is_closed(tol):
+        search = branch(C, maxima, search, tol, max_passes)
+    return search
+
+
+def _try_matching(C: FloatArray, search: Search) -> Search:
+    """Where columns have few rows: start again from one row each, the others to their maximum."""
+    n, k = C.shape
+    if n > MATCHING_ROWS * k or n * k > MATCHING_SIZE:
+        return search
+    labels = _one_row_each(C).labels
+    others, _ = kernels.assign_rows(C, np.sqrt(search.weights))
+    start = evaluate(C, np.where(labels >= 0, labels, others))
+    trial, best = replace(search, best=start), search.best
+    pairs, trial = _pairs_around(C, trial, np.inf, k)
+    trial = _improve(C, pairs, trial, np.where(start.sums > 0.0, search.weights, HUGE))
+    return trial if trial.best.value > best.value else replace(trial, best=best)
+
+
+def _polish(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Search:
+    """Double moves over the pairs that can still matter; a full search if these are few.
+
+    By the identity in `chain_moves_into` a better assignment uses only pairs with slack
+    max_l w_l P_il - w_j P_ij below the gap: pairs beyond it are excluded for good.
+    """
+    positive = maxima > 0.0
+    mean_pairs = 1.0 + min(POLISH_PAIRS, POLISH_SIZE / len(C))
+    limit = search.gap * WIDER
+    slack = min(limit, window_slack(C, np.sqrt(search.weights), mean_pairs))
+    is_complete = slack == limit  # all pairs that matter, not only the nearest
+    width = C.shape[1] if is_complete else POLISH_WIDTH
+    pairs, search = _pairs_around(C, search, slack, width)
+    weights = np.where(positive, search.weights, HUGE)
+    search = _improve(C, pairs, search, weights)
+    can_empty = search.gap >= 0.25 / weights.max() or not positive.all()
+    if not is_complete or can_empty or search.is_closed(tol):
+        return search
+    return _search_all(C, pairs, search)
+
+
+def _pairs_around(C: FloatArray, search: Search, slack: float, width: int) -> tuple[Pairs, Search]:
+    """The pairs within ``slack`` of the row maximum at the weights of the bound, and the labels."""
+    labels = search.best.labels
+    rows = np.flatnonzero(labels >= 0)
+    entry = np.zeros(len(labels))
+    entry[rows] = C[rows, labels[rows]]
+    keep = pairs_of_labels(np.where(entry > 0.0, labels, -1))
+    window = (1.0, slack, width)
+    pairs, _ = kernels.gather_pairs(C, np.sqrt(search.weights), window, keep)
+    return pairs, replace(search, passes=search.passes + 1.0)
+
+
+def _improve(C: FloatArray, pairs: Pairs, search: Search, weights: FloatArray) -> Search:
+    """Single and double moves from the best assignment."""
+    labels = search.best.labels
+    chosen = local_search(
+        pairs, chosen_of_labels(pairs, labels), C.shape[1], POLISH_SWEEPS, weights
+    )
+    labels = np.where(chosen >= 0, labels_of_chosen(pairs, chosen), labels)
+    best = evaluate(C, fill_columns(C, labels))
+    return replace(search, best=best) if best.value > search.best.value else search
+
+
+def _search_all(C: FloatArray, pairs: Pairs, search: Search) -> Search:
+    """Try all assignments that the bound leaves open; if that ends, the best one is optimal."""
+    chosen = chosen_of_labels(pairs, search.best.labels)
+    pairs, chosen = near_pairs(pairs, chosen, search.weights, search.gap * WIDER)
+    rows = np.flatnonzero(np.diff(pairs.start) > 1)
+    if len(rows) > MAX_SEARCH_ROWS or (chosen[rows] < 0).any():
+        return search
+    sums, gap = chosen_sums(pairs, chosen, C.shape[1]), search.gap
+    is_done = kernels.search_rows_into(rows, pairs, chosen, sums, search.weights, MAX_NODES)
+    best = evaluate(C, fill_columns(C, labels_of_chosen(pairs, chosen)))
+    search = replace(search, best=best) if best.value > search.best.value else search
+    bound = search.best.value + SEARCH_THRESHOLD * gap if is_done else search.bound
+    return replace(search, bound=min(search.bound, bound))

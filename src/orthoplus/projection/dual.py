@@ -1,0 +1,165 @@
+r"""The relaxation of the projection onto S+ and its dual, which bounds it.
+
+With :math:`P_{ij} = \max(C_{ij}, 0)^2` and rows that may be shared between columns,
+
+.. math:: \max \sum_j \sqrt{S_j}, \quad S_j = \sum_i z_{ij} P_{ij}, \quad z \ge 0,\
+          \sum_j z_{ij} = 1,
+
+is concave. From :math:`\sqrt S = \min_{w > 0} (w S + 1 / (4 w))`, at the best scale of w,
+
+.. math:: D(w) = \Big(\sum_i \max_j w_j P_{ij} \cdot \sum_j 1 / w_j\Big)^{1/2}
+
+is an upper bound for every :math:`w > 0`; it costs one pass over C. The pass also collects, for
+each row, the columns that come near its maximum. The relaxation restricted to these pairs is solved
+by exact line searches inside rows, which do not touch C, and gives the next w.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from orthoplus import kernels
+from orthoplus.kernels.pairs import Pairs
+from orthoplus.protocols import FloatArray, IntArray
+
+SAMPLE_ENTRIES = 1 << 15  # a sample of rows that costs little beside a pass
+MAX_SWEEPS = 3000  # over the pairs, in one restricted problem
+REFRESH_SWEEPS = 16  # after so many sweeps the sums are added up afresh
+
+
+@dataclass(frozen=True)
+class Shares:
+    """A point of the relaxation: pairs with shares, the sums S, and sum_j sqrt(S_j)."""
+
+    pairs: Pairs
+    sums: FloatArray
+    value: float
+
+
+def no_pairs(n: int) -> Pairs:
+    """No pairs for any of n rows."""
+    zero = np.zeros(0)
+    return Pairs(np.zeros(n + 1, dtype=np.int64), zero.astype(np.int32), zero, zero)
+
+
+def pairs_of_labels(labels: IntArray) -> Pairs:
+    """One pair with the whole share for each row that has a label (gain is left out)."""
+    start = np.concatenate([[0], np.cumsum(labels >= 0)])
+    column = labels[labels >= 0].astype(np.int32)
+    return Pairs(start, column, np.zeros(0), np.ones(len(column)))
+
+
+def row_of_pairs(pairs: Pairs) -> IntArray:
+    """The row of each pair."""
+    return np.repeat(np.arange(len(pairs.start) - 1), np.diff(pairs.start))
+
+
+def pair_sums(pairs: Pairs, k: int) -> FloatArray:
+    """S_j, the sum of share * gain over the pairs of column j."""
+    sums = np.bincount(pairs.column, weights=pairs.share * pairs.gain, minlength=k)
+    return sums.astype(np.float64)  # an empty count is of integers
+
+
+def held_pairs(pairs: Pairs) -> Pairs:
+    """The pairs that have a share."""
+    held = pairs.share > 0.0
+    start = np.concatenate([[0], np.cumsum(held)])[pairs.start]
+    return Pairs(start, pairs.column[held], pairs.gain[held], pairs.share[held])
+
+
+def pairs_with_row_given(pairs: Pairs, row: int, column: int) -> Pairs:
+    """The pairs with those of one row replaced by a single pair, to ``column`` (gain is left 0)."""
+    here, start = slice(pairs.start[row], pairs.start[row + 1]), pairs.start.copy()
+    start[row + 1 :] += 1 - (here.stop - here.start)
+    parts = [np.delete(part, here) for part in pairs[1:]]
+    new = (column, 0.0, 1.0)
+    return Pairs(start, *(np.insert(a, here.start, x) for a, x in zip(parts, new, strict=True)))
+
+
+def row_tops(pairs: Pairs, weights: FloatArray) -> FloatArray:
+    """max_j w_j P_ij over the pairs of each row, 0 for a row without pairs."""
+    tops = np.zeros(len(pairs.start) - 1)
+    filled = np.flatnonzero(np.diff(pairs.start) > 0)
+    if len(filled):
+        priced = weights[pairs.column] * pairs.gain
+        tops[filled] = np.maximum.reduceat(priced, pairs.start[filled])
+    return tops
+
+
+def near_pairs(
+    pairs: Pairs, chosen: IntArray, weights: FloatArray, limit: float
+) -> tuple[Pairs, IntArray]:
+    """The pairs within ``limit`` of the maximum of w_j P_ij in their row, and the chosen ones."""
+    slack = row_tops(pairs, weights)[row_of_pairs(pairs)] - weights[pairs.column] * pairs.gain
+    is_near = slack <= limit
+    is_near[chosen[chosen >= 0]] = True
+    position = np.concatenate([[0], np.cumsum(is_near)])
+    start, column, gain = position[pairs.start], pairs.column[is_near], pairs.gain[is_near]
+    near = Pairs(start, column, gain, pairs.share[is_near])
+    return near, np.where(chosen >= 0, position[chosen], -1)
+
+
+def sample_rows(C: FloatArray) -> FloatArray:
+    """A few evenly spaced rows of C in float64, negative entries at zero."""
+    n, k = C.shape
+    step = max(1, n * k // max(SAMPLE_ENTRIES, 16 * k))
+    return np.maximum(np.asarray(C[::step], dtype=np.float64), 0.0)
+
+
+def initial_root(C: FloatArray, maxima: FloatArray) -> FloatArray:
+    """sqrt(w) to begin with: w_j = 1 / sum_i P_ij, estimated on a sample of rows."""
+    sample = sample_rows(C)
+    norms = np.sqrt((sample * sample).mean(axis=0) * len(C))
+    norms = np.where(norms > 0.0, norms, maxima)
+    return np.asarray(1.0 / np.where(maxima > 0.0, norms, 1.0))
+
+
+def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
+    """The ratio to the row maximum that some ``mean_pairs`` entries of a row exceed."""
+    priced = sample_rows(C) * root
+    top = priced.max(axis=1, keepdims=True)
+    ratios = (priced / np.where(top > 0.0, top, 1.0)).ravel()
+    rank = ratios.size - min(ratios.size, max(1, int(mean_pairs * len(priced))))
+    return float(np.partition(ratios, rank)[rank])
+
+
+def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
+    """The distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie."""
+    priced = (sample_rows(C) * root) ** 2
+    slack = (priced.max(axis=1, keepdims=True) - priced)[priced > 0.0]
+    rank = min(slack.size - 1, int(mean_pairs * len(priced)))
+    return float(np.partition(slack, rank)[rank]) if slack.size else 0.0
+
+
+def scaled_dual(
+    root: FloatArray, sums: FloatArray, positive: npt.NDArray[np.bool_]
+) -> tuple[float, FloatArray]:
+    """D(w) and w at its best scale, for the sums S of the pass at w; over the positive columns."""
+    weights = root * root
+    earned = float(weights[positive] @ sums[positive])
+    inverse = float((1.0 / weights[positive]).sum())
+    scale = np.sqrt(inverse / (4.0 * earned))
+    return float(np.sqrt(earned * inverse)), weights * scale
+
+
+def solve_shares(pairs: Pairs, rows: IntArray, k: int, gap_tol: float) -> Shares:
+    """Maximise sum_j sqrt(S_j) over the shares of ``rows`` to the relative gap ``gap_tol``."""
+    pairs = pairs._replace(share=pairs.share.copy())
+    sums = pair_sums(pairs, k)
+    for sweep in range(1, MAX_SWEEPS + 1):
+        gap = kernels.transfer_shares_into(rows, pairs, sums)
+        if gap <= gap_tol * np.sqrt(sums).sum():
+            break
+        if sweep % REFRESH_SWEEPS == 0:
+            sums = pair_sums(pairs, k)
+    sums = pair_sums(pairs, k)
+    return Shares(pairs, sums, float(np.sqrt(sums).sum()))
+
+
+def next_root(sums: FloatArray, root: FloatArray) -> FloatArray:
+    """sqrt(w) for w = 1 / (2 sqrt(S)); a column that has nothing keeps its own."""
+    fresh = np.sqrt(0.5) / np.sqrt(np.sqrt(np.maximum(sums, 1e-300)))
+    held = sums > 0.0
+    scale = np.median(fresh[held] / root[held]) if held.any() else 1.0
+    return np.where(held, fresh, root * scale)

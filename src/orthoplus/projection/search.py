@@ -1,0 +1,158 @@
+"""Assignments of whole rows for the projection onto S+: rounding, repair, local and full search.
+
+An assignment is a vector of labels: the column of each row, -1 for none. It stands for the best X
+with that support, whose value `evaluate` gives.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from orthoplus import kernels
+from orthoplus.kernels.pairs import Pairs
+from orthoplus.projection.dual import Shares, row_of_pairs
+from orthoplus.protocols import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Labels (n), S_j = sum of P_ij over the rows of j (k), and the value of the best X."""
+
+    labels: IntArray
+    sums: FloatArray
+    value: float
+
+
+NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), -np.inf)
+
+
+def row_weights(C: FloatArray, labels: IntArray) -> FloatArray:
+    """The entry of each row in the best X with this support; every column must have a row.
+
+    x_j = c_j^+ / ||c_j^+|| over the rows of j; where they have no positive entry of column j, the
+    unit vector of the largest.
+    """
+    rows = np.flatnonzero(labels >= 0)
+    column, entry = labels[rows], _entries(C, labels)
+    peak = np.zeros(C.shape[1])
+    np.maximum.at(peak, column, entry)
+    weight = np.maximum(entry, 0.0) / np.where(peak > 0.0, peak, 1.0)[column]  # no underflow
+    length = np.sqrt(np.bincount(column, weights=weight * weight, minlength=len(peak)))
+    weight /= np.where(peak > 0.0, length, 1.0)[column]
+    for j in np.flatnonzero(peak == 0.0):
+        mine = np.flatnonzero(column == j)
+        weight[mine[np.argmax(entry[mine])]] = 1.0
+    weights = np.zeros(len(labels))
+    weights[rows] = weight
+    return weights
+
+
+def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
+    """The assignment with its value <C, X>; rows of weight 0 lose their label."""
+    weights = row_weights(C, labels)
+    labels = np.where(weights > 0.0, labels, -1)
+    parts = weights[labels >= 0] * _entries(C, labels)
+    values = np.bincount(labels[labels >= 0], weights=parts, minlength=C.shape[1])
+    return Assignment(labels, np.maximum(values, 0.0) ** 2, float(values.sum()))
+
+
+def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
+    """C_{i, label(i)} of the rows that have a label, in float64."""
+    rows = np.flatnonzero(labels >= 0)
+    return np.asarray(C[rows, labels[rows]], dtype=np.float64)
+
+
+def give_rows(C: FloatArray, columns: IntArray, price: FloatArray) -> tuple[IntArray, float]:
+    """Distinct rows i(j) for ``columns`` that maximise sum_j C_{i(j), j} - price_{i(j)}.
+
+    Only the best len(columns) rows of each column can matter; among these a linear assignment.
+    A row of infinite price is never given. Returns the rows and the maximum.
+    """
+    m = len(columns)
+    candidates = []
+    for j in columns:
+        merit = C[:, j] - price
+        candidates.append(np.argpartition(-merit, min(m, len(merit)) - 1)[:m])
+    rows = np.unique(np.concatenate(candidates))
+    rows = rows[np.isfinite(price[rows])]
+    merit = C[np.ix_(rows, columns)] - price[rows, None]
+    at, which = linear_sum_assignment(merit, maximize=True)
+    given = np.empty(m, dtype=np.int64)
+    given[which] = rows[at]
+    return given, float(merit[at, which].sum())
+
+
+def fill_columns(C: FloatArray, labels: IntArray) -> IntArray:
+    """Give each column without a row one, at the least loss; no other column is emptied.
+
+    A row i of column l is worth sqrt(S_l) - sqrt(S_l - P_il) there; the largest row of each column
+    is not for sale.
+    """
+    n, k = C.shape
+    rows = np.flatnonzero(labels >= 0)
+    missing = np.flatnonzero(np.bincount(labels[rows], minlength=k) == 0)
+    if len(missing) == 0:
+        return labels
+    entry = _entries(C, labels)
+    gain = np.maximum(entry, 0.0) ** 2
+    total = np.bincount(labels[rows], weights=gain, minlength=k)[labels[rows]]
+    price = np.zeros(n)
+    price[rows] = np.sqrt(total) - np.sqrt(np.maximum(total - gain, 0.0))
+    order = np.lexsort((-entry, labels[rows]))
+    is_first = np.diff(labels[rows][order], prepend=-1) != 0
+    price[rows[order[is_first]]] = np.inf
+    labels = labels.copy()
+    labels[give_rows(C, missing, price)[0]] = missing
+    return labels
+
+
+def round_shares(shares: Shares) -> IntArray:
+    """The pair of largest share in each row, the first among ties; -1 for a row without shares."""
+    pairs, n = shares.pairs, len(shares.pairs.start) - 1
+    chosen = np.full(n, -1)
+    filled = np.flatnonzero(np.diff(pairs.start) > 0)
+    if len(filled) == 0:
+        return chosen
+    row = row_of_pairs(pairs)
+    most = np.zeros(n)
+    most[filled] = np.maximum.reduceat(pairs.share, pairs.start[filled])
+    at = np.flatnonzero((pairs.share == most[row]) & (pairs.share > 0.0))[::-1]
+    chosen[row[at]] = at
+    return chosen
+
+
+def chosen_of_labels(pairs: Pairs, labels: IntArray) -> IntArray:
+    """The pair of each row that belongs to its label; -1 where there is none."""
+    row = row_of_pairs(pairs)
+    at = np.flatnonzero(pairs.column == labels[row])
+    chosen = np.full(len(labels), -1)
+    chosen[row[at]] = at
+    return chosen
+
+
+def labels_of_chosen(pairs: Pairs, chosen: IntArray) -> IntArray:
+    """The column of each row's chosen pair, -1 where there is none."""
+    return np.where(chosen >= 0, pairs.column[chosen], -1) if len(pairs.column) else chosen
+
+
+def chosen_sums(pairs: Pairs, chosen: IntArray, k: int) -> FloatArray:
+    """S_j over the chosen pairs."""
+    held = chosen[chosen >= 0]
+    sums = np.bincount(pairs.column[held], weights=pairs.gain[held], minlength=k)
+    return sums.astype(np.float64)  # an empty count is of integers
+
+
+def local_search(
+    pairs: Pairs, chosen: IntArray, k: int, sweeps: int, weights: FloatArray | None = None
+) -> IntArray:
+    """Single moves, and double moves where dual ``weights`` are given, until no row moves."""
+    rows = np.flatnonzero((np.diff(pairs.start) > 1) & (chosen >= 0))
+    chosen, sums = chosen.copy(), chosen_sums(pairs, chosen, k)
+    for _ in range(sweeps):
+        moves = kernels.single_moves_into(rows, pairs, chosen, sums)
+        if moves == 0 and weights is not None:
+            moves = kernels.chain_moves_into(rows, pairs, chosen, sums, weights)
+        if moves == 0:
+            break
+    return chosen
