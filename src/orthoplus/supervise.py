@@ -74,6 +74,12 @@ class Metered(Problem):
     def freeze(self, X: FloatArray) -> Problem:
         return Metered(self.problem.freeze(X), self.meter)
 
+    def second_block(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.second_block(X)
+
+    def refine(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.refine(X)
+
     def at(self, Y: FloatArray) -> Problem:
         return Metered(self.problem.at(Y), self.meter)
 

@@ -188,7 +188,8 @@ class EP4Orth:
     def step(self, problem: Problem, state: PenaltyState) -> PenaltyState:
         """One outer iteration of Algorithm 1."""
         sigma, eps, tol = self._schedule(state)
-        smooth = problem.freeze(state.X)
+        # An alternating method moves Y itself; to the others it is frozen at its best.
+        smooth = problem if isinstance(self.inner, PALM) else problem.freeze(state.X)
         penalty = PowerPenalty(sigma, V=self.V, p=self.p, q=self.q, eps=eps)
         model = Penalised(smooth, penalty, unit=state.unit)
         X = self._safeguarded(model, state)

@@ -107,8 +107,9 @@ def _joint(model: Penalised) -> TwoBlock:
     """The two-block problem under the penalty."""
     joint = model.problem
     if not hasattr(joint, "y_step"):
+        given = getattr(joint, "problem", joint)  # the user's, not the one that counts evaluations
         raise TypeError(
-            f"An alternating method needs a TwoBlock problem, not {type(joint).__name__}. "
+            f"An alternating method needs a TwoBlock problem, not {type(given).__name__}. "
             f"Use ProjectedGradient or RegularizedNewton for a function of X alone."
         )
     return joint  # type: ignore[return-value]
