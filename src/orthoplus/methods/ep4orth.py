@@ -12,7 +12,7 @@ from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import Penalised, PowerPenalty, check_mixing
+from orthoplus.penalty import Penalised, PowerPenalty, check_mixing, without_penalty
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.status import Status
 
@@ -214,7 +214,8 @@ class EP4Orth:
 
     def _break_even(self, smooth: Problem, X: FloatArray) -> float:
         """sigma with f(X) + sigma zeta(X) = f(X^R), for X after a few steps without penalty."""
-        relaxed, _ = minimise_oblique(smooth, _RELAX, X)
+        size = float(np.linalg.norm(smooth.value_and_gradient(X)[1])) or 1.0
+        relaxed, _ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
         zeta = self._violation(relaxed.X)
         rise = smooth.value(round_to_stiefel_plus(relaxed.X)) - relaxed.value
         if zeta > 0 and rise > 0:

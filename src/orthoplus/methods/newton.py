@@ -141,7 +141,8 @@ class RegularizedNewton:
         if trial is None:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         value, gradient = problem.value_and_gradient(trial.Y)
-        slack = 10 * np.finfo(np.float64).eps * max(1.0, abs(state.value))
+        unit = as_penalised(problem).unit
+        slack = 10 * np.finfo(np.float64).eps * max(unit, abs(state.value))
         ratio = (value - state.value - slack) / trial.predicted
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:

@@ -134,7 +134,7 @@ class ProjectedGradient:
         """One projected gradient step with its line search."""
         problem = as_penalised(problem)
         alpha, T = state.alpha, np.empty_like(state.X)
-        slack = _ROUNDING * max(1.0, abs(state.reference))
+        slack = _ROUNDING * max(problem.unit, abs(state.reference))
         still = T.shape[1] * (_STILL * float(np.finfo(T.dtype).eps)) ** 2
         is_accepted = False
         for _ in range(_MAX_BACKTRACKS):

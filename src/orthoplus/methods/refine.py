@@ -7,6 +7,7 @@ import numpy as np
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.penalty import without_penalty
 from orthoplus.protocols import BoolArray, FloatArray, Problem
 
 # The residual to reach on the support, as a share of the gradient's size.
@@ -50,7 +51,7 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
         return None
     gradient = problem.value_and_gradient(X)[1]
     columns = gradient[rows].argmin(axis=1)
-    steep = gradient[rows, columns] < -_tolerance(gradient)
+    steep = gradient[rows, columns] < -_REFINE_TOL * float(np.linalg.norm(gradient))
     if not steep.any():
         return None
     recalled = X.copy()
@@ -58,18 +59,14 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
     return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
 
 
-def _tolerance(gradient: FloatArray) -> float:
-    return _REFINE_TOL * (1.0 + float(np.linalg.norm(gradient)))
-
-
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     """A stationary point of f over OB+ with the support of X; f no larger."""
-    model = _Restricted(problem, X > 0)
-    tol = _tolerance(model.value_and_gradient(X)[1])
-    first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
-    if first.stationarity <= tol:
+    size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
+    model = without_penalty(_Restricted(problem, X > 0), unit=size)
+    first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=_REFINE_TOL)
+    if first.stationarity <= _REFINE_TOL:
         return first.X
-    return minimise_oblique(model, _SECOND_ORDER, first.X, tol=tol)[0].X
+    return minimise_oblique(model, _SECOND_ORDER, first.X, tol=_REFINE_TOL)[0].X
 
 
 @dataclass(frozen=True, eq=False)
