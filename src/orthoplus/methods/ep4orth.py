@@ -18,6 +18,7 @@ from orthoplus.status import Status
 
 Inner = ProjectedGradient | RegularizedNewton | PALM
 
+_ROUNDOFFS = 10
 _RELAX = ProjectedGradient(max_iter=20)
 
 
@@ -264,6 +265,8 @@ class PenaltyStop(NamedTuple):
     max_iter: int
 
     def __call__(self, state: PenaltyState) -> Status:
-        if state.n_iter > 0 and state.violation <= self.feasibility_tol:
+        # Columns of unit norm to rounding are as near to S+ as the arithmetic comes.
+        roundoff = _ROUNDOFFS * float(np.finfo(state.X.dtype).eps)
+        if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

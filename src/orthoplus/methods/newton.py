@@ -31,8 +31,10 @@ class NewtonState(NamedTuple):
 
 
 class _Local(NamedTuple):
-    """The model of h at X: Riemannian gradient, Hessian, and the projected gradient's norm."""
+    """The model of h at X, in double precision: gradients, Hessian, the projected gradient."""
 
+    X: FloatArray
+    gradient: FloatArray
     rgrad: FloatArray
     euclidean: Linear
     multiplier: FloatArray
@@ -133,8 +135,7 @@ class RegularizedNewton:
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """One iteration of Algorithm 2."""
-        X = state.X
-        here = _local(problem, X, state.gradient)
+        here = _local(problem, state)
         if here.descent_norm == 0.0:
             return state._replace(step_length=0.0, stationarity=0.0, n_iter=state.n_iter + 1)
         trial = self._trial_point(state, here)
@@ -142,7 +143,7 @@ class RegularizedNewton:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         value, gradient = problem.value_and_gradient(trial.Y)
         unit = as_penalised(problem).unit
-        slack = 10 * np.finfo(np.float64).eps * max(unit, abs(state.value))
+        slack = 10 * float(np.finfo(state.X.dtype).eps) * max(unit, abs(state.value))
         ratio = (value - state.value - slack) / trial.predicted
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
@@ -171,25 +172,25 @@ class RegularizedNewton:
 
     def _trial_point(self, state: NewtonState, here: _Local) -> _Trial | None:
         """Y with the decrease (5.5); tau is raised until there is one."""
-        X, tau = state.X, state.tau
+        X, tau = here.X, state.tau
         for _ in range(_MAX_TAU_RAISES):
-            D, curvature = self._direction(X, here, tau)
+            D, curvature = self._direction(here, tau)
             bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
             scale = bent + float(np.abs(here.multiplier).max()) + tau
             enough = -self.model_decrease / scale * here.descent_norm**2
             length = 1.0
             while length >= _SHORTEST:
-                Y = project_oblique_plus(X + length * D)
-                predicted = _model(state.gradient, here.euclidean, tau, Y - X)
+                Y = project_oblique_plus(X + length * D).astype(state.X.dtype, copy=False)
+                predicted = _model(here.gradient, here.euclidean, tau, Y - X)
                 if predicted <= enough:
                     return _Trial(Y, tau, predicted, float(np.linalg.norm(D)), curvature)
                 length *= 0.5
             tau *= self.grow**2
         return None
 
-    def _direction(self, X: FloatArray, here: _Local, tau: float) -> tuple[FloatArray, float]:
+    def _direction(self, here: _Local, tau: float) -> tuple[FloatArray, float]:
         """The Newton direction if it passes the test (5.6), else the projected gradient."""
-        shift = tau - here.multiplier
+        X, shift = here.X, tau - here.multiplier
         model = QuadraticModel(X, here.rgrad, lambda D: here.euclidean(D) + D * shift)
         Z, curvature = self.subproblem.solve(model)
         D = Z - X
@@ -198,11 +199,13 @@ class RegularizedNewton:
         return (D if passes else here.descent), curvature
 
 
-def _local(problem: Problem, X: FloatArray, gradient: FloatArray) -> _Local:
+def _local(problem: Problem, state: NewtonState) -> _Local:
+    X, gradient = (M.astype(np.float64, copy=False) for M in (state.X, state.gradient))
     multiplier = np.einsum("ij,ij->j", X, gradient)
     rgrad = gradient - X * multiplier
     descent = project_tangent(X, -rgrad)
-    return _Local(rgrad, problem.hessian(X), multiplier, descent, float(np.linalg.norm(descent)))
+    size = float(np.linalg.norm(descent))
+    return _Local(X, gradient, rgrad, problem.hessian(X), multiplier, descent, size)
 
 
 def _model(gradient: FloatArray, hessian: Linear, tau: float, S: FloatArray) -> float:

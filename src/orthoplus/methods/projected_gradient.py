@@ -19,8 +19,8 @@ _TINY, _HUGE = 1e-280, 1e280
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
 # as rounding of the objective, whatever their direction.
 _STILL = 32
-# Differences of objective values below this share of their size are rounding.
-_ROUNDING = 10 * float(np.finfo(np.float64).eps)
+# Differences of objective values below this many unit roundoffs of their size are rounding.
+_ROUNDOFFS = 10
 
 
 class GradientState(NamedTuple):
@@ -134,8 +134,9 @@ class ProjectedGradient:
         """One projected gradient step with its line search."""
         problem = as_penalised(problem)
         alpha, T = state.alpha, np.empty_like(state.X)
-        slack = _ROUNDING * max(problem.unit, abs(state.reference))
-        still = T.shape[1] * (_STILL * float(np.finfo(T.dtype).eps)) ** 2
+        roundoff = float(np.finfo(T.dtype).eps)
+        slack = _ROUNDOFFS * roundoff * max(problem.unit, abs(state.reference))
+        still = T.shape[1] * (_STILL * roundoff) ** 2
         is_accepted = False
         for _ in range(_MAX_BACKTRACKS):
             step_sq, energy, *crossed = _projected_step_into(state, alpha, T)

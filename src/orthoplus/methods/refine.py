@@ -10,8 +10,10 @@ from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty import without_penalty
 from orthoplus.protocols import BoolArray, FloatArray, Problem
 
-# The residual to reach on the support, as a share of the gradient's size.
+# The residual to reach on the support, as a share of the gradient's size; not below what the
+# arithmetic allows.
 _REFINE_TOL = 1e-10
+_ROUNDOFFS = 10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
 _MAX_ROUNDS = 20
@@ -51,7 +53,7 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
         return None
     gradient = problem.value_and_gradient(X)[1]
     columns = gradient[rows].argmin(axis=1)
-    steep = gradient[rows, columns] < -_REFINE_TOL * float(np.linalg.norm(gradient))
+    steep = gradient[rows, columns] < -_tolerance(X) * float(np.linalg.norm(gradient))
     if not steep.any():
         return None
     recalled = X.copy()
@@ -59,14 +61,19 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
     return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
 
 
+def _tolerance(X: FloatArray) -> float:
+    return max(_REFINE_TOL, _ROUNDOFFS * float(np.finfo(X.dtype).eps))
+
+
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     """A stationary point of f over OB+ with the support of X; f no larger."""
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
-    first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=_REFINE_TOL)
-    if first.stationarity <= _REFINE_TOL:
+    tol = _tolerance(X)
+    first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
+    if first.stationarity <= tol:
         return first.X
-    return minimise_oblique(model, _SECOND_ORDER, first.X, tol=_REFINE_TOL)[0].X
+    return minimise_oblique(model, _SECOND_ORDER, first.X, tol=tol)[0].X
 
 
 @dataclass(frozen=True, eq=False)
