@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus import kernels
 from orthoplus.checkpoint import load_state
 from orthoplus.checks import as_matrix, check_positive, check_shape
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
@@ -17,17 +16,13 @@ from orthoplus.problems import ONMF, Projection, Smooth
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.status import Status
-from orthoplus.supervise import Callback, Meter, Metered, Watch
+from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
 # The paper's parameters where the paper has them.
 _PRESETS: dict[type[Problem], Callable[[], EP4Orth]] = {
     Projection: EP4Orth.for_projection,
     ONMF: EP4Orth.for_onmf,
 }
-
-
-# ||XV||^2 - 1 of a start that counts as feasible.
-_FEASIBLE = 1e-9
 
 
 class CallbackError(RuntimeError):
@@ -126,7 +121,7 @@ def solve(  # noqa: PLR0913
     Returns
     -------
     Result
-        Never worse than the rounded last iterate, nor than a feasible X0. Ctrl-C returns the best
+        Never worse than the rounded last iterate, nor than the rounded X0. Ctrl-C returns the best
         point so far.
 
     Examples
@@ -253,16 +248,25 @@ def _finish(
 def _best_feasible(
     problem: Problem, X0: FloatArray, watch: Watch, status: Status
 ) -> tuple[FloatArray, Status]:
-    rounded = round_to_stiefel_plus(X0 if watch.state is None else watch.state.X)
+    """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
+    state = watch.state
+    rounded = round_to_stiefel_plus(X0 if state is None else state.X)
+    start = round_to_stiefel_plus(X0) if state is None else state.X_feas
+    timed = Metered(problem, watch.meter)
     try:
-        X = refine(problem, rounded)
-        if _is_feasible(X0) and problem.value(X0) < problem.value(X):
-            X = refine(problem, round_to_stiefel_plus(X0))
+        X = refine(timed, rounded)
+        if _rank(timed, start) < _rank(timed, X):
+            X = refine(timed, start)
     except KeyboardInterrupt:
-        return rounded, Status.INTERRUPTED
-    return X, status
+        status = Status.INTERRUPTED
+    except OutOfTimeError:
+        status = Status.TIME_LIMIT
+    else:
+        return X, status
+    return (start if _rank(problem, start) < _rank(problem, rounded) else rounded), status
 
 
-def _is_feasible(X: FloatArray) -> bool:
-    """Whether a point of OB+ is in S+, by Lemma 2.2."""
-    return kernels.row_energy(X) - 1.0 <= _FEASIBLE
+def _rank(problem: Problem, X: FloatArray) -> float:
+    """f(X), with NaN as the worst."""
+    value = problem.value(X)
+    return np.inf if np.isnan(value) else value

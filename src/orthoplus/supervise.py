@@ -38,6 +38,10 @@ class Meter:
     def tick(self) -> None:
         """Count one evaluation; raise when the time is up."""
         self.n_eval += 1
+        self.look()
+
+    def look(self) -> None:
+        """Raise when the time is up."""
         if self.seconds > self.time_limit:
             raise OutOfTimeError
 
@@ -66,10 +70,16 @@ class Metered(Problem):
         return self.problem.value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
-        return self.problem.hessp(X, D)
+        return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
-        return self.problem.hessian(X)
+        own = self.problem.hessian(X)
+
+        def product(D: FloatArray) -> FloatArray:
+            self.meter.look()
+            return own(D)
+
+        return product
 
     def freeze(self, X: FloatArray) -> Problem:
         return Metered(self.problem.freeze(X), self.meter)
