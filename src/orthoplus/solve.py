@@ -19,9 +19,9 @@ from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
 # The paper's parameters where the paper has them.
-_PRESETS: dict[type[Problem], Callable[[], EP4Orth]] = {
-    Projection: EP4Orth.for_projection,
-    ONMF: EP4Orth.for_onmf,
+_PRESETS: dict[type[Problem], Callable[[Any], EP4Orth]] = {
+    Projection: lambda problem: EP4Orth.for_projection(),
+    ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
 }
 
 
@@ -193,7 +193,7 @@ def _solve(  # noqa: PLR0913
 ) -> Result:
     if time_limit is not None:
         check_positive(time_limit, "time_limit")
-    method = method or _PRESETS.get(type(problem), EP4Orth)()
+    method = method or _PRESETS.get(type(problem), lambda problem: EP4Orth())(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
     if X is None:
         X = problem.start(np.random.default_rng(0 if rng is None else rng))

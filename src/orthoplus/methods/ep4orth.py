@@ -146,17 +146,17 @@ class EP4Orth:
         return cls(**(paper | changes))
 
     @classmethod
-    def for_onmf(cls, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for orthogonal NMF, section 6.2 (A of Frobenius norm 1)."""
+    def for_onmf(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
+        """The paper's parameters for orthogonal NMF, section 6.2; ``size`` is ||A||_F^2."""
         newton = RegularizedNewton(
-            shrink=0.98, grow=1.3, tau_unit=1.0, criterion="step", max_iter=20
+            shrink=0.98, grow=1.3, tau_unit=size, criterion="step", max_iter=20
         )
         paper: dict[str, Any] = {
             "inner": ProjectedGradient(criterion="step", min_iter=3, max_iter=20),
             "second_order": newton,
             "switch_violation": 5.0,
             "penalty_start": 1e-3,
-            "penalty_unit": 1.0,
+            "penalty_unit": size,
             "penalty_growth": 1.05,
             "penalty_growth_late": 1.03,
             "penalty_max": 1e5,
