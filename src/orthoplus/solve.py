@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.checkpoint import load_state
-from orthoplus.checks import as_matrix, check_positive, check_shape
+from orthoplus.checks import as_matrix, check_positive, check_shape, check_type
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
 from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
 from orthoplus.methods.refine import refine
@@ -192,12 +192,21 @@ def _solve(  # noqa: PLR0913
     with_bound: bool = True,
 ) -> Result:
     if time_limit is not None:
-        check_positive(time_limit, "time_limit")
+        check_positive(time_limit, "time_limit", finite=False)
+    if method is not None:
+        check_type(method, "method", EP4Orth)
     method = method or _PRESETS.get(type(problem), lambda problem: EP4Orth())(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
     if X is None:
         X = problem.start(np.random.default_rng(0 if rng is None else rng))
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
+    if state is not None:
+        check_type(state, "resume", PenaltyState)
+        if state.X.shape != problem.shape:
+            raise ValueError(
+                f"`resume` is a state of shape {state.X.shape}, but the problem needs "
+                f"{problem.shape}: it belongs to another problem."
+            )
     watch = Watch(method, meter, callback, checkpoint)
     status, failure = watch.follow(Metered(problem, meter), X, state)
     result = _finish(problem, X, watch, status, notes, with_bound)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_positive, check_range
+from orthoplus.checks import check_count, check_growth, check_positive, check_range, check_type
 from orthoplus.geometry import riemannian_gradient, round_to_stiefel_plus
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
@@ -107,19 +107,23 @@ class EP4Orth:
     safeguard: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("penalty_start", "penalty_max", "p", "q", "tol_start"):
+        check_type(self.inner, "inner", ProjectedGradient, RegularizedNewton, PALM)
+        if self.second_order is not None:
+            check_type(self.second_order, "second_order", RegularizedNewton)
+        for name in ("penalty_start", "p", "q"):
             check_positive(getattr(self, name), name)
+        for name in ("penalty_max", "tol_start"):
+            check_positive(getattr(self, name), name, finite=False)
         if self.penalty_unit is not None:
             check_positive(self.penalty_unit, "penalty_unit")
-        for name in ("penalty_growth", "penalty_growth_late"):
-            growth = getattr(self, name)
-            if growth is not None and not growth > 1:
-                raise ValueError(f"`{name}={growth!r}` must be above 1: the penalty has to grow.")
+        check_growth(self.penalty_growth, "penalty_growth")
+        if self.penalty_growth_late is not None:
+            check_growth(self.penalty_growth_late, "penalty_growth_late")
         for name in ("switch_violation", "smoothing_start", "feasibility_tol", "tol_min"):
             check_range(getattr(self, name), name, low=0.0)
         check_range(self.smoothing_decay, "smoothing_decay", low=0.0, high=1.0)
         check_range(self.tol_decay, "tol_decay", low=1e-3, high=1.0)
-        check_range(self.max_iter, "max_iter", low=1)
+        check_count(self.max_iter, "max_iter", low=1)
         if self.p < 1 and self.smoothing_start == 0:
             raise ValueError(
                 f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
@@ -168,6 +172,11 @@ class EP4Orth:
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
         """X^0, and X^feas by rounding it."""
+        if self.V is not None and len(self.V) != X.shape[1]:
+            raise ValueError(
+                f"`V` has shape {self.V.shape}: it needs one row for each of the {X.shape[1]} "
+                f"columns of X."
+            )
         unit = self.penalty_unit
         if unit is None:
             unit = self._break_even(problem.freeze(X), X)

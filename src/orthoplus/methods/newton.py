@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_positive, check_range
+from orthoplus.checks import (
+    check_choice,
+    check_count,
+    check_growth,
+    check_positive,
+    check_range,
+    check_type,
+)
 from orthoplus.geometry import project_oblique_plus, project_tangent
 from orthoplus.loop import ObliqueStop
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
@@ -104,15 +111,21 @@ class RegularizedNewton:
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        for name in ("tau_start", "tau_min", "tau_max", "angle", "model_decrease"):
+        for name in ("tau_start", "tau_min", "angle", "model_decrease"):
             check_positive(getattr(self, name), name)
+        if self.tau_unit is not None:
+            check_positive(self.tau_unit, "tau_unit")
+        check_positive(self.tau_max, "tau_max", finite=False)
+        check_range(self.tau_max, "tau_max", low=self.tau_min)
+        check_type(self.subproblem, "subproblem", SemismoothNewton)
         check_choice(self.criterion, "criterion", ("stationarity", "step"))
+        check_range(self.good, "good", low=0.0, high=1.0)
         check_range(self.accept, "accept", low=0.0, high=self.good)
-        check_range(self.good, "good", low=self.accept, high=1.0)
         check_range(self.shrink, "shrink", low=1e-3, high=1.0)
-        check_range(self.grow, "grow", low=1.0)
+        check_growth(self.grow, "grow")
         check_range(self.tol, "tol", low=0.0)
-        check_range(self.max_iter, "max_iter", low=self.min_iter)
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
         """The stopping rule, with another tolerance if given."""

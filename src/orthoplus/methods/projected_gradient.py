@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import check_choice, check_positive, check_range
+from orthoplus.checks import check_choice, check_count, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import ObliqueStop
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
@@ -92,15 +92,18 @@ class ProjectedGradient:
     def __post_init__(self) -> None:
         check_choice(self.step_rule, "step_rule", ("long", "short", "alternating", "fixed"))
         check_choice(self.criterion, "criterion", ("stationarity", "step"))
-        for name in ("step_min", "step_max", "step_fraction"):
-            check_positive(getattr(self, name), name)
+        check_positive(self.step_min, "step_min")
+        check_positive(self.step_max, "step_max", finite=False)
+        check_range(self.step_max, "step_max", low=self.step_min)
+        check_positive(self.step_fraction, "step_fraction")
         if self.first_step is not None:
             check_positive(self.first_step, "first_step")
         check_range(self.memory, "memory", low=0.0, high=1.0)
         check_range(self.decrease, "decrease", low=0.0, high=1.0)
         check_range(self.backtrack, "backtrack", low=1e-3, high=0.99)
         check_range(self.tol, "tol", low=0.0)
-        check_range(self.max_iter, "max_iter", low=self.min_iter)
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
         """The stopping rule, with another tolerance if given."""
