@@ -143,7 +143,8 @@ class Watch:
         if self.callback is None:
             return False, None
         try:
-            return self.callback(state) is True, None
+            answer = self.callback(state)
+            return isinstance(answer, (bool, np.bool_)) and bool(answer), None
         except StopIteration:
             return True, None
         except Exception as error:
