@@ -153,7 +153,7 @@ class ProjectedGradient:
             alpha *= self.backtrack
         if not is_accepted:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
-        is_linear = problem.problem.lipschitz == 0.0
+        is_linear = problem.problem.lipschitz == 0.0 and problem.penalty.V is None
         # Zhang and Hager: a running mean of the values, never above the first one.
         mass = self.memory * state.mass + 1.0
         reference = (self.memory * state.mass * state.reference + here.value) / mass
