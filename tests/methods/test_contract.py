@@ -34,13 +34,17 @@ def _smooth(rng):
 
 
 def _two_block(rng):
-    A = np.abs(rng.standard_normal((SHAPE[0], 5)))
+    U = np.linalg.qr(rng.standard_normal(SHAPE))[0]
 
     def joint(X, Y):
-        R = X @ Y.T - A
-        return float((R * R).sum()), 2 * R @ Y, 2 * R.T @ X
+        R = U @ Y - X
+        return float((R * R).sum()), -2 * R, 2 * U.T @ R
 
-    return TwoBlock(joint, SHAPE, np.ones((5, SHAPE[1])), project_y=lambda Y: np.maximum(Y, 0))
+    def polar(Y):
+        left, _, right = np.linalg.svd(Y)
+        return left @ right
+
+    return TwoBlock(joint, SHAPE, np.eye(SHAPE[1]), project_y=polar)
 
 
 MAKE = {
