@@ -108,6 +108,11 @@ class SemismoothNewton:
             else:
                 Z = _gradient_steps(model, alpha, here, self.n_gradient_steps)
                 here = _point(model, alpha, Z)
+                # Where X has zeros Delta(X) has no end, and a model that is not convex may fall
+                # for ever: no point of OB+ is farther from X than its diameter.
+                far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * Z.shape[1]))
+                if curvature < 0.0 and far > 1.0:
+                    return model.X + (Z - model.X) / far, curvature / alpha
         return project_delta(model.X, here.Z), curvature / alpha
 
     def _next_damping(self, damping: float, agreement: float) -> float:
