@@ -38,10 +38,9 @@ class NewtonState(NamedTuple):
 
 
 class _Local(NamedTuple):
-    """The model of h at X, in double precision: gradients, Hessian, the projected gradient."""
+    """The model of h at X, in double precision: gradient, Hessian, the projected gradient."""
 
     X: FloatArray
-    gradient: FloatArray
     rgrad: FloatArray
     euclidean: Linear
     multiplier: FloatArray
@@ -194,7 +193,7 @@ class RegularizedNewton:
             length = 1.0
             while length >= _SHORTEST:
                 Y = project_oblique_plus(X + length * D).astype(state.X.dtype, copy=False)
-                predicted = _model(here.gradient, here.euclidean, tau, Y - X)
+                predicted = _model(here, tau, Y - X)
                 if predicted <= enough:
                     return _Trial(Y, tau, predicted, float(np.linalg.norm(D)), curvature)
                 length *= 0.5
@@ -218,13 +217,17 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
     rgrad = gradient - X * multiplier
     descent = project_tangent(X, -rgrad)
     size = float(np.linalg.norm(descent))
-    return _Local(X, gradient, rgrad, problem.hessian(X), multiplier, descent, size)
+    return _Local(X, rgrad, problem.hessian(X), multiplier, descent, size)
 
 
-def _model(gradient: FloatArray, hessian: Linear, tau: float, S: FloatArray) -> float:
-    """m(X + S) of eq. (5.4)."""
-    bent = 0.5 * float(np.vdot(S, hessian(S))) + 0.5 * tau * float(np.vdot(S, S))
-    return float(np.vdot(gradient, S)) + bent
+def _model(here: _Local, tau: float, S: FloatArray) -> float:
+    """m(X + S) of eq. (5.4), for X + S in OB+.
+
+    There x_j's_j = -||s_j||^2 / 2, so <grad h, S> = <rgrad h, S> - sum_j multiplier_j ||s_j||^2 / 2.
+    In this form the rounding of the unit columns does not drown the small decrease at the end.
+    """
+    bent = here.euclidean(S) + S * (tau - here.multiplier)
+    return float(np.vdot(here.rgrad, S)) + 0.5 * float(np.vdot(S, bent))
 
 
 def _curvature_scale(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:
