@@ -113,7 +113,9 @@ class SemismoothNewton:
                 far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * Z.shape[1]))
                 if curvature < 0.0 and far > 1.0:
                     return model.X + (Z - model.X) / far, curvature / alpha
-        return project_delta(model.X, here.Z), curvature / alpha
+        if curvature < 0.0:
+            return project_delta(model.X, here.Z), curvature / alpha
+        return here.projected, 0.0  # the zeros of the solution are zeros of this point
 
     def _next_damping(self, damping: float, agreement: float) -> float:
         if agreement >= self.good:
