@@ -215,8 +215,9 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
     X, gradient = (M.astype(np.float64, copy=False) for M in (state.X, state.gradient))
     multiplier = np.einsum("ij,ij->j", X, gradient)
     rgrad = gradient - X * multiplier
-    descent = project_tangent(X, -rgrad)
-    size = float(np.linalg.norm(descent))
+    # Proj_T(-rgrad h) in units of the curvature: else a large f would leave T(X)'s corners only.
+    descent = project_tangent(X, -rgrad / state.tau_unit)
+    size = state.tau_unit * float(np.linalg.norm(descent))
     return _Local(X, rgrad, problem.hessian(X), multiplier, descent, size)
 
 
