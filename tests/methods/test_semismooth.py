@@ -79,9 +79,7 @@ def test_solution_agrees_with_slsqp_when_convex(seed):
 def test_solution_agrees_with_projected_gradient_when_convex(seed):
     model, _ = quadratic(np.random.default_rng(seed), smallest=0.5)
     # Linear convergence at rate 0.9: 2000 steps end at rounding.
-    np.testing.assert_allclose(
-        EXACT.solve(model)[0], by_projected_gradient(model, 5.0), atol=1e-10
-    )
+    np.testing.assert_allclose(EXACT.solve(model)[0], by_projected_gradient(model, 5.0), atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(8))
