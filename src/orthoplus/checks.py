@@ -88,11 +88,34 @@ def check_range(value: float, name: str, *, low: float, high: float = np.inf) ->
         )
 
 
-def check_positive(value: float, name: str) -> None:
-    """Raise unless the option is a number above zero."""
+def check_positive(value: float, name: str, *, finite: bool = True) -> None:
+    """Raise unless the option is a number above zero, finite unless that is not asked for."""
     check_range(value, name, low=0.0)
-    if value == 0:
-        raise ValueError(f"`{name}={value!r}` is out of range: it must be positive.")
+    if value == 0 or (finite and np.isinf(value)):
+        kind = "positive and finite" if finite else "positive"
+        raise ValueError(f"`{name}={value!r}` is out of range: it must be {kind}.")
+
+
+def check_growth(value: float, name: str) -> None:
+    """Raise unless the option is a finite number above one."""
+    check_positive(value, name)
+    if value <= 1:
+        raise ValueError(f"`{name}={value!r}` is out of range: it must be above 1.")
+
+
+def check_count(value: int, name: str, *, low: int = 0) -> None:
+    """Raise unless the option is a whole number, at least low."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"`{name}={value!r}` is not a whole number.")
+    check_range(value, name, low=low)
+
+
+def check_type(value: object, name: str, *kinds: type) -> None:
+    """Raise unless the option is an object of one of the given classes."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        got = value.__name__ if isinstance(value, type) else repr(value)
+        raise TypeError(f"`{name}` must be an object of type {wanted}, it is {got}.")
 
 
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:

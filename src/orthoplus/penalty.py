@@ -306,7 +306,8 @@ class Penalised(Problem):
     penalty : Penalty
         sigma = 0 leaves f as it is.
     unit : float
-        The size of a gradient that counts as 1 when stationarity is judged.
+        The size of a gradient that counts as 1 when stationarity is judged, and of an objective
+        whose rounding errors a line search forgives.
     """
 
     problem: Problem
@@ -362,6 +363,9 @@ class Penalised(Problem):
 
 def as_penalised(problem: Problem) -> Penalised:
     """The problem itself if it is penalised already, else with sigma = 0."""
-    if isinstance(problem, Penalised):
-        return problem
-    return Penalised(problem, PowerPenalty(0.0))
+    return problem if isinstance(problem, Penalised) else without_penalty(problem)
+
+
+def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalised:
+    """f alone, in the form the methods take; ``unit`` is the size of its gradient."""
+    return Penalised(problem, PowerPenalty(0.0), unit)

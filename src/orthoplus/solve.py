@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus import kernels
 from orthoplus.checkpoint import load_state
-from orthoplus.checks import as_matrix, check_positive, check_shape
+from orthoplus.checks import as_matrix, check_positive, check_shape, check_type
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
 from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
 from orthoplus.methods.refine import refine
@@ -17,17 +16,13 @@ from orthoplus.problems import ONMF, Projection, Smooth
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.status import Status
-from orthoplus.supervise import Callback, Meter, Metered, Watch
+from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
 # The paper's parameters where the paper has them.
-_PRESETS: dict[type[Problem], Callable[[], EP4Orth]] = {
-    Projection: EP4Orth.for_projection,
-    ONMF: EP4Orth.for_onmf,
+_PRESETS: dict[type[Problem], Callable[[Any], EP4Orth]] = {
+    Projection: lambda problem: EP4Orth.for_projection(),
+    ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
 }
-
-
-# ||XV||^2 - 1 of a start that counts as feasible.
-_FEASIBLE = 1e-9
 
 
 class CallbackError(RuntimeError):
@@ -126,7 +121,7 @@ def solve(  # noqa: PLR0913
     Returns
     -------
     Result
-        Never worse than the rounded last iterate, nor than a feasible X0. Ctrl-C returns the best
+        Never worse than the rounded last iterate, nor than the rounded X0. Ctrl-C returns the best
         point so far.
 
     Examples
@@ -197,12 +192,21 @@ def _solve(  # noqa: PLR0913
     with_bound: bool = True,
 ) -> Result:
     if time_limit is not None:
-        check_positive(time_limit, "time_limit")
-    method = method or _PRESETS.get(type(problem), EP4Orth)()
+        check_positive(time_limit, "time_limit", finite=False)
+    if method is not None:
+        check_type(method, "method", EP4Orth)
+    method = method or _PRESETS.get(type(problem), lambda problem: EP4Orth())(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
     if X is None:
         X = problem.start(np.random.default_rng(0 if rng is None else rng))
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
+    if state is not None:
+        check_type(state, "resume", PenaltyState)
+        if state.X.shape != problem.shape:
+            raise ValueError(
+                f"`resume` is a state of shape {state.X.shape}, but the problem needs "
+                f"{problem.shape}: it belongs to another problem."
+            )
     watch = Watch(method, meter, callback, checkpoint)
     status, failure = watch.follow(Metered(problem, meter), X, state)
     result = _finish(problem, X, watch, status, notes, with_bound)
@@ -253,16 +257,25 @@ def _finish(
 def _best_feasible(
     problem: Problem, X0: FloatArray, watch: Watch, status: Status
 ) -> tuple[FloatArray, Status]:
-    rounded = round_to_stiefel_plus(X0 if watch.state is None else watch.state.X)
+    """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
+    state = watch.state
+    rounded = round_to_stiefel_plus(X0 if state is None else state.X)
+    start = round_to_stiefel_plus(X0) if state is None else state.X_feas
+    timed = Metered(problem, watch.meter)
     try:
-        X = refine(problem, rounded)
-        if _is_feasible(X0) and problem.value(X0) < problem.value(X):
-            X = refine(problem, round_to_stiefel_plus(X0))
+        X = refine(timed, rounded)
+        if _rank(timed, start) < _rank(timed, X):
+            X = refine(timed, start)
     except KeyboardInterrupt:
-        return rounded, Status.INTERRUPTED
-    return X, status
+        status = Status.INTERRUPTED
+    except OutOfTimeError:
+        status = Status.TIME_LIMIT
+    else:
+        return X, status
+    return (start if _rank(problem, start) < _rank(problem, rounded) else rounded), status
 
 
-def _is_feasible(X: FloatArray) -> bool:
-    """Whether a point of OB+ is in S+, by Lemma 2.2."""
-    return kernels.row_energy(X) - 1.0 <= _FEASIBLE
+def _rank(problem: Problem, X: FloatArray) -> float:
+    """f(X), with NaN as the worst."""
+    value = problem.value(X)
+    return np.inf if np.isnan(value) else value

@@ -38,6 +38,10 @@ class Meter:
     def tick(self) -> None:
         """Count one evaluation; raise when the time is up."""
         self.n_eval += 1
+        self.look()
+
+    def look(self) -> None:
+        """Raise when the time is up."""
         if self.seconds > self.time_limit:
             raise OutOfTimeError
 
@@ -66,13 +70,25 @@ class Metered(Problem):
         return self.problem.value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
-        return self.problem.hessp(X, D)
+        return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
-        return self.problem.hessian(X)
+        own = self.problem.hessian(X)
+
+        def product(D: FloatArray) -> FloatArray:
+            self.meter.look()
+            return own(D)
+
+        return product
 
     def freeze(self, X: FloatArray) -> Problem:
         return Metered(self.problem.freeze(X), self.meter)
+
+    def second_block(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.second_block(X)
+
+    def refine(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.refine(X)
 
     def at(self, Y: FloatArray) -> Problem:
         return Metered(self.problem.at(Y), self.meter)
@@ -127,7 +143,8 @@ class Watch:
         if self.callback is None:
             return False, None
         try:
-            return self.callback(state) is True, None
+            answer = self.callback(state)
+            return isinstance(answer, (bool, np.bool_)) and bool(answer), None
         except StopIteration:
             return True, None
         except Exception as error:

@@ -6,18 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_positive, check_range
+from orthoplus.checks import check_count, check_growth, check_positive, check_range, check_type
 from orthoplus.geometry import riemannian_gradient, round_to_stiefel_plus
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import Penalised, PowerPenalty, check_mixing
+from orthoplus.penalty import Penalised, PowerPenalty, check_mixing, without_penalty
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.status import Status
 
 Inner = ProjectedGradient | RegularizedNewton | PALM
 
+_ROUNDOFFS = 10
 _RELAX = ProjectedGradient(max_iter=20)
 
 
@@ -106,19 +107,23 @@ class EP4Orth:
     safeguard: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("penalty_start", "penalty_max", "p", "q", "tol_start"):
+        check_type(self.inner, "inner", ProjectedGradient, RegularizedNewton, PALM)
+        if self.second_order is not None:
+            check_type(self.second_order, "second_order", RegularizedNewton)
+        for name in ("penalty_start", "p", "q"):
             check_positive(getattr(self, name), name)
+        for name in ("penalty_max", "tol_start"):
+            check_positive(getattr(self, name), name, finite=False)
         if self.penalty_unit is not None:
             check_positive(self.penalty_unit, "penalty_unit")
-        for name in ("penalty_growth", "penalty_growth_late"):
-            growth = getattr(self, name)
-            if growth is not None and not growth > 1:
-                raise ValueError(f"`{name}={growth!r}` must be above 1: the penalty has to grow.")
+        check_growth(self.penalty_growth, "penalty_growth")
+        if self.penalty_growth_late is not None:
+            check_growth(self.penalty_growth_late, "penalty_growth_late")
         for name in ("switch_violation", "smoothing_start", "feasibility_tol", "tol_min"):
             check_range(getattr(self, name), name, low=0.0)
         check_range(self.smoothing_decay, "smoothing_decay", low=0.0, high=1.0)
         check_range(self.tol_decay, "tol_decay", low=1e-3, high=1.0)
-        check_range(self.max_iter, "max_iter", low=1)
+        check_count(self.max_iter, "max_iter", low=1)
         if self.p < 1 and self.smoothing_start == 0:
             raise ValueError(
                 f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
@@ -145,17 +150,17 @@ class EP4Orth:
         return cls(**(paper | changes))
 
     @classmethod
-    def for_onmf(cls, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for orthogonal NMF, section 6.2 (A of Frobenius norm 1)."""
+    def for_onmf(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
+        """The paper's parameters for orthogonal NMF, section 6.2; ``size`` is ||A||_F^2."""
         newton = RegularizedNewton(
-            shrink=0.98, grow=1.3, tau_unit=1.0, criterion="step", max_iter=20
+            shrink=0.98, grow=1.3, tau_unit=size, criterion="step", max_iter=20
         )
         paper: dict[str, Any] = {
             "inner": ProjectedGradient(criterion="step", min_iter=3, max_iter=20),
             "second_order": newton,
             "switch_violation": 5.0,
             "penalty_start": 1e-3,
-            "penalty_unit": 1.0,
+            "penalty_unit": size,
             "penalty_growth": 1.05,
             "penalty_growth_late": 1.03,
             "penalty_max": 1e5,
@@ -167,6 +172,11 @@ class EP4Orth:
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
         """X^0, and X^feas by rounding it."""
+        if self.V is not None and len(self.V) != X.shape[1]:
+            raise ValueError(
+                f"`V` has shape {self.V.shape}: it needs one row for each of the {X.shape[1]} "
+                f"columns of X."
+            )
         unit = self.penalty_unit
         if unit is None:
             unit = self._break_even(problem.freeze(X), X)
@@ -188,7 +198,8 @@ class EP4Orth:
     def step(self, problem: Problem, state: PenaltyState) -> PenaltyState:
         """One outer iteration of Algorithm 1."""
         sigma, eps, tol = self._schedule(state)
-        smooth = problem.freeze(state.X)
+        # An alternating method moves Y itself; to the others it is frozen at its best.
+        smooth = problem if isinstance(self.inner, PALM) else problem.freeze(state.X)
         penalty = PowerPenalty(sigma, V=self.V, p=self.p, q=self.q, eps=eps)
         model = Penalised(smooth, penalty, unit=state.unit)
         X = self._safeguarded(model, state)
@@ -213,7 +224,8 @@ class EP4Orth:
 
     def _break_even(self, smooth: Problem, X: FloatArray) -> float:
         """sigma with f(X) + sigma zeta(X) = f(X^R), for X after a few steps without penalty."""
-        relaxed, _ = minimise_oblique(smooth, _RELAX, X)
+        size = float(np.linalg.norm(smooth.value_and_gradient(X)[1])) or 1.0
+        relaxed, _ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
         zeta = self._violation(relaxed.X)
         rise = smooth.value(round_to_stiefel_plus(relaxed.X)) - relaxed.value
         if zeta > 0 and rise > 0:
@@ -262,6 +274,8 @@ class PenaltyStop(NamedTuple):
     max_iter: int
 
     def __call__(self, state: PenaltyState) -> Status:
-        if state.n_iter > 0 and state.violation <= self.feasibility_tol:
+        # Columns of unit norm to rounding are as near to S+ as the arithmetic comes.
+        roundoff = _ROUNDOFFS * float(np.finfo(state.X.dtype).eps)
+        if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

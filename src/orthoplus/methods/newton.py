@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_positive, check_range
+from orthoplus.checks import (
+    check_choice,
+    check_count,
+    check_growth,
+    check_positive,
+    check_range,
+    check_type,
+)
 from orthoplus.geometry import project_oblique_plus, project_tangent
 from orthoplus.loop import ObliqueStop
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
@@ -31,8 +38,9 @@ class NewtonState(NamedTuple):
 
 
 class _Local(NamedTuple):
-    """The model of h at X: Riemannian gradient, Hessian, and the projected gradient's norm."""
+    """The model of h at X, in double precision: gradient, Hessian, the projected gradient."""
 
+    X: FloatArray
     rgrad: FloatArray
     euclidean: Linear
     multiplier: FloatArray
@@ -102,15 +110,21 @@ class RegularizedNewton:
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        for name in ("tau_start", "tau_min", "tau_max", "angle", "model_decrease"):
+        for name in ("tau_start", "tau_min", "angle", "model_decrease"):
             check_positive(getattr(self, name), name)
+        if self.tau_unit is not None:
+            check_positive(self.tau_unit, "tau_unit")
+        check_positive(self.tau_max, "tau_max", finite=False)
+        check_range(self.tau_max, "tau_max", low=self.tau_min)
+        check_type(self.subproblem, "subproblem", SemismoothNewton)
         check_choice(self.criterion, "criterion", ("stationarity", "step"))
+        check_range(self.good, "good", low=0.0, high=1.0)
         check_range(self.accept, "accept", low=0.0, high=self.good)
-        check_range(self.good, "good", low=self.accept, high=1.0)
         check_range(self.shrink, "shrink", low=1e-3, high=1.0)
-        check_range(self.grow, "grow", low=1.0)
+        check_growth(self.grow, "grow")
         check_range(self.tol, "tol", low=0.0)
-        check_range(self.max_iter, "max_iter", low=self.min_iter)
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
         """The stopping rule, with another tolerance if given."""
@@ -133,15 +147,15 @@ class RegularizedNewton:
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """One iteration of Algorithm 2."""
-        X = state.X
-        here = _local(problem, X, state.gradient)
+        here = _local(problem, state)
         if here.descent_norm == 0.0:
             return state._replace(step_length=0.0, stationarity=0.0, n_iter=state.n_iter + 1)
         trial = self._trial_point(state, here)
         if trial is None:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         value, gradient = problem.value_and_gradient(trial.Y)
-        slack = 10 * np.finfo(np.float64).eps * max(1.0, abs(state.value))
+        unit = as_penalised(problem).unit
+        slack = 10 * float(np.finfo(state.X.dtype).eps) * max(unit, abs(state.value))
         ratio = (value - state.value - slack) / trial.predicted
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
@@ -170,25 +184,25 @@ class RegularizedNewton:
 
     def _trial_point(self, state: NewtonState, here: _Local) -> _Trial | None:
         """Y with the decrease (5.5); tau is raised until there is one."""
-        X, tau = state.X, state.tau
+        X, tau = here.X, state.tau
         for _ in range(_MAX_TAU_RAISES):
-            D, curvature = self._direction(X, here, tau)
+            D, curvature = self._direction(here, tau)
             bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
             scale = bent + float(np.abs(here.multiplier).max()) + tau
             enough = -self.model_decrease / scale * here.descent_norm**2
             length = 1.0
             while length >= _SHORTEST:
-                Y = project_oblique_plus(X + length * D)
-                predicted = _model(state.gradient, here.euclidean, tau, Y - X)
+                Y = project_oblique_plus(X + length * D).astype(state.X.dtype, copy=False)
+                predicted = _model(here, tau, Y - X)
                 if predicted <= enough:
                     return _Trial(Y, tau, predicted, float(np.linalg.norm(D)), curvature)
                 length *= 0.5
             tau *= self.grow**2
         return None
 
-    def _direction(self, X: FloatArray, here: _Local, tau: float) -> tuple[FloatArray, float]:
+    def _direction(self, here: _Local, tau: float) -> tuple[FloatArray, float]:
         """The Newton direction if it passes the test (5.6), else the projected gradient."""
-        shift = tau - here.multiplier
+        X, shift = here.X, tau - here.multiplier
         model = QuadraticModel(X, here.rgrad, lambda D: here.euclidean(D) + D * shift)
         Z, curvature = self.subproblem.solve(model)
         D = Z - X
@@ -197,17 +211,24 @@ class RegularizedNewton:
         return (D if passes else here.descent), curvature
 
 
-def _local(problem: Problem, X: FloatArray, gradient: FloatArray) -> _Local:
+def _local(problem: Problem, state: NewtonState) -> _Local:
+    X, gradient = (M.astype(np.float64, copy=False) for M in (state.X, state.gradient))
     multiplier = np.einsum("ij,ij->j", X, gradient)
     rgrad = gradient - X * multiplier
-    descent = project_tangent(X, -rgrad)
-    return _Local(rgrad, problem.hessian(X), multiplier, descent, float(np.linalg.norm(descent)))
+    # Proj_T(-rgrad h) in units of the curvature: else a large f would leave T(X)'s corners only.
+    descent = project_tangent(X, -rgrad / state.tau_unit)
+    size = state.tau_unit * float(np.linalg.norm(descent))
+    return _Local(X, rgrad, problem.hessian(X), multiplier, descent, size)
 
 
-def _model(gradient: FloatArray, hessian: Linear, tau: float, S: FloatArray) -> float:
-    """m(X + S) of eq. (5.4)."""
-    bent = 0.5 * float(np.vdot(S, hessian(S))) + 0.5 * tau * float(np.vdot(S, S))
-    return float(np.vdot(gradient, S)) + bent
+def _model(here: _Local, tau: float, S: FloatArray) -> float:
+    """m(X + S) of eq. (5.4), for X + S in OB+.
+
+    There x_j's_j = -||s_j||^2 / 2, so <grad h, S> = <rgrad h, S> - sum_j multiplier_j ||s_j||^2 / 2.
+    In this form the rounding of the unit columns does not drown the small decrease at the end.
+    """
+    bent = here.euclidean(S) + S * (tau - here.multiplier)
+    return float(np.vdot(here.rgrad, S)) + 0.5 * float(np.vdot(S, bent))
 
 
 def _curvature_scale(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_range
+from orthoplus.checks import check_choice, check_count, check_range, check_type
 from orthoplus.loop import ObliqueState, ObliqueStop
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty import Penalised, as_penalised
@@ -55,8 +55,11 @@ class PALM:
     max_iter: int = 200
 
     def __post_init__(self) -> None:
+        check_type(self.x_step, "x_step", ProjectedGradient)
+        check_choice(self.criterion, "criterion", ("stationarity", "step"))
         check_range(self.tol, "tol", low=0.0)
-        check_range(self.max_iter, "max_iter", low=self.min_iter)
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
         """The stopping rule, with another tolerance if given."""
@@ -107,8 +110,9 @@ def _joint(model: Penalised) -> TwoBlock:
     """The two-block problem under the penalty."""
     joint = model.problem
     if not hasattr(joint, "y_step"):
+        given = getattr(joint, "problem", joint)  # the user's, not the one that counts evaluations
         raise TypeError(
-            f"An alternating method needs a TwoBlock problem, not {type(joint).__name__}. "
+            f"An alternating method needs a TwoBlock problem, not {type(given).__name__}. "
             f"Use ProjectedGradient or RegularizedNewton for a function of X alone."
         )
     return joint  # type: ignore[return-value]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from orthoplus.checks import check_positive, check_range
+from orthoplus.checks import check_count, check_positive, check_type
 from orthoplus.loop import ObliqueState, minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM, AlternatingState
@@ -41,8 +41,9 @@ class ProximalAlternating(PALM):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_type(self.x_method, "x_method", RegularizedNewton, ProjectedGradient)
         check_positive(self.proximal, "proximal")
-        check_range(self.n_y_steps, "n_y_steps", low=1)
+        check_count(self.n_y_steps, "n_y_steps", low=1)
 
     def _move_y(self, joint: TwoBlock, state: AlternatingState) -> tuple[FloatArray, float]:
         if joint.minimise_y is not None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import check_choice, check_positive, check_range
+from orthoplus.checks import check_choice, check_count, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import ObliqueStop
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
@@ -19,8 +19,8 @@ _TINY, _HUGE = 1e-280, 1e280
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
 # as rounding of the objective, whatever their direction.
 _STILL = 32
-# Differences of objective values below this share of their size are rounding.
-_ROUNDING = 10 * float(np.finfo(np.float64).eps)
+# Differences of objective values below this many unit roundoffs of their size are rounding.
+_ROUNDOFFS = 10
 
 
 class GradientState(NamedTuple):
@@ -92,15 +92,18 @@ class ProjectedGradient:
     def __post_init__(self) -> None:
         check_choice(self.step_rule, "step_rule", ("long", "short", "alternating", "fixed"))
         check_choice(self.criterion, "criterion", ("stationarity", "step"))
-        for name in ("step_min", "step_max", "step_fraction"):
-            check_positive(getattr(self, name), name)
+        check_positive(self.step_min, "step_min")
+        check_positive(self.step_max, "step_max", finite=False)
+        check_range(self.step_max, "step_max", low=self.step_min)
+        check_positive(self.step_fraction, "step_fraction")
         if self.first_step is not None:
             check_positive(self.first_step, "first_step")
         check_range(self.memory, "memory", low=0.0, high=1.0)
         check_range(self.decrease, "decrease", low=0.0, high=1.0)
         check_range(self.backtrack, "backtrack", low=1e-3, high=0.99)
         check_range(self.tol, "tol", low=0.0)
-        check_range(self.max_iter, "max_iter", low=self.min_iter)
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
         """The stopping rule, with another tolerance if given."""
@@ -134,8 +137,9 @@ class ProjectedGradient:
         """One projected gradient step with its line search."""
         problem = as_penalised(problem)
         alpha, T = state.alpha, np.empty_like(state.X)
-        slack = _ROUNDING * max(1.0, abs(state.reference))
-        still = T.shape[1] * (_STILL * float(np.finfo(T.dtype).eps)) ** 2
+        roundoff = float(np.finfo(T.dtype).eps)
+        slack = _ROUNDOFFS * roundoff * max(problem.unit, abs(state.reference))
+        still = T.shape[1] * (_STILL * roundoff) ** 2
         is_accepted = False
         for _ in range(_MAX_BACKTRACKS):
             step_sq, energy, *crossed = _projected_step_into(state, alpha, T)
@@ -149,7 +153,7 @@ class ProjectedGradient:
             alpha *= self.backtrack
         if not is_accepted:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
-        is_linear = problem.problem.lipschitz == 0.0
+        is_linear = problem.problem.lipschitz == 0.0 and problem.penalty.V is None
         # Zhang and Hager: a running mean of the values, never above the first one.
         mass = self.memory * state.mass + 1.0
         reference = (self.memory * state.mass * state.reference + here.value) / mass

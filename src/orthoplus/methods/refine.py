@@ -7,10 +7,13 @@ import numpy as np
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.penalty import without_penalty
 from orthoplus.protocols import BoolArray, FloatArray, Problem
 
-# The residual to reach on the support, as a share of the gradient's size.
+# The residual to reach on the support, as a share of the gradient's size; not below what the
+# arithmetic allows.
 _REFINE_TOL = 1e-10
+_ROUNDOFFS = 10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
 _MAX_ROUNDS = 20
@@ -50,7 +53,7 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
         return None
     gradient = problem.value_and_gradient(X)[1]
     columns = gradient[rows].argmin(axis=1)
-    steep = gradient[rows, columns] < -_tolerance(gradient)
+    steep = gradient[rows, columns] < -_tolerance(X) * float(np.linalg.norm(gradient))
     if not steep.any():
         return None
     recalled = X.copy()
@@ -58,14 +61,15 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
     return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
 
 
-def _tolerance(gradient: FloatArray) -> float:
-    return _REFINE_TOL * (1.0 + float(np.linalg.norm(gradient)))
+def _tolerance(X: FloatArray) -> float:
+    return max(_REFINE_TOL, _ROUNDOFFS * float(np.finfo(X.dtype).eps))
 
 
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     """A stationary point of f over OB+ with the support of X; f no larger."""
-    model = _Restricted(problem, X > 0)
-    tol = _tolerance(model.value_and_gradient(X)[1])
+    size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
+    model = without_penalty(_Restricted(problem, X > 0), unit=size)
+    tol = _tolerance(X)
     first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:
         return first.X

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_positive, check_range
+from orthoplus.checks import check_count, check_positive, check_range
 from orthoplus.geometry import delta_jacobian, project_delta
 from orthoplus.protocols import FloatArray, Linear
 
@@ -73,10 +73,16 @@ class SemismoothNewton:
     n_gradient_steps: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("max_iter", "cg_max_iter", "damping", "damping_min", "damping_max", "grow"):
+        for name in ("max_iter", "cg_max_iter", "n_gradient_steps"):
+            check_count(getattr(self, name), name, low=1)
+        for name in ("damping", "damping_min", "grow"):
             check_positive(getattr(self, name), name)
+        check_positive(self.damping_max, "damping_max", finite=False)
+        check_range(self.damping_max, "damping_max", low=self.damping_min)
         for name in ("tol", "cg_tol", "shrink", "sufficient"):
             check_range(getattr(self, name), name, low=0.0, high=1.0)
+        check_range(self.good, "good", low=0.0)
+        check_range(self.poor, "poor", low=0.0, high=self.good)
 
     def solve(self, model: QuadraticModel) -> tuple[FloatArray, float]:
         """A point Z of Delta(X) that nearly minimises the model, and the curvature met last.
@@ -102,7 +108,14 @@ class SemismoothNewton:
             else:
                 Z = _gradient_steps(model, alpha, here, self.n_gradient_steps)
                 here = _point(model, alpha, Z)
-        return project_delta(model.X, here.Z), curvature / alpha
+                # Where X has zeros Delta(X) has no end, and a model that is not convex may fall
+                # for ever: no point of OB+ is farther from X than its diameter.
+                far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * Z.shape[1]))
+                if curvature < 0.0 and far > 1.0:
+                    return model.X + (Z - model.X) / far, curvature / alpha
+        if curvature < 0.0:
+            return project_delta(model.X, here.Z), curvature / alpha
+        return here.projected, 0.0  # the zeros of the solution are zeros of this point
 
     def _next_damping(self, damping: float, agreement: float) -> float:
         if agreement >= self.good:
