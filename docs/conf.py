@@ -25,7 +25,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_param = False
 napoleon_use_rtype = False
 add_module_names = False
@@ -38,7 +38,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
-html_sidebars = {"index": [], "api": [], "changelog": []}
+html_sidebars = {page: [] for page in ("index", "paper", "api", "changelog")}
 html_theme_options = {
     "logo": {"text": "orthoplus"},
     "navbar_end": ["theme-switcher"],
