@@ -1,0 +1,77 @@
+"""The code of the documentation runs: each page in order, and prints what the page says.
+
+A ``python`` block is run; a ``text`` block right after it is what it prints, ``...`` standing for
+anything, as in doctests.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+OPTIONAL = ("jax", "torch", "matplotlib")
+# A page that only gathers links, or includes another file, needs none of its own.
+WITHOUT_NEXT_STEP = {"changelog.md", "contributing.md"}
+
+_BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE
+)
+_LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Block(NamedTuple):
+    line: int
+    code: str
+    output: str | None
+
+
+def blocks(page: str) -> list[Block]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return [
+        Block(text.count("\n", 0, found.start("code")), found["code"], found["output"])
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def missing(code: str) -> list[str]:
+    """The optional packages that the code imports and this machine does not have."""
+    wanted = [name for name in OPTIONAL if re.search(rf"^(import|from) {name}\b", code, re.M)]
+    return [name for name in wanted if find_spec(name) is None]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_page_runs_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": page}
+    for block in blocks(page):
+        if missing(block.code):
+            continue
+        printed = io.StringIO()
+        # Blank lines first, so that a traceback shows the line of the page.
+        source = "\n" * block.line + block.code
+        with contextlib.redirect_stdout(printed):
+            exec(compile(source, os.fspath(DOCS / page), "exec"), names)
+        if block.output is not None:
+            matches = doctest.OutputChecker().check_output(block.output, printed.getvalue(), _LOOSE)
+            assert matches, f"{page}, line {block.line} prints:\n{printed.getvalue()}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_has_a_next_step(page):
+    text = (DOCS / page).read_text(encoding="utf-8").lower()
+    assert page in WITHOUT_NEXT_STEP or "next step" in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_local_links_exist(page):
+    text = re.sub(r"```.*?```", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [t for t in re.findall(r"\]\(([^)#]+)", text) if "://" not in t]
+    assert [t for t in targets if not (DOCS / t).exists()] == []

@@ -1,0 +1,116 @@
+"""The paper map: every numbered item has a row, every name exists, nothing is "to come" that is."""
+
+import importlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAP = ROOT / "docs" / "paper.md"
+
+# As printed: how many equations a section has, and its statements.
+N_EQUATIONS = {"1": 9, "2": 17, "3": 17, "4": 25, "5": 11, "6": 6, "A": 3}
+WITH_PARTS = {"2.6": "ab", "3.7": "ab", "4.22": "ab", "6.5": "ab", "6.6": "ab"}
+STATEMENTS = (
+    "Assumption 2.1, Lemma 2.2, Lemma 2.3, Theorem 2.4, Definition 2.5, Theorem 2.6, Theorem 2.7, "
+    "Remark 2.8, Lemma 2.9, Theorem 3.1, Lemma 3.2, Lemma 3.3, Theorem 3.4, Remark 3.5, "
+    "Theorem 4.1, Theorem 4.2, Corollary 4.3, Remark 4.4, Theorem 4.5, Remark 4.6, "
+    "Theorem 5.1, Theorem 5.2, Definition 5.3, Proposition A.1, Example 3.1, Example 4.1, "
+    "Procedure 1, Algorithm 1, Algorithm 2"
+).split(", ")
+
+
+class Row(NamedTuple):
+    paper: str
+    what: str
+    code: str
+    test: str
+
+
+def read_rows() -> list[Row]:
+    lines = MAP.read_text(encoding="utf-8").splitlines()
+    cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line[:1] == "|"]
+    return [Row(*row) for row in cells if row[0] != "paper" and not row[0].startswith("--")]
+
+
+ROWS = read_rows()
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in backticks outside brackets: an option in brackets is not a name."""
+    return re.findall(r"`([^`]+)`", re.sub(r"\([^)]*\)", "", text))
+
+
+def planned(row: Row) -> list[str]:
+    """The names after "to come", up to a semicolon."""
+    found = re.search(r"to come:([^;]*)", row.code)
+    return quoted(found[1]) if found else []
+
+
+def exists(dotted: str) -> bool:
+    """Whether a name relative to the package can be reached; fields of dataclasses count."""
+    parts = ["orthoplus", *dotted.split(".")]
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            fields = getattr(found, "__dataclass_fields__", {})
+            if not hasattr(found, name) and name not in fields:
+                return False
+            found = getattr(found, name, None)
+        return True
+    return False
+
+
+def equations(text: str) -> set[str]:
+    """The numbers in brackets, ranges spelt out."""
+    found = set(re.findall(r"\((\w\.\d+[ab]?)\)", text))
+    for section, low, high in re.findall(r"\((\w)\.(\d+)\)-\(\1\.(\d+)\)", text):
+        found |= {f"{section}.{i}" for i in range(int(low), int(high) + 1)}
+    return found
+
+
+def test_map_has_every_equation():
+    printed = {
+        f"{section}.{i}{part}"
+        for section, count in N_EQUATIONS.items()
+        for i in range(1, count + 1)
+        for part in WITH_PARTS.get(f"{section}.{i}", ("",))
+    }
+    assert set().union(*(equations(row.paper) for row in ROWS)) == printed
+
+
+def test_map_has_every_statement():
+    listed = {item.strip() for row in ROWS for item in row.paper.split(",")}
+    assert [item for item in STATEMENTS if item not in listed] == []
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.paper for row in ROWS])
+def test_row_leads_somewhere(row):
+    names = [name for name in quoted(row.code) if name not in planned(row)]
+    assert names or row.code == "*proof*" or row.code.startswith("to come")
+    assert [name for name in names if not exists(name)] == []
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if planned(r)], ids=lambda row: row.paper)
+def test_planned_names_do_not_exist_yet(row):
+    assert [name for name in planned(row) if exists(name)] == []
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.test], ids=lambda row: row.paper)
+def test_named_test_exists_once_its_file_does(row):
+    for name in quoted(row.test):
+        path, _, function = name.partition("::")
+        if (ROOT / path).exists():
+            assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_exists_sees_what_is_and_what_is_not():
+    assert exists("geometry.violation")
+    assert exists("optimality.OptimalityReport.Z")
+    assert not exists("geometry.nothing")
+    assert not exists("nowhere.at_all")
