@@ -8,7 +8,7 @@ Examples
 array([0, 0, 1])
 """
 
-from orthoplus import autodiff, geometry, methods, optimality, penalty, problems
+from orthoplus import autodiff, datasets, geometry, methods, optimality, penalty, problems
 from orthoplus.checkpoint import load_state, save_state
 from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
@@ -20,7 +20,7 @@ from orthoplus.methods import (
 )
 from orthoplus.protocols import Problem
 from orthoplus.result import Result
-from orthoplus.solve import CallbackError, minimize, solve
+from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
 __version__ = "0.1.0.dev0"
@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "autodiff",
     "check_gradient",
+    "datasets",
     "geometry",
     "load_state",
     "methods",
@@ -45,6 +46,7 @@ __all__ = [
     "optimality",
     "penalty",
     "problems",
+    "project",
     "save_state",
     "solve",
 ]

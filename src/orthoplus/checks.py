@@ -3,8 +3,12 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from orthoplus.protocols import FloatArray
+
+# Entries that are checked at a time, so that a memory map is not read as a whole.
+_CHECK_SIZE = 1 << 22
 
 
 def as_matrix(value: Any, name: str) -> FloatArray:
@@ -20,6 +24,26 @@ def as_matrix(value: Any, name: str) -> FloatArray:
     Traceback (most recent call last):
     ValueError: `X0` has 1 dimension(s): a matrix of shape (n, k) is needed. Reshape it, ...
     """
+    array = _as_real(value, name)
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    array = np.ascontiguousarray(array, dtype=dtype)
+    check_finite(array, name)
+    return array
+
+
+def as_data_matrix(value: Any, name: str) -> FloatArray:
+    """As `as_matrix`, but of any memory order, and a memory map stays one: read in row blocks."""
+    array = _as_real(value, name)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    rows = max(1, _CHECK_SIZE // max(1, array.shape[1]))
+    for start in range(0, array.shape[0], rows):
+        check_finite(array[start : start + rows], name, first_row=start)
+    return array
+
+
+def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
+    """``value`` as a two-dimensional array of real numbers, neither converted nor copied."""
     if hasattr(value, "tocsr"):
         raise TypeError(
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
@@ -41,13 +65,10 @@ def as_matrix(value: Any, name: str) -> FloatArray:
             f"`{name}` has {array.ndim} dimension(s): a matrix of shape (n, k) is needed. "
             f"Reshape it, for example with `{name}.reshape(-1, 1)` for a single column."
         )
-    dtype = np.float32 if array.dtype == np.float32 else np.float64
-    array = np.ascontiguousarray(array, dtype=dtype)
-    check_finite(array, name)
     return array
 
 
-def check_finite(array: FloatArray, name: str) -> None:
+def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
     """Raise if an entry is NaN or infinite, naming the first one."""
     # The sum is finite only if all entries are (or it overflows): one cheap pass in the good case.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -55,7 +76,7 @@ def check_finite(array: FloatArray, name: str) -> None:
             return
     bad = np.argwhere(~np.isfinite(array))
     if bad.size:
-        first = tuple(int(i) for i in bad[0])
+        first = (first_row + int(bad[0][0]), *(int(i) for i in bad[0][1:]))
         raise ValueError(
             f"`{name}` has {len(bad)} entries that are NaN or infinite, the first at {first}. "
             f"Remove or impute them first."

@@ -1,7 +1,10 @@
 """What every solver returns."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.status import Status
@@ -25,9 +28,14 @@ class Result:
     Attributes
     ----------
     X : ndarray of shape (n, k)
-        Exactly feasible: no negative entry, at most one positive entry a row, unit columns.
+        Exactly feasible: no negative entry, at most one positive entry a row, unit columns. Made
+        from ``labels`` and ``weights`` when first asked for.
     labels : ndarray of int, shape (n,)
         The column of each row's positive entry, -1 for a row of zeros.
+    weights : ndarray of shape (n,)
+        That entry, 0 for a row of zeros.
+    n_columns : int
+        k.
     value : float
         The objective at X.
     violation : float
@@ -53,8 +61,9 @@ class Result:
         The last state; ``solve(..., resume=result.state)`` continues from it, bit for bit.
     """
 
-    X: FloatArray = field(repr=False)
     labels: IntArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    n_columns: int
     value: float
     violation: float
     stationarity: float
@@ -69,6 +78,14 @@ class Result:
     notes: tuple[str, ...] = ()
     state: Any = field(default=None, repr=False)
 
+    @cached_property
+    def X(self) -> FloatArray:
+        """The dense matrix."""
+        X = np.zeros((len(self.labels), self.n_columns), dtype=self.weights.dtype)
+        rows = np.flatnonzero(self.labels >= 0)
+        X[rows, self.labels[rows]] = self.weights[rows]
+        return X
+
     @property
     def success(self) -> bool:
         """Whether the run ended where it meant to."""
@@ -80,7 +97,7 @@ class Result:
         return " ".join((self.status.message, *self.notes))
 
     def __str__(self) -> str:
-        n, k = self.X.shape
+        n, k = len(self.labels), self.n_columns
         bound = "none known" if self.bound is None else f"{self.bound:.10g} (gap {self.gap:.2g})"
         rows = {
             "status": f"{self.status.name}: {self.message}",

@@ -1,5 +1,6 @@
-"""The two calls: `minimize` for a function, `solve` for a problem."""
+"""The calls: `minimize` for a function, `solve` for a problem, `project` for the projection."""
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +8,21 @@ from typing import Any
 import numpy as np
 
 from orthoplus.checkpoint import load_state
-from orthoplus.checks import as_matrix, check_positive, check_shape, check_type
+from orthoplus.checks import (
+    as_data_matrix,
+    as_matrix,
+    check_count,
+    check_positive,
+    check_range,
+    check_shape,
+    check_type,
+)
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
 from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
 from orthoplus.methods.refine import refine
 from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF, Projection, Smooth
+from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.status import Status
@@ -23,6 +33,10 @@ _PRESETS: dict[type[Problem], Callable[[Any], EP4Orth]] = {
     Projection: lambda problem: EP4Orth.for_projection(),
     ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
 }
+
+
+# Where Procedure 1 fails, a few passes find a point of S+ near enough.
+_ROUNDING_PASSES = 10
 
 
 class CallbackError(RuntimeError):
@@ -158,6 +172,62 @@ def solve(  # noqa: PLR0913
     )
 
 
+def project(C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100) -> Result:
+    r"""The nearest matrix of S+, with a proof: maximise :math:`\langle C, X \rangle` over S+.
+
+    Parameters
+    ----------
+    C : array of shape (n, k)
+        float32 or float64, any memory order; a memory map is read in blocks of rows.
+    tol : float
+        The relative gap at which the point counts as optimal. A looser one saves time where the
+        proof is the slow part.
+    max_passes : int
+        Most passes over C.
+
+    Returns
+    -------
+    Result
+        ``value`` is <C, X>, ``bound`` an upper bound of it over all of S+, ``gap`` their relative
+        distance, ``status`` CERTIFIED or GAP_LEFT, ``n_iter`` the passes over C, rounded up.
+
+    Notes
+    -----
+    Over S+ the nearest point maximises <C, X>, because ||X||^2 = k. See
+    `orthoplus.projection.project_stiefel_plus` for the method. A pass costs O(nk); memory beyond C
+    is O(n + k) until ``result.X`` is asked for.
+
+    Examples
+    --------
+    >>> result = project(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> result.labels, result.value, result.gap
+    (array([0, 0, 1]), 7.0, 0.0)
+    """
+    check_range(tol, "tol", low=0.0)
+    check_count(max_passes, "max_passes", low=1)
+    C = as_data_matrix(C, "C")
+    check_shape(C.shape[0], C.shape[1], "C")
+    meter = Meter()
+    found = project_stiefel_plus(C, tol=tol, max_passes=max_passes)
+    weights = found.weights.astype(C.dtype, copy=False)
+    rows = np.flatnonzero(found.labels >= 0)
+    squares = np.bincount(found.labels[rows], weights[rows].astype(np.float64) ** 2, C.shape[1])
+    return Result(
+        labels=found.labels,
+        weights=weights,
+        n_columns=C.shape[1],
+        value=found.value,
+        violation=float(np.linalg.norm(squares - 1.0)),
+        stationarity=0.0 if found.status.success else np.nan,
+        status=found.status,
+        n_iter=math.ceil(found.passes),
+        n_eval=math.ceil(found.passes),
+        seconds=meter.seconds,
+        bound=found.bound,
+        gap=found.gap,
+    )
+
+
 def _read_start(
     X0: FloatArray | tuple[int, int],
 ) -> tuple[FloatArray | None, tuple[int, int], tuple[str, ...]]:
@@ -235,9 +305,11 @@ def _finish(
     value, gradient = problem.value_and_gradient(X)
     bound = problem.lower_bound() if with_bound else None
     Y = problem.second_block(X)
+    labels = labels_of(X)
     return Result(
-        X=X,
-        labels=labels_of(X),
+        labels=labels,
+        weights=X[np.arange(len(X)), labels],
+        n_columns=X.shape[1],
         value=value,
         violation=violation(X),
         stationarity=stationarity(X, gradient),
@@ -259,7 +331,7 @@ def _best_feasible(
 ) -> tuple[FloatArray, Status]:
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
-    rounded = round_to_stiefel_plus(X0 if state is None else state.X)
+    rounded = _round(X0 if state is None else state.X)
     start = round_to_stiefel_plus(X0) if state is None else state.X_feas
     timed = Metered(problem, watch.meter)
     try:
@@ -279,3 +351,10 @@ def _rank(problem: Problem, X: FloatArray) -> float:
     """f(X), with NaN as the worst."""
     value = problem.value(X)
     return np.inf if np.isnan(value) else value
+
+
+def _round(X: FloatArray) -> FloatArray:
+    """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
+    if len(np.unique(labels_of(X))) == X.shape[1]:
+        return round_to_stiefel_plus(X)
+    return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)

@@ -25,6 +25,11 @@ class Status(Enum):
         "The iteration limit was reached before the tolerance. "
         "Raise `max_iter`, or let the penalty grow faster with `penalty_growth`."
     )
+    STALLED = (
+        "The violation no longer falls although the penalty grows: columns may have met in one "
+        "row. The point was rounded and refined; let the penalty grow more slowly, or try another "
+        "start."
+    )
     LINE_SEARCH_FAILED = (
         "No step along the gradient decreases the objective to working precision. "
         "Usually the point is as good as the arithmetic allows; "

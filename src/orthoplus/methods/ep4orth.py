@@ -20,6 +20,7 @@ Inner = ProjectedGradient | RegularizedNewton | PALM
 
 _ROUNDOFFS = 10
 _RELAX = ProjectedGradient(max_iter=20)
+_FALL = 0.95  # a violation has fallen if it is below this share of the least one
 
 
 class PenaltyState(NamedTuple):
@@ -37,6 +38,8 @@ class PenaltyState(NamedTuple):
     Y: FloatArray | None
     n_iter: int
     n_inner: int
+    least_violation: float
+    n_stalled: int
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class EP4Orth:
         Stop when ||XV||_F^2 - 1 is at most this.
     max_iter : int
         Outer iterations.
+    patience : int, optional
+        Stop after this many outer iterations without a fall of the violation by five percent.
     safeguard : bool
         Start an iteration from X^feas, the rounded start, where the penalised objective is lower
         there: what Theorem 4.1 needs. The published tables were made without: with a penalty that
@@ -104,6 +109,7 @@ class EP4Orth:
     tol_min: float = 1e-7
     feasibility_tol: float = 1e-8
     max_iter: int = 300
+    patience: int | None = None
     safeguard: bool = True
 
     def __post_init__(self) -> None:
@@ -124,6 +130,8 @@ class EP4Orth:
         check_range(self.smoothing_decay, "smoothing_decay", low=0.0, high=1.0)
         check_range(self.tol_decay, "tol_decay", low=1e-3, high=1.0)
         check_count(self.max_iter, "max_iter", low=1)
+        if self.patience is not None:
+            check_count(self.patience, "patience", low=1)
         if self.p < 1 and self.smoothing_start == 0:
             raise ValueError(
                 f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
@@ -145,6 +153,8 @@ class EP4Orth:
             "penalty_growth": 5.0,
             "tol_start": 1.0,
             "tol_decay": 0.8,
+            "max_iter": 1000,
+            "patience": 5,
             "safeguard": False,
         }
         return cls(**(paper | changes))
@@ -193,6 +203,8 @@ class EP4Orth:
             Y=None,
             n_iter=0,
             n_inner=0,
+            least_violation=np.inf,
+            n_stalled=0,
         )
 
     def step(self, problem: Problem, state: PenaltyState) -> PenaltyState:
@@ -207,10 +219,12 @@ class EP4Orth:
         method = self._inner(self._violation(X))
         name = type(method).__name__
         inner, carry = minimise_oblique(model, method, X, tol=tol, carry=state.carries.get(name))
+        violation = self._violation(inner.X)
+        has_fallen = violation <= _FALL * state.least_violation
         return PenaltyState(
             X=inner.X,
             value=inner.value - penalty.value(inner.X),
-            violation=self._violation(inner.X),
+            violation=violation,
             sigma=sigma,
             eps=eps,
             tol=tol,
@@ -220,6 +234,8 @@ class EP4Orth:
             Y=carry.get("Y"),
             n_iter=state.n_iter + 1,
             n_inner=inner.n_iter,
+            least_violation=violation if has_fallen else state.least_violation,
+            n_stalled=0 if has_fallen else state.n_stalled + 1,
         )
 
     def _break_even(self, smooth: Problem, X: FloatArray) -> float:
@@ -235,7 +251,7 @@ class EP4Orth:
 
     def stop(self) -> "PenaltyStop":
         """Stop at feasibility, or at the iteration limit."""
-        return PenaltyStop(self.feasibility_tol, self.max_iter)
+        return PenaltyStop(self.feasibility_tol, self.max_iter, self.patience)
 
     def _safeguarded(self, model: Penalised, state: PenaltyState) -> FloatArray:
         """X^{t,0}: the last point, or X^feas where the penalised objective is lower."""
@@ -272,10 +288,13 @@ class PenaltyStop(NamedTuple):
 
     feasibility_tol: float
     max_iter: int
+    patience: int | None = None
 
     def __call__(self, state: PenaltyState) -> Status:
         # Columns of unit norm to rounding are as near to S+ as the arithmetic comes.
         roundoff = _ROUNDOFFS * float(np.finfo(state.X.dtype).eps)
         if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):
             return Status.CONVERGED
+        if self.patience is not None and state.n_stalled >= self.patience:
+            return Status.STALLED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
