@@ -36,19 +36,22 @@ def report(result: op.Result, digits: np.ndarray) -> str:
     n, k = result.X.shape
     right = majority(result.labels, digits)[result.labels] == digits
     nmi = normalized_mutual_info_score(digits, result.labels)
-    residual, floor = np.sqrt([result.value, result.bound])
     rows = [
         ("images", f"{n} of 8 x 8 pixels, in {k} groups"),
-        ("residual", f"{residual:.4f}  = ||A - XX'A|| with ||A|| = 1"),
-        ("no rank-10 fit below", f"{floor:.4f}  (singular values; the fit may use any signs)"),
+        ("objective", f"{result.value:.4f}  = ||A - XX'A||^2 with ||A|| = 1"),
+        ("bound", f"{result.bound:.4f}  no rank-{k} matrix, of any signs, fits better"),
+        ("gap", f"{result.gap:.2f}    = (objective - bound) / bound: what is not proven"),
         ("violation", f"{result.violation:.1e} = ||X'X - I|| + ||min(X, 0)||"),
         ("stationarity", f"{result.stationarity:.1e}"),
         ("purity", f"{right.mean():.1%}   images in a group of mostly their digit"),
         ("NMI", f"{nmi:.3f}   agreement with the true digits, which were not used"),
-        ("time", f"{result.seconds:.1f} s, {result.n_iter} penalty parameters"),
+        (
+            "time",
+            f"{result.seconds:.1f} s, {result.n_iter} steps of sigma; a first run also compiles",
+        ),
         ("status", result.status.name),
     ]
-    return "\n".join(f"  {name:<22}{text}" for name, text in rows)
+    return "\n".join(f"  {name:<16}{text}" for name, text in rows)
 
 
 def draw(result: op.Result, images: np.ndarray, digits: np.ndarray, path: Path) -> None:
