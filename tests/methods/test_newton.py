@@ -1,7 +1,7 @@
 """Algorithm 2: convergence, its order, the tests of the trial point, the updates of tau."""
 
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -187,7 +187,7 @@ def test_bad_direction_is_replaced_by_the_projected_gradient(monkeypatch):
     )
     states = list(islice(iterate(h, method, method.init(h, X)), 30))
     assert states[-1].value < states[0].value
-    assert all(b.value <= a.value + 1e-13 for a, b in zip(states, states[1:], strict=False))
+    assert all(b.value <= a.value + 1e-13 for a, b in pairwise(states))
 
 
 @every_problem

@@ -224,8 +224,9 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
 def _model(here: _Local, tau: float, S: FloatArray) -> float:
     """m(X + S) of eq. (5.4), for X + S in OB+.
 
-    There x_j's_j = -||s_j||^2 / 2, so <grad h, S> = <rgrad h, S> - sum_j multiplier_j ||s_j||^2 / 2.
-    In this form the rounding of the unit columns does not drown the small decrease at the end.
+    There x_j's_j = -||s_j||^2 / 2, so <grad h, S> is <rgrad h, S> less half the sum of
+    multiplier_j ||s_j||^2. In this form the rounding of the unit columns does not drown the small
+    decrease at the end.
     """
     bent = here.euclidean(S) + S * (tau - here.multiplier)
     return float(np.vdot(here.rgrad, S)) + 0.5 * float(np.vdot(S, bent))

@@ -1,0 +1,394 @@
+"""Algorithm 1: its schedules, its safeguard, its switch, and the answers it gives."""
+
+from dataclasses import replace
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+
+from brute_force import minimise_over_supports, supports
+from orthoplus import optimality
+from orthoplus.geometry import (
+    random_oblique_plus,
+    random_stiefel_plus,
+    round_to_stiefel_plus,
+    violation,
+)
+from orthoplus.loop import iterate, minimise_oblique
+from orthoplus.methods import EP4Orth, ProjectedGradient, RegularizedNewton, ep4orth
+from orthoplus.methods.refine import refine
+from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
+from orthoplus.solve import solve
+from orthoplus.status import Status
+
+V_UNEVEN = np.array([[2.0, 1.0], [1.0, 1.0]]) / np.sqrt(7)
+SECOND_ORDER = EP4Orth(second_order=RegularizedNewton(), switch_violation=np.inf)
+
+
+def tiny_problems():
+    """Noisy groups {0, 1, 2} and {3, 4}: the best support is the planted one or close to it."""
+    rng = np.random.default_rng(7)
+    group = np.array([0, 0, 0, 1, 1])
+    same = (group[:, None] == group).astype(float)
+    M = -same - 0.3 * rng.random((5, 5))  # no positive entry off the diagonal: closed form
+    A = np.eye(2)[group] @ np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
+    A = A + 0.3 * rng.random(A.shape)
+    return {
+        "projection": Projection(rng.standard_normal((5, 2))),
+        "trace_min": TraceMin(M + M.T, 2),
+        "onmf": ONMF(A, 2),
+        "onmf-quartic": ONMF(A, 2, quartic=True),
+    }
+
+
+every_tiny = pytest.mark.parametrize("name", tiny_problems())
+
+
+def states_of(method, problem, X, count):
+    return list(islice(iterate(problem, method, method.init(problem, X)), count))
+
+
+# Schedules
+
+
+def test_schedules_are_those_of_algorithm_1(rng):
+    problem = Projection(rng.standard_normal((6, 2)))
+    method = EP4Orth(
+        p=0.5,
+        smoothing_start=0.5,
+        smoothing_decay=0.25,
+        penalty_start=0.1,
+        penalty_unit=2.0,
+        penalty_growth=3.0,
+        tol_start=0.5,
+        tol_decay=0.5,
+        tol_min=0.1,
+    )
+    _, *states = states_of(method, problem, random_oblique_plus(6, 2, rng), 6)
+    sigma, eps, tol = 0.1 * 2.0, 0.5, 0.5
+    for state in states:  # t = 0, 1, ...
+        assert (state.sigma, state.eps, state.tol) == (sigma, eps, tol)
+        sigma, eps, tol = 3.0 * sigma, 0.25 * eps, max(0.5 * tol, 0.1)
+
+
+def test_penalty_grows_slower_near_the_set_and_is_bounded(rng):
+    problem = Projection(rng.standard_normal((40, 8)))
+    method = EP4Orth(
+        penalty_start=1e-3,
+        penalty_unit=1.0,
+        penalty_growth=4.0,
+        penalty_growth_late=1.5,
+        penalty_max=50.0,
+        safeguard=False,
+    )
+    states = states_of(method, problem, random_oblique_plus(40, 8, rng), 20)[1:]
+    factors = set()
+    for before, after in pairwise(states):
+        growth = 4.0 if before.violation > 1.0 else 1.5
+        assert after.sigma == min(growth * before.sigma, 50.0)
+        factors.add(growth)
+    assert factors == {4.0, 1.5}  # both phases were met
+    assert states[-1].sigma == 50.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_inner_tolerance_is_met_and_the_penalised_value_does_not_rise(seed):
+    rng = np.random.default_rng(seed)
+    problem = TraceMin(np.diag(rng.standard_normal(8)), 3)
+    method = EP4Orth(inner=ProjectedGradient(max_iter=5000), tol_decay=0.5, tol_min=1e-6)
+    states = states_of(method, problem, random_oblique_plus(8, 3, rng), 8)
+    for before, after in pairwise(states):
+        penalty = PowerPenalty(after.sigma)
+        h = Penalised(problem, penalty, unit=after.unit)
+        value = h.value(after.X)
+        # (4.1), in units of the penalty, and (4.2), with X^feas as the other possible start.
+        assert h.stationarity(after.X, h.evaluate(after.X)) <= after.tol
+        assert value <= h.value(before.X) + 1e-12
+        assert value <= h.value(before.X_feas) + 1e-12
+        assert after.value == pytest.approx(problem.value(after.X), abs=1e-12)
+        assert after.violation == pytest.approx(penalty.energy(after.X) - 1, abs=1e-14)
+
+
+def test_first_state_is_x0_and_its_rounding(rng):
+    problem = Projection(rng.standard_normal((6, 2)))
+    X = random_oblique_plus(6, 2, rng)
+    state = EP4Orth().init(problem, X)
+    np.testing.assert_array_equal(state.X, X)
+    np.testing.assert_array_equal(state.X_feas, round_to_stiefel_plus(X))
+    assert state.n_iter == 0
+    assert EP4Orth().stop()(state) is Status.RUNNING  # a feasible start is still to be improved
+
+
+# The safeguard
+
+
+def worse_than_feasible():
+    """A problem, an X^{t,0} and an X^feas with P(X^{t,0}) > P(X^feas)."""
+    problem = Projection(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])  # f is worst there, and so is the penalty
+    return problem, X, np.eye(3, 2)
+
+
+def first_points(monkeypatch):
+    """Where the inner solver is started."""
+    starts = []
+    original = ep4orth.minimise_oblique
+
+    def spy(problem, method, X, **others):
+        starts.append(X)
+        return original(problem, method, X, **others)
+
+    monkeypatch.setattr(ep4orth, "minimise_oblique", spy)
+    return starts
+
+
+def test_iteration_starts_from_the_feasible_point_where_that_is_better(monkeypatch):
+    problem, X, X_feas = worse_than_feasible()
+    method = EP4Orth(penalty_unit=1.0)
+    state = method.init(problem, X)._replace(X_feas=X_feas)
+    starts = first_points(monkeypatch)
+    after = method.step(problem, state)
+    assert starts[-1] is X_feas
+    assert after.X_feas is X_feas
+    assert problem.value(after.X) <= problem.value(X_feas) + 1e-14
+
+
+def test_iteration_starts_from_the_last_point_where_that_is_better(monkeypatch):
+    problem, X_feas, X = worse_than_feasible()  # the other way round
+    method = EP4Orth(penalty_unit=1.0)
+    state = method.init(problem, X)._replace(X_feas=X_feas)
+    starts = first_points(monkeypatch)
+    method.step(problem, state)
+    assert starts[-1] is state.X
+
+
+def test_safeguard_can_be_left_out(monkeypatch):
+    problem, X, X_feas = worse_than_feasible()
+    method = EP4Orth(penalty_unit=1.0, safeguard=False)
+    state = method.init(problem, X)._replace(X_feas=X_feas)
+    starts = first_points(monkeypatch)
+    method.step(problem, state)
+    assert starts[-1] is state.X
+
+
+# The switch
+
+
+def test_second_order_takes_over_at_the_threshold(rng, monkeypatch):
+    problem = Projection(rng.random((8, 3)))
+    method = EP4Orth(
+        second_order=RegularizedNewton(),
+        switch_violation=0.2,
+        penalty_growth=2.0,
+        safeguard=False,
+    )
+    used = []
+    original = ep4orth.minimise_oblique
+
+    def spy(problem, inner, X, **others):
+        used.append((type(inner).__name__, method._violation(X)))
+        return original(problem, inner, X, **others)
+
+    state = method.init(problem, random_oblique_plus(8, 3, rng))
+    monkeypatch.setattr(ep4orth, "minimise_oblique", spy)
+    list(islice(iterate(problem, method, state), 25))
+    assert {name for name, _ in used} == {"ProjectedGradient", "RegularizedNewton"}
+    for name, zeta in used:
+        assert name == ("RegularizedNewton" if zeta <= 0.2 else "ProjectedGradient")
+
+
+def test_switch_is_at_the_threshold_itself():
+    method = EP4Orth(second_order=RegularizedNewton(), switch_violation=0.5)
+    assert method._inner(0.5) is method.second_order
+    assert method._inner(np.nextafter(0.5, 1)) is method.inner
+    assert replace(method, second_order=None)._inner(0.0) is method.inner
+
+
+# Answers
+
+VARIANTS = {
+    "default": {},
+    "p=2": {"p": 2.0},
+    "p=1/2": {"p": 0.5, "penalty_start": 1.0, "smoothing_start": 1e-2, "smoothing_decay": 0.5},
+    "q=1": {"q": 1.0},
+    "q=4": {"q": 4.0},
+    "p=1.5,q=3": {"p": 1.5, "q": 3.0},
+    "eps": {"smoothing_start": 1e-2, "smoothing_decay": 0.5},
+    "V": {"V": V_UNEVEN},
+    "V,p=1/2,q=1": {
+        "V": V_UNEVEN,
+        "p": 0.5,
+        "q": 1.0,
+        "penalty_start": 3.0,
+        "smoothing_start": 1e-2,
+        "smoothing_decay": 0.5,
+    },
+}
+
+
+@every_tiny
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("order", ["first", "second"])
+def test_every_penalty_reaches_feasibility_and_the_optimum(name, variant, order):
+    problem = tiny_problems()[name]
+    method = EP4Orth(**VARIANTS[variant], max_iter=600)
+    if order == "second":
+        method = replace(method, second_order=RegularizedNewton(), switch_violation=np.inf)
+    best, _, _ = minimise_over_supports(problem)
+    found = np.inf
+    for seed in range(6):  # the problem is not convex: some start is to find the best support
+        result = solve(
+            problem, random_oblique_plus(5, 2, np.random.default_rng(seed)), method=method
+        )
+        assert result.status is Status.CONVERGED
+        assert result.history[-1].violation <= 1e-8
+        assert result.violation <= 1e-12
+        assert result.value >= best - 1e-12
+        found = min(found, result.value)
+        if found <= best + 1e-9:
+            break
+    assert found == pytest.approx(best, abs=1e-9)
+
+
+@every_tiny
+@pytest.mark.parametrize("seed", range(5))
+def test_result_is_never_worse_than_a_feasible_start(name, seed):
+    problem = tiny_problems()[name]
+    _, X, _ = minimise_over_supports(problem)
+    X = X if seed == 0 else random_stiefel_plus(5, 2, np.random.default_rng(seed))
+    for method in (EP4Orth(max_iter=2), EP4Orth(penalty_unit=1e6), SECOND_ORDER):
+        assert solve(problem, X, method=method).value <= problem.value(X) + 1e-13
+
+
+@every_tiny
+@pytest.mark.parametrize("seed", range(5))
+def test_result_is_never_worse_than_the_rounded_iterate(name, seed):
+    problem = tiny_problems()[name]
+    X = random_oblique_plus(5, 2, np.random.default_rng(seed))
+    for max_iter in (1, 3, 300):
+        method = EP4Orth(max_iter=max_iter)
+        result = solve(problem, X, method=method)
+        rounded = problem.value(round_to_stiefel_plus(result.state.X))
+        assert result.value <= rounded + 1e-13
+
+
+@pytest.mark.parametrize("factor", [1e-6, 2.0**-20, 2.0**20, 1e6, 1e9])
+@pytest.mark.parametrize("method", [EP4Orth(), SECOND_ORDER], ids=["first", "second"])
+def test_scale_of_the_objective_does_not_matter(factor, method):
+    rng = np.random.default_rng(3)
+    C, M = rng.standard_normal((12, 3)), rng.standard_normal((12, 12))
+    X0 = random_oblique_plus(12, 3, rng)
+
+    def problem(scale):
+        return Smooth(
+            lambda X: scale * float(np.sin(C * X).sum() + (X * (M @ X)).sum()),
+            (12, 3),
+            jac=lambda X: scale * (C * np.cos(C * X) + (M + M.T) @ X),
+        )
+
+    one, other = (solve(problem(scale), X0, method=method) for scale in (1.0, factor))
+    np.testing.assert_array_equal(one.labels, other.labels)
+    # Both are stationary to 1e-9 of the gradient or so; at a strict minimiser X differs as much.
+    np.testing.assert_allclose(one.X, other.X, atol=1e-7)
+
+
+def test_scale_of_the_data_does_not_matter_to_the_preset_of_onmf(rng):
+    A = np.abs(rng.standard_normal((20, 8)))
+    results = [solve(ONMF(scale * A, 3)) for scale in (1e-3, 1.0, 1e3)]
+    for result, scale in zip(results, (1e-3, 1.0, 1e3), strict=True):
+        assert result.status is Status.CONVERGED
+        np.testing.assert_array_equal(result.labels, results[1].labels)
+        assert result.value / scale**2 == pytest.approx(results[1].value, rel=1e-9)
+
+
+# Example 4.1
+
+
+def example(sigma):
+    """The problem of Example 4.1 and its stationary point of the penalised problem."""
+    C = np.array([[-1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
+    problem = Smooth(lambda X: float((C * X).sum()), (3, 2), jac=lambda X: C)
+    rest = np.sqrt(1 - 1 / sigma**2)
+    return problem, np.array([[1 / sigma, 1 / sigma], [rest, 0.0], [0.0, rest]])
+
+
+@pytest.mark.parametrize("sigma", [2.0, 10.0, 1e3, 1e6])
+def test_example_4_1_is_stationary_for_every_penalty(sigma):
+    problem, X = example(sigma)
+    h = Penalised(problem, PowerPenalty(sigma))
+    # Rounding of a gradient of size sigma.
+    assert h.stationarity(X, h.evaluate(X)) <= 4e-16 * sigma
+
+
+def test_example_4_1_converges_to_a_weakly_stationary_point_only():
+    problem, X = example(1e9)
+    limit = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(X, limit, atol=2e-9)
+    report = optimality.check(problem, limit)
+    assert report.is_weakly_stationary
+    assert not report.is_stationary
+    # Not a point of WSOC of the penalised problem, as Theorem 4.4 says it cannot be.
+    sigma = 10.0
+    problem, X = example(sigma)
+    oblique = optimality.check_oblique(Penalised(problem, PowerPenalty(sigma)), X)
+    assert oblique.is_stationary
+    assert not oblique.satisfies_weak_second_order
+
+
+def test_example_4_1_is_solved_since_rows_of_zeros_are_called_back():
+    sigma = 1e5
+    problem, X = example(sigma)
+    # Exactly the counter-example: each X^t is the stationary point the paper gives.
+    method = EP4Orth(
+        penalty_unit=1.0, penalty_start=sigma, max_iter=1, tol_start=1e-6, safeguard=False
+    )
+    result = solve(problem, X, method=method)
+    np.testing.assert_allclose(result.state.X, X, atol=1e-8)  # the inner solver stays
+    assert optimality.check(problem, result.X).is_stationary
+    assert result.value == pytest.approx(-1.0, abs=1e-9)  # the best: f >= -1 on S+
+    limit = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    refined = refine(problem, limit)
+    assert violation(refined) <= 1e-12
+    assert problem.value(refined) == pytest.approx(-1.0, abs=1e-9)
+
+
+def test_theorem_4_4_second_order_points_lead_to_a_stationary_one():
+    problem, X = example(2.0)
+    # From beside the counter-example the second-order solver leaves it for a point with WSOC.
+    X = X + np.array([[1e-3, -1e-3], [0.0, 0.0], [0.0, 0.0]])
+    X /= np.linalg.norm(X, axis=0)
+    method = EP4Orth(
+        inner=ProjectedGradient(max_iter=1),
+        second_order=RegularizedNewton(max_iter=500),
+        switch_violation=np.inf,
+        penalty_start=2.0,
+        penalty_unit=1.0,
+        tol_start=1e-9,
+        tol_min=1e-9,
+        max_iter=5,
+        safeguard=False,
+    )
+    state = states_of(method, problem, X, 6)[-1]
+    assert state.violation <= 1e-12
+    report = optimality.check(problem, round_to_stiefel_plus(state.X))
+    assert report.is_stationary
+
+
+# Exactness of the penalty (section 3), at the level of the algorithm
+
+
+def test_minimiser_of_the_penalised_problem_rounds_to_the_optimum_above_the_threshold():
+    problem = Projection(np.random.default_rng(11).standard_normal((4, 2)))
+    best, _, points = minimise_over_supports(problem)
+    values = np.array([problem.value(X) for X in points])
+    separation = float(values[values > best + 1e-9].min() - best)
+    lipschitz = float(np.linalg.norm(2 * problem.C))
+    sigma = 1.01 * PowerPenalty(1.0).threshold(lipschitz, separation, 2)
+    h = Penalised(problem, PowerPenalty(sigma))
+    starts = [random_oblique_plus(4, 2, np.random.default_rng(seed)) for seed in range(10)]
+    starts += list(supports(4, 2))
+    ends = [minimise_oblique(h, ProjectedGradient(max_iter=3000), X)[0] for X in starts]
+    lowest = min(ends, key=lambda state: state.value)
+    refined = refine(problem, round_to_stiefel_plus(lowest.X))
+    assert problem.value(refined) == pytest.approx(best, abs=1e-10)
