@@ -190,4 +190,4 @@ def test_environment_selects_the_reference_kernels():
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "orthoplus.kernels.reference"
+    assert done.stdout.strip() == "orthoplus.kernels.reference.oblique"
