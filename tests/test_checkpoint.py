@@ -229,19 +229,15 @@ def test_truncated_file(saved, share):
         op.load_state(file)
 
 
-@pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7, 0.9])
-def test_damaged_file_is_refused_or_read_as_it_was(saved, place):
+@pytest.mark.parametrize("field", ["X", "X_feas"])
+def test_damaged_numbers_are_noticed(saved, field):
     file, state = saved
     data = bytearray(file.read_bytes())
-    spot = int(place * len(data))
-    data[spot : spot + 8] = bytes(255 - byte for byte in data[spot : spot + 8])
+    spot = data.index(getattr(state, field).tobytes())
+    data[spot] ^= 1  # the last bit of one entry
     file.write_bytes(data)
-    try:
-        loaded = op.load_state(file)
-    except ValueError as error:
-        assert "not a saved state or is damaged" in str(error)
-    else:  # bytes that nobody reads
-        assert_same_bits(dict(loaded._asdict()), dict(state._asdict()))
+    with pytest.raises(ValueError, match="not a saved state or is damaged"):
+        op.load_state(file)
 
 
 @pytest.mark.parametrize(
