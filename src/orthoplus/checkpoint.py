@@ -46,7 +46,8 @@ def save_state(path: str | os.PathLike[str], state: PenaltyState) -> None:
 def load_state(path: str | os.PathLike[str]) -> PenaltyState:
     """Read a state written by `save_state`; a damaged or foreign file is a ValueError."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: a damaged archive would leave NumPy's own file open.
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(bytes(file["__state__"]))
             if header["format"] != _FORMAT:
                 raise KeyError(header["format"])

@@ -355,6 +355,7 @@ def _rank(problem: Problem, X: FloatArray) -> float:
 
 def _round(X: FloatArray) -> FloatArray:
     """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
-    if len(np.unique(labels_of(X))) == X.shape[1]:
+    labels = labels_of(X)
+    if len(np.unique(labels[labels >= 0])) == X.shape[1]:
         return round_to_stiefel_plus(X)
     return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)
