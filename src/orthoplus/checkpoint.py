@@ -9,12 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.methods.ep4orth import PenaltyState
+from orthoplus.loop import OuterState
+from orthoplus.methods import METHODS
 
 _FORMAT = "orthoplus-state-1"
+_STATES: dict[str, Any] = {
+    method.state_type.__name__: method.state_type
+    for method in METHODS.values()
+    if hasattr(method, "state_type")
+}
 
 
-def save_state(path: str | os.PathLike[str], state: PenaltyState) -> None:
+def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
     """Write a state so that `load_state` gives it back bit for bit.
 
     The file appears under its name only when it is complete.
@@ -29,10 +35,13 @@ def save_state(path: str | os.PathLike[str], state: PenaltyState) -> None:
     True
     """
     arrays: dict[str, Any] = {}
-    tree = _describe(state._asdict(), "", arrays)
-    arrays["__state__"] = np.frombuffer(
-        json.dumps({"format": _FORMAT, "tree": tree}).encode(), dtype=np.uint8
-    )
+    fields = {name: getattr(state, name) for name in type(state)._fields}  # type: ignore[attr-defined]
+    header = {
+        "format": _FORMAT,
+        "type": type(state).__name__,
+        "tree": _describe(fields, "", arrays),
+    }
+    arrays["__state__"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     target = Path(path)
     aside = target.with_name(target.name + f".{os.getpid()}.part")
     try:
@@ -43,7 +52,7 @@ def save_state(path: str | os.PathLike[str], state: PenaltyState) -> None:
         aside.unlink(missing_ok=True)
 
 
-def load_state(path: str | os.PathLike[str]) -> PenaltyState:
+def load_state(path: str | os.PathLike[str]) -> OuterState:
     """Read a state written by `save_state`; a damaged or foreign file is a ValueError."""
     try:
         # Opened here: a damaged archive would leave NumPy's own file open.
@@ -51,7 +60,7 @@ def load_state(path: str | os.PathLike[str]) -> PenaltyState:
             header = json.loads(bytes(file["__state__"]))
             if header["format"] != _FORMAT:
                 raise KeyError(header["format"])
-            return PenaltyState(**_restore(header["tree"], file))
+            return _STATES[header["type"]](**_restore(header["tree"], file))
     except FileNotFoundError:
         raise
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:

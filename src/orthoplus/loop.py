@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from orthoplus.protocols import Carry, FloatArray, Method, Problem, State, StateT
 from orthoplus.status import Status
@@ -88,3 +88,22 @@ def minimise_oblique(
     """Run a method over OB+ from X to its tolerance; the last state, and what it hands on."""
     state, _ = run(problem, method, method.init(problem, X, carry), method.stop(tol))
     return state, method.carry(state)
+
+
+class OuterState(State, Protocol):
+    """What a state of a method for S+ tells the one who follows the run."""
+
+    @property
+    def violation(self) -> float: ...
+    @property
+    def Y(self) -> FloatArray | None: ...
+
+
+class OuterMethod(Protocol):
+    """A method whose last iterate, rounded and refined, is an answer: EP4Orth+ and its rivals."""
+
+    state_type: ClassVar[Any]
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
+    def step(self, problem: Problem, state: Any) -> Any: ...
+    def stop(self) -> Callable[[Any], Status]: ...

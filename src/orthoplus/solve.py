@@ -18,7 +18,8 @@ from orthoplus.checks import (
     check_type,
 )
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
-from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
+from orthoplus.loop import OuterMethod, OuterState
+from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.refine import refine
 from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF, Projection, Smooth
@@ -53,7 +54,7 @@ def minimize(
     *,
     jac: Callable[..., Any] | bool | None = None,
     hessp: Callable[..., Any] | None = None,
-    method: EP4Orth | None = None,
+    method: OuterMethod | None = None,
     rng: np.random.Generator | int | None = None,
     **options: Any,
 ) -> Result:
@@ -101,11 +102,11 @@ def solve(  # noqa: PLR0913
     problem: Problem,
     X0: FloatArray | None = None,
     *,
-    method: EP4Orth | None = None,
+    method: OuterMethod | None = None,
     rng: np.random.Generator | int | None = None,
     callback: Callback | None = None,
     time_limit: float | None = None,
-    resume: PenaltyState | str | os.PathLike[str] | None = None,
+    resume: OuterState | str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     with_bound: bool = True,
 ) -> Result:
@@ -252,26 +253,26 @@ def _solve(  # noqa: PLR0913
     problem: Problem,
     X: FloatArray | None,
     *,
-    method: EP4Orth | None,
+    method: OuterMethod | None,
     rng: np.random.Generator | int | None,
     notes: tuple[str, ...],
     callback: Callback | None = None,
     time_limit: float | None = None,
-    resume: PenaltyState | str | os.PathLike[str] | None = None,
+    resume: OuterState | str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     with_bound: bool = True,
 ) -> Result:
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     if method is not None:
-        check_type(method, "method", EP4Orth)
+        _check_method(method)
     method = method or _PRESETS.get(type(problem), lambda problem: EP4Orth())(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
     if X is None:
         X = problem.start(np.random.default_rng(0 if rng is None else rng))
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
     if state is not None:
-        check_type(state, "resume", PenaltyState)
+        check_type(state, "resume", method.state_type)
         if state.X.shape != problem.shape:
             raise ValueError(
                 f"`resume` is a state of shape {state.X.shape}, but the problem needs "
@@ -287,6 +288,16 @@ def _solve(  # noqa: PLR0913
             result,
         ) from failure
     return result
+
+
+def _check_method(method: object) -> None:
+    """Raise unless the method's last iterate can be made an answer."""
+    if isinstance(method, type) or not hasattr(method, "state_type"):
+        name = method.__name__ if isinstance(method, type) else repr(method)
+        raise TypeError(
+            f"`method` must be an object such as EP4Orth(), it is {name}. A solver over OB+ goes "
+            f"inside one: EP4Orth(inner=ProjectedGradient())."
+        )
 
 
 def _finish(
@@ -332,7 +343,8 @@ def _best_feasible(
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
     rounded = _round(X0 if state is None else state.X)
-    start = round_to_stiefel_plus(X0) if state is None else state.X_feas
+    start = getattr(state, "X_feas", None)
+    start = round_to_stiefel_plus(X0) if start is None else start
     timed = Metered(problem, watch.meter)
     try:
         X = refine(timed, rounded)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from orthoplus.checkpoint import save_state
-from orthoplus.loop import iterate
-from orthoplus.methods.ep4orth import EP4Orth, PenaltyState
+from orthoplus.loop import OuterMethod, OuterState, iterate
 from orthoplus.protocols import FloatArray, Linear, Problem
 from orthoplus.result import HistoryRow
 from orthoplus.status import Status
 
-Callback = Callable[[PenaltyState], object]
+Callback = Callable[[Any], object]
 
 
 class OutOfTimeError(Exception):
@@ -103,15 +102,15 @@ class Metered(Problem):
 class Watch:
     """Follows a run: history, callback, checkpoints, and what ends it from outside."""
 
-    method: EP4Orth
+    method: OuterMethod
     meter: Meter
     callback: Callback | None
     checkpoint: str | os.PathLike[str] | None
-    state: PenaltyState | None = None
+    state: OuterState | None = None
     history: list[HistoryRow] = field(default_factory=list)
 
     def follow(
-        self, problem: Problem, X: FloatArray, state: PenaltyState | None
+        self, problem: Problem, X: FloatArray, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         """Run to the end, from X or from a state; how it ended, and what a callback raised."""
         stop = self.method.stop()
@@ -133,13 +132,15 @@ class Watch:
             return Status.INTERRUPTED, None
         raise AssertionError("iterate has no end")
 
-    def _record(self, state: PenaltyState) -> None:
-        progress = (state.n_iter, state.sigma, state.violation, state.value, state.n_inner)
+    def _record(self, state: OuterState) -> None:
+        # A penalty and inner iterations are not for every method.
+        sigma, n_inner = getattr(state, "sigma", np.nan), getattr(state, "n_inner", 1)
+        progress = (state.n_iter, sigma, state.violation, state.value, n_inner)
         self.history.append(HistoryRow(*progress, self.meter.seconds))
         if self.checkpoint is not None:
             save_state(self.checkpoint, state)
 
-    def _call_back(self, state: PenaltyState) -> tuple[bool, Exception | None]:
+    def _call_back(self, state: OuterState) -> tuple[bool, Exception | None]:
         if self.callback is None:
             return False, None
         try:

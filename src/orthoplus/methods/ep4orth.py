@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,8 @@ class EP4Orth:
     The convergence theory asks for eta < gamma_1^(1-p) / gamma_2; the paper's own experiments use
     slower decay, and so do the presets. A warning is a matter of documentation, not of the code.
     """
+
+    state_type: ClassVar[Any] = PenaltyState
 
     inner: Inner = field(default_factory=lambda: ProjectedGradient(max_iter=100))
     second_order: RegularizedNewton | None = None
@@ -283,7 +285,8 @@ class EP4Orth:
         return max(PowerPenalty(1.0, V=self.V).energy(X) - 1.0, 0.0)
 
 
-class PenaltyStop(NamedTuple):
+@dataclass(frozen=True)
+class PenaltyStop:
     """Looks at a state of EP4Orth+ and says when to stop."""
 
     feasibility_tol: float
