@@ -243,7 +243,8 @@ def _read_start(
     given = np.asarray(X0).dtype
     if given != X.dtype:
         notes.append(f"X0 of dtype {given} was converted to {X.dtype}.")
-    unit = np.abs(np.linalg.norm(X, axis=0) - 1.0).max() <= 1e-6
+    with np.errstate(over="ignore"):  # then it is not one
+        unit = np.abs(np.linalg.norm(X, axis=0) - 1.0).max() <= 1e-6
     if X.min() < 0 or not unit:
         notes.append("X0 was not in OB+ (nonnegative, unit columns) and was projected onto it.")
     return project_oblique_plus(X), (n, k), tuple(notes)
