@@ -99,7 +99,7 @@ class ONMF(Problem):
         gram = X.T @ X
         if np.allclose(gram, np.eye(self.k), atol=1e-12):
             return np.asarray(W)
-        return np.maximum(np.linalg.lstsq(gram, W.T)[0].T, 0.0)
+        return np.maximum(W @ np.linalg.pinv(gram, hermitian=True), 0.0)
 
     def freeze(self, X: FloatArray) -> Problem:
         if self.quartic:

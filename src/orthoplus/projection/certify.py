@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from orthoplus import kernels
 from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
@@ -153,6 +152,8 @@ def project_stiefel_plus(
 
 def _one_row_each(C: FloatArray) -> Assignment:
     """n = k, or no positive entry: one row for each column, a linear assignment problem."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     rows, columns = linear_sum_assignment(C, maximize=True)
     labels = np.full(len(C), -1)
     labels[rows] = columns

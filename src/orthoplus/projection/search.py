@@ -7,7 +7,6 @@ with that support, whose value `evaluate` gives.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from orthoplus import kernels
 from orthoplus.kernels.pairs import Pairs
@@ -77,6 +76,8 @@ def give_rows(C: FloatArray, columns: IntArray, price: FloatArray) -> tuple[IntA
     rows = np.unique(np.concatenate(candidates))
     rows = rows[np.isfinite(price[rows])]
     merit = C[np.ix_(rows, columns)] - price[rows, None]
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     at, which = linear_sum_assignment(merit, maximize=True)
     given = np.empty(m, dtype=np.int64)
     given[which] = rows[at]
