@@ -1,7 +1,8 @@
 """The fused penalty step against plain NumPy: gradient, clamp, norms, inner products.
 
 Both sides are timed in turn in one run, some calls in a row as in a solver, and the best counts,
-so that a busy machine disturbs them alike. "copies" is the time of the fused step in units of ``X.copy()``.
+so that a busy machine disturbs them alike. "copies" is the time of the fused step in units of
+``X.copy()``.
 """
 
 import time
