@@ -76,6 +76,10 @@ class Problem(ABC):
         """Global minimiser over S+ with the support of X, eq. (3.1); None without a closed form."""
         return None
 
+    def majoriser(self, X: FloatArray) -> FloatArray | None:
+        """C with f(Z) <= f(X) for each Z in S+ with <C, Z> >= <C, X>; None where none is known."""
+        return None
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
         X = np.abs(rng.standard_normal(self.shape))

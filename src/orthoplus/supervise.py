@@ -86,6 +86,9 @@ class Metered(Problem):
     def second_block(self, X: FloatArray) -> FloatArray | None:
         return self.problem.second_block(X)
 
+    def majoriser(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.majoriser(X)
+
     def refine(self, X: FloatArray) -> FloatArray | None:
         return self.problem.refine(X)
 

@@ -4,6 +4,7 @@ from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.pam import ProximalAlternating
+from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.semismooth import SemismoothNewton
 
@@ -13,12 +14,14 @@ METHODS = {
     "regularized_newton": RegularizedNewton,
     "palm": PALM,
     "proximal_alternating": ProximalAlternating,
+    "polish": Polish,
 }
 
 __all__ = [
     "METHODS",
     "PALM",
     "EP4Orth",
+    "Polish",
     "ProjectedGradient",
     "ProximalAlternating",
     "RegularizedNewton",

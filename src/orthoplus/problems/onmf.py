@@ -107,6 +107,10 @@ class ONMF(Problem):
         Y = self.second_block(X)
         return FactorFit(self.A @ Y, Y.T @ Y, self.total)
 
+    def majoriser(self, X: FloatArray) -> FloatArray:
+        """AA'X: over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
+        return np.asarray(self.A @ (self.A.T @ X))
+
     def refine(self, X: FloatArray) -> FloatArray:
         """The leading left singular vector of the rows of each group, section 4 (ii)."""
         refined = np.zeros_like(X)

@@ -60,6 +60,9 @@ class Projection(Problem):
         """C rounded by Procedure 1, as in section 6.1."""
         return round_to_stiefel_plus(np.maximum(self.C, 0.0))
 
+    def majoriser(self, X: FloatArray) -> FloatArray:
+        return self.C
+
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
         labels = labels_of(X)
