@@ -66,6 +66,7 @@ class Polish:
 
     def __post_init__(self) -> None:
         check_positive(self.decrease, "decrease")
+        check_range(self.decrease, "decrease", low=0.0, high=1.0)
         check_range(self.tol, "tol", low=0.0)
         check_count(self.max_passes, "max_passes", low=1)
         check_count(self.max_iter, "max_iter", low=1)
