@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from orthoplus.checks import check_choice, check_count, check_range
 from orthoplus.protocols import Carry, FloatArray, Method, Problem, State, StateT
 from orthoplus.status import Status
 
@@ -58,6 +59,12 @@ class ObliqueStop:
     min_iter: int
     max_iter: int
 
+    def __post_init__(self) -> None:
+        check_range(self.tol, "tol", low=0.0)
+        check_choice(self.criterion, "criterion", ("stationarity", "step"))
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
+
     def __call__(self, state: ObliqueState) -> Status:
         if state.is_stalled:
             return Status.LINE_SEARCH_FAILED
@@ -66,6 +73,20 @@ class ObliqueStop:
             if measure <= self.tol:
                 return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+
+
+class StopsOverOblique:
+    """Gives a method with these four options its stopping rule."""
+
+    criterion: str
+    tol: float
+    min_iter: int
+    max_iter: int
+
+    def stop(self, tol: float | None = None) -> ObliqueStop:
+        """The stopping rule, with another tolerance if given."""
+        tol = self.tol if tol is None else tol
+        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
 
 class ObliqueMethod(Protocol):

@@ -6,15 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.checks import (
-    check_choice,
-    check_count,
     check_growth,
     check_positive,
     check_range,
     check_type,
 )
 from orthoplus.geometry import project_oblique_plus, project_tangent
-from orthoplus.loop import ObliqueStop
+from orthoplus.loop import StopsOverOblique
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
 from orthoplus.penalty import Evaluation, as_penalised
 from orthoplus.protocols import Carry, FloatArray, Linear, Problem
@@ -59,7 +57,7 @@ class _Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RegularizedNewton:
+class RegularizedNewton(StopsOverOblique):
     r"""Second-order method for :math:`\min h(X)` over OB+, Algorithm 2.
 
     Each step minimises the regularised model, eq. (5.4),
@@ -117,19 +115,11 @@ class RegularizedNewton:
         check_positive(self.tau_max, "tau_max", finite=False)
         check_range(self.tau_max, "tau_max", low=self.tau_min)
         check_type(self.subproblem, "subproblem", SemismoothNewton)
-        check_choice(self.criterion, "criterion", ("stationarity", "step"))
         check_range(self.good, "good", low=0.0, high=1.0)
         check_range(self.accept, "accept", low=0.0, high=self.good)
         check_range(self.shrink, "shrink", low=1e-3, high=1.0)
         check_growth(self.grow, "grow")
-        check_range(self.tol, "tol", low=0.0)
-        check_count(self.min_iter, "min_iter")
-        check_count(self.max_iter, "max_iter", low=self.min_iter)
-
-    def stop(self, tol: float | None = None) -> ObliqueStop:
-        """The stopping rule, with another tolerance if given."""
-        tol = self.tol if tol is None else tol
-        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
+        self.stop()  # checks its options
 
     def carry(self, state: NewtonState) -> Carry:
         """tau and its unit, for the next penalty parameter."""

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_count, check_range, check_type
-from orthoplus.loop import ObliqueState, ObliqueStop
+from orthoplus.checks import check_type
+from orthoplus.loop import ObliqueState, StopsOverOblique
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty import Penalised, as_penalised
 from orthoplus.problems.two_block import TwoBlock
@@ -28,7 +28,7 @@ class AlternatingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PALM:
+class PALM(StopsOverOblique):
     r"""Proximal alternating linearised minimisation over OB+ x Y, section 4.
 
     .. math:: Y^{l+1} \in \Pi_{\mathcal{Y}}(Y^l - \beta \nabla_Y f(X^l, Y^l)), \qquad
@@ -56,15 +56,7 @@ class PALM:
 
     def __post_init__(self) -> None:
         check_type(self.x_step, "x_step", ProjectedGradient)
-        check_choice(self.criterion, "criterion", ("stationarity", "step"))
-        check_range(self.tol, "tol", low=0.0)
-        check_count(self.min_iter, "min_iter")
-        check_count(self.max_iter, "max_iter", low=self.min_iter)
-
-    def stop(self, tol: float | None = None) -> ObliqueStop:
-        """The stopping rule, with another tolerance if given."""
-        tol = self.tol if tol is None else tol
-        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
+        self.stop()  # checks its options
 
     def carry(self, state: AlternatingState) -> Carry:
         """The second block and its step, for the next penalty parameter."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import check_choice, check_count, check_positive, check_range
+from orthoplus.checks import check_choice, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
-from orthoplus.loop import ObliqueStop
+from orthoplus.loop import StopsOverOblique
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
 from orthoplus.protocols import Carry, FloatArray, Problem
 
@@ -40,7 +40,7 @@ class GradientState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ProjectedGradient:
+class ProjectedGradient(StopsOverOblique):
     r"""Projected gradient with Barzilai-Borwein steps and a nonmonotone search.
 
     .. math:: X^{l+1} \in \Pi_{\mathcal{OB}_+}(X^l - \alpha^l \nabla h(X^l)),
@@ -93,7 +93,6 @@ class ProjectedGradient:
 
     def __post_init__(self) -> None:
         check_choice(self.step_rule, "step_rule", ("long", "short", "alternating", "fixed"))
-        check_choice(self.criterion, "criterion", ("stationarity", "step"))
         check_positive(self.step_min, "step_min")
         check_positive(self.step_max, "step_max", finite=False)
         check_range(self.step_max, "step_max", low=self.step_min)
@@ -103,14 +102,7 @@ class ProjectedGradient:
         check_range(self.memory, "memory", low=0.0, high=1.0)
         check_range(self.decrease, "decrease", low=0.0, high=1.0)
         check_range(self.backtrack, "backtrack", low=1e-3, high=0.99)
-        check_range(self.tol, "tol", low=0.0)
-        check_count(self.min_iter, "min_iter")
-        check_count(self.max_iter, "max_iter", low=self.min_iter)
-
-    def stop(self, tol: float | None = None) -> ObliqueStop:
-        """The stopping rule, with another tolerance if given."""
-        tol = self.tol if tol is None else tol
-        return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
+        self.stop()  # checks its options
 
     def carry(self, state: GradientState) -> Carry:
         """The step length, for the next penalty parameter; a fixed one belongs to its own."""
