@@ -8,7 +8,16 @@ Examples
 array([0, 0, 1])
 """
 
-from orthoplus import autodiff, datasets, geometry, methods, optimality, penalty, problems
+from orthoplus import (
+    autodiff,
+    datasets,
+    geometry,
+    methods,
+    metrics,
+    optimality,
+    penalty,
+    problems,
+)
 from orthoplus.checkpoint import load_state, save_state
 from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
@@ -42,6 +51,7 @@ __all__ = [
     "geometry",
     "load_state",
     "methods",
+    "metrics",
     "minimize",
     "optimality",
     "penalty",
