@@ -8,6 +8,8 @@ Examples
 array([0, 0, 1])
 """
 
+from typing import TYPE_CHECKING, Any
+
 from orthoplus import (
     autodiff,
     datasets,
@@ -32,12 +34,19 @@ from orthoplus.result import Result
 from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
+if TYPE_CHECKING:
+    from orthoplus.estimators import OrthogonalNMF, unmix
+
 __version__ = "0.1.0.dev0"
+
+# Imported when first asked for: scikit-learn takes a second.
+_LAZY = ("OrthogonalNMF", "unmix")
 
 __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "OrthogonalNMF",
     "Problem",
     "ProjectedGradient",
     "ProximalAlternating",
@@ -59,4 +68,17 @@ __all__ = [
     "project",
     "save_state",
     "solve",
+    "unmix",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
+    from orthoplus import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
