@@ -48,18 +48,18 @@ def choose_method(
     if isinstance(method, str):
         check_choice(method, "method", tuple(METHODS))
         method = METHODS[method](problem)
-    options = {field.name for field in dataclasses.fields(method)}  # type: ignore[arg-type]
-    changes: dict[str, Any] = {}
-    if max_iter is not None:
-        changes["max_iter"] = max_iter
-    if tol is not None:
-        changes["feasibility_tol" if "feasibility_tol" in options else "tol"] = tol
-    for name in changes.keys() - options:
+    if max_iter is None and tol is None:
+        return method
+    names = {field.name for field in dataclasses.fields(method)}  # type: ignore[arg-type]
+    tol_name = "feasibility_tol" if "feasibility_tol" in names else "tol"
+    given = {"max_iter": max_iter, tol_name: tol}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in changes.keys() - names:
         raise ValueError(
             f"`{name}` cannot be set for the method {type(method).__name__}: it has no option of "
             f"that name. Leave it out, and set the options on the method object."
         )
-    return dataclasses.replace(method, **changes) if changes else method  # type: ignore[type-var]
+    return dataclasses.replace(method, **changes)  # type: ignore[type-var]
 
 
 def factorise(
