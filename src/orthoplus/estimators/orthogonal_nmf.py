@@ -40,8 +40,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         that components are parts that do not overlap.
     method : {"auto", "ep4orth", "unmixing"} or object
         "ep4orth" has the paper's parameters for text and images, "unmixing" those for hyperspectral
-        images, "auto" the fastest good ones. An object such as ``EP4Orth(penalty_growth=1.5)`` has
-        its own.
+        images; "auto" finds its own penalty and takes fewer iterations. An object such as
+        ``EP4Orth(penalty_growth=1.5)`` has its own.
     n_init : int
         Number of runs, of which the best is kept: the first from the singular vectors of X, the
         others at random.
