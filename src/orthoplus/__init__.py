@@ -8,7 +8,18 @@ Examples
 array([0, 0, 1])
 """
 
-from orthoplus import autodiff, datasets, geometry, methods, optimality, penalty, problems
+from typing import TYPE_CHECKING, Any
+
+from orthoplus import (
+    autodiff,
+    datasets,
+    geometry,
+    methods,
+    metrics,
+    optimality,
+    penalty,
+    problems,
+)
 from orthoplus.checkpoint import load_state, save_state
 from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
@@ -23,12 +34,19 @@ from orthoplus.result import Result
 from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
+if TYPE_CHECKING:
+    from orthoplus.estimators import OrthogonalNMF, unmix
+
 __version__ = "0.1.0.dev0"
+
+# Imported when first asked for: scikit-learn takes a second.
+_LAZY = ("OrthogonalNMF", "unmix")
 
 __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "OrthogonalNMF",
     "Problem",
     "ProjectedGradient",
     "ProximalAlternating",
@@ -42,6 +60,7 @@ __all__ = [
     "geometry",
     "load_state",
     "methods",
+    "metrics",
     "minimize",
     "optimality",
     "penalty",
@@ -49,4 +68,17 @@ __all__ = [
     "project",
     "save_state",
     "solve",
+    "unmix",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
+    from orthoplus import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -182,6 +182,20 @@ class EP4Orth:
         }
         return cls(**(paper | changes))
 
+    @classmethod
+    def for_unmixing(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
+        """The paper's parameters for hyperspectral images, section 6.2; ``size`` is ||A||_F^2.
+
+        They stop far from S+: rounding and refinement, or a polish, must follow, as `solve` does.
+        """
+        paper: dict[str, Any] = {
+            "switch_violation": 0.6,
+            "penalty_growth": 1.1 * 1.05,
+            "penalty_growth_late": 1.1 * 1.03,
+            "feasibility_tol": 0.3,
+        }
+        return cls.for_onmf(size=size, **(paper | changes))
+
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
         """X^0, and X^feas by rounding it."""
         if self.V is not None and len(self.V) != X.shape[1]:

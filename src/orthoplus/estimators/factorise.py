@@ -1,0 +1,197 @@
+"""From a nonnegative matrix to its orthogonal factorisation: method, starts, closing alternation.
+
+The one place that says which method and which starts the estimators use.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import ArpackError, norm, svds
+
+from orthoplus.checks import check_choice, check_count
+from orthoplus.geometry import (
+    assemble,
+    labels_of,
+    project_oblique_plus,
+    random_oblique_plus,
+    violation,
+)
+from orthoplus.loop import OuterMethod
+from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.optimality import stationarity
+from orthoplus.problems import ONMF
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.result import Result
+from orthoplus.solve import solve
+
+METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
+    "auto": lambda problem: EP4Orth(),
+    "ep4orth": lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
+    "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
+}
+
+# Matrices of at most this many entries are decomposed densely.
+_DENSE_SIZE = 1 << 16
+# Each round lowers the objective; a few dozen settle ten thousand rows.
+_MAX_ROUNDS = 200
+# Two fits this near, in units of the rounding, are equal: the first column is taken.
+_TIE = 100
+
+
+def choose_method(
+    problem: ONMF, method: str | OuterMethod, *, max_iter: int | None, tol: float | None
+) -> OuterMethod:
+    """The method by its name, or itself; with its iteration limit and its tolerance replaced."""
+    if isinstance(method, str):
+        check_choice(method, "method", tuple(METHODS))
+        method = METHODS[method](problem)
+    if max_iter is None and tol is None:
+        return method
+    names = {field.name for field in dataclasses.fields(method)}  # type: ignore[arg-type]
+    tol_name = "feasibility_tol" if "feasibility_tol" in names else "tol"
+    given = {"max_iter": max_iter, tol_name: tol}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in changes.keys() - names:
+        raise ValueError(
+            f"`{name}` cannot be set for the method {type(method).__name__}: it has no option of "
+            f"that name. Leave it out, and set the options on the method object."
+        )
+    return dataclasses.replace(method, **changes)  # type: ignore[type-var]
+
+
+def factorise(
+    problem: ONMF,
+    method: OuterMethod,
+    *,
+    n_init: int,
+    rng: np.random.Generator,
+    with_bound: bool = False,
+) -> Result:
+    """The best of several runs, the first from the singular vectors, the others at random.
+
+    Each is settled: no row would fit another column better, but for ties.
+    """
+    check_count(n_init, "n_init", low=1)
+    best: Result | None = None
+    for i, child in enumerate(rng.spawn(n_init)):
+        X0 = svd_start(problem, child) if i == 0 else random_oblique_plus(*problem.shape, child)
+        # The bound is the same for all of them.
+        result = solve(problem, X0, method=method, with_bound=with_bound and i == 0)
+        result = settle(problem, result)
+        if best is None:
+            best = result
+        elif result.value < best.value:
+            best = dataclasses.replace(
+                result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
+            )
+    assert best is not None
+    return best
+
+
+def svd_start(problem: ONMF, rng: np.random.Generator) -> FloatArray:
+    """The k leading left singular vectors, each with the sign of its larger part, clipped at zero.
+
+    The SVD-based start of section 6.2. Columns beyond the rank that can be had are random.
+    """
+    n, k = problem.shape
+    U = _left_vectors(problem, k, rng)
+    positive, negative = np.maximum(U, 0.0), np.maximum(-U, 0.0)
+    keep = np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0)
+    X = np.where(keep, positive, negative)
+    if U.shape[1] < k:
+        X = np.hstack([X, random_oblique_plus(n, k - U.shape[1], rng)])
+    return project_oblique_plus(X)
+
+
+def _left_vectors(problem: ONMF, k: int, rng: np.random.Generator) -> FloatArray:
+    """At most k leading left singular vectors."""
+    A, smaller = problem.A, min(problem.A.shape)
+    if problem.total == 0.0:
+        return np.zeros((A.shape[0], 0))
+    if A.shape[0] * A.shape[1] <= _DENSE_SIZE:
+        dense = A.toarray() if issparse(A) else A
+        return np.linalg.svd(dense, full_matrices=False)[0][:, :k]
+    if smaller == 1:
+        return np.ones((A.shape[0], 1))
+    try:
+        v0 = rng.standard_normal(smaller)
+        U = svds(A, k=min(k, smaller - 1), v0=v0, return_singular_vectors="u")[0]
+    except ArpackError:
+        return np.zeros((A.shape[0], 0))
+    return np.asarray(U[:, ::-1])
+
+
+def best_column(fits: FloatArray) -> IntArray:
+    """The column of each row's largest entry; the first among those equal up to rounding."""
+    top = fits.max(axis=1, keepdims=True)
+    near = fits >= top * (1.0 - _TIE * np.finfo(fits.dtype).eps)
+    return np.asarray(near.argmax(axis=1))
+
+
+def settle(problem: ONMF, result: Result) -> Result:
+    r"""Alternate between the best column of each row and the best vector of each column.
+
+    .. math:: \min_x \|a_i - x y_j^\top\|^2 = \|a_i\|^2 - (a_i^\top y_j)^2 / \|y_j\|^2
+
+    is least for the column with the largest cosine, and the leading singular vector is the best of
+    a group: the objective never rises. A column that loses its last row takes the row that is
+    fitted worst.
+    """
+    X, value = result.X, result.value
+    sizes = norm(problem.A, axis=1) if issparse(problem.A) else _row_norms(problem.A)
+    weights = np.where(sizes > 0, sizes, 1.0)
+    for _ in range(_MAX_ROUNDS):
+        labels = _reassign(problem, X, sizes)
+        if (labels == np.where(sizes > 0, labels_of(X), -1)).all():
+            break
+        moved = problem.refine(assemble(labels, weights, problem.k))
+        moved_value = problem.value(moved)
+        if not moved_value < value:
+            break
+        X, value = moved, moved_value
+    return result if X is result.X else _at(problem, result, X)
+
+
+def _reassign(problem: ONMF, X: FloatArray, sizes: FloatArray) -> IntArray:
+    """The best column of each row, -1 for a row of zeros; no column without a row."""
+    Y = np.asarray(problem.second_block(X))
+    norms = np.linalg.norm(Y, axis=0)
+    fits = problem.A @ (Y / np.where(norms > 0, norms, 1.0))
+    labels = best_column(fits)
+    missed = np.maximum(sizes**2 - fits[np.arange(len(fits)), labels] ** 2, 0.0)
+    labels[sizes == 0] = -1
+    counts = np.bincount(labels[labels >= 0], minlength=problem.k)
+    for column in np.flatnonzero(counts == 0):
+        spare = (labels < 0) | (counts[labels] > 1)
+        row = int(np.where(spare, missed, -1.0).argmax())
+        if labels[row] >= 0:
+            counts[labels[row]] -= 1
+        labels[row], counts[column] = column, 1
+    return labels
+
+
+def _row_norms(A: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", A, A)))
+
+
+def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
+    """The same result at a better point."""
+    value, gradient = problem.value_and_gradient(X)
+    labels = labels_of(X)
+    return dataclasses.replace(
+        result,
+        labels=labels,
+        weights=X[np.arange(len(X)), labels],
+        value=value,
+        violation=violation(X),
+        stationarity=stationarity(X, gradient),
+        gap=_relative_gap(value, result.bound),
+        Y=problem.second_block(X),
+    )
+
+
+def _relative_gap(value: float, bound: float | None) -> float | None:
+    return None if bound is None else (value - bound) / (abs(bound) or 1.0)

@@ -1,0 +1,149 @@
+"""Hyperspectral unmixing by orthogonal NMF, section 6.2.3."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from orthoplus.checks import check_count
+from orthoplus.estimators.factorise import choose_method, factorise
+from orthoplus.loop import OuterMethod
+from orthoplus.metrics import spectral_angle_distance
+from orthoplus.problems import ONMF
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.result import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Unmixing:
+    """What `unmix` returns: ``cube`` is about ``abundances @ endmembers``.
+
+    Attributes
+    ----------
+    abundances : ndarray of shape (h, w, k)
+        One map for each endmember; each pixel is in one of them. The abundances of an endmember
+        are 1 on average over its pixels: brighter pixels are above 1.
+    endmembers : ndarray of shape (k, n_bands)
+        Spectra in the units of the cube.
+    labels : ndarray of int, shape (h, w)
+        The endmember of each pixel, -1 for a pixel of zeros.
+    result : Result
+        The factorisation: objective, status, history; ``result.notes`` says what was changed in the
+        cube.
+    """
+
+    abundances: FloatArray = field(repr=False)
+    endmembers: FloatArray = field(repr=False)
+    labels: IntArray = field(repr=False)
+    result: Result
+
+    def spectral_angle(self, reference: npt.ArrayLike) -> float:
+        """Mean angle to the reference spectra (k, n_bands) in radians, optimally matched."""
+        return spectral_angle_distance(self.endmembers, reference)
+
+
+def unmix(
+    cube: npt.ArrayLike,
+    n_endmembers: int,
+    *,
+    method: str | OuterMethod = "unmixing",
+    n_init: int = 1,
+    random_state: np.random.Generator | int | None = 0,
+) -> Unmixing:
+    """Endmember spectra and abundance maps of a hyperspectral image, one endmember a pixel.
+
+    Parameters
+    ----------
+    cube : array of shape (h, w, n_bands) or (n_pixels, n_bands)
+        Reflectance; the scale does not matter. Negative values are set to zero, and
+        ``result.notes`` says how many. Pixels of zeros (a border) belong to no endmember.
+    n_endmembers : int
+        k.
+    method : str or object
+        As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images.
+    n_init : int
+        Number of runs, of which the best is kept: the first from the singular vectors of the
+        pixels, the others at random.
+    random_state : Generator, int or None
+        For the random starts.
+
+    Returns
+    -------
+    Unmixing
+        For a cube of two dimensions the maps have one: abundances (n_pixels, k), labels
+        (n_pixels,).
+
+    Examples
+    --------
+    >>> soil, water = np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 0.0])
+    >>> cube = np.array([[soil, 2 * soil], [water, 3 * water]])
+    >>> found = unmix(cube, 2)
+    >>> found.labels.shape, found.abundances.shape, found.endmembers.shape
+    ((2, 2), (2, 2, 2), (2, 3))
+    >>> round(found.spectral_angle([soil, water]), 6)
+    0.0
+    """
+    pixels, size, notes = _read_cube(cube)
+    check_count(n_endmembers, "n_endmembers", low=1)
+    if n_endmembers > len(pixels):
+        raise ValueError(
+            f"`n_endmembers={n_endmembers}` exceeds the {len(pixels)} pixels of the cube: each "
+            f"endmember needs a pixel. Use at most {len(pixels)}."
+        )
+    problem = ONMF(pixels, n_endmembers)
+    chosen = choose_method(problem, method, max_iter=None, tol=None)
+    rng = np.random.default_rng(random_state)
+    result = factorise(problem, chosen, n_init=n_init, rng=rng)
+    result = dataclasses.replace(result, notes=(*result.notes, *notes))
+    # A pixel of zeros may hold a column that no other pixel needs: it is still none's.
+    labels = np.where(pixels.any(axis=1), result.labels, -1)
+    scale = _mean_weights(labels, result.weights, n_endmembers)
+    abundances = np.where((labels >= 0)[:, None], result.X / scale, 0.0)
+    return Unmixing(
+        abundances=abundances.reshape(*size, n_endmembers),
+        endmembers=scale[:, None] * np.asarray(result.Y).T,
+        labels=labels.reshape(size),
+        result=result,
+    )
+
+
+def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The mean entry of each column of X over its pixels, 1 for a column without any."""
+    used = labels >= 0
+    counts = np.bincount(labels[used], minlength=k)
+    sums = np.bincount(labels[used], weights[used], minlength=k)
+    return np.where(sums > 0, sums / np.maximum(counts, 1), 1.0)
+
+
+def _read_cube(cube: Any) -> tuple[FloatArray, tuple[int, ...], tuple[str, ...]]:
+    """Pixels as the rows of a nonnegative matrix, the size of the image, and notes."""
+    if np.ma.is_masked(cube):
+        masked = np.ma.getmaskarray(cube)
+        raise ValueError(
+            f"`cube` has {int(masked.sum())} masked values. Pass only the pixels that are whole, "
+            f"as a matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
+        )
+    values = np.asarray(cube)
+    if values.ndim not in (2, 3) or 0 in values.shape:
+        raise ValueError(
+            f"`cube` has shape {values.shape}: an image (height, width, bands) or a matrix "
+            f"(pixels, bands) is needed."
+        )
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
+    pixels = values.reshape(-1, values.shape[-1]).astype(np.float64, copy=False)
+    bad = ~np.isfinite(pixels).all(axis=1)
+    if bad.any():
+        first = np.unravel_index(int(bad.argmax()), values.shape[:-1])
+        raise ValueError(
+            f"`cube` has {int(bad.sum())} pixels with NaN or infinite values, the first at "
+            f"{tuple(int(i) for i in first)}. Leave them out: pass `cube[good]`, a matrix of the "
+            f"pixels that are whole."
+        )
+    n_negative = int((pixels < 0).sum())
+    if n_negative == 0:
+        return pixels, values.shape[:-1], ()
+    note = f"{n_negative} negative values of the cube were set to zero."
+    return np.maximum(pixels, 0.0), values.shape[:-1], (note,)

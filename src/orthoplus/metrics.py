@@ -1,0 +1,273 @@
+"""How good an answer is: clusterings (section 6.2.2), spectra (6.2.3), factorisations (6.2.1).
+
+Labels may be of any kind that sorts. A label of -1, "no cluster", counts as a cluster of its own:
+rows that a method leaves out are not forgiven.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from orthoplus.checks import as_data_matrix, as_matrix, check_finite
+from orthoplus.geometry import labels_of, round_to_stiefel_plus, violation
+from orthoplus.problems import ONMF
+from orthoplus.protocols import FloatArray, IntArray
+
+# Entries of the residual that are in memory at a time.
+_BLOCK_SIZE = 1 << 22
+
+
+def purity(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
+    r"""Share of the rows that are of the commonest class of their cluster; 1 is best.
+
+    .. math:: \frac{1}{n} \sum_{j} \max_i n_{ij}, \qquad n_{ij} = |C_i \cap C'_j|.
+
+    Examples
+    --------
+    >>> purity([0, 0, 1, 1], [5, 5, 5, 7])
+    0.75
+    """
+    counts = _contingency(labels_true, labels_pred)
+    return float(counts.max(axis=0).sum() / counts.sum())
+
+
+def entropy(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
+    r"""How mixed the clusters are, between 0 (pure, best) and 1.
+
+    .. math:: -\frac{1}{n \log_2 k} \sum_j \sum_i n_{ij} \log_2 \frac{n_{ij}}{n'_j},
+
+    where k is the number of classes in ``labels_true``; 0 if there is only one.
+
+    Examples
+    --------
+    >>> entropy([0, 0, 1, 1], [0, 0, 1, 1]), entropy([0, 1, 0, 1], [0, 0, 1, 1])
+    (0.0, 1.0)
+    """
+    counts = _contingency(labels_true, labels_pred)
+    if len(counts) == 1:
+        return 0.0
+    shares = counts / counts.sum(axis=0)
+    return _nonnegative(-(counts * _log2(shares)).sum() / (counts.sum() * np.log2(len(counts))))
+
+
+def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
+    r"""Normalised mutual information, divided by the larger entropy; 1 is best.
+
+    .. math:: \frac{1}{\max(H(C), H(C'))} \sum_{ij} \frac{n_{ij}}{n}
+              \log_2 \frac{n\, n_{ij}}{n_i n'_j}.
+
+    Two clusterings with a single cluster each agree: 1. Equals scikit-learn's
+    ``normalized_mutual_info_score(..., average_method="max")``.
+
+    Examples
+    --------
+    >>> nmi([0, 0, 1, 1], [1, 1, 0, 0]), nmi([0, 1, 0, 1], [0, 0, 1, 1])
+    (1.0, 0.0)
+    """
+    joint = _contingency(labels_true, labels_pred)
+    joint = joint / joint.sum()
+    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    largest = max(-(rows * _log2(rows)).sum(), -(columns * _log2(columns)).sum())
+    if joint.size == 1:
+        return 1.0
+    mutual = (joint * (_log2(joint) - _log2(np.outer(rows, columns)))).sum()
+    return _nonnegative(mutual / largest)
+
+
+def spectral_angle_distance(
+    estimated: npt.ArrayLike, reference: npt.ArrayLike, *, matched: bool = True
+) -> float:
+    r"""Mean angle between spectra in radians; 0 is best, scale does not matter.
+
+    .. math:: \frac{1}{k} \sum_{i=1}^k
+              \arccos \frac{y_i^\top \hat y_i}{\|y_i\| \|\hat y_i\|}.
+
+    Parameters
+    ----------
+    estimated, reference : array of shape (k, n_bands)
+        One spectrum a row.
+    matched : bool
+        Pair the spectra so that the mean is least, as `match_spectra` does; False compares row i
+        with row i.
+
+    Examples
+    --------
+    >>> spectral_angle_distance([[0.0, 2.0], [3.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+    0.0
+    """
+    estimated, reference = _unit_spectra(estimated, reference)
+    if matched:
+        estimated = estimated[_match(estimated, reference)]
+    # Kahan's formula: arccos loses half the digits of a small angle.
+    apart = np.linalg.norm(estimated - reference, axis=1)
+    return float((2.0 * np.arctan2(apart, np.linalg.norm(estimated + reference, axis=1))).mean())
+
+
+def match_spectra(estimated: npt.ArrayLike, reference: npt.ArrayLike) -> IntArray:
+    """The order in which ``estimated[order]`` fits ``reference`` row by row, at least mean angle.
+
+    Examples
+    --------
+    >>> match_spectra([[0.0, 2.0], [3.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+    array([1, 0])
+    """
+    return _match(*_unit_spectra(estimated, reference))
+
+
+def feasibility(X: FloatArray) -> float:
+    r"""How far X is from S+: :math:`\|X^\top X - I\|_F + \|\min(X, 0)\|_F`, section 6.2.1.
+
+    Examples
+    --------
+    >>> feasibility(np.eye(3, 2))
+    0.0
+    """
+    return violation(X)
+
+
+def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = False) -> float:
+    r"""What the factorisation misses: :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
+
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix of shape (n, r)
+        Sparse data are used through products only.
+    X : array of shape (n, k)
+        A nonnegative matrix, feasible or not: X^R is its rounding by Procedure 1.
+    refit : bool
+        Replace each column of X^R by the leading singular vector of its rows first, the best one
+        with that support; needs A >= 0. The difference is what the weights cost, not the groups.
+    relative : bool
+        Divide by ||A||_F; 0 for A = 0.
+
+    Notes
+    -----
+    For dense A the difference itself is summed, in blocks of rows, so that an exact factorisation
+    has a residual at rounding level. For sparse A, where it would be dense, the residual is
+    :math:`(\|A\|^2 - 2 \|W\|^2 + \|XW^\top\|^2)^{1/2}` with :math:`W = A^\top X^R`: below about
+    1e-8 ||A|| it is rounding.
+
+    Examples
+    --------
+    >>> A = np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]])
+    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> round(residual(A, X), 12), round(residual(A, X, refit=True), 12)
+    (0.707106781187, 0.0)
+    """
+    A = _as_data(A)
+    X = as_matrix(X, "X").astype(np.float64, copy=False)
+    if len(X) != A.shape[0]:
+        raise ValueError(
+            f"`X` has {len(X)} rows, `A` has {A.shape[0]}: they must be equal, one row of X for "
+            f"each row of A. Transpose one of them if the factor belongs to the columns of A."
+        )
+    if X.min() < 0:
+        raise ValueError(
+            f"`X` has negative entries (the smallest is {X.min():.3g}): Procedure 1 rounds a "
+            f"nonnegative matrix. Pass `np.maximum(X, 0)` if that is what you mean."
+        )
+    X = round_to_stiefel_plus(X)
+    if refit:
+        X = ONMF(A, X.shape[1]).refine(X)
+    squares = _sparse_squares(A, X) if issparse(A) else _dense_squares(A, X)
+    entries = A.data if issparse(A) else A
+    size = float(np.linalg.norm(entries)) if relative else 1.0
+    return float(np.sqrt(squares)) / (size or 1.0)
+
+
+def _sparse_squares(A: Any, X: FloatArray) -> float:
+    W = A.T @ X
+    gram, core = X.T @ X, W.T @ W
+    total = float(np.vdot(A.data, A.data))
+    return max(total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core)), 0.0)
+
+
+def _dense_squares(A: FloatArray, X: FloatArray) -> float:
+    # X has one entry a row: X W' is a choice of rows of W', scaled.
+    columns = np.maximum(labels_of(X), 0)
+    weights = X[np.arange(len(X)), columns]
+    W = np.asarray(A.T @ X).T
+    rows = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
+    squares = 0.0
+    for start in range(0, len(X), rows):
+        block = slice(start, start + rows)
+        missed = A[block] - weights[block, None] * W[columns[block]]
+        squares += float(np.vdot(missed, missed))
+    return squares
+
+
+def _as_data(A: Any) -> Any:
+    if not issparse(A):
+        return as_data_matrix(A, "A")
+    A = A.tocsr()
+    A = A if A.dtype == np.float64 else A.astype(np.float64)
+    check_finite(A.data, "A")
+    return A
+
+
+def _contingency(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """n_ij: rows of class i in cluster j."""
+    classes = _as_labels(labels_true, "labels_true")
+    clusters = _as_labels(labels_pred, "labels_pred")
+    if len(classes) != len(clusters):
+        raise ValueError(
+            f"`labels_true` has {len(classes)} labels, `labels_pred` has {len(clusters)}: both "
+            f"must label the same rows."
+        )
+    counts = np.zeros((int(classes.max()) + 1, int(clusters.max()) + 1), dtype=np.int64)
+    np.add.at(counts, (classes, clusters), 1)
+    return counts
+
+
+def _as_labels(labels: npt.ArrayLike, name: str) -> IntArray:
+    """The labels as 0, 1, ... in sorted order."""
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(
+            f"`{name}` has shape {array.shape}: one label for each row is needed, as a "
+            f"one-dimensional array that is not empty."
+        )
+    return np.unique(array, return_inverse=True)[1]
+
+
+def _log2(shares: FloatArray) -> FloatArray:
+    """log2 with log2(0) = 0, since it is only used times its argument."""
+    return np.log2(shares, out=np.zeros(shares.shape), where=shares > 0)
+
+
+def _nonnegative(value: float) -> float:
+    """Without the -0.0 and the rounding below zero of sums that are not negative."""
+    return max(0.0, float(value))
+
+
+def _unit_spectra(
+    estimated: npt.ArrayLike, reference: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    spectra = [
+        as_matrix(values, name).astype(np.float64, copy=False)
+        for values, name in ((estimated, "estimated"), (reference, "reference"))
+    ]
+    if spectra[0].shape != spectra[1].shape:
+        raise ValueError(
+            f"`estimated` has shape {spectra[0].shape}, `reference` {spectra[1].shape}: as many "
+            f"spectra over the same bands are needed, one a row. Transpose if they are columns."
+        )
+    for values, name in zip(spectra, ("estimated", "reference"), strict=True):
+        zero = np.flatnonzero(~values.any(axis=1))
+        if len(zero):
+            raise ValueError(f"`{name}` has a spectrum of zeros, row {zero[0]}: it has no angle.")
+    tops = [np.abs(values).max(axis=1, keepdims=True) for values in spectra]
+    first, second = (values / top for values, top in zip(spectra, tops, strict=True))
+    return (
+        first / np.linalg.norm(first, axis=1, keepdims=True),
+        second / np.linalg.norm(second, axis=1, keepdims=True),
+    )
+
+
+def _match(estimated: FloatArray, reference: FloatArray) -> IntArray:
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    angles = np.arccos(np.clip(reference @ estimated.T, -1.0, 1.0))
+    return np.asarray(linear_sum_assignment(angles)[1])
