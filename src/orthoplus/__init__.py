@@ -17,6 +17,7 @@ from orthoplus.methods import (
     ProjectedGradient,
     ProximalAlternating,
     RegularizedNewton,
+    baselines,
 )
 from orthoplus.protocols import Problem
 from orthoplus.result import Result
@@ -37,6 +38,7 @@ __all__ = [
     "Status",
     "__version__",
     "autodiff",
+    "baselines",
     "check_gradient",
     "datasets",
     "geometry",
