@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orthoplus.checks import check_count, check_range
+from orthoplus.checks import check_count, check_range, check_type
 from orthoplus.methods.factors import (
     ChangeStop,
     FactorState,
@@ -16,6 +16,8 @@ from orthoplus.methods.factors import (
     quotient,
 )
 from orthoplus.protocols import Carry, FloatArray, Problem
+
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class YooChoi:
     ----------
     start : {"nndsvda", "nndsvd", "nndsvdar", "clipped", "given"}
         "nndsvd" and "clipped" have zeros, which no multiplicative update leaves.
+    normalise : bool
+        Give X unit columns after its update. Without, the update is the published formula and
+        nothing else, and the scale of X swings between c and 1/c for ever.
     tol : float
         Stop at this relative change of X.
     max_iter : int
@@ -45,12 +50,14 @@ class YooChoi:
     state_type: ClassVar[Any] = FactorState
 
     start: str = "nndsvda"
+    normalise: bool = True
     tol: float = 1e-5
     max_iter: int = 1000
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_start(self.start)
+        check_type(self.normalise, "normalise", bool)
         check_range(self.tol, "tol", low=0.0)
         check_count(self.max_iter, "max_iter", low=1)
         check_count(self.seed, "seed")
@@ -67,6 +74,8 @@ class YooChoi:
         A, X, Y = data_of(problem), state.factor, state.Y
         AY = A @ Y
         X = X * quotient(AY, X @ (AY.T @ X))
+        if self.normalise:
+            X = X / np.maximum(np.linalg.norm(X, axis=0), _TINY)
         W = A.T @ X
         Y = Y * quotient(W, Y @ (X.T @ X))
         return factor_state(problem, X, Y, before=state, products=W)
