@@ -56,8 +56,9 @@ class OPNMF:
     -----
     IEEE Trans. Neural Networks 21 (2010), 734-749; spectral normalisation, floor, start and stop
     as in the common code (Sotiras et al., NeuroImage 2015). The fill is absolute there: scaling A
-    changes the run. With the exponent 1 the objective may rise. An iteration costs two products
-    with A; with "kl" also XX'A at the nonzeros of A.
+    changes the run. With the exponent 1 the objective may rise, and where groups share no column
+    of A the norms of the columns swing for ever, the labels at rest. An iteration costs two
+    products with A; with "kl" also XX'A at the nonzeros of A.
     """
 
     state_type: ClassVar[Any] = FactorState
