@@ -20,6 +20,7 @@ LAYERS = {
     "geometry": 2,
     "projection": 2,
     "loop": 2,
+    "starts": 2,
     "penalty": 3,
     "critical_cone": 3,
     "optimality": 3,

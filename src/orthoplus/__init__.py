@@ -28,6 +28,7 @@ from orthoplus.methods import (
     ProjectedGradient,
     ProximalAlternating,
     RegularizedNewton,
+    baselines,
 )
 from orthoplus.protocols import Problem
 from orthoplus.result import Result
@@ -55,6 +56,7 @@ __all__ = [
     "Status",
     "__version__",
     "autodiff",
+    "baselines",
     "check_gradient",
     "datasets",
     "geometry",

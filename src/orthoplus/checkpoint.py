@@ -11,11 +11,12 @@ import numpy as np
 
 from orthoplus.loop import OuterState
 from orthoplus.methods import METHODS
+from orthoplus.methods.baselines import BASELINES
 
 _FORMAT = "orthoplus-state-1"
 _STATES: dict[str, Any] = {
     method.state_type.__name__: method.state_type
-    for method in METHODS.values()
+    for method in (METHODS | BASELINES).values()
     if hasattr(method, "state_type")
 }
 

@@ -1,5 +1,6 @@
 """One method a file; the registry gives each its name."""
 
+from orthoplus.methods import baselines
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
@@ -26,4 +27,5 @@ __all__ = [
     "ProximalAlternating",
     "RegularizedNewton",
     "SemismoothNewton",
+    "baselines",
 ]

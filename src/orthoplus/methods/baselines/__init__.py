@@ -1,0 +1,33 @@
+"""The rivals of EP4Orth+ for orthogonal NMF, one a file; the registry gives each its name."""
+
+from orthoplus.methods.baselines.em_onmf import EMONMF
+from orthoplus.methods.baselines.hals_onmf import HALSONMF
+from orthoplus.methods.baselines.k_means import KMeansBaseline
+from orthoplus.methods.baselines.onpmf import ONPMF
+from orthoplus.methods.baselines.opnmf import OPNMF
+from orthoplus.methods.baselines.plain_nmf import NMFBaseline
+from orthoplus.methods.baselines.uonmf import UONMF
+from orthoplus.methods.baselines.yoo_choi import YooChoi
+
+BASELINES = {
+    "uonmf": UONMF,
+    "yoo_choi": YooChoi,
+    "opnmf": OPNMF,
+    "onpmf": ONPMF,
+    "em_onmf": EMONMF,
+    "hals_onmf": HALSONMF,
+    "k_means": KMeansBaseline,
+    "nmf": NMFBaseline,
+}
+
+__all__ = [
+    "BASELINES",
+    "EMONMF",
+    "HALSONMF",
+    "ONPMF",
+    "OPNMF",
+    "UONMF",
+    "KMeansBaseline",
+    "NMFBaseline",
+    "YooChoi",
+]

@@ -1,0 +1,82 @@
+"""scikit-learn's NMF, as it is, behind the protocol of the methods."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from orthoplus.checks import check_choice, check_count, check_range
+from orthoplus.methods.factors import ChangeStop, FactorState, data_of, factor_state
+from orthoplus.protocols import Carry, FloatArray, Problem
+
+_INITS = ("nndsvda", "nndsvd", "nndsvdar", "random")
+
+
+@dataclass(frozen=True)
+class NMFBaseline:
+    r"""Plain NMF, :math:`\min_{W, H \ge 0} \|A - WH\|_F^2`, whose W is rounded to clusters.
+
+    .. math:: x_j = w_j / \|w_j\|_2, \qquad y_j = \|w_j\|_2\, h_j.
+
+    Parameters
+    ----------
+    init_factors, max_iter, tol
+        As ``init``, ``max_iter`` and ``tol`` of `sklearn.decomposition.NMF`.
+    seed : int
+        Its ``random_state``.
+
+    Notes
+    -----
+    One step is the whole fit. The given X is not used. Needs scikit-learn, imported when first
+    used; its SVD start needs k at most the number of columns of A, beyond that it is at random.
+    """
+
+    state_type: ClassVar[Any] = FactorState
+
+    init_factors: str = "nndsvda"
+    max_iter: int = 200
+    tol: float = 1e-4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.init_factors, "init_factors", _INITS)
+        check_count(self.max_iter, "max_iter", low=1)
+        check_range(self.tol, "tol", low=0.0)
+        check_count(self.seed, "seed")
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
+        """The given X, before the fit."""
+        Y = data_of(problem).T @ X
+        return factor_state(problem, X.astype(np.float64), Y, products=Y)
+
+    def step(self, problem: Problem, state: FactorState) -> FactorState:
+        """The fit, and its factors."""
+        from sklearn.decomposition import NMF
+
+        A, k = data_of(problem), problem.shape[1]
+        model = NMF(
+            n_components=k,
+            init=self.init_factors if k <= min(A.shape) else "random",
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.seed,
+        )
+        W, H = _fit(model, A)
+        norms = np.linalg.norm(W, axis=0)
+        X, Y = W / np.where(norms > 0, norms, 1.0), H.T * norms
+        change = 0.0 if model.n_iter_ < self.max_iter else np.inf
+        return factor_state(problem, X, Y, before=state)._replace(change=change)
+
+    def stop(self) -> ChangeStop:
+        """Stop after the fit."""
+        return ChangeStop(tol=0.0, max_iter=1)
+
+
+def _fit(model: Any, A: Any) -> tuple[FloatArray, FloatArray]:
+    """W and H; a warning of the fit becomes the status of the run."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit_transform(A), model.components_

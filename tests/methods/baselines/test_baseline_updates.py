@@ -1,0 +1,175 @@
+"""One step of each rival against its formula, written out densely with n x n matrices."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from orthoplus.geometry import random_oblique_plus
+from orthoplus.methods.baselines import EMONMF, HALSONMF, ONPMF, OPNMF, UONMF, YooChoi
+from orthoplus.problems import ONMF
+
+N, R, K = 7, 5, 3
+# A handful of products in another order.
+ROUNDING = 1e-12
+
+
+@pytest.fixture
+def tiny(rng):
+    """Positive data, a start, and the state before the step: one made of a first step."""
+    A = rng.random((N, R)) + 0.1
+    return A, ONMF(A, K), random_oblique_plus(N, K, rng)
+
+
+def one_step(method, problem, X):
+    """The states before and after the second step, where X and Y are no longer special."""
+    before = method.step(problem, method.init(problem, X))
+    return before, method.step(problem, before)
+
+
+def close(one, other):
+    return np.allclose(one, other, rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_uonmf_step_is_its_formula(tiny):
+    A, problem, X0 = tiny
+    before, after = one_step(UONMF(start="given"), problem, X0)
+    X, Y = before.factor, before.Y
+    X_new = X * np.sqrt((A @ Y) / (X @ X.T @ A @ Y))
+    Y_new = Y * (A.T @ X_new) / (Y @ X_new.T @ X_new)
+    assert close(after.factor, X_new)
+    assert close(after.Y, Y_new)
+    assert np.isclose(after.value, np.linalg.norm(A - X_new @ Y_new.T) ** 2)
+    assert np.isclose(after.change, np.linalg.norm(X_new - X) / np.linalg.norm(X))
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_yoo_choi_step_is_its_formula(tiny, normalise):
+    A, problem, X0 = tiny
+    before, after = one_step(YooChoi(start="given", normalise=normalise), problem, X0)
+    X, Y = before.factor, before.Y
+    X_new = X * (A @ Y) / (X @ Y.T @ A.T @ X)
+    if normalise:
+        X_new /= np.linalg.norm(X_new, axis=0)
+    assert close(after.factor, X_new)
+    assert close(after.Y, Y * (A.T @ X_new) / (Y @ X_new.T @ X_new))
+
+
+@pytest.mark.parametrize("exponent", [1.0, 0.5])
+def test_opnmf_step_is_its_formula(tiny, exponent):
+    A, problem, X0 = tiny
+    before, after = one_step(OPNMF(start="given", exponent=exponent), problem, X0)
+    X, M = before.factor, A @ A.T
+    X_new = X * ((M @ X) / (X @ X.T @ M @ X)) ** exponent
+    X_new /= np.linalg.norm(X_new, 2)
+    assert close(after.factor, X_new)
+    assert np.isclose(after.value, np.linalg.norm(A - X_new @ X_new.T @ A) ** 2)
+
+
+@pytest.mark.parametrize("as_data", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_opnmf_kl_step_is_its_formula(tiny, as_data):
+    A, _, X0 = tiny
+    A = A * (np.arange(N * R).reshape(N, R) % 4 > 0)
+    before, after = one_step(OPNMF(start="given", divergence="kl"), ONMF(as_data(A), K), X0)
+    X = before.factor
+    Z, E = A / (X @ X.T @ A), np.ones_like(A)
+    P, Q = Z @ A.T @ X + A @ Z.T @ X, E @ A.T @ X + A @ E.T @ X
+    X_new = X * (P + X @ Q.T @ X) / (Q + X @ P.T @ X)
+    X_new /= np.linalg.norm(X_new, 2)
+    assert close(after.factor, X_new)
+    model, positive = X_new @ X_new.T @ A, A > 0
+    logs = A[positive] * np.log(A[positive] / model[positive])
+    assert np.isclose(after.value, logs.sum() - A.sum() + model.sum())
+
+
+def test_opnmf_kl_quotient_is_the_gradient_split_in_two(tiny):
+    A, _, X = tiny
+
+    def divergence(X):
+        model = X @ X.T @ A
+        return (A * np.log(A / model) - A + model).sum()
+
+    Z, E = A / (X @ X.T @ A), np.ones_like(A)
+    gradient = (E @ A.T @ X + A @ E.T @ X) - (Z @ A.T @ X + A @ Z.T @ X)
+    D, t = np.cos(np.arange(N * K)).reshape(N, K), 1e-6
+    slope = (divergence(X + t * D) - divergence(X - t * D)) / (2 * t)
+    assert np.isclose(slope, (gradient * D).sum(), rtol=1e-7)  # central differences: t^2
+
+
+def test_opnmf_start_has_its_zeros_filled(tiny):
+    _, problem, X0 = tiny
+    X0 = np.where(X0 > np.median(X0), X0, 0.0)
+    filled = OPNMF(start="given", fill=0.1).init(problem, X0).factor
+    assert (filled[X0 == 0] == 0.1).all()
+    assert (filled[X0 > 0] == X0[X0 > 0]).all()
+    kept = OPNMF(start="given", fill=0.0, floor=1e-16).init(problem, X0).factor
+    assert (kept[X0 == 0] == 1e-16).all()
+
+
+def test_hals_step_is_its_formula(tiny):
+    A, problem, X0 = tiny
+    before, after = one_step(HALSONMF(start="given"), problem, X0)
+    X, Y = before.factor.copy(), before.Y.copy()
+    for j in range(K):
+        others = [i for i in range(K) if i != j]
+        h = (A - X[:, others] @ Y[:, others].T) @ Y[:, j]
+        s = X[:, others].sum(axis=1)
+        x = np.maximum(h - (s @ h) / (s @ s) * s, 1e-16)
+        X[:, j] = x / np.linalg.norm(x)
+    for j in range(K):
+        others = [i for i in range(K) if i != j]
+        Y[:, j] = np.maximum((A - X[:, others] @ Y[:, others].T).T @ X[:, j], 1e-16)
+    assert close(after.factor, X)
+    assert close(after.Y, Y)
+
+
+def test_onpmf_step_is_a_projected_gradient_step_on_the_lagrangian(tiny):
+    A, problem, X0 = tiny
+    method = ONPMF(start="given")
+    before, after = one_step(method, problem, X0)
+    U, Y, N0 = before.factor, before.Y, before.multipliers
+    rho = 1.01 * before.sigma
+
+    def lagrangian(U):
+        negative = np.minimum(U, 0.0)
+        penalty = rho / 2 * (negative**2).sum() - (N0 * U).sum()
+        return np.linalg.norm(A - U @ Y.T) ** 2 / 2 + penalty
+
+    def at(length):
+        move = (A - U @ Y.T) @ Y + N0 + rho * np.maximum(-U, 0.0)
+        left, _, right = np.linalg.svd(U + length * move, full_matrices=False)
+        return left @ right
+
+    # The step that was taken, or one factor more: then the search had gone one too far.
+    taken = [length for length in (after.step_length, 1.1 * after.step_length)
+             if np.allclose(at(length), after.factor, atol=1e-10)]  # fmt: skip
+    assert taken
+    assert lagrangian(after.factor) < lagrangian(U)
+    assert close(after.multipliers, np.maximum(N0 - 100 / 2 * after.factor, 0.0))
+    assert close(after.Y, np.maximum(A.T @ after.factor, 0.0))
+    assert np.isclose(after.value, np.linalg.norm(A - after.factor @ after.Y.T) ** 2)
+    assert close(after.factor.T @ after.factor, np.eye(K))
+
+
+def test_onpmf_best_second_factor_solves_least_squares(tiny):
+    from scipy.optimize import nnls
+
+    A, problem, X0 = tiny
+    state = ONPMF(start="given").init(problem, X0)
+    best = np.array([nnls(state.factor, column)[0] for column in A.T])
+    assert np.allclose(state.Y, best, atol=1e-10)
+
+
+def test_em_step_assigns_by_cosine_and_takes_leading_singular_vectors(tiny):
+    A, problem, X0 = tiny
+    before, after = one_step(EMONMF(start="given"), problem, X0)
+    centres = before.Y / np.linalg.norm(before.Y, axis=0)
+    labels = (A @ centres).argmax(axis=1)
+    assert (after.X.argmax(axis=1) == labels).all()
+    best = 0.0
+    for j in range(K):
+        rows = labels == j
+        if rows.any():
+            left, s, _ = np.linalg.svd(A[rows])
+            assert np.allclose(after.X[rows, j], np.abs(left[:, 0]), atol=1e-8)
+            best += s[0] ** 2
+    assert np.isclose(after.value, np.linalg.norm(A) ** 2 - best)

@@ -1,0 +1,89 @@
+"""Starts from singular vectors: the formulas, sparse data, and data of low rank."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from orthoplus.starts import SVD_VARIANTS, signed_left_vectors, svd_start
+
+# Lanczos and dense singular vectors: the gaps of the test matrices are wide.
+CLOSE = 1e-8
+
+every_variant = pytest.mark.parametrize("variant", SVD_VARIANTS)
+
+
+def blocks(rng, n=90, r=80, k=3):
+    """Noisy groups, large enough for the Lanczos method."""
+    labels = np.arange(n) % k
+    return np.eye(k)[labels] @ rng.random((k, r)) + 0.05 * rng.random((n, r))
+
+
+def nndsvd_by_hand(A, k):
+    U, s, Vt = np.linalg.svd(A)
+    W = np.zeros((len(A), k))
+    W[:, 0] = np.sqrt(s[0]) * np.abs(U[:, 0])
+    for j in range(1, k):
+        up, vp, un, vn = (np.maximum(z, 0) for z in (U[:, j], Vt[j], -U[:, j], -Vt[j]))
+        plus, minus = (np.linalg.norm(u) * np.linalg.norm(v) for u, v in ((up, vp), (un, vn)))
+        side, size = (up, plus) if plus >= minus else (un, minus)
+        W[:, j] = np.sqrt(s[j] * size) * side / np.linalg.norm(side)
+    return W
+
+
+def test_nndsvd_is_its_formula(rng):
+    A = blocks(rng)
+    assert np.allclose(svd_start(A, 3, "nndsvd"), nndsvd_by_hand(A, 3), atol=CLOSE)
+
+
+def test_variants_fill_only_the_zeros(rng):
+    A = blocks(rng)
+    plain, mean, random = (svd_start(A, 3, v) for v in ("nndsvd", "nndsvda", "nndsvdar"))
+    empty = plain == 0
+    assert empty.any()
+    assert np.allclose(mean[empty], A.mean())
+    assert (random[empty] <= A.mean() / 100).all()
+    assert len(np.unique(random[empty])) > 1
+    assert np.allclose(mean[~empty], plain[~empty], atol=CLOSE)
+
+
+def test_clipped_has_the_larger_positive_parts_with_unit_columns(rng):
+    A = blocks(rng)
+    X, U = svd_start(A, 3, "clipped"), signed_left_vectors(A, 3, rng)
+    assert np.allclose(np.linalg.norm(X, axis=0), 1.0)
+    assert (
+        np.linalg.norm(np.maximum(U, 0), axis=0) >= np.linalg.norm(np.minimum(U, 0), axis=0)
+    ).all()
+    clipped = np.maximum(U, 0)
+    assert np.allclose(X, clipped / np.linalg.norm(clipped, axis=0), atol=CLOSE)
+    assert np.allclose(U.T @ U, np.eye(3), atol=CLOSE)
+
+
+@every_variant
+def test_start_is_nonnegative_deterministic_and_the_same_for_sparse_data(variant, rng):
+    A = blocks(rng) * (rng.random((90, 80)) < 0.5)
+    X = svd_start(A, 4, variant, np.random.default_rng(1))
+    assert X.shape == (90, 4)
+    assert X.min() >= 0
+    assert X.any(axis=0).all()
+    assert (X == svd_start(A, 4, variant, np.random.default_rng(1))).all()
+    sparse = svd_start(csr_array(A), 4, variant, np.random.default_rng(1))
+    assert np.allclose(X, sparse, atol=CLOSE)
+
+
+@every_variant
+@pytest.mark.parametrize(
+    "A",
+    [np.zeros((6, 4)), np.ones((6, 1)), np.ones((6, 2)), csr_array((100, 80))],
+    ids=["zero", "one-column", "rank-one", "sparse-zero"],
+)
+def test_missing_columns_are_at_random(variant, A):
+    X = svd_start(A, 3, variant)
+    assert np.isfinite(X).all()
+    assert X.any(axis=0).all()
+
+
+def test_unknown_variant_is_refused():
+    with pytest.raises(ValueError, match="Choose one of nndsvd"):
+        svd_start(np.eye(3), 2, "pca")
+    with pytest.raises(ValueError, match="more columns than rows"):
+        svd_start(np.eye(3), 4)
