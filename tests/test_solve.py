@@ -384,6 +384,45 @@ def test_time_limit_keeps_a_feasible_start_that_is_better():
     assert result.value <= best.value + 1e-12
 
 
+def collapsing():
+    """A function whose minimiser over OB+ has equal columns: a small penalty rounds it badly."""
+    N = np.array(
+        [[9.0, 8.0, 1.0, 1.0], [8.0, 9.0, 1.0, 1.0], [1.0, 1.0, 3.0, 2.5], [1.0, 1.0, 2.5, 3.0]]
+    )
+    best = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]) / np.sqrt(2)
+    method = op.EP4Orth(penalty_unit=1e-6, max_iter=1, safeguard=False)
+    return (lambda X: -float((X * (N @ X)).sum())), (lambda X: -2 * N @ X), best, method
+
+
+def test_answer_is_never_worse_than_a_feasible_start_when_the_iterate_collapses():
+    value, gradient, best, method = collapsing()
+    result = op.minimize(value, best, jac=gradient, method=method)
+    last = op.geometry.project_oblique_plus(result.state.X)
+    assert abs(last[:, 0] - last[:, 1]).max() <= 1e-2  # it did
+    assert result.value <= value(best) + 1e-12
+
+
+def test_feasible_start_is_kept_when_the_time_is_up_after_a_collapse():
+    value, gradient, best, method = collapsing()
+    is_slow = []
+
+    def slowing(X):
+        if is_slow:
+            time.sleep(0.02)
+        return value(X)
+
+    result = op.minimize(
+        slowing,
+        best,
+        jac=gradient,
+        method=replace(method, max_iter=100, inner=op.ProjectedGradient(max_iter=10**4)),
+        callback=is_slow.append,
+        time_limit=0.5,
+    )
+    assert result.status is op.Status.TIME_LIMIT
+    assert result.value <= value(best) + 1e-12
+
+
 def test_ample_time_limit_changes_nothing():
     whole = op.minimize(fun, (4, 2), jac=jac)
     timed = op.minimize(fun, (4, 2), jac=jac, time_limit=1e6)
