@@ -390,14 +390,14 @@ def collapsing():
     On S+ the product is zero, and the first row belongs to the second column; a collapsed iterate
     is rounded to the first one, where no refinement on the support can mend it.
     """
-    D = np.array([[0.0, 5.0], [3.0, 0.0], [0.0, 1.0]])
+    D = np.array([[0.0, 5.0], [1.0, 0.0], [0.0, 3.0]])
 
     def gradient(X):
         G = -D.copy()
         G[0] -= 100 * X[0, ::-1]
         return G
 
-    best = np.array([[0.0, 5.0], [1.0, 0.0], [0.0, 1.0]]) / np.array([1.0, np.sqrt(26)])
+    best = D / np.linalg.norm(D, axis=0)
     method = op.EP4Orth(penalty_unit=1e-6, max_iter=1, safeguard=False)
     return (
         (lambda X: -float((D * X).sum()) - 100 * float(X[0, 0] * X[0, 1])),
