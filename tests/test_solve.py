@@ -59,7 +59,7 @@ def through_jax(n, k, rng):
 
 
 KINDS = {"linear": linear, "quadratic": quadratic, "quartic": quartic, "jax": through_jax}
-SIZES = [(30, 3), (200, 8)]
+SIZES = [(30, 3), (120, 6)]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_seed = pytest.mark.parametrize("seed", range(3))
 
