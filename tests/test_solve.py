@@ -59,7 +59,7 @@ def through_jax(n, k, rng):
 
 
 KINDS = {"linear": linear, "quadratic": quadratic, "quartic": quartic, "jax": through_jax}
-SIZES = [(30, 3), (200, 8)]
+SIZES = [(30, 3), (120, 6)]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_seed = pytest.mark.parametrize("seed", range(3))
 
@@ -382,6 +382,57 @@ def test_time_limit_keeps_a_feasible_start_that_is_better():
     result = op.minimize(slow, best.X, jac=jac, time_limit=0.001)
     assert result.status is op.Status.TIME_LIMIT
     assert result.value <= best.value + 1e-12
+
+
+def collapsing():
+    """-<D, X> - 100 x_00 x_01: without penalty both columns rush to the first row.
+
+    On S+ the product is zero, and the first row belongs to the second column; a collapsed iterate
+    is rounded to the first one, where no refinement on the support can mend it.
+    """
+    D = np.array([[0.0, 5.0], [1.0, 0.0], [0.0, 3.0]])
+
+    def gradient(X):
+        G = -D.copy()
+        G[0] -= 100 * X[0, ::-1]
+        return G
+
+    best = D / np.linalg.norm(D, axis=0)
+    method = op.EP4Orth(penalty_unit=1e-6, max_iter=1, safeguard=False)
+    return (
+        (lambda X: -float((D * X).sum()) - 100 * float(X[0, 0] * X[0, 1])),
+        gradient,
+        best,
+        method,
+    )
+
+
+def test_answer_is_never_worse_than_a_feasible_start_when_the_iterate_collapses():
+    value, gradient, best, method = collapsing()
+    result = op.minimize(value, best, jac=gradient, method=method)
+    assert result.state.X[0].min() >= 0.9  # it did
+    assert result.value <= value(best) + 1e-12
+
+
+def test_feasible_start_is_kept_when_the_time_is_up_after_a_collapse():
+    value, gradient, best, method = collapsing()
+    is_slow = []
+
+    def slowing(X):
+        if is_slow:
+            time.sleep(0.02)
+        return value(X)
+
+    result = op.minimize(
+        slowing,
+        best,
+        jac=gradient,
+        method=replace(method, max_iter=100, inner=op.ProjectedGradient(max_iter=10**4)),
+        callback=is_slow.append,
+        time_limit=0.5,
+    )
+    assert result.status is op.Status.TIME_LIMIT
+    assert result.value <= value(best) + 1e-12
 
 
 def test_ample_time_limit_changes_nothing():

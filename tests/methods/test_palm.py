@@ -14,6 +14,7 @@ from orthoplus.geometry import (
 )
 from orthoplus.loop import iterate, run
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, ProximalAlternating
+from orthoplus.methods.pam import _Proximal
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, TwoBlock
 from orthoplus.solve import solve
@@ -126,6 +127,19 @@ def test_objective_falls_and_both_blocks_stay_in_their_sets(method, name):
         np.testing.assert_allclose(state.Y, joint.project_y(state.Y), atol=1e-12)
         value = joint.fun(state.X, state.Y)[0] + model.penalty.value(state.X)
         assert state.value == pytest.approx(value, abs=1e-12)
+
+
+def test_proximal_term_has_the_derivatives_it_says(rng):
+    base = ONMF(rng.random((SHAPE[0], 6)), SHAPE[1])
+    problem = _Proximal(base, random_oblique_plus(*SHAPE, rng), 0.7)
+    X, D = rng.random(SHAPE), rng.standard_normal(SHAPE)
+    value, gradient = problem.value_and_gradient(X)
+    assert value - base.value(X) == pytest.approx(0.35 * ((X - problem.centre) ** 2).sum())
+    t = 1e-5  # central differences: an error of t^2, and of rounding / t
+    slope = (problem.value(X + t * D) - problem.value(X - t * D)) / (2 * t)
+    assert (gradient * D).sum() == pytest.approx(slope, rel=1e-6)
+    ahead, behind = (problem.value_and_gradient(X + s * t * D)[1] for s in (1, -1))
+    np.testing.assert_allclose(problem.hessp(X, D), (ahead - behind) / (2 * t), atol=1e-4)
 
 
 @every_problem

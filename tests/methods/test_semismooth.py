@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from orthoplus.geometry import project_delta, random_oblique_plus
-from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
+from orthoplus.geometry import delta_jacobian, project_delta, random_oblique_plus
+from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton, _Point
 
 # Solve to the end: the defaults stop early, as a step of Newton's method can afford.
 EXACT = SemismoothNewton(
@@ -100,6 +100,25 @@ def test_residual_falls_by_orders_of_magnitude_in_a_few_steps(seed):
     # Once the free set is right the equation is linear and Newton's method ends at once; a dozen
     # steps are ample for twelve variables. A gradient method would gain a factor of three.
     assert later <= 1e-8 * max(first, 1.0)
+
+
+@pytest.mark.parametrize("damping", [1e-6, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_direction_solves_the_newton_system(seed, damping):
+    rng = np.random.default_rng(seed)
+    model, _ = quadratic(rng, smallest=0.5)
+    alpha = 0.3
+    Z = project_delta(model.X, model.X + 0.2 * rng.standard_normal(model.X.shape))
+    C = Z - alpha * (model.gradient + model.hessian(Z - model.X))
+    projected = project_delta(model.X, C)
+    F = Z - projected
+    at = _Point(Z, model.gradient, 0.0, projected, F, float(np.linalg.norm(F)))
+    d, curvature = EXACT._direction(model, alpha, at, damping)
+    # (dF(Z) + mu I) d = -F(Z) with dF(H) = H - P_C(H - alpha Hess m[H]).
+    moved = delta_jacobian(model.X, projected, d - alpha * model.hessian(d))
+    mu = damping * min(1.0, at.norm)
+    np.testing.assert_allclose(d - moved + mu * d, -F, atol=1e-9)
+    assert curvature == 0.0
 
 
 @pytest.mark.parametrize("smallest", [-0.5, -2.0, -20.0])
