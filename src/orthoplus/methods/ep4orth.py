@@ -290,7 +290,8 @@ class EP4Orth:
 
     def _inner(self, violation: float) -> Inner:
         """First order while far from S+, second order once near."""
-        if self.second_order is not None and violation <= self.switch_violation:
+        near = 0.0 < self.switch_violation >= violation
+        if self.second_order is not None and near:
             return self.second_order
         return self.inner
 
