@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.sparse.linalg import ArpackError, norm, svds
+from scipy.sparse.linalg import norm
 
 from orthoplus.checks import check_choice, check_count
 from orthoplus.geometry import (
     assemble,
     labels_of,
-    project_oblique_plus,
     random_oblique_plus,
     violation,
 )
@@ -26,6 +25,7 @@ from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
 from orthoplus.solve import solve
+from orthoplus.starts import svd_start
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
     "auto": lambda problem: EP4Orth(),
@@ -33,8 +33,6 @@ METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
     "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
 }
 
-# Matrices of at most this many entries are decomposed densely.
-_DENSE_SIZE = 1 << 16
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
 # Two fits this near, in units of the rounding, are equal: the first column is taken.
@@ -77,7 +75,11 @@ def factorise(
     check_count(n_init, "n_init", low=1)
     best: Result | None = None
     for i, child in enumerate(rng.spawn(n_init)):
-        X0 = svd_start(problem, child) if i == 0 else random_oblique_plus(*problem.shape, child)
+        X0 = (
+            svd_start(problem.A, problem.shape[1], "clipped", child)
+            if i == 0
+            else random_oblique_plus(*problem.shape, child)
+        )
         # The bound is the same for all of them.
         result = solve(problem, X0, method=method, with_bound=with_bound and i == 0)
         result = settle(problem, result)
@@ -89,39 +91,6 @@ def factorise(
             )
     assert best is not None
     return best
-
-
-def svd_start(problem: ONMF, rng: np.random.Generator) -> FloatArray:
-    """The k leading left singular vectors, each with the sign of its larger part, clipped at zero.
-
-    The SVD-based start of section 6.2. Columns beyond the rank that can be had are random.
-    """
-    n, k = problem.shape
-    U = _left_vectors(problem, k, rng)
-    positive, negative = np.maximum(U, 0.0), np.maximum(-U, 0.0)
-    keep = np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0)
-    X = np.where(keep, positive, negative)
-    if U.shape[1] < k:
-        X = np.hstack([X, random_oblique_plus(n, k - U.shape[1], rng)])
-    return project_oblique_plus(X)
-
-
-def _left_vectors(problem: ONMF, k: int, rng: np.random.Generator) -> FloatArray:
-    """At most k leading left singular vectors."""
-    A, smaller = problem.A, min(problem.A.shape)
-    if problem.total == 0.0:
-        return np.zeros((A.shape[0], 0))
-    if A.shape[0] * A.shape[1] <= _DENSE_SIZE:
-        dense = A.toarray() if issparse(A) else A
-        return np.linalg.svd(dense, full_matrices=False)[0][:, :k]
-    if smaller == 1:
-        return np.ones((A.shape[0], 1))
-    try:
-        v0 = rng.standard_normal(smaller)
-        U = svds(A, k=min(k, smaller - 1), v0=v0, return_singular_vectors="u")[0]
-    except ArpackError:
-        return np.zeros((A.shape[0], 0))
-    return np.asarray(U[:, ::-1])
 
 
 def best_column(fits: FloatArray) -> IntArray:
