@@ -696,3 +696,11 @@ def test_option_out_of_range_is_refused_by_name(method, name, value):
 def test_default_options_are_accepted():
     for method in (*METHODS.values(), SemismoothNewton):
         assert method() == method()
+
+
+def test_time_limit_ends_a_method_that_never_evaluates_f(rng):
+    problem = op.problems.ONMF(rng.random((40, 15)), 4)
+    endless = op.baselines.OPNMF(tol=0.0, max_iter=10**9)
+    result = op.solve(problem, method=endless, time_limit=0.2)
+    assert result.status is op.Status.TIME_LIMIT
+    assert result.violation <= 1e-12
