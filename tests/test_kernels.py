@@ -44,8 +44,11 @@ def arguments(name, draw):
         "delta_sums": lambda: (signed, X, shift),
         "gradient_step_into": lambda: (X, signed, 0.8, 0.3, np.full_like(X, np.nan)),
         "multipliers": lambda: (X, signed, 0.8),
+        "assemble": lambda: (np.arange(len(X)) % (k + 1) - 1, 0.1 + X.max(axis=1), k),
+        "gather": lambda: (signed, np.arange(len(X)) % (k + 1) - 1),
+        "projected_step_into": lambda: (X, signed, 0.8, 0.3, np.full_like(X, np.nan)),
         "normalise_step_into": lambda: (draw("point"), np.linspace(0.5, 2.0, k), X),
-        "row_argmax": lambda: (X,),
+        "largest_entries": lambda: (X,),
         "row_energy": lambda: (X,),
         "secant_products": lambda: ((X, signed, 0.8), (draw("point"), draw("signed"), 0.5)),
         "stationarity_sq": lambda: (X, signed, 0.8, shift, 1.7),
@@ -167,10 +170,12 @@ def test_n_threads_follows_the_environment(monkeypatch):
         assert blocks.n_threads() >= 1
 
 
-def test_row_argmax_takes_the_smallest_column_among_ties():
-    X = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 2.0], [0.0, 0.0, 0.0]])
+def test_largest_entries_takes_the_smallest_column_among_ties_and_none_below_zero():
+    X = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 2.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -3.0]])
     for module in (fused, reference):
-        np.testing.assert_array_equal(module.row_argmax(X), [0, 1, 0])
+        labels, entries = module.largest_entries(X)
+        np.testing.assert_array_equal(labels, [0, 1, -1, -1])
+        np.testing.assert_array_equal(entries, [1.0, 2.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("module", [fused, reference])

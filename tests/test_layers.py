@@ -16,6 +16,7 @@ LAYERS = {
     "protocols": 0,
     "status": 0,
     "checks": 0,
+    "memory": 0,
     "kernels": 1,
     "geometry": 2,
     "projection": 2,

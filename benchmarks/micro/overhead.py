@@ -1,7 +1,8 @@
 """How much of a full EP4Orth+ solve is spent outside compiled kernels and BLAS.
 
-The compiled functions and the problem's evaluations (BLAS products) are timed from the outside;
-what is left of the wall time is Python.
+The compiled functions and the problem's evaluations (BLAS products) are timed from the outside in
+one solve, the whole is timed in another without these stopwatches, in turn; what is left is Python.
+The least of a few times counts on both sides.
 """
 
 import time
@@ -15,6 +16,7 @@ from orthoplus.kernels.fused import oblique
 from orthoplus.problems.onmf import FactorFit
 
 N, K = 2000, 100
+REPEATS = {"projection": 50, "trace": 1, "ONMF": 1}
 
 
 class Stopwatch:
@@ -36,23 +38,31 @@ class Stopwatch:
         return timed
 
 
-def share_outside(problem, method, products) -> tuple[float, float, int]:
+def share_outside(problem, method, products, repeats) -> tuple[float, float, int]:
     """Seconds of the solve, the share outside kernels and BLAS, and the number of timed calls."""
-    op.solve(problem, method=method, with_bound=False)  # compile and warm up
-    watch = Stopwatch()
+
+    def solve_seconds() -> float:
+        start = time.perf_counter()
+        op.solve(problem, method=method, with_bound=False)
+        return time.perf_counter() - start
+
+    solve_seconds()  # compile and warm up
     compiled = [name for name in vars(oblique) if hasattr(getattr(oblique, name), "py_func")]
     targets = [(oblique, name) for name in compiled] + products
     saved = [(owner, name, getattr(owner, name)) for owner, name in targets]
-    try:
-        for owner, name, call in saved:
-            setattr(owner, name, watch.wrap(call))
-        start = time.perf_counter()
-        op.solve(problem, method=method, with_bound=False)
-        total = time.perf_counter() - start
-    finally:
-        for owner, name, call in saved:
-            setattr(owner, name, call)
-    return total, 1.0 - watch.seconds / total, watch.calls
+    total, inside = np.inf, np.inf
+    for _ in range(repeats):
+        total = min(total, solve_seconds())
+        watch = Stopwatch()
+        try:
+            for owner, name, call in saved:
+                setattr(owner, name, watch.wrap(call))
+            solve_seconds()
+        finally:
+            for owner, name, call in saved:
+                setattr(owner, name, call)
+        inside = min(inside, watch.seconds)
+    return total, 1.0 - inside / total, watch.calls
 
 
 def main() -> None:
@@ -85,7 +95,7 @@ def main() -> None:
     }
     print(f"Full EP4Orth+ solve at {N} x {K}: time outside kernels and BLAS")
     for name, (problem, method, products) in cases.items():
-        total, share, calls = share_outside(problem, method, products)
+        total, share, calls = share_outside(problem, method, products, REPEATS[name])
         print(f"{name:>12}  {total:.3f} s, {calls} kernel and BLAS calls, outside {share:.1%}")
 
 

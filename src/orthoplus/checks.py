@@ -1,5 +1,6 @@
 """Checks at the border: bad input is met here with a sentence, never by a kernel with a crash."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,7 @@ def check_shape(n: int, k: int, name: str) -> None:
 
 def check_range(value: float, name: str, *, low: float, high: float = np.inf) -> None:
     """Raise unless the option is a number with low <= value <= high."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not np.isnan(value)
-    if not number:
+    if not isinstance(value, (float, int, np.integer, np.floating)) or math.isnan(value):
         raise TypeError(f"`{name}={value!r}` is not a number.")
     if not low <= value <= high:
         raise ValueError(

@@ -139,9 +139,12 @@ def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
 
 def labels_of(X: FloatArray) -> IntArray:
     """The column of the largest entry of each row, the first among ties; -1 for a row of zeros."""
-    labels = kernels.row_argmax(X)
-    labels[X[np.arange(len(X)), labels] <= 0] = -1
-    return labels
+    return kernels.largest_entries(X)[0]
+
+
+def cover_columns(labels: IntArray, k: int) -> bool:
+    """Whether every one of k columns has a row."""
+    return bool(np.bincount(labels[labels >= 0], minlength=k).all())
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
@@ -157,15 +160,7 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
            [0.8, 0. ],
            [0. , 0. ]])
     """
-    rows = np.flatnonzero(labels >= 0)
-    columns, entries = labels[rows], weights[rows]
-    top = np.zeros(k, dtype=weights.dtype)
-    np.maximum.at(top, columns, entries)
-    entries = entries / top[columns]  # first by the largest entry: no overflow, no underflow
-    norms = np.sqrt(np.bincount(columns, entries.astype(np.float64) ** 2, minlength=k))
-    X = np.zeros((len(labels), k), dtype=weights.dtype)
-    X[rows, columns] = entries / norms[columns]
-    return X
+    return kernels.assemble(labels, weights, k)
 
 
 def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
@@ -177,7 +172,7 @@ def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
     Parameters
     ----------
     X : ndarray of shape (n, k)
-        A nonnegative matrix.
+        A nonnegative matrix; an entry below zero counts as zero.
 
     Returns
     -------
@@ -197,12 +192,15 @@ def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
            [0. , 1. ]])
     """
     X = as_matrix(X, "X")
+    check_shape(X.shape[0], X.shape[1], "X")
+    return keep_largest(X)
+
+
+def keep_largest(X: FloatArray) -> FloatArray:
+    """Procedure 1 for a matrix that is known to be in order: `round_to_stiefel_plus` unchecked."""
     n, k = X.shape
-    check_shape(n, k, "X")
-    labels = labels_of(X)
-    if len(np.unique(labels[labels >= 0])) < k:
-        return np.eye(n, k, dtype=X.dtype)
-    return assemble(labels, X[np.arange(n), labels], k)
+    labels, entries = kernels.largest_entries(X)
+    return assemble(labels, entries, k) if cover_columns(labels, k) else np.eye(n, k, dtype=X.dtype)
 
 
 def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> float:

@@ -59,12 +59,6 @@ class ObliqueStop:
     min_iter: int
     max_iter: int
 
-    def __post_init__(self) -> None:
-        check_range(self.tol, "tol", low=0.0)
-        check_choice(self.criterion, "criterion", ("stationarity", "step"))
-        check_count(self.min_iter, "min_iter")
-        check_count(self.max_iter, "max_iter", low=self.min_iter)
-
     def __call__(self, state: ObliqueState) -> Status:
         if state.is_stalled:
             return Status.LINE_SEARCH_FAILED
@@ -82,6 +76,13 @@ class StopsOverOblique:
     tol: float
     min_iter: int
     max_iter: int
+
+    def check_stop(self) -> None:
+        """Raise if one of the four is out of range."""
+        check_range(self.tol, "tol", low=0.0)
+        check_choice(self.criterion, "criterion", ("stationarity", "step"))
+        check_count(self.min_iter, "min_iter")
+        check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
         """The stopping rule, with another tolerance if given."""

@@ -20,7 +20,6 @@ from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_positive
 from orthoplus.critical_cone import UNKNOWN, CriticalSpace, Curvature, decide_curvature
 from orthoplus.geometry import (
-    labels_of,
     project_oblique_plus,
     riemannian_gradient,
     round_to_stiefel_plus,
@@ -326,13 +325,14 @@ def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray]:
 
 def _stiefel_residuals(X: FloatArray, G: FloatArray) -> tuple[float, float]:
     """The residuals of (2.6a) on the support and of (2.6b) on the zero rows."""
-    labels = labels_of(X)
-    rows = np.flatnonzero(labels >= 0)
-    columns = labels[rows]
-    x, g = X[rows, columns], G[rows, columns]
+    labels, x = kernels.largest_entries(X)
+    g, columns = kernels.gather(G, labels), np.maximum(labels, 0)  # both 0 on a zero row
     slopes = np.bincount(columns, x * g, minlength=X.shape[1])  # diag(X'G)
     support = float(np.linalg.norm(g - x * slopes[columns]))
-    return support, float(np.linalg.norm(np.minimum(G[labels < 0], 0.0)))
+    is_zero = labels < 0
+    if not is_zero.any():
+        return support, 0.0
+    return support, float(np.linalg.norm(np.minimum(G[is_zero], 0.0)))
 
 
 def _qualification(X: FloatArray) -> str:

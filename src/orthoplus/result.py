@@ -39,7 +39,7 @@ class Result:
     value : float
         The objective at X.
     violation : float
-        ``||X'X - I||_F + ||min(X, 0)||_F``, at rounding level.
+        ``||X'X - I||_F``, at rounding level; no entry is negative.
     stationarity : float
         Residual of the first-order conditions (2.6) at X; NaN where it was not computed.
     status : Status
@@ -65,7 +65,6 @@ class Result:
     weights: FloatArray = field(repr=False)
     n_columns: int
     value: float
-    violation: float
     stationarity: float
     status: Status
     n_iter: int
@@ -85,6 +84,14 @@ class Result:
         rows = np.flatnonzero(self.labels >= 0)
         X[rows, self.labels[rows]] = self.weights[rows]
         return X
+
+    @cached_property
+    def violation(self) -> float:
+        """||X'X - I||_F: the rows of X hold one entry each, so only the diagonal counts."""
+        rows = np.flatnonzero(self.labels >= 0)
+        entries = self.weights[rows].astype(np.float64)
+        squares = np.bincount(self.labels[rows], entries * entries, minlength=self.n_columns)
+        return float(np.linalg.norm(squares - 1.0))
 
     @property
     def success(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.checkpoint import load_state
 from orthoplus.checks import (
     as_data_matrix,
@@ -17,7 +18,12 @@ from orthoplus.checks import (
     check_shape,
     check_type,
 )
-from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
+from orthoplus.geometry import (
+    assemble,
+    cover_columns,
+    keep_largest,
+    project_oblique_plus,
+)
 from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.refine import refine
@@ -211,14 +217,11 @@ def project(C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100) -> Resu
     meter = Meter()
     found = project_stiefel_plus(C, tol=tol, max_passes=max_passes)
     weights = found.weights.astype(C.dtype, copy=False)
-    rows = np.flatnonzero(found.labels >= 0)
-    squares = np.bincount(found.labels[rows], weights[rows].astype(np.float64) ** 2, C.shape[1])
     return Result(
         labels=found.labels,
         weights=weights,
         n_columns=C.shape[1],
         value=found.value,
-        violation=float(np.linalg.norm(squares - 1.0)),
         stationarity=0.0 if found.status.success else np.nan,
         status=found.status,
         n_iter=math.ceil(found.passes),
@@ -317,13 +320,12 @@ def _finish(
     value, gradient = problem.value_and_gradient(X)
     bound = problem.lower_bound() if with_bound else None
     Y = problem.second_block(X)
-    labels = labels_of(X)
+    labels, weights = kernels.largest_entries(X)
     return Result(
         labels=labels,
-        weights=X[np.arange(len(X)), labels],
+        weights=weights,
         n_columns=X.shape[1],
         value=value,
-        violation=violation(X),
         stationarity=stationarity(X, gradient),
         status=status,
         n_iter=0 if state is None else state.n_iter,
@@ -345,7 +347,7 @@ def _best_feasible(
     state = watch.state
     rounded = _round(X0 if state is None else state.X)
     start = getattr(state, "X_feas", None)
-    start = round_to_stiefel_plus(X0) if start is None else start
+    start = keep_largest(X0) if start is None else start
     timed = Metered(problem, watch.meter)
     try:
         X = refine(timed, rounded)
@@ -368,7 +370,7 @@ def _rank(problem: Problem, X: FloatArray) -> float:
 
 def _round(X: FloatArray) -> FloatArray:
     """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
-    labels = labels_of(X)
-    if len(np.unique(labels[labels >= 0])) == X.shape[1]:
-        return round_to_stiefel_plus(X)
+    labels, entries = kernels.largest_entries(X)
+    if cover_columns(labels, X.shape[1]):
+        return assemble(labels, entries, X.shape[1])
     return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)

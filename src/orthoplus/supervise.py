@@ -10,6 +10,7 @@ import numpy as np
 
 from orthoplus.checkpoint import save_state
 from orthoplus.loop import OuterMethod, OuterState, iterate
+from orthoplus.memory import reused_memory
 from orthoplus.protocols import FloatArray, Linear, Problem
 from orthoplus.result import HistoryRow
 from orthoplus.status import Status
@@ -37,7 +38,8 @@ class Meter:
     def tick(self) -> None:
         """Count one evaluation; raise when the time is up."""
         self.n_eval += 1
-        self.look()
+        if time.perf_counter() - self.started > self.time_limit:
+            raise OutOfTimeError
 
     def look(self) -> None:
         """Raise when the time is up."""
@@ -116,6 +118,12 @@ class Watch:
         self, problem: Problem, X: FloatArray, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         """Run to the end, from X or from a state; how it ended, and what a callback raised."""
+        with reused_memory():
+            return self._follow(problem, X, state)
+
+    def _follow(
+        self, problem: Problem, X: FloatArray, state: OuterState | None
+    ) -> tuple[Status, Exception | None]:
         stop = self.method.stop()
         try:
             first = self.method.init(problem, X) if state is None else state

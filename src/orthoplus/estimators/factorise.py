@@ -11,12 +11,12 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import norm
 
+from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
 from orthoplus.geometry import (
     assemble,
     labels_of,
     random_oblique_plus,
-    violation,
 )
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.ep4orth import EP4Orth
@@ -149,13 +149,12 @@ def _row_norms(A: FloatArray) -> FloatArray:
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
     """The same result at a better point."""
     value, gradient = problem.value_and_gradient(X)
-    labels = labels_of(X)
+    labels, weights = kernels.largest_entries(X)
     return dataclasses.replace(
         result,
         labels=labels,
-        weights=X[np.arange(len(X)), labels],
+        weights=weights,
         value=value,
-        violation=violation(X),
         stationarity=stationarity(X, gradient),
         gap=_relative_gap(value, result.bound),
         Y=problem.second_block(X),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus.checks import check_count, check_growth, check_positive, check_range, check_type
-from orthoplus.geometry import riemannian_gradient, round_to_stiefel_plus
+from orthoplus.geometry import keep_largest, riemannian_gradient
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
@@ -214,7 +214,7 @@ class EP4Orth:
             eps=self.smoothing_start,
             tol=self.tol_start,
             unit=unit,
-            X_feas=round_to_stiefel_plus(X),
+            X_feas=keep_largest(X),
             carries=dict(carry or {}),
             Y=None,
             n_iter=0,
@@ -232,14 +232,15 @@ class EP4Orth:
         model = Penalised(smooth, penalty, unit=state.unit)
         X = self._safeguarded(model, state)
         # X^t: a stationary point to tolerance, eq. (4.1), not above its start, eq. (4.2).
-        method = self._inner(self._violation(X))
+        method = self._inner(state.violation if X is state.X else 0.0)
         name = type(method).__name__
         inner, carry = minimise_oblique(model, method, X, tol=tol, carry=state.carries.get(name))
-        violation = self._violation(inner.X)
+        energy = penalty.energy(inner.X)
+        violation = max(energy - 1.0, 0.0)
         has_fallen = violation <= _FALL * state.least_violation
         return PenaltyState(
             X=inner.X,
-            value=inner.value - penalty.value(inner.X),
+            value=inner.value - sigma * penalty.profile(energy)[0],
             violation=violation,
             sigma=sigma,
             eps=eps,
@@ -259,7 +260,7 @@ class EP4Orth:
         size = float(np.linalg.norm(smooth.value_and_gradient(X)[1])) or 1.0
         relaxed, _ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
         zeta = self._violation(relaxed.X)
-        rise = smooth.value(round_to_stiefel_plus(relaxed.X)) - relaxed.value
+        rise = smooth.value(keep_largest(relaxed.X)) - relaxed.value
         if zeta > 0 and rise > 0:
             return rise / zeta
         gradient = smooth.value_and_gradient(X)[1]

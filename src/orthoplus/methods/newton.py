@@ -119,7 +119,7 @@ class RegularizedNewton(StopsOverOblique):
         check_range(self.accept, "accept", low=0.0, high=self.good)
         check_range(self.shrink, "shrink", low=1e-3, high=1.0)
         check_growth(self.grow, "grow")
-        self.stop()  # checks its options
+        self.check_stop()
 
     def carry(self, state: NewtonState) -> Carry:
         """tau and its unit, for the next penalty parameter."""

@@ -56,7 +56,7 @@ class PALM(StopsOverOblique):
 
     def __post_init__(self) -> None:
         check_type(self.x_step, "x_step", ProjectedGradient)
-        self.stop()  # checks its options
+        self.check_stop()
 
     def carry(self, state: AlternatingState) -> Carry:
         """The second block and its step, for the next penalty parameter."""

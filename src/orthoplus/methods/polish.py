@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus.checks import check_count, check_positive, check_range
-from orthoplus.geometry import round_to_stiefel_plus
+from orthoplus.geometry import keep_largest
 from orthoplus.methods.refine import refine
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import Carry, FloatArray, Problem
@@ -73,7 +73,7 @@ class Polish:
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PolishState:
         """X rounded to S+ and refined on its support."""
-        X = refine(problem, round_to_stiefel_plus(X))
+        X = refine(problem, keep_largest(X))
         return PolishState(X, problem.value(X), 0.0, 0, False)
 
     def step(self, problem: Problem, state: PolishState) -> PolishState:

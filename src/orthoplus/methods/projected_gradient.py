@@ -9,16 +9,15 @@ from orthoplus import kernels
 from orthoplus.checks import check_choice, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import StopsOverOblique
+from orthoplus.memory import empty_like
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
 from orthoplus.protocols import Carry, FloatArray, Problem
 
 _MAX_BACKTRACKS = 60
-# Column sums of squares outside of this range may have underflowed or overflowed: such a column is
-# projected with care.
-_TINY, _HUGE = 1e-280, 1e280
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
 # as rounding of the objective, whatever their direction.
 _STILL = 32
+_ROUNDOFF = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 # Differences of objective values below this many unit roundoffs of their size are rounding.
 _ROUNDOFFS = 10
 
@@ -102,7 +101,7 @@ class ProjectedGradient(StopsOverOblique):
         check_range(self.memory, "memory", low=0.0, high=1.0)
         check_range(self.decrease, "decrease", low=0.0, high=1.0)
         check_range(self.backtrack, "backtrack", low=1e-3, high=0.99)
-        self.stop()  # checks its options
+        self.check_stop()
 
     def carry(self, state: GradientState) -> Carry:
         """The step length, for the next penalty parameter; a fixed one belongs to its own."""
@@ -130,13 +129,14 @@ class ProjectedGradient(StopsOverOblique):
     def step(self, problem: Problem, state: GradientState) -> GradientState:
         """One projected gradient step with its line search."""
         problem = as_penalised(problem)
-        alpha, T = state.alpha, np.empty_like(state.X)
-        roundoff = float(np.finfo(T.dtype).eps)
+        alpha, T = state.alpha, empty_like(state.X)
+        roundoff = _ROUNDOFF[T.dtype]
         slack = _ROUNDOFFS * roundoff * max(problem.unit, abs(state.reference))
         still = T.shape[1] * (_STILL * roundoff) ** 2
         is_accepted = False
         for _ in range(_MAX_BACKTRACKS):
-            step_sq, energy, *crossed = _projected_step_into(state, alpha, T)
+            sums = kernels.projected_step_into(state.X, state.gradient, state.weight, alpha, T)
+            step_sq, energy, *crossed = sums or _careful_step_into(state, alpha, T)
             if alpha < state.alpha and step_sq <= still:
                 break
             here = problem.evaluate(T, energy)
@@ -147,7 +147,6 @@ class ProjectedGradient(StopsOverOblique):
             alpha *= self.backtrack
         if not is_accepted:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
-        is_linear = problem.problem.lipschitz == 0.0 and problem.penalty.V is None
         # Zhang and Hager: a running mean of the values, never above the first one.
         mass = self.memory * state.mass + 1.0
         reference = (self.memory * state.mass * state.reference + here.value) / mass
@@ -156,7 +155,7 @@ class ProjectedGradient(StopsOverOblique):
             value=here.value,
             gradient=here.gradient,
             weight=here.weight,
-            alpha=self._next_step(state, T, here, step_sq, crossed if is_linear else None),
+            alpha=self._next_step(problem, state, T, here, (step_sq, *crossed)),
             reference=max(reference, here.value),
             mass=mass,
             step_length=step_sq**0.5,
@@ -167,21 +166,23 @@ class ProjectedGradient(StopsOverOblique):
 
     def _next_step(
         self,
+        problem: Penalised,
         old: GradientState,
         X: FloatArray,
         new: Evaluation,
-        step_sq: float,
-        crossed: list[float] | None,
+        sums: tuple[float, ...],
     ) -> float:
         """The Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
+        step_sq, cross_new, cross_old = sums
         if self.step_rule == "fixed" or step_sq == 0.0:
             return old.alpha
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
         )
-        if crossed is not None and not use_short:
+        is_linear = problem.problem.lipschitz == 0.0 and problem.penalty.V is None
+        if is_linear and not use_short:
             # f is linear: all of Z comes from the penalty, and the last pass has it already.
-            curvature = abs(new.weight * crossed[0] - old.weight * crossed[1])
+            curvature = abs(new.weight * cross_new - old.weight * cross_old)
             alpha = step_sq / curvature if curvature > 0 else self.step_max
         else:
             curvature, change_sq = kernels.secant_products(
@@ -215,15 +216,11 @@ class ProjectedGradient(StopsOverOblique):
         return problem.stationarity(X, at) if self.criterion == "stationarity" else np.nan
 
 
-def _projected_step_into(
+def _careful_step_into(
     state: GradientState, alpha: float, T: FloatArray
 ) -> tuple[float, float, float, float]:
-    """T = projection onto OB+ of X - alpha grad h(X); returns the sums of `normalise_step_into`."""
-    X, G, weight = state.X, state.gradient, state.weight
-    squares = kernels.gradient_step_into(X, G, weight, alpha, T)
-    if squares.min() < _TINY or squares.max() > _HUGE:
-        for j in np.flatnonzero((squares < _TINY) | (squares > _HUGE)):
-            column = X[:, j] - alpha * (G[:, j].astype(np.float64) + weight * X.mean(axis=1))
-            T[:, j] = project_oblique_plus(column[:, None])[:, 0]
-            squares[j] = 1.0
-    return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)
+    """`kernels.projected_step_into` where a column comes out as zero, or its norm overflows."""
+    mean = state.X.mean(axis=1, keepdims=True, dtype=np.float64)
+    gradient = state.gradient.astype(np.float64) + state.weight * mean
+    T[:] = project_oblique_plus(state.X - alpha * gradient)
+    return kernels.normalise_step_into(T, np.ones(T.shape[1]), state.X)

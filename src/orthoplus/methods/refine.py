@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orthoplus.geometry import labels_of
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
@@ -48,7 +49,7 @@ def _refine_on_support(problem: Problem, X: FloatArray) -> FloatArray:
 
 def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
     """X with a small entry in each zero row where f falls, or None where there is none."""
-    rows = np.flatnonzero(~X.any(axis=1))
+    rows = np.flatnonzero(labels_of(X) < 0)
     if len(rows) == 0:
         return None
     gradient = problem.value_and_gradient(X)[1]

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
 from orthoplus.checks import as_matrix, check_finite, check_shape
+from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, Linear, Problem
 
 # Groups of at most this many rows are solved densely.
@@ -150,7 +151,7 @@ class FactorFit(Problem):
         return self.AY.shape[0], self.AY.shape[1]
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        half = X @ self.YtY
+        half = np.matmul(X, self.YtY, out=empty_like(X))
         half -= self.AY
         # ||A - XY'||^2 = ||A||^2 - <AY, X> + <X Y'Y - AY, X>.
         value = self.total - float(np.vdot(self.AY, X)) + float(np.vdot(half, X))

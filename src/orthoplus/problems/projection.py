@@ -5,8 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_shape
-from orthoplus.geometry import assemble, labels_of, round_to_stiefel_plus
+from orthoplus.geometry import assemble, cover_columns, keep_largest, labels_of
 from orthoplus.protocols import FloatArray, Problem
 
 
@@ -58,7 +59,7 @@ class Projection(Problem):
 
     def start(self, rng: np.random.Generator) -> FloatArray:
         """C rounded by Procedure 1, as in section 6.1."""
-        return round_to_stiefel_plus(np.maximum(self.C, 0.0))
+        return keep_largest(self.C)
 
     def majoriser(self, X: FloatArray) -> FloatArray:
         return self.C
@@ -66,19 +67,16 @@ class Projection(Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
         labels = labels_of(X)
-        rows = np.flatnonzero(labels >= 0)
-        columns, entries = labels[rows], self.C[rows, labels[rows]]
-        top = np.full(self.shape[1], -np.inf)
-        np.maximum.at(top, columns, entries)
-        weights = np.maximum(entries, 0.0)
+        entries = kernels.gather(self.C, labels)
+        refined = np.where(entries > 0, labels, -1)
+        if cover_columns(refined, self.C.shape[1]):
+            return assemble(refined, entries, self.C.shape[1])
         # A column without a positive entry on its support takes its largest one alone, the first.
-        alone = np.flatnonzero((top[columns] <= 0) & (entries == top[columns]))
-        weights[alone[np.unique(columns[alone], return_index=True)[1]]] = 1.0
-        refined = np.full(len(X), -1)
-        refined[rows[weights > 0]] = columns[weights > 0]
-        spread = np.zeros(len(X), dtype=X.dtype)
-        spread[rows] = weights
-        return assemble(refined, spread, len(top))
+        for j in np.setdiff1d(labels[labels >= 0], refined):
+            rows = np.flatnonzero(labels == j)
+            first = rows[entries[rows].argmax()]
+            refined[first], entries[first] = j, 1.0
+        return assemble(refined, entries, self.C.shape[1])
 
     @property
     def lipschitz(self) -> float:

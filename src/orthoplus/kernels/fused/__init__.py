@@ -1,13 +1,16 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
 from orthoplus.kernels.fused.oblique import (
+    assemble,
     column_dots,
     delta_point_into,
     delta_sums,
+    gather,
     gradient_step_into,
+    largest_entries,
     multipliers,
     normalise_step_into,
-    row_argmax,
+    projected_step_into,
     row_energy,
     secant_products,
     stationarity_sq,
@@ -26,6 +29,7 @@ from orthoplus.kernels.fused.rows import (
 )
 
 __all__ = [
+    "assemble",
     "assign_rows",
     "best_partition",
     "chain_moves_into",
@@ -33,11 +37,13 @@ __all__ = [
     "column_maxima",
     "delta_point_into",
     "delta_sums",
+    "gather",
     "gather_pairs",
     "gradient_step_into",
+    "largest_entries",
     "multipliers",
     "normalise_step_into",
-    "row_argmax",
+    "projected_step_into",
     "row_energy",
     "search_rows_into",
     "secant_products",

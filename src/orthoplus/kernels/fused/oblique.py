@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from orthoplus.kernels.blocks import for_blocks, row_blocks
+from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, row_blocks
+from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.protocols import FloatArray, IntArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
@@ -11,7 +12,7 @@ _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz",
 
 
 @_compiled
-def _row_energy(X, out):  # type: ignore[no-untyped-def]  # IN X, OUT out[0]
+def _row_energy(X):  # type: ignore[no-untyped-def]  # IN X
     n, k = X.shape
     energy = 0.0
     for i in range(n):
@@ -19,13 +20,19 @@ def _row_energy(X, out):  # type: ignore[no-untyped-def]  # IN X, OUT out[0]
         for j in range(k):
             total += X[i, j]
         energy += total * total
-    out[0] = energy / k
+    return energy / k
 
 
 def row_energy(X: FloatArray) -> float:
     blocks = row_blocks(*X.shape)
-    partial = np.zeros((len(blocks), 1))
-    for_blocks(lambda b, rows: _row_energy(X[rows], partial[b]), blocks)
+    if len(blocks) == 1:
+        return float(_row_energy(X))
+    partial = np.zeros(len(blocks))
+
+    def work(block: int, rows: slice) -> None:
+        partial[block] = _row_energy(X[rows])
+
+    for_blocks(work, blocks)
     return float(partial.sum())
 
 
@@ -92,8 +99,33 @@ def normalise_step_into(
         _normalise_step(T, scale, X, partial[0])
     else:
         for_blocks(lambda b, r: _normalise_step(T[r], scale, X[r], partial[b]), blocks)
-    step_sq, energy, cross_new, cross_old = partial.sum(axis=0).tolist()
+    sums = partial[0] if len(blocks) == 1 else partial.sum(axis=0)
+    step_sq, energy, cross_new, cross_old = sums.tolist()
     return step_sq, energy, cross_new, cross_old
+
+
+@_compiled
+def _projected_step(X, G, weight, alpha, T):  # type: ignore[no-untyped-def]
+    # IN X, G, weight, alpha; OUT T; returns False where a column's norm is not to be trusted, sums
+    squares, sums = np.zeros(X.shape[1]), np.zeros(4)
+    _gradient_step(X, G, weight, alpha, T, squares)
+    for j in range(squares.size):
+        if not SQUARES_MIN <= squares[j] <= SQUARES_MAX:
+            return False, 0.0, 0.0, 0.0, 0.0
+    _normalise_step(T, 1.0 / np.sqrt(squares), X, sums)
+    return True, sums[0], sums[1], sums[2], sums[3]
+
+
+def projected_step_into(
+    X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
+) -> tuple[float, float, float, float] | None:
+    if X.size < PARALLEL_SIZE:  # a short pass: one call, no arrays on the way
+        is_sound, *sums = _projected_step(X, G, weight, alpha, out)
+        return (sums[0], sums[1], sums[2], sums[3]) if is_sound else None
+    squares = gradient_step_into(X, G, weight, alpha, out)
+    if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
+        return None
+    return normalise_step_into(out, 1.0 / np.sqrt(squares), X)
 
 
 @_compiled
@@ -194,20 +226,66 @@ def stationarity_sq(
 
 
 @_compiled
-def _row_argmax(X, out):  # type: ignore[no-untyped-def]  # IN X; OUT out
+def _largest_entries(X, labels, entries):  # type: ignore[no-untyped-def]
+    # IN X; OUT labels, entries
     n, k = X.shape
     for i in range(n):
-        best = 0
+        top = X[i, 0]
         for j in range(1, k):
-            if X[i, j] > X[i, best]:
-                best = j
-        out[i] = best
+            top = max(top, X[i, j])
+        labels[i], entries[i] = -1, 0
+        if top > 0:
+            j = 0
+            while X[i, j] != top:
+                j += 1
+            labels[i], entries[i] = j, top
 
 
-def row_argmax(X: FloatArray) -> IntArray:
-    out = np.empty(X.shape[0], dtype=np.intp)
-    for_blocks(lambda b, r: _row_argmax(X[r], out[r]), row_blocks(*X.shape))
+def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    n, k = X.shape
+    labels, entries = np.empty(n, dtype=np.intp), np.empty(n, dtype=X.dtype)
+    if X.size < PARALLEL_SIZE:
+        _largest_entries(X, labels, entries)
+    else:
+        for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), row_blocks(n, k))
+    return labels, entries
+
+
+@_compiled
+def _gather(C, labels, out):  # type: ignore[no-untyped-def]  # IN C, labels; OUT out
+    for i in range(labels.size):
+        out[i] = C[i, labels[i]] if labels[i] >= 0 else 0
+
+
+def gather(C: FloatArray, labels: IntArray) -> FloatArray:
+    out = np.empty(len(labels), dtype=C.dtype)
+    _gather(C, labels, out)
     return out
+
+
+@njit(cache=True, nogil=True)  # no fast mathematics: the two divisions must stay two
+def _assemble(labels, weights, X):  # type: ignore[no-untyped-def]  # IN labels, weights; OUT X
+    n, k = X.shape
+    top, squares = np.zeros(k), np.zeros(k)
+    for i in range(n):
+        if labels[i] >= 0:
+            top[labels[i]] = max(top[labels[i]], np.float64(weights[i]))
+    for i in range(n):
+        if labels[i] >= 0:
+            entry = weights[i] / top[labels[i]]
+            squares[labels[i]] += entry * entry
+    norms = np.sqrt(squares)
+    for i in range(n):
+        for j in range(k):
+            X[i, j] = 0.0
+        if labels[i] >= 0:
+            X[i, labels[i]] = weights[i] / top[labels[i]] / norms[labels[i]]
+
+
+def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    X = np.empty((len(labels), k), dtype=weights.dtype)
+    _assemble(labels, weights, X)
+    return X
 
 
 @_compiled

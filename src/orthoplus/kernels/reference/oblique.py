@@ -10,17 +10,24 @@ import numpy as np
 from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = [
+    "assemble",
     "column_dots",
     "delta_point_into",
     "delta_sums",
+    "gather",
     "gradient_step_into",
+    "largest_entries",
     "multipliers",
     "normalise_step_into",
-    "row_argmax",
+    "projected_step_into",
     "row_energy",
     "secant_products",
     "stationarity_sq",
 ]
+
+
+# Column sums of squares outside of this range may have underflowed or overflowed.
+SQUARES_MIN, SQUARES_MAX = 1e-280, 1e280
 
 
 def row_energy(X: FloatArray) -> float:
@@ -92,9 +99,44 @@ def stationarity_sq(
     return float((residual * residual).sum())
 
 
-def row_argmax(X: FloatArray) -> IntArray:
-    """The column of the largest entry of each row, the smallest column among ties."""
-    return np.asarray(X.argmax(axis=1))
+def projected_step_into(
+    X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
+) -> tuple[float, float, float, float] | None:
+    """`gradient_step_into` and `normalise_step_into` in one call.
+
+    None, with ``out`` not normalised, where a column's sum of squares may have under- or
+    overflowed: such a column is to be projected with care.
+    """
+    squares = gradient_step_into(X, G, weight, alpha, out)
+    if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
+        return None
+    return normalise_step_into(out, 1.0 / np.sqrt(squares), X)
+
+
+def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The matrix with ``weights[i]`` in column ``labels[i]`` of row i, columns normalised."""
+    rows = np.flatnonzero(labels >= 0)
+    columns, entries = labels[rows], weights[rows]
+    top = np.zeros(k, dtype=weights.dtype)
+    np.maximum.at(top, columns, entries)
+    entries = entries / top[columns]  # first by the largest entry: no overflow, no underflow
+    norms = np.sqrt(np.bincount(columns, entries.astype(np.float64) ** 2, minlength=k))
+    X = np.zeros((len(labels), k), dtype=weights.dtype)
+    X[rows, columns] = entries / norms[columns]
+    return X
+
+
+def gather(C: FloatArray, labels: IntArray) -> FloatArray:
+    """The entry of each row in the column of its label; 0 where that is -1."""
+    return np.where(labels >= 0, C[np.arange(len(C)), labels], C.dtype.type(0))
+
+
+def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The column of each row's largest entry, the first among ties, and the entry; else -1, 0."""
+    labels = X.argmax(axis=1)
+    entries = X[np.arange(len(X)), labels]
+    is_positive = entries > 0
+    return np.where(is_positive, labels, -1), np.where(is_positive, entries, X.dtype.type(0))
 
 
 def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
