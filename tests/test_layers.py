@@ -17,6 +17,8 @@ LAYERS = {
     "status": 0,
     "checks": 0,
     "kernels": 1,
+    "data_matrix": 2,
+    "row_groups": 2,
     "geometry": 2,
     "projection": 2,
     "loop": 2,

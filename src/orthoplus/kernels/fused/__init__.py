@@ -1,5 +1,11 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.groups import (
+    dense_group_dots,
+    dense_group_sums,
+    sparse_group_dots,
+    sparse_group_sums,
+)
 from orthoplus.kernels.fused.oblique import (
     column_dots,
     delta_point_into,
@@ -33,6 +39,8 @@ __all__ = [
     "column_maxima",
     "delta_point_into",
     "delta_sums",
+    "dense_group_dots",
+    "dense_group_sums",
     "gather_pairs",
     "gradient_step_into",
     "multipliers",
@@ -42,6 +50,8 @@ __all__ = [
     "search_rows_into",
     "secant_products",
     "single_moves_into",
+    "sparse_group_dots",
+    "sparse_group_sums",
     "stationarity_sq",
     "transfer_shares_into",
 ]
