@@ -18,6 +18,7 @@ LAYERS = {
     "checks": 0,
     "kernels": 1,
     "data_matrix": 2,
+    "divergence": 2,
     "row_groups": 2,
     "geometry": 2,
     "projection": 2,

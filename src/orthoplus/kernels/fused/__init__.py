@@ -1,5 +1,6 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
 from orthoplus.kernels.fused.groups import (
     dense_group_dots,
     dense_group_sums,
@@ -43,10 +44,12 @@ __all__ = [
     "dense_group_sums",
     "gather_pairs",
     "gradient_step_into",
+    "move_rows_into",
     "multipliers",
     "normalise_step_into",
     "row_argmax",
     "row_energy",
+    "sampled_products",
     "search_rows_into",
     "secant_products",
     "single_moves_into",
