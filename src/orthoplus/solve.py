@@ -26,9 +26,10 @@ from orthoplus.geometry import (
 )
 from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.refine import refine
 from orthoplus.optimality import stationarity
-from orthoplus.problems import ONMF, Projection, Smooth
+from orthoplus.problems import KLONMF, ONMF, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
@@ -36,9 +37,10 @@ from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
 # The paper's parameters where the paper has them.
-_PRESETS: dict[type[Problem], Callable[[Any], EP4Orth]] = {
+_PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
     Projection: lambda problem: EP4Orth.for_projection(),
     ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
+    KLONMF: lambda problem: KLAlternating(),
 }
 
 
@@ -270,7 +272,7 @@ def _solve(  # noqa: PLR0913
         check_positive(time_limit, "time_limit", finite=False)
     if method is not None:
         _check_method(method)
-    method = method or _PRESETS.get(type(problem), lambda problem: EP4Orth())(problem)
+    method = method or _preset(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
     if X is None:
         X = problem.start(np.random.default_rng(0 if rng is None else rng))
@@ -292,6 +294,11 @@ def _solve(  # noqa: PLR0913
             result,
         ) from failure
     return result
+
+
+def _preset(problem: Problem) -> OuterMethod:
+    make = _PRESETS.get(type(problem))
+    return EP4Orth() if make is None else make(problem)
 
 
 def _check_method(method: object) -> None:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.sparse.linalg import svds
 
 from orthoplus.checks import check_choice, check_shape
+from orthoplus.data_matrix import as_dense, as_operator, row_sums
 from orthoplus.protocols import FloatArray
 
 SVD_VARIANTS = ("nndsvd", "nndsvda", "nndsvdar", "clipped")
@@ -27,7 +27,7 @@ def svd_start(
 
     Parameters
     ----------
-    A : nonnegative array or SciPy sparse matrix of shape (n, r)
+    A : nonnegative array, SciPy sparse matrix or LinearOperator of shape (n, r)
         Used through products, unless one side is short.
     k : int
         Number of columns, at most n.
@@ -42,8 +42,8 @@ def svd_start(
     Returns
     -------
     X : ndarray of shape (n, k)
-        Nonnegative; unit columns for "clipped" only. Where A has fewer than k triplets, the missing
-        columns are at random.
+        Nonnegative, float32 where A is; unit columns for "clipped" only. Where A has fewer than k
+        triplets, the missing columns are at random.
 
     Notes
     -----
@@ -63,14 +63,15 @@ def svd_start(
     if variant == "clipped":
         X = np.maximum(signed_left_vectors(A, k, rng), 0.0)
         norms = np.linalg.norm(X, axis=0)
-        return _fill_columns(X / np.where(norms > 0, norms, 1.0), k, rng)
+        X = _fill_columns(X / np.where(norms > 0, norms, 1.0), k, rng)
+        return X.astype(_dtype_of(A), copy=False)
     X = _fill_columns(_double_svd(*_truncated_svd(A, k, rng)), k, rng)
     empty = X == 0
     if variant == "nndsvda":
-        X[empty] = A.mean()
+        X[empty] = _mean(A)
     elif variant == "nndsvdar":
-        X[empty] = A.mean() * _RANDOM_SHARE * rng.random(np.count_nonzero(empty))
-    return X
+        X[empty] = _mean(A) * _RANDOM_SHARE * rng.random(np.count_nonzero(empty))
+    return X.astype(_dtype_of(A), copy=False)
 
 
 def signed_left_vectors(A: Any, k: int, rng: np.random.Generator) -> FloatArray:
@@ -79,7 +80,7 @@ def signed_left_vectors(A: Any, k: int, rng: np.random.Generator) -> FloatArray:
     Returns
     -------
     U : ndarray of shape (n, min(k, n, r))
-        Orthonormal columns, in order of falling singular value.
+        Orthonormal columns in float64, in order of falling singular value.
     """
     U, _, _ = _truncated_svd(A, k, rng)
     positive = np.linalg.norm(np.maximum(U, 0.0), axis=0)
@@ -92,14 +93,23 @@ def _truncated_svd(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """U (n x q), s (q) and V (r x q) of the q = min(k, n, r) largest singular values, falling."""
     short = min(A.shape)
-    is_zero = (A.nnz if issparse(A) else np.count_nonzero(A)) == 0
-    if short <= max(_DENSE_SIDE, 2 * k) or is_zero:
-        dense = A.toarray() if issparse(A) else A
-        U, s, Vt = np.linalg.svd(dense, full_matrices=False)
+    if short <= max(_DENSE_SIDE, 2 * k):
+        U, s, Vt = np.linalg.svd(as_dense(A), full_matrices=False)
+    elif not row_sums(A).any():
+        U, s, Vt = np.eye(A.shape[0], k), np.zeros(k), np.eye(k, A.shape[1])
     else:
-        U, s, Vt = svds(A, k=k, v0=rng.standard_normal(short))
+        U, s, Vt = svds(as_operator(A), k=k, v0=rng.standard_normal(short))
     order = np.argsort(-s, kind="stable")[:k]
-    return U[:, order], s[order], Vt[order].T
+    U, s, V = (part.astype(np.float64, copy=False) for part in (U[:, order], s[order], Vt[order].T))
+    return U, s, V
+
+
+def _dtype_of(A: Any) -> type[np.floating[Any]]:
+    return np.float32 if A.dtype == np.float32 else np.float64
+
+
+def _mean(A: Any) -> float:
+    return float(row_sums(A).sum()) / (A.shape[0] * A.shape[1])
 
 
 def _double_svd(U: FloatArray, s: FloatArray, V: FloatArray) -> FloatArray:

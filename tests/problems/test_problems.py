@@ -6,7 +6,7 @@ from scipy.sparse import block_diag, coo_matrix, csc_matrix, csr_array, csr_matr
 
 from brute_force import random_on_support, supports
 from orthoplus.geometry import random_oblique_plus, random_stiefel_plus, violation
-from orthoplus.problems import ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import KLONMF, ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
 from orthoplus.protocols import Problem
 from slopes import gradient_slope, hessian_slope
 
@@ -67,6 +67,10 @@ BUILD = {
         lambda rng: ONMF(rng.random((N, 4)), K, quartic=True),
         lambda rng: ONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
     ],
+    "kl_onmf": [
+        lambda rng: KLONMF(rng.random((N, 4)), K),
+        lambda rng: KLONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
+    ],
     "smooth": [cubic],
     "two_block": [lambda rng: ridge_fit(rng, closed_form=True)],
 }
@@ -80,6 +84,12 @@ def problem(case, rng):
     return BUILD[name][number](rng)
 
 
+def anywhere(problem, rng):
+    """A point where f is smooth: the divergence is for positive X only."""
+    X = rng.standard_normal((N, K))
+    return np.abs(X) + 0.5 if isinstance(problem, KLONMF) else X
+
+
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
 
 
@@ -91,7 +101,7 @@ def test_derivative_slopes(problem, rng):
     for smooth in (problem, problem.freeze(random_oblique_plus(N, K, rng))):
         gradient = lambda X, f=smooth: f.value_and_gradient(X)[1]  # noqa: E731
         for _ in range(3):
-            X, D = rng.standard_normal((N, K)), rng.standard_normal((N, K)) / 5
+            X, D = anywhere(problem, rng), rng.standard_normal((N, K)) / 5
             assert gradient_slope(smooth.value, gradient, X, D) > 1.8
             assert hessian_slope(gradient, smooth.hessp, X, D) > 1.8
 
@@ -112,7 +122,7 @@ def test_value_is_that_of_value_and_gradient_and_x_is_untouched(problem, rng):
 
 @every_case
 def test_hessian_product_agrees_with_differences_and_is_symmetric(problem, rng):
-    X, D, E = (rng.standard_normal((N, K)) for _ in range(3))
+    X, D, E = anywhere(problem, rng), *(rng.standard_normal((N, K)) for _ in range(2))
     product = problem.hessp(X, D)
     assert product.shape == X.shape
     np.testing.assert_array_equal(problem.hessian(X)(D), product)

@@ -2,6 +2,7 @@
 
 from orthoplus.methods import baselines
 from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.pam import ProximalAlternating
@@ -16,12 +17,14 @@ METHODS = {
     "palm": PALM,
     "proximal_alternating": ProximalAlternating,
     "polish": Polish,
+    "kl_alternating": KLAlternating,
 }
 
 __all__ = [
     "METHODS",
     "PALM",
     "EP4Orth",
+    "KLAlternating",
     "Polish",
     "ProjectedGradient",
     "ProximalAlternating",

@@ -5,15 +5,28 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
-from scipy.sparse.linalg import LinearOperator, eigsh, svds
+from scipy.sparse.linalg import svds
 
-from orthoplus.checks import as_matrix, check_finite, check_shape
+from orthoplus import kernels
+from orthoplus.checks import check_range, check_shape
+from orthoplus.data_matrix import (
+    as_dense,
+    as_nonnegative_data,
+    as_operator,
+    row_squares,
+    squared_norm,
+    times,
+    times_transposed,
+)
+from orthoplus.geometry import assemble, labels_of
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.row_groups import leading_vectors
 
-# Groups of at most this many rows are solved densely.
-_DENSE_ROWS = 64
+# Matrices with a side this short are decomposed densely.
+_DENSE_SIDE = 64
+# X'X this near to I, in roundings, is I.
+_EYE_ROUNDOFFS = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +38,17 @@ class ONMF(Problem):
 
     Parameters
     ----------
-    A : nonnegative array or SciPy sparse matrix of shape (n, r)
-        Used through products only; never densified, AA' never formed.
+    A : nonnegative array, SciPy sparse matrix or LinearOperator of shape (n, r)
+        Used through products only: never densified nor copied, AA' never formed. A memory map stays
+        on disk. float32 stays float32: products are in its arithmetic, their sums in float64. An
+        operator needs products from both sides. Rows and columns of zeros are kept: a zero row of A
+        may be a zero row of X.
     k : int
     quartic : bool
         True works on the quartic function itself; False, as in the paper, on the partial
         Gauss-Newton model with Y renewed once an outer iteration.
+    squares : float, optional
+        ||A||_F^2 where it is known; otherwise one pass over A, for an operator min(n, r) products.
 
     Examples
     --------
@@ -43,20 +61,13 @@ class ONMF(Problem):
     A: Any
     k: int
     quartic: bool = False
+    squares: float | None = None
 
     def __post_init__(self) -> None:
-        if issparse(self.A):
-            A = self.A.tocsr().astype(np.float64)
-            check_finite(A.data, "A")
-            entries = A.data
-        else:
-            A = entries = as_matrix(self.A, "A").astype(np.float64, copy=False)
-        if entries.size and entries.min() < 0:
-            raise ValueError(
-                f"`A` has negative entries (the smallest is {entries.min():.3g}): "
-                f"orthogonal NMF needs A >= 0. Shift or clip the data."
-            )
+        A = as_nonnegative_data(self.A)
         check_shape(A.shape[0], self.k, "X")
+        if self.squares is not None:
+            check_range(self.squares, "squares", low=0.0)
         object.__setattr__(self, "A", A)
 
     @property
@@ -66,73 +77,82 @@ class ONMF(Problem):
     @cached_property
     def total(self) -> float:
         """||A||_F^2."""
-        entries = self.A.data if issparse(self.A) else self.A
-        return float(np.vdot(entries, entries))
+        return squared_norm(self.A) if self.squares is None else float(self.squares)
+
+    @cached_property
+    def row_squares(self) -> FloatArray:
+        """||a_i||^2 for each row of A."""
+        return row_squares(self.A)
+
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """A random point of OB+, in the arithmetic of A."""
+        return super().start(rng).astype(self.A.dtype, copy=False)
 
     def value(self, X: FloatArray) -> float:
-        W = self.A.T @ X
-        return self.total - 2.0 * float(np.vdot(W, W)) + float(np.vdot(X.T @ X, W.T @ W))
+        gram, core = _grams(X, times_transposed(self.A, X))
+        return self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        W = self.A.T @ X  # r x k
-        MX, gram, core = self.A @ W, X.T @ X, W.T @ W
+        W = times_transposed(self.A, X)  # r x k
+        gram, core = _grams(X, W)
+        MX = times(self.A, W)
         value = self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
-        return value, 2.0 * (MX @ gram + X @ core) - 4.0 * MX
+        gradient = 2.0 * (MX @ gram.astype(MX.dtype) + X @ core.astype(X.dtype)) - 4.0 * MX
+        return value, gradient.astype(X.dtype, copy=False)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
-        W = self.A.T @ X
-        MX, gram, core = self.A @ W, X.T @ X, W.T @ W
+        W = times_transposed(self.A, X)
+        MX, gram, core = times(self.A, W), X.T @ X, W.T @ W
 
         def product(D: FloatArray) -> FloatArray:
-            dW = self.A.T @ D
-            MD, d_gram, d_core = self.A @ dW, D.T @ X, dW.T @ W
+            dW = times_transposed(self.A, D)
+            MD, d_gram, d_core = times(self.A, dW), D.T @ X, dW.T @ W
             bent = MD @ gram + D @ core + MX @ (d_gram + d_gram.T) + X @ (d_core + d_core.T)
-            return np.asarray(2.0 * bent - 4.0 * MD)
+            return np.asarray(2.0 * bent - 4.0 * MD, dtype=D.dtype)
 
         return product
 
     def second_block(self, X: FloatArray) -> FloatArray:
         """Y = max(A'X (X'X)^-1, 0), the factor of the partial Gauss-Newton model."""
-        W = self.A.T @ X
-        gram = X.T @ X
-        if np.allclose(gram, np.eye(self.k), atol=1e-12):
-            return np.asarray(W)
-        return np.maximum(W @ np.linalg.pinv(gram, hermitian=True), 0.0)
+        W = times_transposed(self.A, X)
+        gram = _gram(X)
+        if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
+            return W
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        return np.maximum(W @ inverse.astype(W.dtype), 0.0)
 
     def freeze(self, X: FloatArray) -> Problem:
         if self.quartic:
             return self
         Y = self.second_block(X)
-        return FactorFit(self.A @ Y, Y.T @ Y, self.total)
+        AY = times(self.A, Y).astype(X.dtype, copy=False)
+        return FactorFit(AY, _gram(Y), self.total)
 
     def majoriser(self, X: FloatArray) -> FloatArray:
         """AA'X: over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
-        return np.asarray(self.A @ (self.A.T @ X))
+        return times(self.A, times_transposed(self.A, X)).astype(X.dtype, copy=False)
 
     def refine(self, X: FloatArray) -> FloatArray:
         """The leading left singular vector of the rows of each group, section 4 (ii)."""
-        refined = np.zeros_like(X)
-        for j in range(self.k):
-            rows = np.flatnonzero(X[:, j] > 0)
-            vector = np.abs(_leading_left_vector(self.A[rows], X[rows, j]))
-            refined[rows, j] = vector / np.linalg.norm(vector)
-        return refined
+        labels = labels_of(X)
+        vector, _ = leading_vectors(self.A, labels, X[np.arange(len(X)), labels], self.k)
+        return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
 
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
         if self.total == 0.0:
             return 0.0
-        if min(self.A.shape) <= max(_DENSE_ROWS, 2 * self.k):
-            dense = self.A.toarray() if issparse(self.A) else self.A
-            values = np.linalg.svd(dense, compute_uv=False)[: self.k]
+        if min(self.A.shape) <= max(_DENSE_SIDE, 2 * self.k):
+            values = np.linalg.svd(as_dense(self.A), compute_uv=False)[: self.k]
         else:
             # A start without pattern: that of the blocks of A would miss multiple values.
             start = np.random.default_rng(0).standard_normal(min(self.A.shape))
-            values = svds(self.A, k=self.k, v0=start, return_singular_vectors=False)
-        return max(self.total - float(values @ values), 0.0)
+            operator = as_operator(self.A)
+            values = svds(operator, k=self.k, v0=start, return_singular_vectors=False)
+        return max(self.total - float(np.sum(values.astype(np.float64) ** 2)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,30 +171,34 @@ class FactorFit(Problem):
         return self.AY.shape[0], self.AY.shape[1]
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        half = np.matmul(X, self.YtY, out=empty_like(X))
+        half = np.matmul(X, self.YtY.astype(X.dtype, copy=False), out=empty_like(X))
         half -= self.AY
         # ||A - XY'||^2 = ||A||^2 - <AY, X> + <X Y'Y - AY, X>.
-        value = self.total - float(np.vdot(self.AY, X)) + float(np.vdot(half, X))
+        value = self.total - _inner(self.AY, X) + _inner(half, X)
         half *= 2.0
         return value, half
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
-        return np.asarray(2.0 * (D @ self.YtY))
+        return np.asarray(2.0 * (D @ self.YtY.astype(D.dtype, copy=False)))
 
     @cached_property
     def lipschitz(self) -> float:
         return 2.0 * float(np.linalg.norm(self.YtY, 2))
 
 
-def _leading_left_vector(rows: Any, start: FloatArray) -> FloatArray:
-    """Unit leading left singular vector; Lanczos from ``start`` for a large group."""
-    n = rows.shape[0]
-    if n == 1:
-        return np.ones(1)
-    if n <= _DENSE_ROWS:
-        gram = rows @ rows.T
-        return np.asarray(np.linalg.eigh(gram.toarray() if issparse(gram) else gram)[1][:, -1])
-    if not (rows.T @ start).any():  # A >= 0 and start > 0: these rows are zero, any vector is best
-        return start / float(np.linalg.norm(start))
-    gram = LinearOperator((n, n), matvec=lambda x: rows @ (rows.T @ x), dtype=np.float64)
-    return np.asarray(eigsh(gram, k=1, which="LA", v0=start)[1][:, 0])
+def _inner(X: FloatArray, Z: FloatArray) -> float:
+    """<X, Z>, summed in float64 for float32 as well."""
+    if X.dtype == np.float64:
+        return float(np.vdot(X, Z))
+    return float(kernels.column_dots(X, Z).sum())
+
+
+def _gram(X: FloatArray) -> FloatArray:
+    """X'X, summed in float64."""
+    X = X.astype(np.float64, copy=False)
+    return np.asarray(X.T @ X)
+
+
+def _grams(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """X'X and W'W, from which the value is a small difference of large numbers: in float64."""
+    return _gram(X), _gram(W)

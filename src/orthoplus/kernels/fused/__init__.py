@@ -1,5 +1,12 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
+from orthoplus.kernels.fused.groups import (
+    dense_group_dots,
+    dense_group_sums,
+    sparse_group_dots,
+    sparse_group_sums,
+)
 from orthoplus.kernels.fused.oblique import (
     assemble,
     column_dots,
@@ -37,17 +44,23 @@ __all__ = [
     "column_maxima",
     "delta_point_into",
     "delta_sums",
+    "dense_group_dots",
+    "dense_group_sums",
     "gather",
     "gather_pairs",
     "gradient_step_into",
     "largest_entries",
+    "move_rows_into",
     "multipliers",
     "normalise_step_into",
     "projected_step_into",
     "row_energy",
+    "sampled_products",
     "search_rows_into",
     "secant_products",
     "single_moves_into",
+    "sparse_group_dots",
+    "sparse_group_sums",
     "stationarity_sq",
     "transfer_shares_into",
 ]

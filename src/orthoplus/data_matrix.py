@@ -1,0 +1,179 @@
+"""The nonnegative data matrix A in every form it may come in, and what products cannot tell.
+
+A is a dense array (any memory order, a memory map stays one), a SciPy CSR matrix, or a SciPy
+``LinearOperator``. ``A @ Y`` and ``A.T @ X`` work for all three; what else is needed of A is here.
+Nothing is densified, and nothing of the size of A is copied.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus.checks import as_data_matrix, check_finite
+from orthoplus.protocols import FloatArray, IntArray
+
+# Entries that are in memory at a time where A is read in blocks.
+_BLOCK_SIZE = 1 << 18
+
+
+def as_nonnegative_data(A: Any, name: str = "A") -> Any:
+    """A as a float array, CSR matrix or LinearOperator, checked; copied only if needed.
+
+    A dense or CSR matrix of either dtype is used as it is; other dtypes become float64, other
+    sparse formats CSR. Repeated entries of a sparse matrix are added. Of a LinearOperator neither
+    sign nor finiteness can be checked.
+
+    Examples
+    --------
+    >>> as_nonnegative_data([[1, 0], [0, 2]]).dtype
+    dtype('float64')
+    """
+    if isinstance(A, LinearOperator):
+        return _checked_operator(A, name)
+    if issparse(A):
+        A = A.tocsr()
+        A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
+        if not A.has_canonical_format:
+            A = A.copy()
+            A.sum_duplicates()
+        check_finite(A.data, name)
+        least = A.data.min() if A.nnz else 0.0
+    else:
+        A = as_data_matrix(A, name)
+        least = A.min() if A.size else 0.0
+    if least < 0:
+        raise ValueError(
+            f"`{name}` has negative entries (the smallest is {least:.3g}): "
+            f"orthogonal NMF needs A >= 0. Shift or clip the data."
+        )
+    return A
+
+
+def _checked_operator(A: LinearOperator, name: str) -> LinearOperator:
+    if np.dtype(A.dtype) not in (np.float32, np.float64):
+        raise TypeError(
+            f"`{name}` is a LinearOperator of dtype {A.dtype}: float32 or float64 is needed. "
+            f"Give it `dtype=np.float64`."
+        )
+    try:
+        A.rmatmat(np.zeros((A.shape[0], 1), dtype=A.dtype))
+    except (NotImplementedError, TypeError) as error:
+        raise TypeError(
+            f"`{name}` is a LinearOperator without products from the other side: A'X is needed as "
+            f"well as AY. Define `rmatmat` (or `rmatvec`) too."
+        ) from error
+    return A
+
+
+def times(A: Any, Y: FloatArray) -> FloatArray:
+    """AY in the arithmetic of A: Y is rounded to its dtype, A is never converted."""
+    return np.asarray(A @ Y.astype(A.dtype, copy=False))
+
+
+def times_transposed(A: Any, X: FloatArray) -> FloatArray:
+    """A'X in the arithmetic of A: X is rounded to its dtype, A is never converted."""
+    return np.asarray(A.T @ X.astype(A.dtype, copy=False))
+
+
+def as_operator(A: Any) -> LinearOperator:
+    """A as a LinearOperator of its own dtype, for Lanczos methods; no copy."""
+    if isinstance(A, LinearOperator):
+        return A
+    return LinearOperator(
+        A.shape,
+        matvec=lambda y: times(A, y),
+        rmatvec=lambda x: times_transposed(A, x),
+        matmat=lambda Y: times(A, Y),
+        rmatmat=lambda X: times_transposed(A, X),
+        dtype=A.dtype,
+    )
+
+
+def squared_norm(A: Any) -> float:
+    """||A||_F^2, summed in float64; of an operator by blocks of its shorter side."""
+    if issparse(A):
+        return sum(float(np.vdot(part, part)) for part in _parts(A.data))
+    if isinstance(A, LinearOperator):
+        return sum(float(np.vdot(block, block)) for _, block in _operator_blocks(A))
+    return sum(float(np.vdot(block, block)) for _, block in _row_blocks(A))
+
+
+def row_squares(A: Any) -> FloatArray:
+    """||a_i||^2 for each row of A, in float64."""
+    squares = np.zeros(A.shape[0])
+    if issparse(A):
+        return _sparse_row_squares(A, squares)
+    blocks = _operator_blocks(A) if isinstance(A, LinearOperator) else _row_blocks(A)
+    for rows, block in blocks:
+        squares[rows] += np.einsum("ij,ij->i", block, block)
+    return squares
+
+
+def _sparse_row_squares(A: Any, squares: FloatArray) -> FloatArray:
+    height = max(1, _BLOCK_SIZE * A.shape[0] // max(1, A.nnz))
+    for start in range(0, A.shape[0], height):
+        ends = A.indptr[start : start + height + 1]
+        data = A.data[ends[0] : ends[-1]].astype(np.float64)
+        rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        squares[start : start + height] = np.bincount(rows, data * data, minlength=len(ends) - 1)
+    return squares
+
+
+def row_sums(A: Any) -> FloatArray:
+    """The sum of each row of A."""
+    return times(A, np.ones((A.shape[1], 1))).ravel().astype(np.float64)
+
+
+def take_rows(A: Any, rows: IntArray) -> FloatArray:
+    """A few rows of A, dense."""
+    if isinstance(A, LinearOperator):
+        return times_transposed(A, _unit_columns(A.shape[0], rows)).T
+    return np.asarray(A[rows].toarray() if issparse(A) else A[rows])
+
+
+def as_dense(A: Any) -> FloatArray:
+    """A as an array, for matrices with a short side only."""
+    if issparse(A):
+        return np.asarray(A.toarray())
+    if isinstance(A, LinearOperator):
+        whole = _unit_columns(min(A.shape), np.arange(min(A.shape)))
+        is_tall = A.shape[0] >= A.shape[1]
+        return times(A, whole) if is_tall else times_transposed(A, whole).T
+    return np.asarray(A)
+
+
+def _parts(data: FloatArray) -> Iterator[FloatArray]:
+    """Pieces of a long vector, in float64."""
+    for start in range(0, data.size, _BLOCK_SIZE):
+        yield data[start : start + _BLOCK_SIZE].astype(np.float64)
+
+
+def _row_blocks(A: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Blocks of rows of a dense A, in float64."""
+    height = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
+    for start in range(0, A.shape[0], height):
+        rows = slice(start, start + height)
+        yield rows, A[rows].astype(np.float64)
+
+
+def _operator_blocks(A: LinearOperator) -> Iterator[tuple[slice, FloatArray]]:
+    """Blocks of columns, or of rows where these are fewer, of an operator, in float64."""
+    long, short = max(A.shape), min(A.shape)
+    width = max(1, _BLOCK_SIZE // long)
+    for start in range(0, short, width):
+        piece = np.arange(start, min(start + width, short))
+        unit = _unit_columns(short, piece)
+        if A.shape[0] > A.shape[1]:
+            yield slice(None), times(A, unit).astype(np.float64)
+        else:
+            rows = slice(start, start + len(piece))
+            yield rows, times_transposed(A, unit).T.astype(np.float64)
+
+
+def _unit_columns(n: int, which: IntArray) -> FloatArray:
+    unit = np.zeros((n, len(which)))
+    unit[which, np.arange(len(which))] = 1.0
+    return unit

@@ -1,0 +1,50 @@
+"""Products of the data with a matrix of one entry a row, in plain NumPy: the specification.
+
+Row i belongs to group ``labels[i]``, or to none where that is negative. Sums are in float64.
+"""
+
+import numpy as np
+
+from orthoplus.protocols import FloatArray, IntArray
+
+__all__ = ["dense_group_dots", "dense_group_sums", "sparse_group_dots", "sparse_group_sums"]
+
+
+def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """W_j = sum of weights[i] * A[i] over the rows i of group j: k x r."""
+    W = np.zeros((k, A.shape[1]))
+    for j in range(k):
+        rows = np.flatnonzero(labels == j)
+        W[j] = weights[rows] @ A[rows].astype(np.float64)
+    return W
+
+
+def dense_group_dots(A: FloatArray, labels: IntArray, W: FloatArray) -> FloatArray:
+    """A[i]'W_j for the group j of each row i, 0 for a row without: n numbers."""
+    dots = np.einsum("ij,ij->i", A, W[labels], dtype=np.float64)
+    return np.where(labels >= 0, dots, 0.0)
+
+
+def sparse_group_sums(
+    parts: tuple[FloatArray, IntArray, IntArray],
+    labels: IntArray,
+    weights: FloatArray,
+    size: tuple[int, int],
+) -> FloatArray:
+    """`dense_group_sums` for CSR parts (data, indices, indptr), size = (k, r)."""
+    data, indices, indptr = parts
+    rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
+    kept = labels[rows] >= 0
+    W = np.zeros(size)
+    np.add.at(W, (labels[rows[kept]], indices[kept]), weights[rows[kept]] * data[kept])
+    return W
+
+
+def sparse_group_dots(
+    parts: tuple[FloatArray, IntArray, IntArray], labels: IntArray, W: FloatArray
+) -> FloatArray:
+    """`dense_group_dots` for CSR parts (data, indices, indptr)."""
+    data, indices, indptr = parts
+    rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
+    dots = np.bincount(rows, data * W[labels[rows], indices], minlength=len(labels))
+    return np.where(labels >= 0, dots, 0.0)

@@ -1,0 +1,161 @@
+"""Orthogonal NMF with the Kullback-Leibler divergence."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus.checks import check_shape
+from orthoplus.data_matrix import as_nonnegative_data, row_sums, times, times_transposed
+from orthoplus.divergence import kl_divergence, ratio_products, ratio_squares
+from orthoplus.geometry import assemble, labels_of
+from orthoplus.protocols import FloatArray, IntArray, Problem
+from orthoplus.starts import svd_start
+
+
+@dataclass(frozen=True, eq=False)
+class KLONMF(Problem):
+    r"""min :math:`D(A \,\|\, XY^\top)` over X in S+, Y >= 0: orthogonal NMF for counts.
+
+    .. math:: D(A \,\|\, M) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il}.
+
+    With the groups fixed the optimum is in closed form: the model of group j is (row sums) x
+    (column sums) / total of its rows, so that up to a constant
+
+    .. math:: \min D = -\sum_j \sum_l c_{jl} \log \frac{c_{jl}}{\sum_m c_{jm}}, \qquad
+              c_j = \sum_{i \in C_j} a_i.
+
+    Parameters
+    ----------
+    A : nonnegative array or SciPy sparse matrix of shape (n, r)
+        Sparse stays sparse: only its stored entries are touched. A row that is not zero needs an
+        entry in X, or the divergence is infinite.
+    k : int
+
+    Notes
+    -----
+    Nkurunziza, Nahayo and Gillis, arXiv 2410.07786. It is the likelihood of Poisson counts, or a
+    mixture of multinomials with hard labels. For X in S+ the best Y is in closed form,
+    :math:`y_j = c_j / \sum_{i \in C_j} x_{ij}`; elsewhere a row counts in each group by its share,
+    which makes f smooth for X > 0. A pass costs O(nnz k). The method for it is
+    `orthoplus.methods.KLAlternating`.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 3.0, 0.0], [2.0, 6.0, 0.0], [0.0, 0.0, 5.0]])
+    >>> problem = KLONMF(A, 2)
+    >>> X = problem.refine(np.array([[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]]))
+    >>> abs(round(problem.value(X), 12))
+    0.0
+    """
+
+    A: Any
+    k: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.A, LinearOperator):
+            raise TypeError(
+                "`A` is a LinearOperator: the divergence needs the entries of A, not its products. "
+                "Pass a dense or sparse matrix, or use ONMF(A, k)."
+            )
+        A = as_nonnegative_data(self.A)
+        check_shape(A.shape[0], self.k, "X")
+        object.__setattr__(self, "A", A)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.A.shape[0], self.k
+
+    @cached_property
+    def row_sums(self) -> FloatArray:
+        """The sum of each row of A."""
+        return row_sums(self.A)
+
+    @property
+    def parts(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """A as CSR parts (data, indices, indptr); no indices where A is dense."""
+        if issparse(self.A):
+            return self.A.data, self.A.indices, self.A.indptr
+        n, r = self.A.shape
+        return (
+            np.ascontiguousarray(self.A).ravel(),
+            np.zeros(0, dtype=np.int32),
+            r * np.arange(n + 1),
+        )
+
+    def value(self, X: FloatArray) -> float:
+        return kl_divergence(self.A, X, self.second_block(X))
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """D(A || XY(X)') and its gradient, through Y(X) as well: that part is zero over S+."""
+        Y, rows, sizes = self.second_block(X), _row_totals(X), X.sum(axis=0, dtype=np.float64)
+        ZY, ZtX = ratio_products(self.A, X, Y)
+        in_y = (sizes - ZtX) / _or_one(sizes)  # the gradient in Y, over the size of its column
+        through = times(self.A, in_y)
+        shares = X / _or_one(rows)
+        gradient = Y.sum(axis=0, dtype=np.float64) - ZY - np.einsum("lj,lj->j", Y, in_y)
+        gradient += (through - (through * shares).sum(axis=1, keepdims=True)) / _or_one(rows)
+        return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
+
+    def second_block(self, X: FloatArray) -> FloatArray:
+        """y_j = (sum of s_ij a_i) / (sum of x_ij), with the shares s_ij = x_ij / (sum of row i).
+
+        Over S+ a share is 0 or 1, and this is the minimiser.
+        """
+        shares = X / _or_one(_row_totals(X))
+        Y = times_transposed(self.A, shares) / _or_one(X.sum(axis=0, dtype=np.float64))
+        return np.asarray(Y, dtype=X.dtype)
+
+    def freeze(self, X: FloatArray) -> Problem:
+        return KLFit(self.A, self.second_block(X))
+
+    def refine(self, X: FloatArray) -> FloatArray:
+        """Weights as the row sums of A, on the support; its own in a group of zero rows."""
+        labels = labels_of(X)
+        kept = np.flatnonzero(labels >= 0)
+        own = np.bincount(labels[kept], self.row_sums[kept], minlength=self.k) > 0
+        weights = np.where(own[labels], self.row_sums, X.max(axis=1))
+        return assemble(labels, weights.astype(X.dtype, copy=False), self.k)
+
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """NNDSVDa with unit columns: no zero, so that the divergence is finite."""
+        X = svd_start(self.A, self.k, "nndsvda", rng).astype(np.float64)
+        X += 1e-3 * X.mean()
+        return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class KLFit(Problem):
+    r"""D(A || XY') for a fixed Y; its gradient is :math:`e (e^\top Y) - ZY`, Z = A / XY'."""
+
+    A: Any
+    Y: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.A.shape[0], self.Y.shape[1]
+
+    def value(self, X: FloatArray) -> float:
+        return kl_divergence(self.A, X, self.Y)
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        gradient = self.Y.sum(axis=0, dtype=np.float64) - ratio_products(self.A, X, self.Y)[0]
+        return self.value(X), gradient.astype(X.dtype, copy=False)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return ratio_squares(self.A, X, self.Y, D).astype(D.dtype, copy=False)
+
+    def second_block(self, X: FloatArray) -> FloatArray:
+        return self.Y
+
+
+def _row_totals(X: FloatArray) -> FloatArray:
+    return np.asarray(X.sum(axis=1, keepdims=True, dtype=np.float64))
+
+
+def _or_one(numbers: FloatArray) -> FloatArray:
+    """The numbers, 1 in place of 0: what is divided by it is 0 then."""
+    return np.where(numbers > 0, numbers, 1.0)
