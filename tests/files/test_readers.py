@@ -53,6 +53,17 @@ def test_matrix_market_pattern_counts_ones(tmp_path):
     np.testing.assert_array_equal(read_matrix(tmp_path / "p.mtx").values.toarray(), DENSE > 0)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i4", "u8", "f4", "f8", "?"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_mat_holds_every_type_of_number(tmp_path, dtype, compressed):
+    values = {"longer_name": DENSE.astype(dtype), "b": CUBE, "words": "text", "s": {"x": 1.0}}
+    scipy.io.savemat(tmp_path / "m.mat", values, do_compression=compressed)
+    np.testing.assert_array_equal(
+        read_matrix(tmp_path / "m.mat", "longer_name").values, DENSE.astype(dtype)
+    )
+    np.testing.assert_array_equal(read_cube(tmp_path / "m.mat", "b").values, CUBE)
+
+
 def test_float32_stays_float32(tmp_path):
     np.save(tmp_path / "a.npy", DENSE.astype(np.float32))
     assert read_matrix(tmp_path / "a.npy").values.dtype == np.float32
