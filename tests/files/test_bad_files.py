@@ -1,5 +1,6 @@
 """A bad file is one clear sentence: what is wrong with it, before anything large is read."""
 
+import os
 import pickle
 import zipfile
 import zlib
@@ -266,7 +267,15 @@ def test_limit_is_read_from_the_environment(monkeypatch):
 
 
 ENVI = "scene.hdr"
-FUZZED = [*MATRIX_WRITERS, ENVI]
+HDF5 = (".h5", ".hdf5", ".h5ad", "v73.mat", "v73sparse.mat")
+# The HDF5 library itself never returns from some damaged files: no random search there.
+only_fixed = pytest.mark.skipif(
+    "ORTHOPLUS_TEST_SEED" in os.environ, reason="the HDF5 library may loop for ever"
+)
+FUZZED = [
+    pytest.param(name, marks=only_fixed if name.endswith(HDF5) else ())
+    for name in (*MATRIX_WRITERS, ENVI)
+]
 
 
 @pytest.fixture(scope="module")
