@@ -40,7 +40,7 @@ def cluster(  # noqa: PLR0913
         typer.Option(metavar="FILE", help="True classes: adds purity, NMI, entropy, a picture."),
     ] = None,
     key: opt.Key = None,
-    transpose: Annotated[bool, typer.Option(help="Columns are samples.")] = False,
+    transpose: Annotated[bool, typer.Option("--transpose", help="Columns are samples.")] = False,
     image: Annotated[
         str | None,
         typer.Option(metavar="HxW", help="Features are pixels: draw components as images."),
@@ -77,6 +77,7 @@ def cluster(  # noqa: PLR0913
             row_names=content.column_names,
             column_names=content.row_names,
         )
+    check_data(path, content, components)
     given["method"] = method = method or default_method()
     truth = None if labels is None else read_truth(labels, content.values.shape[0])
     size = opt.parse_size(image, "--image")
@@ -124,8 +125,34 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
         typer.echo(to_json(record))
     elif not quiet:
         print_result(record, found.result)
-        print_files(job.folder, files)
+        print_files(job.folder, files, found.result.status)
     return exit_code(found.result.status)
+
+
+def check_data(path: Path, content: Content, k: int) -> None:
+    """Raise unless the numbers are finite and nonnegative and there are k rows."""
+    A = content.values
+    entries = A.data if hasattr(A, "tocsr") else A
+    bad = ~(entries >= 0) | np.isinf(entries)
+    if bad.any():
+        first = int(np.flatnonzero(bad.ravel())[0])
+        if hasattr(A, "tocsr"):
+            row, column = int(np.searchsorted(A.indptr, first, "right")) - 1, int(A.indices[first])
+        else:
+            row, column = divmod(first, A.shape[1])
+        place = (
+            f"row {row if content.row_names is None else content.row_names[row]!r}, column "
+            f"{column if content.column_names is None else content.column_names[column]!r}"
+        )
+        raise FileError(
+            f"`{path}` has {int(bad.sum())} entries that are negative, NaN or infinite, the first "
+            f"at {place} ({entries.ravel()[first]:g}): finite numbers of at least 0 are needed. "
+            f"Shift, clip or impute them first."
+        )
+    if k > A.shape[0]:
+        raise ValueError(
+            f"`-k {k}` exceeds the {A.shape[0]} rows of `{path}`: each cluster needs a row."
+        )
 
 
 def default_method() -> str:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 _SECONDS_BETWEEN_LINES = 1.0
+_PANEL_WIDTH = 76
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,9 @@ def line(seen: Progress) -> str:
 
 def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
     """A state as a panel: what is asked for, the numbers, a bar."""
-    grid = Table.grid(padding=(0, 2), expand=True)
-    for _ in range(6):
-        grid.add_column(justify="right", no_wrap=True)
+    grid = Table.grid(padding=(0, 1))
+    for width in (9, 10, 12, 12, 10, 11):
+        grid.add_column(justify="right", no_wrap=True, min_width=width)
     names = ("iteration", "sigma", "violation", "objective", "gap", "elapsed")
     grid.add_row(*(Text(name, style="dim") for name in names))
     if seen is None:
@@ -162,12 +163,14 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
             f"{seen.objective:.6f}", gap, f"{seen.seconds:.1f} s",
         )  # fmt: skip
         grid.add_row(*(Text(number, style="bold") for number in numbers))
-    bar = ProgressBar(total=1.0, completed=0.0 if seen is None else seen.share)
+    bar = ProgressBar(
+        total=1.0, completed=0.0 if seen is None else seen.share, complete_style="cyan"
+    )
     title = Text(goal.title if run == 1 else f"{goal.title}, start {run}")
-    foot = Text("objective = share of the sum of squares not explained · Ctrl-C stops and writes")
+    foot = Text("objective: the share not explained; Ctrl-C stops and writes", style="dim")
     return Panel(
         Group(grid, Text(), bar), title=title, title_align="left", subtitle=foot,
-        subtitle_align="left", border_style="cyan", padding=(0, 1), width=82,
+        subtitle_align="left", border_style="cyan", padding=(0, 1), width=_PANEL_WIDTH,
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def project(  # noqa: PLR0913
         typer.echo(to_json(record))
     elif not quiet:
         _print(result)
-        print_files(folder, files)
+        print_files(folder, files, result.status)
     return exit_code(result.status)
 
 

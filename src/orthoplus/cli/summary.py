@@ -52,7 +52,8 @@ def print_lines(lines: dict[str, str]) -> None:
         console().print(Text.assemble((f"  {name:<{width}}  ", "dim"), value))
 
 
-def print_files(folder: Path, files: dict[str, str]) -> None:
+def print_files(folder: Path, files: dict[str, str], status: Status) -> None:
     """What was written, and where."""
-    console().print(Text(f"Written to {folder}:", style="bold"))
+    what = "Written" if status.success else "What there is was written"
+    console().print(Text(f"{what} to {folder}:", style="bold"))
     print_lines(files)

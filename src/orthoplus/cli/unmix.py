@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from orthoplus.checks import check_finite
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import exit_code, guarded
 from orthoplus.cli.summary import print_files, print_result
@@ -48,9 +49,12 @@ def unmix(  # noqa: PLR0913
         str | None,
         typer.Option(metavar="HxW", help="The size of the image, for a matrix (pixels, bands)."),
     ] = None,
-    bands_first: Annotated[bool, typer.Option(help="The bands are the first axis.")] = False,
+    bands_first: Annotated[
+        bool, typer.Option("--bands-first", help="The bands are the first axis.")
+    ] = False,
     column_major: Annotated[
-        bool, typer.Option(help="With --shape: pixels run down the columns, as in MATLAB.")
+        bool,
+        typer.Option("--column-major", help="With --shape: pixels run down columns, as in MATLAB."),
     ] = False,
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
@@ -75,6 +79,9 @@ def unmix(  # noqa: PLR0913
     path, inline_key = split_key(data)
     content = read_cube(path, key or inline_key)
     cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
+    check_finite(cube, str(path))
+    if components > cube.shape[0] * cube.shape[1]:
+        raise ValueError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
     folder = prepare_folder(output or Path(f"{path.stem}-k{components}"))
     scene = Scene(path, key or inline_key, cube, content.column_names, content.notes)
     return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
@@ -138,7 +145,7 @@ def run_unmix(
         typer.echo(to_json(record))
     elif not silent:
         print_result(record, result)
-        print_files(folder, files)
+        print_files(folder, files, result.status)
     return exit_code(result.status)
 
 

@@ -79,7 +79,7 @@ def read_cube(path: Path, key: str | None = None) -> Content:
 
 
 def read_labels(path: Path, key: str | None = None) -> Content:
-    """A vector of labels, numbers or text; of a text file the last column."""
+    """A vector of labels, numbers or text; of a table of text the last column."""
     if path.suffix.lower() in _TEXT:
         return _guarded(path, lambda: read_text_labels(path))
     content = _read(path, key, (1,), "vector of labels")

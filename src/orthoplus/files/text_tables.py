@@ -28,17 +28,20 @@ def read_table(path: Path) -> Catalogue:
 
 
 def read_text_labels(path: Path) -> Content:
-    """One label a line, numbers or words: the last column; a header is left out.
+    """Labels, numbers or words: the last column of a table, the whole line of a ``.txt``.
 
-    A first line that is called ``label``, ``labels``, ``class``, ``cluster`` or ``y`` is one.
+    A first one that is called ``label``, ``labels``, ``class``, ``cluster`` or ``y`` is a header.
     """
     with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = [row for _, row in _rows(path, file)]
-    if not rows:
+        if path.suffix.lower() == ".txt":
+            words = [line.strip() for line in file if line.strip()]
+        else:
+            words = [row[-1].strip() for _, row in _rows(path, file)]
+    if words and words[0].lower() in ("label", "labels", "class", "cluster", "y"):
+        words = words[1:]
+    if not words:
         raise FileError(f"`{path}` is empty.")
-    if rows[0][-1].strip().lower() in ("label", "labels", "class", "cluster", "y"):
-        rows = rows[1:]
-    return Content(np.array([row[-1].strip() for row in rows]))
+    return Content(np.array(words))
 
 
 def _rows(path: Path, file: Iterator[str]) -> Iterator[tuple[int, list[str]]]:

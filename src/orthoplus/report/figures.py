@@ -88,7 +88,7 @@ def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
             if is_log:
                 numbers = np.where(numbers > 0, numbers, np.nan)
             axis.plot(steps, numbers, color=ACCENT, linewidth=1.8, marker="o", markersize=2.2)
-            if is_log and np.isfinite(numbers).any():
+            if is_log and _spans_decades(numbers):
                 axis.set_yscale("log")
                 axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}")
                 axis.yaxis.set_minor_formatter(lambda value, _: "")
@@ -169,6 +169,12 @@ def band_axis(bands: Sequence[str] | None, n: int) -> tuple[FloatArray, str]:
         return np.array([float(band) for band in bands or ()]).reshape(n), "wavelength"
     except ValueError:
         return np.arange(1.0, n + 1), "band"
+
+
+def _spans_decades(numbers: FloatArray) -> bool:
+    """Whether a logarithmic axis would have two labels or more."""
+    known = numbers[np.isfinite(numbers)]
+    return len(known) > 0 and float(known.max()) >= 30.0 * float(known.min())
 
 
 def _blend(shares: FloatArray) -> FloatArray:
