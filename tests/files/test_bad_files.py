@@ -295,7 +295,7 @@ changes = st.lists(
 
 
 @pytest.mark.parametrize("name", FUZZED)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=changes, keep=st.floats(0.5, 1.5))
 def test_changed_bytes_are_read_or_refused(originals, tmp_path, name, changes, keep):
     """Nothing but a `FileError` leaves a reader, whatever the bytes."""

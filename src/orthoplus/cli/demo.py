@@ -67,7 +67,7 @@ def _suggest(data: Path, picture: Path) -> None:
     console().print(f"The picture is {picture}; open report.html beside it for the rest.")
     console().print("Try next:", style="bold")
     commands = {
-        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8 --n-init 3": "more parts",
+        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "more parts",
         "orthoplus cluster --help": "your own file: CSV, NumPy, MATLAB, HDF5, Matrix Market",
         "orthoplus info": "versions, threads, the cache of compiled loops",
     }
