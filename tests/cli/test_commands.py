@@ -119,6 +119,18 @@ def test_zero_row_gets_a_cluster_and_no_weight(tmp_path, monkeypatch):
     assert "1 rows have no weight" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("A", "k"),
+    [(np.zeros((5, 4)), 2), (np.eye(4), 4), (np.ones((1, 1)), 1), (np.eye(9, 3) + 0.1, 1)],
+    ids=["zeros", "as many as rows", "one number", "one cluster"],
+)
+def test_degenerate_data_are_written_with_a_report(tmp_path, monkeypatch, A, k):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", A)
+    assert run("cluster", "a.npy", "-k", k, "-o", "out", "-q").exit_code == 0
+    assert Path("out/report.html").stat().st_size > 10_000
+
+
 def test_quiet_prints_nothing_and_json_only_json(grouped):
     quiet = run("cluster", "data.csv", "-k", 3, "--quiet", "--no-report")
     assert (quiet.stdout, quiet.stderr) == ("", "")
