@@ -16,7 +16,7 @@ $(VENV)/.docs: $(VENV)/.dev
 	touch $@
 
 demo: $(VENV)/.dev
-	$(BIN)/python examples/demo.py
+	$(BIN)/orthoplus demo
 
 test: lint
 	$(BIN)/python -m pytest

@@ -126,3 +126,12 @@ def test_spectra_of_real_images_are_near_the_reference(load_data, capsys, name, 
     assert angle <= most
     assert found.result.success
     assert found.result.violation <= 1e-13  # rounding, of ten thousand pixels
+
+
+def test_run_is_watched_and_can_be_ended(rng):
+    cube, _, _ = image(rng)
+    seen = []
+    found = op.unmix(cube, 3, n_init=5, callback=lambda state: seen.append(state.n_iter) or True)
+    assert seen == [1]  # a run that is ended is the last
+    assert found.result.status is op.Status.CALLBACK
+    assert op.unmix(cube, 3, with_bound=True).result.bound is not None

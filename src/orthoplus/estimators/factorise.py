@@ -26,6 +26,7 @@ from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
 from orthoplus.solve import solve
 from orthoplus.starts import svd_start
+from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
     "auto": lambda problem: EP4Orth(),
@@ -35,6 +36,7 @@ METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
 
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
+_ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 # Two fits this near, in units of the rounding, are equal: the first column is taken.
 _TIE = 100
 
@@ -67,10 +69,12 @@ def factorise(
     n_init: int,
     rng: np.random.Generator,
     with_bound: bool = False,
+    **watch: Any,
 ) -> Result:
     """The best of several runs, the first from the singular vectors, the others at random.
 
-    Each is settled: no row would fit another column better, but for ties.
+    Each is settled: no row would fit another column better, but for ties. ``watch`` goes to
+    `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the last.
     """
     check_count(n_init, "n_init", low=1)
     best: Result | None = None
@@ -81,16 +85,26 @@ def factorise(
             else random_oblique_plus(*problem.shape, child)
         )
         # The bound is the same for all of them.
-        result = solve(problem, X0, method=method, with_bound=with_bound and i == 0)
-        result = settle(problem, result)
+        result = solve(problem, X0, method=method, with_bound=with_bound and i == 0, **watch)
+        result = _settle_unless_interrupted(problem, result)
         if best is None:
             best = result
         elif result.value < best.value:
             best = dataclasses.replace(
                 result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
             )
+        if result.status in _ENDED_FROM_OUTSIDE:
+            return dataclasses.replace(best, status=result.status)
     assert best is not None
     return best
+
+
+def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:
+    """Ctrl-C while settling keeps the point as it was."""
+    try:
+        return settle(problem, result)
+    except KeyboardInterrupt:
+        return dataclasses.replace(result, status=Status.INTERRUPTED)
 
 
 def best_column(fits: FloatArray) -> IntArray:

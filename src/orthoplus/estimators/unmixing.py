@@ -51,6 +51,7 @@ def unmix(
     method: str | OuterMethod = "unmixing",
     n_init: int = 1,
     random_state: np.random.Generator | int | None = 0,
+    **watch: Any,
 ) -> Unmixing:
     """Endmember spectra and abundance maps of a hyperspectral image, one endmember a pixel.
 
@@ -68,6 +69,8 @@ def unmix(
         pixels, the others at random.
     random_state : Generator, int or None
         For the random starts.
+    **watch
+        As in `solve`: ``callback, time_limit, resume, checkpoint, with_bound``.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def unmix(
     problem = ONMF(pixels, n_endmembers)
     chosen = choose_method(problem, method, max_iter=None, tol=None)
     rng = np.random.default_rng(random_state)
-    result = factorise(problem, chosen, n_init=n_init, rng=rng)
+    result = factorise(problem, chosen, n_init=n_init, rng=rng, **watch)
     result = dataclasses.replace(result, notes=(*result.notes, *notes))
     # A pixel of zeros may hold a column that no other pixel needs: it is still none's.
     labels = np.where(pixels.any(axis=1), result.labels, -1)

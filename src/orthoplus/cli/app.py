@@ -1,0 +1,42 @@
+"""The commands, put together; a new one is one file and one line here."""
+
+from typing import Annotated
+
+import typer
+
+from orthoplus import __version__
+from orthoplus.cli.cluster import cluster
+from orthoplus.cli.demo import demo
+from orthoplus.cli.info import info
+from orthoplus.cli.project import project
+from orthoplus.cli.unmix import unmix
+
+app = typer.Typer(
+    name="orthoplus",
+    help="Optimisation with nonnegative orthogonality: cluster rows, unmix images, project.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="Exit codes: 0 done, 1 not converged but written, 2 bad input, 130 interrupted.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, cluster, unmix, project, info):
+    app.command()(command)
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"orthoplus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options that stand before a command."""

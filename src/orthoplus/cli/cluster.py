@@ -1,0 +1,242 @@
+"""``orthoplus cluster``: the rows of a matrix in k groups, with weights, by orthogonal NMF."""
+
+import inspect
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from orthoplus.cli import options as opt
+from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.summary import print_files, print_result
+from orthoplus.cli.writing import prepare_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.files import Content, FileError, read_labels, read_matrix, split_key
+from orthoplus.protocols import IntArray
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Labels that were given: the class of each row as a number, and the names of the classes."""
+
+    codes: IntArray
+    names: tuple[str, ...]
+
+
+@guarded
+def cluster(  # noqa: PLR0913
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="Rows are samples: .npz .npy .mat .csv .tsv .mtx .h5 .h5ad, or FILE:KEY.",
+        ),
+    ],
+    components: opt.Components,
+    output: opt.Output = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="True classes: adds purity, NMI, entropy, a picture."),
+    ] = None,
+    key: opt.Key = None,
+    transpose: Annotated[bool, typer.Option("--transpose", help="Columns are samples.")] = False,
+    image: Annotated[
+        str | None,
+        typer.Option(metavar="HxW", help="Features are pixels: draw components as images."),
+    ] = None,
+    method: opt.MethodName = None,
+    seed: opt.Seed = 0,
+    n_init: opt.Starts = 1,
+    max_iter: opt.MaxIter = None,
+    tol: opt.Tolerance = None,
+    time_limit: opt.TimeLimit = None,
+    checkpoint: opt.Checkpoint = None,
+    resume: opt.Resume = None,
+    report: opt.Report = True,
+    quiet: opt.Quiet = False,
+    json: opt.Json = False,
+) -> int:
+    """Cluster the rows of a matrix: labels, weights, components, a report.
+
+    Each row gets one cluster and a weight; the components are the nonnegative centres.
+
+    [dim]orthoplus cluster cells.h5ad:X -k 8 --labels cells.h5ad:obs/kind[/dim]
+    """
+    given = {
+        name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
+    }
+    path, inline_key = split_key(data)
+    content = read_matrix(path, key or inline_key)
+    if transpose:
+        content = replace(
+            content,
+            values=content.values.T.tocsr()
+            if hasattr(content.values, "tocsr")
+            else content.values.T,
+            row_names=content.column_names,
+            column_names=content.row_names,
+        )
+    check_data(path, content, components)
+    given["method"] = method = method or default_method()
+    truth = None if labels is None else read_truth(labels, content.values.shape[0])
+    size = opt.parse_size(image, "--image")
+    if size is not None and size[0] * size[1] != content.values.shape[1]:
+        raise ValueError(
+            f"`--image {image}` has {size[0] * size[1]} pixels, but the data has "
+            f"{content.values.shape[1]} features."
+        )
+    folder = prepare_folder(output or Path(f"{path.stem}-k{components}"))
+    return run_cluster(
+        Job(path, key or inline_key, content, components, truth, size, folder, given),
+        quiet=quiet,
+        json=json,
+    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that `run_cluster` needs: the data as read, and the options as given."""
+
+    path: Path
+    key: str | None
+    content: Content
+    k: int
+    truth: Truth | None
+    image: tuple[int, int] | None
+    folder: Path
+    options: dict[str, Any]
+
+
+def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
+    """Factorise, write, print; the exit code."""
+    from orthoplus.cli.fitting import RunOptions, fit
+    from orthoplus.problems import ONMF
+
+    A = job.content.values
+    n, r = A.shape
+    problem = ONMF(A, job.k)
+    run = RunOptions(**{name: job.options[name] for name in RunOptions.__dataclass_fields__})
+    title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
+    found = fit(problem, run, title, silent=quiet or json)
+    record = _record(job, found)
+    files = _write(job, found, record)
+    if json:
+        typer.echo(to_json(record))
+    elif not quiet:
+        print_result(record, found.result)
+        print_files(job.folder, files, found.result.status)
+    return exit_code(found.result.status)
+
+
+def check_data(path: Path, content: Content, k: int) -> None:
+    """Raise unless the numbers are finite and nonnegative and there are k rows."""
+    A = content.values
+    entries = A.data if hasattr(A, "tocsr") else A
+    bad = ~(entries >= 0) | np.isinf(entries)
+    if bad.any():
+        first = int(np.flatnonzero(bad.ravel())[0])
+        if hasattr(A, "tocsr"):
+            row, column = int(np.searchsorted(A.indptr, first, "right")) - 1, int(A.indices[first])
+        else:
+            row, column = divmod(first, A.shape[1])
+        place = (
+            f"row {row if content.row_names is None else content.row_names[row]!r}, column "
+            f"{column if content.column_names is None else content.column_names[column]!r}"
+        )
+        raise FileError(
+            f"`{path}` has {int(bad.sum())} entries that are negative, NaN or infinite, the first "
+            f"at {place} ({entries.ravel()[first]:g}): finite numbers of at least 0 are needed. "
+            f"Shift, clip or impute them first."
+        )
+    if k > A.shape[0]:
+        raise ValueError(
+            f"`-k {k}` exceeds the {A.shape[0]} rows of `{path}`: each cluster needs a row."
+        )
+
+
+def default_method() -> str:
+    """The estimator's."""
+    from orthoplus.estimators import OrthogonalNMF
+
+    return str(inspect.signature(OrthogonalNMF).parameters["method"].default)
+
+
+def read_truth(name: str, n: int) -> Truth:
+    """The classes of the rows from a file, one a row."""
+    path, key = split_key(name)
+    values = read_labels(path, key).values
+    if len(values) != n:
+        raise FileError(f"`{path}` has {len(values)} labels, but the data has {n} rows.")
+    words, codes = np.unique(values, return_inverse=True)
+    return Truth(codes, tuple(_word(word) for word in words))
+
+
+def _word(value: Any) -> str:
+    """A label as text; whole numbers without a decimal point."""
+    is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+    return str(int(value)) if is_whole else str(value)
+
+
+def _record(job: Job, found: Any) -> dict[str, Any]:
+    from orthoplus import metrics
+    from orthoplus.cli import record as rec
+
+    sizes = np.bincount(found.labels, minlength=job.k)
+    notes = list(job.content.notes)
+    n_empty = int((found.weights == 0).sum())
+    if n_empty:
+        notes.append(f"{n_empty} rows have no weight: they are zero, or fit no cluster.")
+    record = rec.make_record("cluster", str(job.path), job.options) | {
+        "data": rec.describe_data(job.path, job.key, job.content.values),
+        "method": rec.describe_method(found.method),
+        "seed": job.options["seed"],
+        "result": rec.describe_result(found.result)
+        | {"total": _total(job.content.values), "cluster_sizes": sizes.tolist()},
+        "notes": notes,
+    }
+    if job.truth is not None:
+        record["metrics"] = {
+            name: getattr(metrics, name)(job.truth.codes, found.labels)
+            for name in ("purity", "nmi", "entropy")
+        }
+    return record | {"history": rec.history_of(found.result)}
+
+
+def _total(A: Any) -> float:
+    entries = A.data if hasattr(A, "tocsr") else A
+    return float(np.vdot(entries, entries))
+
+
+def _write(job: Job, found: Any, record: dict[str, Any]) -> dict[str, str]:
+    """Labels first: they are what was asked for; the report last."""
+    n, r = job.content.values.shape
+    names = job.content.row_names or tuple(map(str, range(n)))
+    components = np.asarray(found.result.Y).T
+    rows = zip(names, found.labels.tolist(), found.weights.tolist(), strict=True)
+    write_csv(job.folder / "labels.csv", ("row", "cluster", "weight"), rows)
+    features = job.content.column_names or tuple(f"feature {j}" for j in range(r))
+    write_npz(job.folder / "components.npz", components=components, features=np.array(features))
+    write_json(job.folder / "run.json", record)
+    files = {
+        "labels.csv": "the cluster and the weight of each row",
+        "components.npz": f"the {job.k} components, {job.k} x {r}",
+        "run.json": "options, versions, objective, bound, history",
+    }
+    if job.options["report"]:
+        from orthoplus.cli.writing import write_text
+        from orthoplus.report.clusters import ClusterFacts, cluster_page
+
+        facts = ClusterFacts(
+            record=record,
+            A=job.content.values,
+            labels=found.labels,
+            weights=found.weights,
+            components=components,
+            features=features,
+            truth=None if job.truth is None else (job.truth.codes, job.truth.names),
+            image=job.image,
+        )
+        write_text(job.folder / "report.html", cluster_page(facts))
+        files["report.html"] = "all of it on one page, with pictures"
+    return files

@@ -1,0 +1,76 @@
+"""``orthoplus demo``: the handwritten digits of scikit-learn, and what to try next."""
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from orthoplus.cli import options as opt
+from orthoplus.cli.cluster import Job, Truth, default_method, run_cluster
+from orthoplus.cli.ending import guarded
+from orthoplus.cli.summary import console
+from orthoplus.cli.writing import prepare_folder, write_file, write_npz
+from orthoplus.files import read_matrix
+
+N_GROUPS = 10
+IMAGE = (8, 8)
+
+
+@guarded
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the results.")
+    ] = Path("orthoplus-demo"),
+    quiet: opt.Quiet = False,
+) -> int:
+    """Cluster 1797 handwritten digits, draw a picture, and say what to try next."""
+    from sklearn.datasets import load_digits
+
+    folder = prepare_folder(output)
+    images, digits = load_digits(return_X_y=True)
+    data = folder / "digits.npz"
+    write_npz(data, X=images, labels=digits)
+    truth = Truth(digits, tuple(map(str, range(N_GROUPS))))
+    options = {
+        "components": N_GROUPS, "output": folder, "labels": f"{data}:labels", "image": "8x8",
+        "method": default_method(), "seed": 0, "n_init": 1, "max_iter": None, "tol": None,
+        "time_limit": None, "checkpoint": None, "resume": None, "report": True,
+    }  # fmt: skip
+    job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)
+    code = run_cluster(job, quiet=quiet, json=False)
+    picture = folder / "digits.png"
+    _draw(folder, picture, images, digits)
+    if not quiet:
+        _suggest(data, picture)
+    return code
+
+
+def _draw(folder: Path, picture: Path, images: np.ndarray, digits: np.ndarray) -> None:
+    """The groups as they were written, heaviest rows first."""
+    import csv
+
+    from orthoplus.report.pictures import draw_digits
+
+    with open(folder / "labels.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    labels = np.array([int(row["cluster"]) for row in rows])
+    order = np.argsort([-float(row["weight"]) for row in rows], kind="stable")
+    parts = read_matrix(folder / "components.npz", "components").values
+    write_file(
+        picture, lambda file: draw_digits(file, images[order], digits[order], labels[order], parts)
+    )
+
+
+def _suggest(data: Path, picture: Path) -> None:
+    console().print(f"The picture is {picture}; open report.html beside it for the rest.")
+    console().print("Try next:", style="bold")
+    commands = {
+        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "more parts",
+        "orthoplus cluster --help": "your own file: CSV, NumPy, MATLAB, HDF5, Matrix Market",
+        "orthoplus info": "versions, threads, the cache of compiled loops",
+    }
+    for command, why in commands.items():
+        console().print(f"  {command}")
+        console().print(f"      {why}", style="dim")

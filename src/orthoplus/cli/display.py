@@ -1,0 +1,187 @@
+"""What is seen of a run while it runs: a live panel on a terminal, plain lines elsewhere."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+# Plain lines come no faster than this; a log of thousands of lines helps nobody.
+_SECONDS_BETWEEN_LINES = 1.0
+_PANEL_WIDTH = 76
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a run works towards: where it stops, and the bound of its objective."""
+
+    title: str
+    feasibility_tol: float
+    max_iter: int
+    bound: float | None = None
+    total: float = 1.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One state in the numbers that are shown."""
+
+    n_iter: int
+    sigma: float
+    violation: float
+    objective: float
+    gap: float | None
+    seconds: float
+    share: float
+
+
+class Display(Protocol):
+    """Called with every state; never ends a run."""
+
+    def __call__(self, state: Any) -> None: ...
+
+
+class Follower:
+    """Turns states into `Progress`; the share done never falls."""
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+        self.started = time.perf_counter()
+        self.first_violation: float | None = None
+        self.last_iter = 0
+        self.run = 1
+        self.share = 0.0
+
+    def follow(self, state: Any) -> Progress:
+        if state.n_iter <= self.last_iter:  # another start
+            self.run, self.share, self.first_violation = self.run + 1, 0.0, None
+        self.last_iter = state.n_iter
+        self.share = max(self.share, self._share(state))
+        bound = self.goal.bound
+        gap = None if bound is None else max(state.value - bound, 0.0) / (abs(bound) or 1.0)
+        return Progress(
+            n_iter=state.n_iter,
+            sigma=getattr(state, "sigma", math.nan),
+            violation=state.violation,
+            objective=state.value / self.goal.total,
+            gap=gap,
+            seconds=time.perf_counter() - self.started,
+            share=self.share,
+        )
+
+    def _share(self, state: Any) -> float:
+        """Of the way to the tolerance on a logarithmic scale, or of the iterations."""
+        share = state.n_iter / self.goal.max_iter
+        if self.first_violation is None:
+            self.first_violation = max(state.violation, 1e-300)
+        first, tol = self.first_violation, max(self.goal.feasibility_tol, 1e-15)
+        if first > tol:
+            gone = math.log(first / max(state.violation, tol)) / math.log(first / tol)
+            share = max(share, gone)
+        return min(share, 1.0)
+
+
+class PlainLines(Follower):
+    """One line at a time, for logs and pipes."""
+
+    def __init__(self, goal: Goal) -> None:
+        super().__init__(goal)
+        self.printed = -math.inf
+        print(goal.title, file=sys.stderr)  # noqa: T201
+
+    def __call__(self, state: Any) -> None:
+        seen = self.follow(state)
+        if seen.seconds - self.printed >= _SECONDS_BETWEEN_LINES:
+            self.printed = seen.seconds
+            print(line(seen), file=sys.stderr, flush=True)  # noqa: T201
+
+
+class LivePanel(Follower):
+    """A panel that is redrawn in place."""
+
+    def __init__(self, goal: Goal, live: Live) -> None:
+        super().__init__(goal)
+        self.live = live
+        self.live.update(panel(goal, None, 1))
+
+    def __call__(self, state: Any) -> None:
+        seen = self.follow(state)
+        self.live.update(panel(self.goal, seen, self.run))
+
+
+class Silent:
+    """Nothing is shown."""
+
+    def __call__(self, state: Any) -> None:
+        return None
+
+
+@contextmanager
+def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
+    """The display that fits: none, a live panel on a terminal, else plain lines."""
+    console = Console(stderr=True)
+    if silent:
+        yield Silent()
+    elif console.is_terminal and not console.is_dumb_terminal:
+        with Live(console=console, refresh_per_second=8, transient=True) as live:
+            yield LivePanel(goal, live)
+    else:
+        yield PlainLines(goal)
+
+
+def line(seen: Progress) -> str:
+    """A state in one line of text."""
+    gap = "" if seen.gap is None else f"  gap {percent(seen.gap)}"
+    return (
+        f"  iteration {seen.n_iter:4d}  sigma {seen.sigma:9.3e}  violation {seen.violation:9.3e}  "
+        f"objective {seen.objective:.6f}{gap}  {seen.seconds:.1f} s"
+    )
+
+
+def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
+    """A state as a panel: what is asked for, the numbers, a bar."""
+    grid = Table.grid(padding=(0, 1))
+    for width in (9, 10, 12, 12, 10, 11):
+        grid.add_column(justify="right", no_wrap=True, min_width=width)
+    names = ("iteration", "sigma", "violation", "objective", "gap", "elapsed")
+    grid.add_row(*(Text(name, style="dim") for name in names))
+    if seen is None:
+        grid.add_row(*("-" for _ in names))
+    else:
+        gap = "-" if seen.gap is None else percent(seen.gap)
+        numbers = (
+            f"{seen.n_iter}", f"{seen.sigma:.2e}", f"{seen.violation:.2e}",
+            f"{seen.objective:.6f}", gap, f"{seen.seconds:.1f} s",
+        )  # fmt: skip
+        grid.add_row(*(Text(number, style="bold") for number in numbers))
+    bar = ProgressBar(
+        total=1.0, completed=0.0 if seen is None else seen.share, complete_style="cyan"
+    )
+    title = Text(goal.title if run == 1 else f"{goal.title}, start {run}")
+    foot = Text("objective: the share not explained; Ctrl-C stops and writes", style="dim")
+    return Panel(
+        Group(grid, Text(), bar), title=title, title_align="left", subtitle=foot,
+        subtitle_align="left", border_style="cyan", padding=(0, 1), width=_PANEL_WIDTH,
+    )  # fmt: skip
+
+
+def percent(share: float) -> str:
+    """A share for a narrow column; beyond tenfold without decimals.
+
+    Examples
+    --------
+    >>> percent(0.12345), percent(0.00001), percent(123.0)
+    ('12.35%', '0.001%', '12300%')
+    """
+    if share >= 10:
+        return f"{share:.0%}"
+    return f"{share:.2%}" if share >= 1e-3 else f"{share:.3%}"

@@ -1,0 +1,74 @@
+"""``orthoplus info``: versions, threads, linear algebra, kernels and their cache."""
+
+import os
+import platform
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from orthoplus.cli import options as opt
+from orthoplus.cli.ending import DONE, guarded
+from orthoplus.cli.record import versions
+from orthoplus.cli.summary import console, print_lines
+from orthoplus.cli.writing import to_json
+
+
+@guarded
+def info(json: opt.Json = False) -> int:
+    """Show versions, threads, linear algebra, kernels and their cache: for a bug report."""
+    found = collect()
+    if json:
+        typer.echo(to_json(found))
+        return DONE
+    for title, lines in found.items():
+        console().print(title, style="bold")
+        print_lines({name: str(value) for name, value in lines.items()})
+    return DONE
+
+
+def collect() -> dict[str, dict[str, Any]]:
+    """What is installed and how it is set."""
+    from orthoplus.files import memory_limit
+
+    optional = {name: "present" if find_spec(name) else "absent" for name in ("jax", "torch")}
+    return {
+        "versions": versions() | optional,
+        "machine": {
+            "platform": platform.platform(),
+            "processors": os.cpu_count(),
+            "largest array read": f"{memory_limit() / 1e9:.3g} GB",
+        },
+        "threads": _threads(),
+        "kernels": _kernels(),
+        "data": {"ORTHOPLUS_DATA": os.environ.get("ORTHOPLUS_DATA", "not set")},
+    }
+
+
+def _threads() -> dict[str, Any]:
+    import numpy  # noqa: F401  (its linear algebra must be loaded to be seen)
+    from threadpoolctl import threadpool_info
+
+    from orthoplus.kernels.blocks import n_threads
+
+    pools = {
+        f"{pool['internal_api']} ({pool['user_api']})": (
+            f"{pool['num_threads']} threads, version {pool.get('version') or 'unknown'}"
+        )
+        for pool in threadpool_info()
+    }
+    return {"orthoplus": f"{n_threads()} for large passes"} | pools
+
+
+def _kernels() -> dict[str, Any]:
+    import orthoplus.kernels
+
+    name = os.environ.get("ORTHOPLUS_KERNELS", "fused")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or orthoplus.kernels.__path__[0])
+    files = [path for path in folder.rglob("*.nb[ci]") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    return {
+        "version": f"{name} ({'compiled by Numba' if name == 'fused' else 'plain NumPy'})",
+        "cache": f"{folder}: {len(files)} files, {size / 1e6:.1f} MB",
+    }

@@ -1,0 +1,89 @@
+"""Options that several commands share, with their help, once."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RUN, OUTPUT = "How it runs", "What it writes and prints"
+
+
+def _methods() -> list[str]:
+    from orthoplus.estimators.factorise import METHODS
+
+    return list(METHODS)
+
+
+Components = Annotated[int, typer.Option("-k", "--components", help="How many to find.", min=1)]
+Key = Annotated[
+    str | None,
+    typer.Option(help="Which array of the file; DATA may also be written FILE:KEY."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="DIR", rich_help_panel=OUTPUT,
+                 help="Folder for the results. [dim]default: named after the data[/dim]"),
+]  # fmt: skip
+MethodName = Annotated[
+    str | None,
+    typer.Option("--method", rich_help_panel=RUN, autocompletion=_methods,
+                 help="auto, ep4orth or unmixing. [dim]default: the library's[/dim]"),
+]  # fmt: skip
+Seed = Annotated[int, typer.Option(help="For random starts.", min=0, rich_help_panel=RUN)]
+Starts = Annotated[
+    int,
+    typer.Option("--n-init", min=1, rich_help_panel=RUN,
+                 help="Runs, of which the best is kept; the first is not random."),
+]  # fmt: skip
+MaxIter = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=RUN, help="Most outer iterations of a run."),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option("--tol", rich_help_panel=RUN, help="Violation at which a run ends."),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", rich_help_panel=RUN,
+                 help="Stop a run after so long and write what there is."),
+]  # fmt: skip
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=RUN,
+                 help="Save the state there after every outer iteration."),
+]  # fmt: skip
+Resume = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", rich_help_panel=RUN,
+                 help="Continue from a checkpoint, bit for bit, with the same data and options."),
+]  # fmt: skip
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Print nothing but errors.", rich_help_panel=OUTPUT)
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", rich_help_panel=OUTPUT,
+                 help="Print the record of the run as JSON, and nothing else."),
+]  # fmt: skip
+Report = Annotated[
+    bool,
+    typer.Option("--report/--no-report", rich_help_panel=OUTPUT, help="Write report.html."),
+]
+
+
+def parse_size(text: str | None, name: str) -> tuple[int, int] | None:
+    """``28x28`` as two whole numbers.
+
+    Examples
+    --------
+    >>> parse_size("28x20", "--image")
+    (28, 20)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d{1,7})\s*[x,X]\s*(\d{1,7})\s*", text)
+    if found is None or "0" in (found[1].lstrip("0") or "0", found[2].lstrip("0") or "0"):
+        raise ValueError(f"`{name} {text}` is no size: write HEIGHTxWIDTH, for example 28x28.")
+    return int(found[1]), int(found[2])

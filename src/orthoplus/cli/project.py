@@ -1,0 +1,89 @@
+"""``orthoplus project``: the nearest matrix that is orthonormal and nonnegative, with a proof."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from orthoplus.cli import options as opt
+from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.summary import print_files, print_lines, print_status
+from orthoplus.cli.writing import prepare_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.files import Content, read_matrix, split_key
+from orthoplus.result import Result
+
+
+@guarded
+def project(  # noqa: PLR0913
+    data: Annotated[
+        str, typer.Argument(metavar="C", help="A matrix, more rows than columns; any signs.")
+    ],
+    output: opt.Output = None,
+    key: opt.Key = None,
+    tol: Annotated[float | None, typer.Option(help="Relative gap that counts as proven.")] = None,
+    max_passes: Annotated[
+        int | None, typer.Option(min=1, help="Most passes over the matrix.")
+    ] = None,
+    quiet: opt.Quiet = False,
+    json: opt.Json = False,
+) -> int:
+    """Project a matrix onto {X >= 0, X'X = I}; certified globally optimal where that is proven.
+
+    [dim]orthoplus project scores.npy[/dim]
+    """
+    from orthoplus.cli import record as rec
+    from orthoplus.solve import project as project_matrix
+
+    given = {"output": output, "key": key, "tol": tol, "max_passes": max_passes}
+    path, inline_key = split_key(data)
+    content = read_matrix(path, key or inline_key)
+    C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
+    folder = prepare_folder(output or Path(f"{path.stem}-projected"))
+    chosen = {"tol": tol, "max_passes": max_passes}
+    result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
+    record = rec.make_record("project", str(path), given) | {
+        "data": rec.describe_data(path, key or inline_key, content.values),
+        "result": rec.describe_result(result),
+    }
+    files = _write(folder, content, result, record)
+    if json:
+        typer.echo(to_json(record))
+    elif not quiet:
+        _print(result)
+        print_files(folder, files, result.status)
+    return exit_code(result.status)
+
+
+def _write(
+    folder: Path, content: Content, result: Result, record: dict[str, Any]
+) -> dict[str, str]:
+    n, k = content.values.shape
+    names = content.row_names or tuple(map(str, range(n)))
+    rows = zip(names, result.labels.tolist(), result.weights.tolist(), strict=True)
+    write_csv(folder / "labels.csv", ("row", "column", "weight"), rows)
+    used = np.flatnonzero(result.labels >= 0)
+    pointers = np.concatenate([[0], np.cumsum(result.labels >= 0)])
+    write_npz(
+        folder / "X.npz", format=np.array("csr"), shape=np.array([n, k]), indptr=pointers,
+        indices=result.labels[used], data=result.weights[used],
+    )  # fmt: skip
+    write_json(folder / "run.json", record)
+    return {
+        "labels.csv": "the column and the entry of each row, -1 for a row of zeros",
+        "X.npz": "the matrix, for scipy.sparse.load_npz",
+        "run.json": "options, versions, value, bound",
+    }
+
+
+def _print(result: Result) -> None:
+    print_status(result.status)
+    print_lines(
+        {
+            "value": f"{result.value:.12g}  <C, X>",
+            "bound": f"{result.bound:.12g}  no point of the set has more",
+            "gap": f"{result.gap:.2g}",
+            "violation": f"{result.violation:.1e}  of X'X = I, X >= 0",
+            "work": f"{result.n_iter} passes, {result.seconds:.3g} s",
+        }
+    )

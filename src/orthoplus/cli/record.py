@@ -1,0 +1,115 @@
+"""The record of a run, ``run.json``: all that is needed to do it again and to trust it."""
+
+import dataclasses
+import hashlib
+import platform
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import issparse
+
+from orthoplus import __version__
+from orthoplus.result import Result
+
+FORMAT = "orthoplus-run-1"
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich", "h5py")
+
+
+def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
+    """The command that does the same again, every option spelt out.
+
+    Examples
+    --------
+    >>> command_line("cluster", "my data.csv", {"components": 3, "report": False, "key": None})
+    "orthoplus cluster 'my data.csv' --components 3 --no-report"
+    """
+    words = ["orthoplus", command, source]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is False and name == "report":
+            words.append(f"--no-{name}")
+        elif value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return shlex.join(words)
+
+
+def versions() -> dict[str, str]:
+    """Of this package, Python, and all that the numbers depend on."""
+    found = {"orthoplus": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "absent"
+    return found
+
+
+def describe_data(path: Path, key: str | None, values: Any) -> dict[str, Any]:
+    """Name, checksum and size of what was read."""
+    with open(path, "rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    is_sparse = issparse(values)
+    return {
+        "file": str(path),
+        "key": key,
+        "sha256": checksum,
+        "shape": list(values.shape),
+        "dtype": str(values.dtype),
+        "sparse": is_sparse,
+        "nonzeros": int(values.nnz) if is_sparse else None,
+    }
+
+
+def describe_method(method: Any) -> dict[str, Any]:
+    """The class of a method and every one of its options."""
+    return {"name": type(method).__name__} | _fields(method)
+
+
+def describe_result(result: Result) -> dict[str, Any]:
+    """The figures of a result; arrays go into files of their own."""
+    return {
+        "objective": result.value,
+        "bound": result.bound,
+        "gap": result.gap,
+        "violation": result.violation,
+        "stationarity": result.stationarity,
+        "status": result.status.name,
+        "message": result.message,
+        "success": result.success,
+        "iterations": result.n_iter,
+        "evaluations": result.n_eval,
+        "seconds": result.seconds,
+    }
+
+
+def make_record(command: str, source: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What every record begins with."""
+    return {
+        "format": FORMAT,
+        "command": command_line(command, source, options),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "options": dict(options),
+        "versions": versions(),
+        "platform": platform.platform(),
+    }
+
+
+def history_of(result: Result) -> list[dict[str, Any]]:
+    """One dictionary an outer iteration."""
+    return [row._asdict() for row in result.history]
+
+
+def _fields(method: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(method):
+        return {}
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(method):
+        value = getattr(method, field.name)
+        found[field.name] = describe_method(value) if dataclasses.is_dataclass(value) else value
+    return found

@@ -1,0 +1,201 @@
+"""``orthoplus unmix``: the materials of a hyperspectral image, their spectra and their maps."""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from orthoplus.checks import check_finite
+from orthoplus.cli import options as opt
+from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.summary import print_files, print_result
+from orthoplus.cli.writing import (
+    prepare_folder,
+    to_json,
+    write_csv,
+    write_file,
+    write_json,
+    write_npz,
+    write_text,
+)
+from orthoplus.files import read_cube, split_key
+from orthoplus.protocols import FloatArray
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An image and where it came from."""
+
+    path: Path
+    key: str | None
+    cube: FloatArray
+    bands: tuple[str, ...] | None
+    notes: tuple[str, ...]
+
+
+@guarded
+def unmix(  # noqa: PLR0913
+    data: Annotated[
+        str,
+        typer.Argument(metavar="CUBE", help="Height x width x bands: .hdr (ENVI) .mat .npy ..."),
+    ],
+    components: opt.Components,
+    output: opt.Output = None,
+    key: opt.Key = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(metavar="HxW", help="The size of the image, for a matrix (pixels, bands)."),
+    ] = None,
+    bands_first: Annotated[
+        bool, typer.Option("--bands-first", help="The bands are the first axis.")
+    ] = False,
+    column_major: Annotated[
+        bool,
+        typer.Option("--column-major", help="With --shape: pixels run down columns, as in MATLAB."),
+    ] = False,
+    method: opt.MethodName = None,
+    seed: opt.Seed = 0,
+    n_init: opt.Starts = 1,
+    time_limit: opt.TimeLimit = None,
+    checkpoint: opt.Checkpoint = None,
+    resume: opt.Resume = None,
+    report: opt.Report = True,
+    quiet: opt.Quiet = False,
+    json: opt.Json = False,
+) -> int:
+    """Unmix a hyperspectral image: spectra of its materials, a map of each, a report.
+
+    Each pixel belongs to one material; the map says how bright it is there.
+
+    [dim]orthoplus unmix scene.hdr -k 4[/dim]
+    """
+    given = {
+        name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
+    }
+    given["method"] = method or default_method()
+    path, inline_key = split_key(data)
+    content = read_cube(path, key or inline_key)
+    cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
+    check_finite(cube, str(path))
+    if components > cube.shape[0] * cube.shape[1]:
+        raise ValueError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
+    folder = prepare_folder(output or Path(f"{path.stem}-k{components}"))
+    scene = Scene(path, key or inline_key, cube, content.column_names, content.notes)
+    return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
+
+
+def as_image(
+    values: FloatArray, size: tuple[int, int] | None, bands_first: bool, column_major: bool
+) -> FloatArray:
+    """The array as (height, width, bands); a matrix without a size is an image of one column."""
+    if bands_first:
+        values = np.moveaxis(values, 0, -1)
+    if values.ndim == 2:
+        n = values.shape[0]
+        height, width = size or (n, 1)
+        if height * width != n:
+            raise ValueError(
+                f"`--shape {height}x{width}` has {height * width} pixels, but the matrix has {n} "
+                f"rows. If its rows are bands, add `--bands-first`."
+            )
+        if column_major:
+            return values.reshape(width, height, -1).transpose(1, 0, 2)
+        return values.reshape(height, width, -1)
+    if size is not None and values.shape[:2] != size:
+        raise ValueError(
+            f"`--shape {size[0]}x{size[1]}` is not the size of the image, {values.shape}."
+        )
+    return values
+
+
+def run_unmix(
+    scene: Scene, folder: Path, options: dict[str, Any], *, silent: bool, as_json: bool
+) -> int:
+    """Unmix, write, print; the exit code."""
+    from orthoplus.cli.display import watching
+    from orthoplus.cli.fitting import RunOptions, goal_of, with_bound
+    from orthoplus.estimators import unmix as unmix_cube
+    from orthoplus.estimators.factorise import choose_method
+    from orthoplus.problems import ONMF
+
+    k = options["components"]
+    names = RunOptions.__dataclass_fields__
+    run = RunOptions(
+        **({"max_iter": None, "tol": None} | {n: options[n] for n in options if n in names})
+    )
+    h, w, n_bands = scene.cube.shape
+    clipped = np.maximum(scene.cube, 0.0).reshape(-1, n_bands)
+    problem = ONMF(clipped, k)
+    method = choose_method(problem, run.method, max_iter=None, tol=None)
+    goal = goal_of(
+        problem, method, f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
+    )
+    with watching(goal, silent=silent) as display:
+        found = unmix_cube(
+            scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
+            **run.watch(display),
+        )  # fmt: skip
+    result = with_bound(found.result, goal.bound)
+    record = _record(scene, options, result, method, problem.total)
+    files = _write(scene, folder, found, record)
+    if as_json:
+        typer.echo(to_json(record))
+    elif not silent:
+        print_result(record, result)
+        print_files(folder, files, result.status)
+    return exit_code(result.status)
+
+
+def default_method() -> str:
+    """The library's, for images."""
+    from orthoplus.estimators import unmix as unmix_cube
+
+    return str(inspect.signature(unmix_cube).parameters["method"].default)
+
+
+def _record(
+    scene: Scene, options: dict[str, Any], result: Any, method: Any, total: float
+) -> dict[str, Any]:
+    from orthoplus.cli import record as rec
+
+    sizes = np.bincount(result.labels[result.labels >= 0], minlength=options["components"])
+    return rec.make_record("unmix", str(scene.path), options) | {
+        "data": rec.describe_data(scene.path, scene.key, scene.cube),
+        "method": rec.describe_method(method),
+        "seed": options["seed"],
+        "result": rec.describe_result(result) | {"total": total, "cluster_sizes": sizes.tolist()},
+        "notes": list(scene.notes),
+        "history": rec.history_of(result),
+    }
+
+
+def _write(scene: Scene, folder: Path, found: Any, record: dict[str, Any]) -> dict[str, str]:
+    from orthoplus.report.pictures import draw_maps, draw_spectra
+
+    k, n_bands = found.endmembers.shape
+    bands = scene.bands or tuple(str(b + 1) for b in range(n_bands))
+    names = tuple(f"material {j}" for j in range(k))
+    rows = (
+        [band, *spectrum] for band, spectrum in zip(bands, found.endmembers.T.tolist(), strict=True)
+    )
+    write_csv(folder / "spectra.csv", ("band", *names), rows)
+    write_npz(folder / "maps.npz", abundances=found.abundances, labels=found.labels)
+    write_json(folder / "run.json", record)
+    write_file(
+        folder / "spectra.png", lambda file: draw_spectra(file, found.endmembers, scene.bands)
+    )
+    write_file(folder / "maps.png", lambda file: draw_maps(file, found.abundances))
+    files = {
+        "spectra.csv, .png": f"the {k} spectra, a column each",
+        "maps.npz, .png": "the map of each material, and the material of each pixel",
+        "run.json": "options, versions, objective, bound, history",
+    }
+    if record["options"]["report"]:
+        from orthoplus.report.unmixing import unmixing_page
+
+        write_text(folder / "report.html", unmixing_page(record, found, scene.bands))
+        files["report.html"] = "all of it on one page"
+    return files

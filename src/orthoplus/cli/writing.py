@@ -1,0 +1,81 @@
+"""Files on disk: written under a temporary name, then renamed, so that none is ever half there."""
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+
+def prepare_folder(folder: Path) -> Path:
+    """Make the folder and see that it can be written to, before hours of work."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"`{folder}` is a file: `--output` needs a folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".{os.getpid()}.part"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"`{folder}` cannot be written to ({error.strerror}). Choose another `--output`."
+        ) from None
+    return folder
+
+
+def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Let ``write`` fill a file that appears under its name only when it is complete."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with open(aside, "wb") as file:
+            write(file)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_file(path, lambda file: file.write(text.encode("utf-8", "replace")))
+
+
+def write_json(path: Path, record: dict[str, Any]) -> None:
+    write_text(path, to_json(record) + "\n")
+
+
+def to_json(record: dict[str, Any]) -> str:
+    """Strict JSON: what is not finite becomes null."""
+    return json.dumps(_plain(record), indent=2, allow_nan=False)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
+
+
+def write_npz(path: Path, **arrays: Any) -> None:
+    write_file(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _plain(value: Any) -> Any:
+    """Lists, dictionaries, numbers and text only."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)

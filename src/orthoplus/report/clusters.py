@@ -1,0 +1,204 @@
+"""The page of a clustering."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.report import figures
+from orthoplus.report.page import Component, Fact, Feature, Page, Section, render, rows_of
+from orthoplus.report.svg import hue
+
+_TOP_FEATURES = 10
+# Clusters beyond these get no card of their own.
+_MOST_CARDS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterFacts:
+    """What the page is made from: the record of the run, and its arrays.
+
+    Attributes
+    ----------
+    record : dict
+        As in ``run.json``.
+    A : matrix of shape (n, r)
+        Dense or sparse; used for the map of the rows only.
+    labels, weights : ndarray of shape (n,)
+    components : ndarray of shape (k, r)
+    features : tuple of str
+    truth : tuple, optional
+        The class of each row as a number, and the names of the classes.
+    image : tuple of int, optional
+        Height and width, where features are pixels.
+    """
+
+    record: dict[str, Any]
+    A: Any
+    labels: IntArray
+    weights: FloatArray
+    components: FloatArray
+    features: tuple[str, ...]
+    truth: tuple[IntArray, tuple[str, ...]] | None = None
+    image: tuple[int, int] | None = None
+
+
+def cluster_page(facts: ClusterFacts) -> str:
+    """The page as HTML."""
+    record, result = facts.record, facts.record["result"]
+    n, r = facts.A.shape
+    k = len(facts.components)
+    sections = [_fit(result), _sizes(facts), _features(facts), _map(facts)]
+    if facts.truth is not None:
+        sections.append(_confusion(facts))
+    sections += [convergence_section(record), again_section(record)]
+    page = Page(
+        title=f"{Path(record['data']['file']).name}: {k} clusters",
+        subtitle=f"{n} rows x {r} features, grouped by orthogonal nonnegative factorisation.",
+        status=result["message"],
+        is_success=result["success"],
+        facts=(*quality_facts(result), *_metric_facts(record)),
+        sections=tuple(sections),
+        notes=tuple(record["notes"]),
+        foot=foot_of(record),
+    )
+    return render(page)
+
+
+def quality_facts(result: dict[str, Any]) -> tuple[Fact, ...]:
+    """Objective, bound, gap, violation and work, as every page begins."""
+    total = result["total"] or 1.0
+    return (
+        Fact("Explained", f"{1 - result['objective'] / total:.2%}", "of the sum of squares"),
+        Fact("Objective", f"{result['objective']:.6g}", "what is left, ||A-XX'A||²"),
+        Fact("Bound", f"{result['bound']:.6g}", "no such factorisation leaves less"),
+        Fact("Gap", f"{result['gap']:.2%}", "objective over bound; 0 would prove it optimal"),
+        Fact("Violation", f"{result['violation']:.1e}", "of X'X = I and X ≥ 0: rounding"),
+        Fact("Work", f"{result['seconds']:.3g} s", f"{result['iterations']} outer iterations"),
+    )
+
+
+def convergence_section(record: dict[str, Any]) -> Section:
+    """sigma, violation and objective."""
+    text = (
+        "The penalty sigma grows until the columns no longer overlap and the violation is gone. "
+        "The objective, as a share of the sum of squares, first falls, then rises as the overlap "
+        "is given up; rounding and refinement come after the last point."
+    )
+    history = record["history"]
+    if not history:
+        return Section("Convergence", "The run ended before its first iteration.")
+    svg = figures.convergence(history, record["result"]["total"] or 1.0)
+    return Section("Convergence", text, figures=(("Over the outer iterations.", svg),))
+
+
+def again_section(record: dict[str, Any]) -> Section:
+    """The command, and all there is to know."""
+    lines = {name: value for name, value in record.items() if name not in ("history", "format")}
+    return Section(
+        "Run it again",
+        "The same command with the same file gives the same answer.",
+        code=record["command"],
+        table=rows_of(lines),
+    )
+
+
+def foot_of(record: dict[str, Any]) -> str:
+    return f"orthoplus {record['versions']['orthoplus']}, {record['finished']}"
+
+
+def _metric_facts(record: dict[str, Any]) -> tuple[Fact, ...]:
+    meanings = {
+        "purity": "rows of the commonest class of their cluster",
+        "nmi": "agreement with the true classes; 1 is perfect",
+        "entropy": "how mixed the clusters are; 0 is best",
+    }
+    found = record.get("metrics", {})
+    return tuple(
+        Fact(name.upper() if name == "nmi" else name.capitalize(), f"{value:.3f}", meanings[name])
+        for name, value in found.items()
+    )
+
+
+def _fit(result: dict[str, Any]) -> Section:
+    total = result["total"] or 1.0
+    explained, most = 1 - result["objective"] / total, 1 - result["bound"] / total
+    text = (
+        f"The clusters explain {explained:.2%} of the data's sum of squares. No factorisation of "
+        f"this rank, of any signs, explains more than {most:.2%}: the mark. What lies between is "
+        f"not proven either way."
+    )
+    svg = figures.explained_bar(explained, most)
+    return Section("The objective against its bound", text, figures=(("", svg),))
+
+
+def _sizes(facts: ClusterFacts) -> Section:
+    sizes = np.bincount(facts.labels, minlength=len(facts.components))
+    return Section("Cluster sizes", figures=(("Rows in each cluster.", figures.size_bars(sizes)),))
+
+
+def _features(facts: ClusterFacts) -> Section:
+    sizes = np.bincount(facts.labels, minlength=len(facts.components))
+    if facts.image is not None:
+        svg = figures.component_images(facts.components, facts.image)
+        caption = "Each component as an image; bright is large."
+        return Section("What the components look like", figures=((caption, svg),))
+    cards = tuple(
+        Component(f"Cluster {j}", hue(j), f"{sizes[j]} rows", _top(row, facts.features))
+        for j, row in enumerate(facts.components[:_MOST_CARDS])
+    )
+    text = "The features with the largest weight in each component; bars are relative to the first."
+    return Section("Leading features", text, components=cards)
+
+
+def _top(row: FloatArray, names: tuple[str, ...]) -> tuple[Feature, ...]:
+    order = np.argsort(-row, kind="stable")[:_TOP_FEATURES]
+    top = float(row[order[0]]) or 1.0
+    return tuple(Feature(names[j], float(row[j]) / top) for j in order if row[j] > 0)
+
+
+def _map(facts: ClusterFacts) -> Section:
+    """The plane in which the clusters' means of the cosines with the components lie furthest."""
+    k = len(facts.components)
+    angles = _cosines(facts.A, facts.components)
+    sizes = np.bincount(facts.labels, minlength=k)
+    sums = np.stack([np.bincount(facts.labels, column, k) for column in angles.T], axis=1)
+    means = sums / np.maximum(sizes, 1)[:, None]
+    middle = angles.mean(axis=0)
+    spread = np.sqrt(sizes)[:, None] * (means - middle)
+    directions = np.linalg.svd(spread, full_matrices=False)[2][:2]
+    plane = np.zeros((k, 2))
+    plane[:, : len(directions)] = directions.T
+    rows = figures.thin_out(len(facts.labels), np.random.default_rng(0))
+    used = np.flatnonzero(sizes)
+    svg = figures.sample_map(
+        (angles[rows] - middle) @ plane,
+        facts.labels[rows],
+        {int(j): (means[j] - middle) @ plane for j in used},
+    )
+    text = (
+        "Each point is a row, placed by its cosines with the components, in the plane where the "
+        "clusters lie furthest apart; each number stands at the mean of its cluster. Clusters that "
+        "overlap here may be apart in other directions."
+    )
+    shown = f"{len(rows)} rows" + ("" if len(rows) == len(facts.labels) else ", a random sample")
+    return Section("A map of the rows", text, figures=((shown + ".", svg),))
+
+
+def _cosines(A: Any, components: FloatArray) -> FloatArray:
+    norms = np.linalg.norm(components, axis=1)
+    fits = np.asarray(A @ (components / np.where(norms > 0, norms, 1.0)[:, None]).T)
+    sizes = np.sqrt(np.asarray((A * A).sum(axis=1), dtype=np.float64)).reshape(-1, 1)
+    return np.asarray(fits / np.where(sizes > 0, sizes, 1.0))
+
+
+def _confusion(facts: ClusterFacts) -> Section:
+    assert facts.truth is not None
+    codes, names = facts.truth
+    k = len(facts.components)
+    counts = np.bincount(codes * k + facts.labels, minlength=len(names) * k).reshape(-1, k)
+    svg = figures.confusion(counts, names)
+    caption = "Rows of each true class in each cluster; the colour is the share of the class."
+    return Section("Against the true classes", figures=((caption, svg),))

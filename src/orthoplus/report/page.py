@@ -1,0 +1,88 @@
+"""A page from its parts, through one template that escapes every value."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TEMPLATE = "page.html.jinja"
+
+
+class Fact(NamedTuple):
+    """A number in large type: its name, its value, and what it means."""
+
+    name: str
+    value: str
+    meaning: str = ""
+
+
+class Feature(NamedTuple):
+    """A feature of a component, and its weight as a share of the largest."""
+
+    name: str
+    share: float
+
+
+class Component(NamedTuple):
+    """A cluster in words: number, colour, size, leading features."""
+
+    title: str
+    colour: str
+    about: str
+    features: tuple[Feature, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with a sentence, then figures (SVG that we drew), cards or a table."""
+
+    title: str
+    text: str = ""
+    figures: tuple[tuple[str, str], ...] = ()  # (what it shows, SVG)
+    components: tuple[Component, ...] = ()
+    table: tuple[tuple[str, str], ...] = ()
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that the template shows."""
+
+    title: str
+    subtitle: str
+    status: str
+    is_success: bool
+    facts: tuple[Fact, ...]
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...] = ()
+    foot: str = field(default="")
+
+
+def render(page: Page) -> str:
+    """The whole page as text; only the SVG of our own figures goes in unescaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["drawing"] = Markup  # made by an XML writer, which escapes
+    return environment.get_template(TEMPLATE).render(page=page)
+
+
+def rows_of(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """A nested dictionary as lines of a table, lists left out."""
+    lines: list[tuple[str, str]] = []
+    for name, value in record.items():
+        if isinstance(value, dict):
+            lines += [(f"{name}: {key}", text) for key, text in rows_of(value)]
+        elif not isinstance(value, (list, tuple)):
+            lines.append((str(name), "-" if value is None else _text(value)))
+    return tuple(lines)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

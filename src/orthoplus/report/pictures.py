@@ -1,0 +1,103 @@
+"""Pictures as PNG files, for slides and papers: on white, with a title of their own."""
+
+from typing import IO, Any
+
+import numpy as np
+
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.report.figures import band_axis
+from orthoplus.report.svg import hue
+
+_INK, _QUIET, _WRONG, _FRAME = "#1f2937", "#6b7280", "#d9480f", "#d1d5db"
+_MEMBERS = 4
+_DPI = 110
+
+
+def draw_spectra(file: IO[bytes], endmembers: FloatArray, bands: tuple[str, ...] | None) -> None:
+    """One line a spectrum."""
+    figure = _figure(8.0, 4.5)
+    axis = figure.subplots()
+    x, label = band_axis(bands, endmembers.shape[1])
+    for j, row in enumerate(endmembers):
+        axis.plot(x, row, color=hue(j), linewidth=2, label=f"material {j}")
+    axis.set(xlabel=label, ylabel="as in the image")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.margins(x=0.01)
+    axis.legend(frameon=False)
+    figure.savefig(file, format="png", dpi=_DPI)
+
+
+def draw_maps(file: IO[bytes], abundances: FloatArray) -> None:
+    """One image a map, with one scale for all."""
+    h, w, k = abundances.shape
+    columns = min(k, 4)
+    rows = -(-k // columns)
+    cell = 2.6
+    figure = _figure(columns * cell + 0.6, rows * (cell * min(h / w, 2.0) + 0.35))
+    axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    top = float(np.quantile(abundances.max(axis=2), 0.995)) or 1.0
+    for axis in axes:
+        axis.set_axis_off()
+    for j, axis in zip(range(k), axes, strict=False):
+        drawn = axis.imshow(abundances[..., j], cmap="magma", vmin=0.0, vmax=top)
+        axis.set_title(f"material {j}", fontsize=10, color=_INK)
+    figure.colorbar(drawn, ax=axes.tolist(), fraction=0.03, pad=0.02)
+    figure.savefig(file, format="png", dpi=_DPI)
+
+
+def draw_digits(
+    file: IO[bytes], images: FloatArray, digits: IntArray, labels: IntArray, parts: FloatArray
+) -> None:
+    """One column a group: its part, some of its images from the first to the last, what it holds.
+
+    Rows of ``images`` come in the order in which they are shown: heaviest first.
+    """
+    k, side = len(parts), round(float(np.sqrt(images.shape[1])))
+    found = np.array([np.bincount(digits[labels == j]).argmax() for j in range(k)])
+    figure = _figure(10.0, 6.0, constrained=False)
+    axes = figure.subplots(1 + _MEMBERS, k, gridspec_kw={"wspace": 0.16, "hspace": 0.12})
+    figure.subplots_adjust(left=0.085, right=0.99, top=0.79, bottom=0.09)
+    for column, j in zip(axes.T, np.argsort(found, kind="stable"), strict=True):
+        members = np.flatnonzero(labels == j)
+        shown = members[np.linspace(0, len(members) - 1, _MEMBERS).astype(int)]
+        _show(column[0], parts[j], side, "Blues")
+        column[0].set_title(f"“{found[j]}”", fontsize=17, color=_INK, pad=5)
+        for axis, i in zip(column[1:], shown, strict=True):
+            _show(axis, images[i], side, "Greys", frame=None if digits[i] == found[j] else _WRONG)
+        share = (digits[members] == found[j]).mean()
+        column[-1].text(
+            0.5, -0.13, f"{len(members)} images\n{share:.0%} are {found[j]}",
+            transform=column[-1].transAxes, ha="center", va="top", color=_INK,
+        )  # fmt: skip
+    _caption_digits(figure, axes)
+    figure.savefig(file, format="png", dpi=_DPI, pil_kwargs={"optimize": True})
+
+
+def _caption_digits(figure: Any, axes: Any) -> None:
+    for row, text in ((0, "part"), (1, "heaviest"), (_MEMBERS, "lightest")):
+        axes[row, 0].set_ylabel(
+            text, rotation=0, ha="right", va="center", labelpad=9, fontsize=11, color=_INK
+        )
+    title = "Ten parts of 1797 handwritten digits"
+    figure.text(0.085, 0.94, title, fontsize=19, color=_INK, weight="bold")
+    line = "Each image belongs to exactly one part, with a weight. Orange frames: another digit."
+    figure.text(0.085, 0.89, line, fontsize=12, color=_QUIET)
+
+
+def _show(
+    axis: Any, pixels: FloatArray, side: int, colours: str, *, frame: str | None = None
+) -> None:
+    axis.imshow(pixels.reshape(side, side), cmap=colours, vmin=0.0)
+    axis.set(xticks=[], yticks=[])
+    for spine in axis.spines.values():
+        spine.set(color=frame or _FRAME, linewidth=3.0 if frame else 0.8)
+
+
+def _figure(width: float, height: float, *, constrained: bool = True) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    layout: Any = "constrained" if constrained else None
+    figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure

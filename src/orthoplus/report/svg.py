@@ -1,0 +1,117 @@
+"""Matplotlib figures as SVG that lives inside a page: its colours follow light and dark.
+
+Lines and letters are drawn in stand-in colours, which become variables of the page's style sheet.
+Text stays text, so that it can be searched and is never run.
+"""
+
+import io
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+# Stand-ins, and the variables of the page that take their place.
+INK, QUIET, LINE, ACCENT, WARM = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
+_VARIABLES = {
+    INK: "var(--ink)",
+    QUIET: "var(--quiet)",
+    LINE: "var(--line)",
+    ACCENT: "var(--accent)",
+    WARM: "var(--warm)",
+}
+# Ten hues that can be told apart on white and on black, also with the common colour blindness.
+HUES = (
+    "#3b82c4", "#e08a1e", "#2f9e77", "#c8553d", "#8a6fc9",
+    "#b5a000", "#d16ba5", "#4aa8c0", "#7d8c2e", "#8c8c8c",
+)  # fmt: skip
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": QUIET,
+    "axes.facecolor": "none",
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": QUIET,
+    "ytick.labelcolor": QUIET,
+    "figure.facecolor": "none",
+    "figure.constrained_layout.use": True,
+    "savefig.transparent": True,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+}
+
+
+@dataclass
+class Canvas:
+    """A figure while it is drawn, and its SVG afterwards."""
+
+    figure: Any
+    svg: str = ""
+
+
+def hue(j: int) -> str:
+    """The colour of cluster j; ten, then again."""
+    return HUES[j % len(HUES)]
+
+
+@contextmanager
+def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
+    """A figure to draw on; ``name`` is unique in the page and becomes part of every id."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE | {"svg.hashsalt": name}):
+        drawn = Canvas(Figure(figsize=(width, height)))
+        yield drawn
+        raw = io.BytesIO()
+        FigureCanvasSVG(drawn.figure).print_svg(raw, metadata={"Date": None, "Creator": None})
+        drawn.svg = _inline(raw.getvalue(), name)
+
+
+def _inline(raw: bytes, name: str) -> str:
+    """The ``svg`` element alone: ids of its own, colours of the page, the page's font."""
+    ET.register_namespace("", "http://www.w3.org/2000/svg")
+    ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+    root = ET.fromstring(raw)
+    for parent in root.iter():
+        for child in [c for c in parent if c.tag in (f"{_SVG}metadata", f"{_SVG}style")]:
+            parent.remove(child)
+    for element in root.iter():
+        _rewrite(element, name)
+    for length in ("width", "height"):
+        root.attrib.pop(length, None)
+    root.set("role", "img")
+    return ET.tostring(root, encoding="unicode")
+
+
+def _rewrite(element: ET.Element, name: str) -> None:
+    attributes = element.attrib
+    if "id" in attributes:
+        attributes["id"] = f"{name}-{attributes['id']}"
+    if attributes.get(_XLINK, "").startswith("#"):
+        attributes[_XLINK] = f"#{name}-{attributes[_XLINK][1:]}"
+    for key in ("clip-path", "fill", "stroke", "style"):
+        value = attributes.get(key)
+        if value is None:
+            continue
+        value = value.replace("url(#", f"url(#{name}-")
+        for stand_in, variable in _VARIABLES.items():
+            value = value.replace(stand_in, variable)
+        attributes[key] = value

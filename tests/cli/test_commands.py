@@ -1,0 +1,416 @@
+"""The commands in process: what they write, print and end with."""
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import orthoplus as op
+from orthoplus.cli import fitting
+from orthoplus.cli.app import app
+from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
+from orthoplus.cli.options import parse_size
+from orthoplus.cli.writing import prepare_folder, to_json, write_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+def read_rows(name):
+    return list(csv.DictReader(Path(name).read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.fixture
+def grouped(rng, tmp_path, monkeypatch):
+    """A CSV with names of 30 rows in 3 groups, and the groups."""
+    monkeypatch.chdir(tmp_path)
+    truth = np.repeat([0, 1, 2], 10)
+    A = (0.5 + rng.random((30, 1))) * np.kron(np.eye(3), np.ones(4))[truth] + 0.05 * rng.random(
+        (30, 12)
+    )
+    with open("data.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", *(f"word{j}" for j in range(12))])
+        writer.writerows([f"doc{i}", *row] for i, row in enumerate(A.tolist()))
+    Path("truth.txt").write_text("\n".join("abc"[j] for j in truth) + "\n")
+    return A, truth
+
+
+def test_cluster_writes_labels_components_record_and_report(grouped):
+    A, truth = grouped
+    done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--labels", "truth.txt")
+    assert done.exit_code == 0
+    assert "Converged" in done.stdout
+    assert sorted(os.listdir("out")) == ["components.npz", "labels.csv", "report.html", "run.json"]
+    rows = read_rows("out/labels.csv")
+    assert [row["row"] for row in rows] == [f"doc{i}" for i in range(30)]
+    labels = np.array([int(row["cluster"]) for row in rows])
+    weights = np.array([float(row["weight"]) for row in rows])
+    assert len(set(zip(truth.tolist(), labels.tolist(), strict=True))) == 3
+    with np.load("out/components.npz", allow_pickle=False) as file:
+        components, features = file["components"], file["features"]
+    assert features[3] == "word3"
+    record = json.loads(Path("out/run.json").read_text())
+    fitted = weights[:, None] * components[labels]
+    assert record["result"]["objective"] == pytest.approx(((A - fitted) ** 2).sum())
+    bound = (A**2).sum() - (np.linalg.svd(A, compute_uv=False)[:3] ** 2).sum()
+    assert record["result"]["bound"] == pytest.approx(bound)
+    assert record["metrics"] == {"purity": 1.0, "nmi": pytest.approx(1.0), "entropy": 0.0}
+    assert record["options"]["seed"] == record["seed"] == 0
+    assert record["result"]["status"] == "CONVERGED"
+    assert record["versions"]["orthoplus"] == op.__version__
+    assert len(record["history"]) == record["result"]["iterations"]
+    assert record["method"]["name"] == "EP4Orth"
+    assert "word3" in Path("out/report.html").read_text()
+
+
+def test_command_of_the_record_gives_the_same_files(grouped):
+    run("cluster", "data.csv", "-k", 3, "--n-init", 2, "--seed", 5)
+    record = json.loads(Path("data-k3/run.json").read_text())
+    first = Path("data-k3/labels.csv").read_bytes()
+    Path("data-k3/labels.csv").unlink()
+    words = shlex.split(record["command"])
+    assert words[0] == "orthoplus"
+    assert run(*words[1:]).exit_code == 0
+    assert Path("data-k3/labels.csv").read_bytes() == first
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "transposed"])
+def test_cluster_reads_every_kind_of_matrix_alike(grouped, kind):
+    A, truth = grouped
+    words = []
+    if kind == "sparse":
+        sp.save_npz("a.npz", sp.csr_array(A))
+    else:
+        np.savez("a.npz", A=A.T if kind == "transposed" else A, other=np.ones((3, 3)))
+        words = ["--transpose"] if kind == "transposed" else []
+    done = run("cluster", "a.npz", "-k", 3, "--json", "--no-report", *words)
+    record = json.loads(done.stdout)
+    assert record["data"]["sparse"] == (kind == "sparse")
+    labels = [int(row["cluster"]) for row in read_rows("a-k3/labels.csv")]
+    assert len(set(zip(truth.tolist(), labels, strict=True))) == 3
+    assert not Path("a-k3/report.html").exists()
+
+
+def test_zero_row_gets_a_cluster_and_no_weight(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    A = np.kron(np.eye(2), np.ones((4, 3)))
+    A[1] = 0.0
+    np.save("z.npy", A)
+    done = run("cluster", "z.npy", "-k", 2)
+    row = read_rows("z-k2/labels.csv")[1]
+    assert row["cluster"] in ("0", "1")
+    assert float(row["weight"]) == 0.0
+    assert "1 rows have no weight" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("A", "k"),
+    [(np.zeros((5, 4)), 2), (np.eye(4), 4), (np.ones((1, 1)), 1), (np.eye(9, 3) + 0.1, 1)],
+    ids=["zeros", "as many as rows", "one number", "one cluster"],
+)
+def test_degenerate_data_are_written_with_a_report(tmp_path, monkeypatch, A, k):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", A)
+    assert run("cluster", "a.npy", "-k", k, "-o", "out", "-q").exit_code == 0
+    assert Path("out/report.html").stat().st_size > 10_000
+
+
+def test_quiet_prints_nothing_and_json_only_json(grouped):
+    quiet = run("cluster", "data.csv", "-k", 3, "--quiet", "--no-report")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+    printed = run("cluster", "data.csv", "-k", 3, "--json", "--no-report")
+    assert json.loads(printed.stdout)["result"]["success"]
+    assert printed.stderr == ""
+
+
+def test_plain_lines_when_there_is_no_terminal(grouped):
+    done = run("cluster", "data.csv", "-k", 3, "--no-report")
+    assert done.stderr.startswith("data.csv: 30 x 12 in 3 clusters\n")
+    assert re.search(
+        r"iteration +\d+  sigma \S+  violation \S+  objective 0\.\d+  gap", done.stderr
+    )
+    assert "\x1b" not in done.stderr + done.stdout
+
+
+def test_run_that_does_not_converge_is_written_with_code_1(grouped):
+    done = run("cluster", "data.csv", "-k", 3, "--max-iter", 1)
+    assert done.exit_code == 1
+    assert "What there is was written to data-k3" in done.stdout
+    record = json.loads(Path("data-k3/run.json").read_text())
+    assert record["result"]["status"] == "MAX_ITER"
+
+
+def test_resumed_run_equals_uninterrupted_bit_for_bit(grouped, monkeypatch):
+    whole = ("cluster", "data.csv", "-k", 3, "--no-report", "-q")
+    run(*whole, "-o", "whole")
+    real = fitting.factorise
+
+    def interrupted(*args, callback, **options):
+        return real(*args, callback=lambda state: state.n_iter == 4, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "factorise", interrupted)
+        assert run(*whole, "-o", "part", "--checkpoint", "state.npz").exit_code == 1
+    assert run(*whole, "-o", "rest", "--resume", "state.npz").exit_code == 0
+    names = ("labels.csv", "components.npz")
+    assert Path("whole/labels.csv").read_bytes() == Path("rest/labels.csv").read_bytes()
+    with np.load(f"whole/{names[1]}") as one, np.load(f"rest/{names[1]}") as other:
+        assert one["components"].tobytes() == other["components"].tobytes()
+    records = [json.loads(Path(f"{d}/run.json").read_text()) for d in ("whole", "part", "rest")]
+    values = [[row["value"] for row in record["history"]] for record in records]
+    assert values[0] == values[1] + values[2]
+
+
+def test_interrupt_in_the_run_writes_what_there_is(grouped, monkeypatch):
+    real = fitting.factorise
+
+    def interrupted(*args, callback, **options):
+        def stop(state):
+            if state.n_iter == 3:
+                raise KeyboardInterrupt
+
+        return real(*args, callback=stop, **options)
+
+    monkeypatch.setattr(fitting, "factorise", interrupted)
+    done = run("cluster", "data.csv", "-k", 3)
+    assert done.exit_code == 130
+    assert "Interrupted" in done.stdout
+    assert "What there is was written" in done.stdout
+    assert json.loads(Path("data-k3/run.json").read_text())["result"]["iterations"] == 3
+
+
+def test_interrupt_before_the_run_says_that_nothing_was_written(grouped, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "factorise", interrupted)
+    done = run("cluster", "data.csv", "-k", 3)
+    assert done.exit_code == 130
+    assert "nothing was written" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_real_ctrl_c_ends_with_130_and_leaves_whole_files(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "big.npy", rng.random((3000, 300)))
+    words = [sys.executable, "-m", "orthoplus", "cluster", "big.npy", "-k", "20", "-o", "out"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    child = subprocess.Popen(
+        [*words, "--checkpoint", "state.npz", "--max-iter", "100000", "--tol", "0"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "state.npz").exists() and child.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    printed, errors = child.communicate(timeout=120)
+    assert child.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "What there is was written to out" in printed
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "components.npz", "labels.csv", "report.html", "run.json",
+    ]  # fmt: skip
+
+
+def bad_calls():
+    """(name, words, what the sentence says); each a file or an option that cannot work."""
+    return [
+        ("absent", ["cluster", "no.csv", "-k", 3], "`no.csv` is not there"),
+        ("text", ["cluster", "text.csv", "-k", 1], r"row 3, column 2 \(`b`\): `oops` is no number"),
+        ("pickle", ["cluster", "pickle.npy", "-k", 1], "pickled Python objects"),
+        ("truncated", ["cluster", "short.npy", "-k", 1], "truncated or damaged"),
+        ("type", ["cluster", "a.xlsx", "-k", 1], "which is not read"),
+        ("zip", ["cluster", "bomb.npz", "-k", 1], "declares"),
+        ("index", ["cluster", "index.npz", "-k", 1], "column index 9"),
+        ("mat", ["unmix", "bad.mat", "-k", 1], "no MATLAB file"),
+        ("hdr", ["unmix", "bad.hdr", "-k", 1], "does not say `lines`"),
+        ("nan", ["cluster", "nan.npy", "-k", 1], r"NaN or infinite, the first at row 1, column 0"),
+        ("negative", ["cluster", "neg.npy", "-k", 1], r"row 0, column 1 \(-2\)"),
+        ("k", ["cluster", "data.csv", "-k", 31], "exceeds the 30 rows"),
+        ("k0", ["cluster", "data.csv", "-k", 0], "0 is not in the range|greater than or equal"),
+        ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
+        ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
+        ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),
+        ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`method='magic'`"),
+        ("resume", ["cluster", "data.csv", "-k", 2, "--resume", "no.npz"], "no such file"),
+        ("state", ["cluster", "data.csv", "-k", 2, "--resume", "bomb.npz"], "not a saved state"),
+        ("starts", ["cluster", "data.csv", "-k", 2, "--n-init", 2, "--checkpoint", "s.npz"],
+         "holds one run"),
+        ("folder", ["cluster", "data.csv", "-k", 2, "-o", "few.txt"], "needs a folder"),
+        ("shape", ["unmix", "nan.npy", "-k", 1, "--shape", "5x5"], "25 pixels.*--bands-first"),
+        ("wide", ["project", "wide.npy"], "more columns than rows"),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def bad_files(grouped, monkeypatch):
+    Path("text.csv").write_text("a,b\n1,2\n3,oops\n")
+    np.save("pickle.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    np.save("short.npy", np.ones((9, 9)))
+    Path("short.npy").write_bytes(Path("short.npy").read_bytes()[:-5])
+    Path("a.xlsx").write_bytes(b"PK")
+    np.savez_compressed("bomb.npz", X=np.zeros((2000, 1000)))
+    monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "1000000")
+    np.savez("index.npz", data=[1.0], indices=[9], indptr=[0, 1], shape=[1, 3])
+    Path("bad.mat").write_bytes(b"MATLAB 5.0 but no more")
+    Path("bad.hdr").write_text("ENVI\nsamples = 3\n")
+    np.save("nan.npy", np.array([[1.0, 2.0], [np.nan, 1.0]]))
+    np.save("neg.npy", np.array([[1.0, -2.0], [0.0, 1.0]]))
+    np.save("wide.npy", np.ones((2, 5)))
+    Path("few.txt").write_text("a\nb\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), [b[1:] for b in bad_calls()], ids=[b[0] for b in bad_calls()]
+)
+def test_bad_input_is_one_sentence_with_code_2(bad_files, words, message):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert re.search(message, " ".join(done.stderr.replace("│", " ").split()))
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_unmix_writes_spectra_and_maps(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spectra = np.array([[1.0, 2.0, 3.0, 1.0], [4.0, 1.0, 0.5, 0.0]])
+    materials = rng.permutation(np.arange(42) % 2).reshape(6, 7)
+    cube = (0.5 + rng.random((6, 7, 1))) * spectra[materials]
+    np.save("cube.npy", cube)
+    assert run("unmix", "cube.npy", "-k", 2).exit_code == 0
+    assert sorted(os.listdir("cube-k2")) == [
+        "maps.npz", "maps.png", "report.html", "run.json", "spectra.csv", "spectra.png",
+    ]  # fmt: skip
+    rows = list(csv.reader(Path("cube-k2/spectra.csv").read_text().splitlines()))
+    assert rows[0] == ["band", "material 0", "material 1"]
+    found = np.array([row[1:] for row in rows[1:]], dtype=float).T
+    assert op.metrics.spectral_angle_distance(found, spectra) == pytest.approx(0.0, abs=1e-6)
+    with np.load("cube-k2/maps.npz") as maps:
+        np.testing.assert_allclose(maps["abundances"] @ found, cube, atol=1e-6)
+        labels = maps["labels"]
+    # The same image as MATLAB keeps it: bands first, pixels down the columns.
+    np.save("flat.npy", cube.transpose(2, 1, 0).reshape(4, -1))
+    words = ("--shape", "6x7", "--bands-first", "--column-major", "--no-report", "-q")
+    assert run("unmix", "flat.npy", "-k", 2, *words).exit_code == 0
+    with np.load("flat-k2/maps.npz") as maps:
+        np.testing.assert_array_equal(
+            maps["labels"] == maps["labels"][0, 0], labels == labels[0, 0]
+        )
+
+
+def test_project_writes_the_certified_matrix(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    C = rng.standard_normal((20, 3))
+    np.save("C.npy", C)
+    done = run("project", "C.npy")
+    assert done.exit_code == 0
+    assert "Globally optimal" in done.stdout
+    X = sp.load_npz("C-projected/X.npz").toarray()
+    np.testing.assert_array_equal(X, op.project(C).X)
+    record = json.loads(Path("C-projected/run.json").read_text())
+    assert record["result"]["objective"] == pytest.approx((C * X).sum())
+
+
+def test_project_without_a_proof_ends_with_code_1(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("C.npy", rng.random((200, 20)))
+    done = run("project", "C.npy", "--tol", 0, "--max-passes", 1)
+    assert done.exit_code == 1
+    assert "A gap is left" in done.stdout
+
+
+def test_info_says_versions_threads_kernels_and_cache():
+    found = json.loads(run("info", "--json").stdout)
+    assert found["versions"]["orthoplus"] == op.__version__
+    assert "fused" in found["kernels"]["version"]
+    assert {"versions", "machine", "threads", "kernels", "data"} == found.keys()
+    assert f"orthoplus     {op.__version__}" in run("info").stdout
+
+
+def test_demo_draws_and_its_suggestions_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("demo")
+    assert done.exit_code == 0
+    assert Path("orthoplus-demo/digits.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("orthoplus-demo/digits.png").stat().st_size < 200_000
+    commands = re.findall(r"^  orthoplus (.*)$", done.stdout, flags=re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        assert run(*shlex.split(command)).exit_code == 0
+
+
+def test_version_and_module():
+    assert run("--version").stdout == f"orthoplus {op.__version__}\n"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    words = [sys.executable, "-m", "orthoplus", "--version"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"orthoplus {op.__version__}\n"
+
+
+def test_completion_is_offered():
+    assert "--install-completion" in run("--help").stdout
+
+
+def test_live_panel_shows_the_numbers(monkeypatch):
+    from rich.console import Console
+
+    out = io.StringIO()
+    seen = Progress(22, 8.2e5, 9.0e-2, 0.156, 0.866, 10.0, 0.4)
+    Console(file=out, width=80).print(panel(Goal("data", 1e-8, 300), seen, 2))
+    for text in ("data, start 2", "22", "8.20e+05", "9.00e-02", "0.156000", "86.60%", "10.0 s"):
+        assert text in out.getvalue()
+
+
+def test_display_follows_a_run_and_never_goes_back(capsys):
+    problem = op.problems.Projection(np.random.default_rng(0).standard_normal((30, 3)))
+    lines = PlainLines(Goal("x", 1e-8, 300))
+    shares = []
+    op.solve(problem, callback=lambda state: shares.append(lines.follow(state).share))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    with watching(Goal("y", 1e-8, 300), silent=True) as display:
+        assert display(None) is None
+
+
+def test_file_appears_only_when_complete(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail(file):
+        file.write(b"half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_file(path, fail)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_record_is_strict_json():
+    record = {"a": np.float64("nan"), "b": [np.int64(3), np.inf], "c": Path("x"), "d": np.ones(2)}
+    assert json.loads(to_json(record)) == {"a": None, "b": [3, None], "c": "x", "d": [1.0, 1.0]}
+
+
+def test_sizes_and_folders_are_checked(tmp_path):
+    assert parse_size(None, "--image") is None
+    for text in ("0x3", "3", "axb", "3x4x5"):
+        with pytest.raises(ValueError, match="HEIGHTxWIDTH"):
+            parse_size(text, "--image")
+    assert prepare_folder(tmp_path / "a" / "b").is_dir()
