@@ -18,7 +18,7 @@ from orthoplus.protocols import FloatArray, IntArray
 _CYCLE = 16
 _MAX_CYCLES = 30
 # How often within a cycle the residual is looked at.
-_LOOK = 4
+_LOOK = 2
 # Residual, as a share of the eigenvalue: the eigenvalue is then exact to the square of it.
 _RESIDUAL = 1e-11
 # Residuals of products in the arithmetic of an operator fall to some roundings of it.
@@ -59,7 +59,7 @@ def group_dots(A: Any, labels: IntArray, W: FloatArray) -> FloatArray:
 
 
 def leading_vectors(
-    A: Any, labels: IntArray, start: FloatArray, k: int
+    A: Any, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""The leading left singular vector of the rows of each group, and its squared singular value.
 
@@ -73,6 +73,8 @@ def leading_vectors(
         by Perron and Frobenius.
     k : int
         Number of groups.
+    residual : float, optional
+        Where to stop, as a share of the square; by default near the rounding.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def leading_vectors(
     >>> x.round(12), squares.round(12)
     (array([0.6, 0.8, 1. ]), array([25.,  4.]))
     """
-    space = _Groups(A, labels, k)
+    space = _Groups(A, labels, k, _RESIDUAL if residual is None else residual)
     x = space.unit(np.where(labels >= 0, np.abs(start).astype(np.float64), 0.0))
     squares: FloatArray = np.zeros(k)
     for _ in range(_MAX_CYCLES):
@@ -107,13 +109,13 @@ def leading_vectors(
 class _Groups:
     """Vectors over the rows, as one vector a group: their inner products, and the operator AA'."""
 
-    def __init__(self, A: Any, labels: IntArray, k: int) -> None:
+    def __init__(self, A: Any, labels: IntArray, k: int, residual: float) -> None:
         self.A, self.k = A, k
         self.labels = np.ascontiguousarray(labels, dtype=np.int64)
         self.index = np.where(self.labels >= 0, self.labels, k)  # those without a group: the last
         own = isinstance(A, LinearOperator)
         eps = float(np.finfo(A.dtype).eps) if own else 0.0
-        self.tol = max(_RESIDUAL, _ROUNDOFFS * eps)
+        self.tol = max(residual, _ROUNDOFFS * eps)
 
     def dots(self, v: FloatArray, w: FloatArray) -> FloatArray:
         sums = np.bincount(self.index, v * w, minlength=self.k + 1)[: self.k]

@@ -1,5 +1,6 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.centres import alternate_centres, search_swaps
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
 from orthoplus.kernels.fused.groups import (
     dense_group_dots,
@@ -36,6 +37,7 @@ from orthoplus.kernels.fused.rows import (
 )
 
 __all__ = [
+    "alternate_centres",
     "assemble",
     "assign_rows",
     "best_partition",
@@ -57,6 +59,7 @@ __all__ = [
     "row_energy",
     "sampled_products",
     "search_rows_into",
+    "search_swaps",
     "secant_products",
     "single_moves_into",
     "sparse_group_dots",
