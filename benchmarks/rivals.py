@@ -51,9 +51,7 @@ def residual(A: Any, X: np.ndarray, refit: bool) -> float:
 
 
 def main() -> None:
-    print(
-        f"at most {LIMIT} iterations; relative residual of the rounded factor, and with its groups refitted"
-    )
+    print(f"at most {LIMIT} iterations; relative residual, and with the groups refitted")
     header = ("set", "method", "iter", "CPU s", "ms/iter", "violation", "residual", "refit")
     print(" ".join(f"{word:>10}" for word in header))
     for name, (A, k) in data().items():
