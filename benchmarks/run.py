@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 SUITES = {
     "core": ["micro/import_time.py", "micro/penalty_step.py", "micro/overhead.py", "solvers.py"],
     "projection": ["projection_table.py", "projection_scaling.py"],
+    "rivals": ["rivals.py", "kl_documents.py"],
 }
 
 if __name__ == "__main__":
