@@ -9,7 +9,11 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import svds
 
 from orthoplus.checks import check_choice, check_shape
-from orthoplus.geometry import project_oblique_plus, random_oblique_plus
+from orthoplus.geometry import (
+    project_oblique_plus,
+    random_oblique_plus,
+    round_to_stiefel_plus,
+)
 from orthoplus.protocols import FloatArray
 from orthoplus.symmetric import SymmetricMap, bottom_eigenpairs
 
@@ -94,9 +98,10 @@ def signed_left_vectors(A: Any, k: int, rng: np.random.Generator) -> FloatArray:
 def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     r"""Starts in OB+ from the k bottom eigenvectors U of M, without end, by one decomposition.
 
-    Each is the positive part of UQ, its columns normalised. The rotation Q makes k rows of UQ, one
-    for each column, as near to the unit matrix as can be; QR with pivoting chooses them among all
-    rows for the first start, among a random half of them for the others.
+    The first two, the one with the lower trace before the other: the positive part of UQ, its
+    columns normalised, where the rotation Q makes k rows of UQ, chosen by QR with pivoting, as near
+    to the unit matrix as can be; and the best k of the positive and negative parts of the columns
+    of U. Then UQ again, with the rows chosen from a random half.
 
     Parameters
     ----------
@@ -120,13 +125,28 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
     n = M.shape[0]
     check_shape(n, k, "X")
     found = bottom_eigenpairs(M, k, rng.standard_normal(n))
-    rows = np.arange(n)
-    while True:
-        if found is None:
+    if found is None:
+        while True:
             yield random_oblique_plus(n, k, rng)
-        else:
-            yield project_oblique_plus(found[1] @ _rotation(found[1][rows]))
+    U = found[1]
+    first = [project_oblique_plus(U @ _rotation(U)), _best_parts(M, U)]
+    yield from sorted(first, key=lambda X: _trace(M, round_to_stiefel_plus(X)))
+    while True:
         rows = rng.permutation(n)[: max(k, n // 2)]
+        yield project_oblique_plus(U @ _rotation(U[rows]))
+
+
+def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
+    """The k of least cost among the positive and negative parts of the columns, normalised."""
+    parts = np.maximum(np.hstack([U, -U]), 0.0)
+    parts = parts[:, parts.any(axis=0)]
+    parts /= np.linalg.norm(parts, axis=0)
+    costs = np.einsum("ij,ij->j", parts, M @ parts)
+    return np.asarray(parts[:, np.argsort(costs, kind="stable")[: U.shape[1]]])
+
+
+def _trace(M: SymmetricMap, X: FloatArray) -> float:
+    return float(np.vdot(M @ X, X))
 
 
 def _rotation(U: FloatArray) -> FloatArray:

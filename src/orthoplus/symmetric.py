@@ -112,7 +112,8 @@ class SymmetricMap:
         found = _eigenpairs(-self, 1, start, tol=_NORM_TOL)
         if found is None:
             return self.norm
-        return float(-found[0][0]) + 2.0 * _NORM_TOL * self.norm
+        # Lanczos stops at a residual of that share of shift + eigenvalue, at most three norms.
+        return float(-found[0][0]) + 3.0 * _NORM_TOL * self.norm
 
 
 def as_symmetric(M: Any, name: str) -> Any:

@@ -100,6 +100,14 @@ def test_data_without_variance_have_components():
     np.testing.assert_allclose(model.explained_variance_, 0.0, atol=1e-12)
 
 
+def test_a_large_mean_costs_no_digits(data):
+    X, _ = data
+    near, far = op.NonnegativePCA(3).fit(X), op.NonnegativePCA(3).fit(X + 1e7)
+    # Roundings of the shifted data themselves: 1e7 times 1e-16.
+    np.testing.assert_allclose(far.explained_variance_, near.explained_variance_, rtol=1e-7)
+    np.testing.assert_allclose(far.components_, near.components_, atol=1e-7)
+
+
 def test_float32_stays_and_output_can_be_named(data):
     X, _ = data
     model = op.NonnegativePCA(3).fit(X.astype(np.float32))

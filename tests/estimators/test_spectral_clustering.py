@@ -101,4 +101,4 @@ def test_bad_input_is_explained(rng):
     with pytest.raises(ValueError, match=r"`n_neighbors=0` is out of range"):
         NSC(2, n_neighbors=0).fit(X)
     with pytest.warns(ConvergenceWarning, match="limit"):
-        NSC(2, n_neighbors=3, method=op.EP4Orth(max_iter=1, penalty_start=1e-9)).fit(X)
+        NSC(5, method=op.EP4Orth(max_iter=1, penalty_start=1e-9)).fit(rng.random((60, 3)))

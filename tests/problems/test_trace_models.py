@@ -206,9 +206,8 @@ def global_minimum(problem):
         lambda rng: discriminative_spectral(
             similarity(5, rng), 1.0, 2, A=rng.standard_normal((5, 2))
         ),
-        lambda rng: SymmetricONMF(similarity(5, rng) + np.diag(rng.random(5)), 2),
     ],
-    ids=["laplacian", "normalised", "ratio cut", "pca", "discriminative", "symmetric onmf"],
+    ids=["laplacian", "normalised", "ratio cut", "pca", "discriminative"],
 )
 def test_best_of_a_few_runs_is_the_optimum_by_brute_force(build, rng):
     problem = build(rng)
@@ -217,6 +216,17 @@ def test_best_of_a_few_runs_is_the_optimum_by_brute_force(build, rng):
     # Projected gradient on the support ends at 1e-10 of the gradient.
     assert best == pytest.approx(global_minimum(problem), abs=1e-8)
     assert all(run.gap >= -1e-10 for run in runs)
+
+
+def test_symmetric_onmf_has_the_optimum_of_its_trace_problem_by_brute_force(rng):
+    M = similarity(5, rng) + np.diag(rng.random(5))
+    problem = SymmetricONMF(M, 2)
+    best = np.linalg.norm(M) ** 2 + 2 + 2 * global_minimum(TraceMin(-M, 2))
+    assert global_minimum(problem) == pytest.approx(best)
+    for seed in range(4):
+        run = op.solve(problem, rng=seed)
+        assert problem.lower_bound() - 1e-12 <= best <= run.value + 1e-8
+        assert op.optimality.check(problem, run.X, tol=1e-7).is_stationary
 
 
 def test_indefinite_refinement_is_stationary_where_no_eigenvector_is_nonnegative(rng):

@@ -144,6 +144,8 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def _scores(self, A: Any) -> FloatArray:
+        if not issparse(A):
+            return np.asarray((A - self.mean_) @ self.components_.T)
         return np.asarray(A @ self.components_.T - self.mean_ @ self.components_.T)
 
     def _unpack(self, A: Any, result: Result) -> None:

@@ -103,8 +103,9 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
     k : int
         Number of components.
     centre : bool
-        Subtract the mean of each row, as PCA does, without making a sparse A dense:
-        :math:`M = -(AA^\top - r\, m m^\top)`, m the row means.
+        Subtract the mean of each row, as PCA does. A sparse A stays as it is:
+        :math:`M = -(AA^\top - r\, m m^\top)`, m the row means, which loses digits where the means
+        are far larger than the deviations.
 
     References
     ----------
@@ -118,11 +119,12 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
     -29.0
     """
     A = _as_data(A, "A")
-    factors: tuple[tuple[Any, Any], ...] = ((A, -1.0),)
-    if centre:
-        mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
-        factors = (*factors, (mean, float(A.shape[1])))
-    return TraceMin(SymmetricMap(None, factors), k)
+    if not centre:
+        return TraceMin(SymmetricMap(None, ((A, -1.0),)), k)
+    mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
+    if issparse(A):
+        return TraceMin(SymmetricMap(None, ((A, -1.0), (mean, float(A.shape[1])))), k)
+    return TraceMin(SymmetricMap(None, ((A - mean, -1.0),)), k)
 
 
 def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin:
