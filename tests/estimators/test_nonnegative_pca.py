@@ -15,7 +15,7 @@ CONTAINERS = [np.asarray, sp.csr_array, sp.csc_matrix]
 
 
 @parametrize_with_checks(
-    [op.NonnegativePCA(), op.NonnegativePCA(1, centre=False, n_init=2, with_bound=True)]
+    [op.NonnegativePCA(), op.NonnegativePCA(1, centre=False, n_init=1, with_bound=True)]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -36,7 +36,8 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Such as ``EP4Orth(penalty_growth=1.05)``; by default a continuation from the principal
         components.
     n_init : int
-        Number of runs, of which the best is kept.
+        Number of runs, of which the best is kept: the first two from principal components, turned
+        or split into their positive and negative parts, the others turned at random.
     random_state : int, RandomState or None
         For the starts after the first.
     with_bound : bool
@@ -83,7 +84,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         centre: bool = True,
         method: OuterMethod | None = None,
-        n_init: int = 1,
+        n_init: int = 2,
         random_state: Any = None,
         with_bound: bool = False,
     ) -> None:
