@@ -13,6 +13,7 @@ SUITES = {
     "core": ["micro/import_time.py", "micro/penalty_step.py", "micro/overhead.py", "solvers.py"],
     "projection": ["projection_table.py", "projection_scaling.py"],
     "rivals": ["rivals.py", "kl_documents.py"],
+    "spectral": ["spectral_table.py"],
 }
 
 if __name__ == "__main__":

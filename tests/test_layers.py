@@ -25,6 +25,7 @@ LAYERS = {
     "projection": 2,
     "loop": 2,
     "starts": 2,
+    "symmetric": 2,
     "penalty": 3,
     "critical_cone": 3,
     "optimality": 3,

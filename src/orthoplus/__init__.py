@@ -36,17 +36,24 @@ from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
 if TYPE_CHECKING:
-    from orthoplus.estimators import OrthogonalNMF, unmix
+    from orthoplus.estimators import (
+        NonnegativePCA,
+        NonnegativeSpectralClustering,
+        OrthogonalNMF,
+        unmix,
+    )
 
 __version__ = "0.1.0.dev0"
 
 # Imported when first asked for: scikit-learn takes a second.
-_LAZY = ("OrthogonalNMF", "unmix")
+_LAZY = ("NonnegativePCA", "NonnegativeSpectralClustering", "OrthogonalNMF", "unmix")
 
 __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "NonnegativePCA",
+    "NonnegativeSpectralClustering",
     "OrthogonalNMF",
     "Problem",
     "ProjectedGradient",

@@ -10,7 +10,16 @@ from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import iterate
 from orthoplus.methods import METHODS, PALM, EP4Orth, KLAlternating
 from orthoplus.penalty import Penalised, PowerPenalty
-from orthoplus.problems import KLONMF, ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import (
+    KLONMF,
+    ONMF,
+    PROBLEMS,
+    Projection,
+    Smooth,
+    SymmetricONMF,
+    TraceMin,
+    TwoBlock,
+)
 from orthoplus.protocols import Problem
 
 SHAPE = (7, 3)
@@ -52,6 +61,7 @@ MAKE = {
     "trace_min": lambda rng: TraceMin(_symmetric(rng), SHAPE[1]),
     "onmf": lambda rng: ONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
     "kl_onmf": lambda rng: KLONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
+    "symmetric_onmf": lambda rng: SymmetricONMF(np.abs(_symmetric(rng)), SHAPE[1]),
     "smooth": _smooth,
     "two_block": _two_block,
 }

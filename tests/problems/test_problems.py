@@ -3,10 +3,23 @@
 import numpy as np
 import pytest
 from scipy.sparse import block_diag, coo_matrix, csc_matrix, csr_array, csr_matrix, issparse
+from scipy.sparse.linalg import aslinearoperator
 
 from brute_force import random_on_support, supports
 from orthoplus.geometry import random_oblique_plus, random_stiefel_plus, violation
-from orthoplus.problems import KLONMF, ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import (
+    KLONMF,
+    ONMF,
+    PROBLEMS,
+    Projection,
+    Smooth,
+    SymmetricONMF,
+    TraceMin,
+    TwoBlock,
+    discriminative_spectral,
+    nonnegative_pca,
+    ratio_cut,
+)
 from orthoplus.protocols import Problem
 from slopes import gradient_slope, hessian_slope
 
@@ -61,6 +74,12 @@ BUILD = {
         lambda rng: TraceMin(symmetric(N, rng), K),
         lambda rng: TraceMin(laplacian(N, rng), K),
         lambda rng: TraceMin(csr_array(laplacian(N, rng)), K),
+        lambda rng: TraceMin(aslinearoperator(symmetric(N, rng)), K),
+        lambda rng: nonnegative_pca(rng.standard_normal((N, 4)), K, centre=True),
+        lambda rng: ratio_cut(csr_array(np.abs(symmetric(N, rng))), K),
+        lambda rng: discriminative_spectral(
+            np.abs(symmetric(N, rng)), 2.0, K, A=rng.standard_normal((N, 3))
+        ),
     ],
     "onmf": [
         lambda rng: ONMF(rng.random((N, 4)), K),
@@ -70,6 +89,10 @@ BUILD = {
     "kl_onmf": [
         lambda rng: KLONMF(rng.random((N, 4)), K),
         lambda rng: KLONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
+    ],
+    "symmetric_onmf": [
+        lambda rng: SymmetricONMF(np.abs(symmetric(N, rng)), K),
+        lambda rng: SymmetricONMF(csr_array(symmetric(N, rng)), K),
     ],
     "smooth": [cubic],
     "two_block": [lambda rng: ridge_fit(rng, closed_form=True)],
@@ -165,7 +188,7 @@ def test_refine_is_the_best_point_of_the_support(problem, rng):
         X = random_on_support(H, rng)
         refined = problem.refine(X)
         if refined is None:
-            return
+            continue
         assert violation(refined) <= 1e-14
         assert ((refined > 0) <= (X > 0)).all()
         best = problem.value(refined)

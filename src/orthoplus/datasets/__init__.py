@@ -5,5 +5,12 @@ from orthoplus.datasets.planted import (
     planted_projection,
     planted_projection_from,
 )
+from orthoplus.datasets.planted_partition import PlantedPartition, planted_partition
 
-__all__ = ["PlantedProjection", "planted_projection", "planted_projection_from"]
+__all__ = [
+    "PlantedPartition",
+    "PlantedProjection",
+    "planted_partition",
+    "planted_projection",
+    "planted_projection_from",
+]

@@ -1,6 +1,14 @@
 """The scikit-learn border: estimators, and hyperspectral unmixing."""
 
+from orthoplus.estimators.nonnegative_pca import NonnegativePCA
 from orthoplus.estimators.orthogonal_nmf import OrthogonalNMF
+from orthoplus.estimators.spectral_clustering import NonnegativeSpectralClustering
 from orthoplus.estimators.unmixing import Unmixing, unmix
 
-__all__ = ["OrthogonalNMF", "Unmixing", "unmix"]
+__all__ = [
+    "NonnegativePCA",
+    "NonnegativeSpectralClustering",
+    "OrthogonalNMF",
+    "Unmixing",
+    "unmix",
+]

@@ -4,7 +4,14 @@ from orthoplus.problems.kl_onmf import KLONMF
 from orthoplus.problems.onmf import ONMF
 from orthoplus.problems.projection import Projection
 from orthoplus.problems.smooth import Smooth
-from orthoplus.problems.trace_min import TraceMin
+from orthoplus.problems.symmetric_onmf import SymmetricONMF
+from orthoplus.problems.trace_min import (
+    TraceMin,
+    discriminative_spectral,
+    laplacian_embedding,
+    nonnegative_pca,
+    ratio_cut,
+)
 from orthoplus.problems.two_block import TwoBlock
 
 PROBLEMS = {
@@ -12,8 +19,22 @@ PROBLEMS = {
     "trace_min": TraceMin,
     "onmf": ONMF,
     "kl_onmf": KLONMF,
+    "symmetric_onmf": SymmetricONMF,
     "smooth": Smooth,
     "two_block": TwoBlock,
 }
 
-__all__ = ["KLONMF", "ONMF", "PROBLEMS", "Projection", "Smooth", "TraceMin", "TwoBlock"]
+__all__ = [
+    "KLONMF",
+    "ONMF",
+    "PROBLEMS",
+    "Projection",
+    "Smooth",
+    "SymmetricONMF",
+    "TraceMin",
+    "TwoBlock",
+    "discriminative_spectral",
+    "laplacian_embedding",
+    "nonnegative_pca",
+    "ratio_cut",
+]
