@@ -168,6 +168,44 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     return X
 
 
+def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
+    """The X of S+ with this support that maximises <C, X>, for entries C_{i, label(i)}, section 4.
+
+    x_j is the positive part of c_j on the rows of j, normalised; a column without a positive entry
+    there takes its largest one alone, the first. Every column needs a row. O(n) but for the zeros.
+
+    Examples
+    --------
+    >>> fit_support(np.array([0, 0, 1, 1]), np.array([3.0, 4.0, -2.0, -1.0]), 2)
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 0. ],
+           [0. , 1. ]])
+    """
+    rows = np.flatnonzero(labels >= 0)
+    columns, own = labels[rows], entries[rows]
+    top = np.full(k, -np.inf)
+    np.maximum.at(top, columns, own)
+    weights = np.maximum(own, 0.0)
+    alone = np.flatnonzero((top[columns] <= 0) & (own == top[columns]))
+    weights[alone[np.unique(columns[alone], return_index=True)[1]]] = 1.0
+    kept = np.full(len(labels), -1)
+    kept[rows[weights > 0]] = columns[weights > 0]
+    spread = np.zeros(len(labels), dtype=entries.dtype)
+    spread[rows] = weights
+    return assemble(kept, spread, k)
+
+
+def polar_factor(M: FloatArray) -> FloatArray:
+    r"""The nearest matrix with orthonormal columns, :math:`LR^\top` for :math:`M = LSR^\top`.
+
+    It maximises :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
+    singular values. One thin SVD.
+    """
+    left, _, right = np.linalg.svd(M, full_matrices=False)
+    return np.asarray(left @ right)
+
+
 def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
     r"""Round a point of OB+ to S+: Procedure 1.
 

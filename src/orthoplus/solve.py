@@ -18,11 +18,11 @@ from orthoplus.checks import (
     check_type,
 )
 from orthoplus.geometry import labels_of, project_oblique_plus, round_to_stiefel_plus, violation
-from orthoplus.loop import OuterMethod, OuterState
+from orthoplus.loop import OuterMethod, OuterState, run
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.refine import refine
 from orthoplus.optimality import stationarity
-from orthoplus.problems import ONMF, Projection, Smooth
+from orthoplus.problems import ONMF, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
@@ -33,6 +33,7 @@ from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 _PRESETS: dict[type[Problem], Callable[[Any], EP4Orth]] = {
     Projection: lambda problem: EP4Orth.for_projection(),
     ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
+    KIndicators: lambda problem: EP4Orth.for_indicators(problem.shape[1]),
 }
 
 
@@ -348,9 +349,9 @@ def _best_feasible(
     start = round_to_stiefel_plus(X0) if start is None else start
     timed = Metered(problem, watch.meter)
     try:
-        X = refine(timed, rounded)
+        X = _descend(timed, rounded, watch.method)
         if _rank(timed, start) < _rank(timed, X):
-            X = refine(timed, start)
+            X = _descend(timed, start, watch.method)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except OutOfTimeError:
@@ -358,6 +359,14 @@ def _best_feasible(
     else:
         return X, status
     return (start if _rank(problem, start) < _rank(problem, rounded) else rounded), status
+
+
+def _descend(problem: Problem, X: FloatArray, method: OuterMethod) -> FloatArray:
+    """Refined on the support of X, or polished, where the method asks for that; never worse."""
+    polish = getattr(method, "polish", None)
+    if polish is None:
+        return refine(problem, X)
+    return np.asarray(run(problem, polish, polish.init(problem, X), polish.stop())[0].X)
 
 
 def _rank(problem: Problem, X: FloatArray) -> float:

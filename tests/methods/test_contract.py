@@ -10,7 +10,7 @@ from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import iterate
 from orthoplus.methods import METHODS, PALM, EP4Orth
 from orthoplus.penalty import Penalised, PowerPenalty
-from orthoplus.problems import ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import ONMF, PROBLEMS, KIndicators, Projection, Smooth, TraceMin, TwoBlock
 from orthoplus.protocols import Problem
 
 SHAPE = (7, 3)
@@ -51,6 +51,7 @@ MAKE = {
     "projection": lambda rng: Projection(rng.standard_normal(SHAPE)),
     "trace_min": lambda rng: TraceMin(_symmetric(rng), SHAPE[1]),
     "onmf": lambda rng: ONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
+    "k_indicators": lambda rng: KIndicators(np.linalg.qr(rng.standard_normal(SHAPE))[0]),
     "smooth": _smooth,
     "two_block": _two_block,
 }
@@ -102,7 +103,7 @@ def pairs(methods):
         pytest.param(METHODS[method](), problem, id=f"{method}-{problem}")
         for method in methods
         for problem in PROBLEMS
-        if not issubclass(METHODS[method], PALM) or problem == "two_block"
+        if not issubclass(METHODS[method], PALM) or problem in ("two_block", "k_indicators")
     ]
     return pytest.mark.parametrize(("method", "problem_name"), found)
 

@@ -1,5 +1,6 @@
 """One problem a file; the registry gives each its name."""
 
+from orthoplus.problems.k_indicators import KIndicators
 from orthoplus.problems.onmf import ONMF
 from orthoplus.problems.projection import Projection
 from orthoplus.problems.smooth import Smooth
@@ -10,8 +11,9 @@ PROBLEMS = {
     "projection": Projection,
     "trace_min": TraceMin,
     "onmf": ONMF,
+    "k_indicators": KIndicators,
     "smooth": Smooth,
     "two_block": TwoBlock,
 }
 
-__all__ = ["ONMF", "PROBLEMS", "Projection", "Smooth", "TraceMin", "TwoBlock"]
+__all__ = ["ONMF", "PROBLEMS", "KIndicators", "Projection", "Smooth", "TraceMin", "TwoBlock"]

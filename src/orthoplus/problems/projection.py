@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from orthoplus.checks import as_matrix, check_shape
-from orthoplus.geometry import assemble, labels_of, round_to_stiefel_plus
+from orthoplus.geometry import fit_support, labels_of, round_to_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 
 
@@ -66,19 +66,8 @@ class Projection(Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
         labels = labels_of(X)
-        rows = np.flatnonzero(labels >= 0)
-        columns, entries = labels[rows], self.C[rows, labels[rows]]
-        top = np.full(self.shape[1], -np.inf)
-        np.maximum.at(top, columns, entries)
-        weights = np.maximum(entries, 0.0)
-        # A column without a positive entry on its support takes its largest one alone, the first.
-        alone = np.flatnonzero((top[columns] <= 0) & (entries == top[columns]))
-        weights[alone[np.unique(columns[alone], return_index=True)[1]]] = 1.0
-        refined = np.full(len(X), -1)
-        refined[rows[weights > 0]] = columns[weights > 0]
-        spread = np.zeros(len(X), dtype=X.dtype)
-        spread[rows] = weights
-        return assemble(refined, spread, len(top))
+        entries = self.C[np.arange(len(X)), labels].astype(X.dtype, copy=False)
+        return fit_support(labels, entries, self.shape[1])
 
     @property
     def lipschitz(self) -> float:

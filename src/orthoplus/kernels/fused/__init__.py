@@ -23,6 +23,8 @@ from orthoplus.kernels.fused.rows import (
     best_partition,
     column_maxima,
     gather_pairs,
+    label_dots,
+    sparse_product,
 )
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "delta_sums",
     "gather_pairs",
     "gradient_step_into",
+    "label_dots",
     "multipliers",
     "normalise_step_into",
     "row_argmax",
@@ -42,6 +45,7 @@ __all__ = [
     "search_rows_into",
     "secant_products",
     "single_moves_into",
+    "sparse_product",
     "stationarity_sq",
     "transfer_shares_into",
 ]

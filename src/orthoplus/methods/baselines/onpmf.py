@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus.checks import check_choice, check_count, check_growth, check_positive, check_range
-from orthoplus.geometry import project_oblique_plus, violation
+from orthoplus.geometry import polar_factor, project_oblique_plus, violation
 from orthoplus.methods.factors import data_of
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.starts import signed_left_vectors
@@ -91,7 +91,7 @@ class ONPMF:
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ONPState:
         """U, no multipliers, the first penalty and a unit step."""
         A = data_of(problem)
-        U = _polar(X.astype(np.float64))
+        U = polar_factor(X.astype(np.float64))
         if self.start == "svd":
             vectors = signed_left_vectors(A, X.shape[1], np.random.default_rng(self.seed))
             if vectors.shape == X.shape:  # A with fewer columns than k has fewer vectors
@@ -122,7 +122,7 @@ class ONPMF:
         first, value = model.value(U), np.inf
         best, n_trials = U, 0
         while length > _LEAST_STEP:
-            trial = _polar(U + length * move)
+            trial = polar_factor(U + length * move)
             trial_value, n_trials = model.value(trial), n_trials + 1
             if trial_value < min(first, value):
                 has_grown_here = value < np.inf or n_trials == 1
@@ -185,9 +185,3 @@ def _state(
         negativity=float(np.linalg.norm(np.minimum(U, 0.0)) / np.linalg.norm(U)),
         n_inner=n_inner,
     )
-
-
-def _polar(B: FloatArray) -> FloatArray:
-    """The nearest matrix with orthonormal columns."""
-    left, _, right = np.linalg.svd(B, full_matrices=False)
-    return np.asarray(left @ right)
