@@ -36,17 +36,18 @@ from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
 if TYPE_CHECKING:
-    from orthoplus.estimators import OrthogonalNMF, unmix
+    from orthoplus.estimators import KIndicatorsClustering, OrthogonalNMF, unmix
 
 __version__ = "0.1.0.dev0"
 
 # Imported when first asked for: scikit-learn takes a second.
-_LAZY = ("OrthogonalNMF", "unmix")
+_LAZY = ("KIndicatorsClustering", "OrthogonalNMF", "unmix")
 
 __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "KIndicatorsClustering",
     "OrthogonalNMF",
     "Problem",
     "ProjectedGradient",

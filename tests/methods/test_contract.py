@@ -10,7 +10,16 @@ from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import iterate
 from orthoplus.methods import METHODS, PALM, EP4Orth
 from orthoplus.penalty import Penalised, PowerPenalty
-from orthoplus.problems import ONMF, PROBLEMS, KIndicators, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import (
+    ONMF,
+    PROBLEMS,
+    KIndicators,
+    KMeans,
+    Projection,
+    Smooth,
+    TraceMin,
+    TwoBlock,
+)
 from orthoplus.protocols import Problem
 
 SHAPE = (7, 3)
@@ -52,6 +61,7 @@ MAKE = {
     "trace_min": lambda rng: TraceMin(_symmetric(rng), SHAPE[1]),
     "onmf": lambda rng: ONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
     "k_indicators": lambda rng: KIndicators(np.linalg.qr(rng.standard_normal(SHAPE))[0]),
+    "k_means": lambda rng: KMeans(rng.standard_normal((SHAPE[0], 4)), SHAPE[1]),
     "smooth": _smooth,
     "two_block": _two_block,
 }

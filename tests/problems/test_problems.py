@@ -6,7 +6,16 @@ from scipy.sparse import block_diag, coo_matrix, csc_matrix, csr_array, csr_matr
 
 from brute_force import random_on_support, supports
 from orthoplus.geometry import random_oblique_plus, random_stiefel_plus, violation
-from orthoplus.problems import ONMF, PROBLEMS, KIndicators, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import (
+    ONMF,
+    PROBLEMS,
+    KIndicators,
+    KMeans,
+    Projection,
+    Smooth,
+    TraceMin,
+    TwoBlock,
+)
 from orthoplus.protocols import Problem
 from slopes import gradient_slope, hessian_slope
 
@@ -71,6 +80,7 @@ BUILD = {
         lambda rng: KIndicators(np.linalg.qr(rng.standard_normal((N, K)))[0]),
         lambda rng: KIndicators(rng.standard_normal((N, K))),
     ],
+    "k_means": [lambda rng: KMeans(rng.standard_normal((N, 4)), K)],
     "smooth": [cubic],
     "two_block": [lambda rng: ridge_fit(rng, closed_form=True)],
 }

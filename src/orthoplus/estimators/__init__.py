@@ -1,6 +1,7 @@
 """The scikit-learn border: estimators, and hyperspectral unmixing."""
 
+from orthoplus.estimators.k_indicators import KIndicatorsClustering
 from orthoplus.estimators.orthogonal_nmf import OrthogonalNMF
 from orthoplus.estimators.unmixing import Unmixing, unmix
 
-__all__ = ["OrthogonalNMF", "Unmixing", "unmix"]
+__all__ = ["KIndicatorsClustering", "OrthogonalNMF", "Unmixing", "unmix"]
