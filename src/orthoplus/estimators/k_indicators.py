@@ -132,8 +132,8 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.embedding == "precomputed" and n_features != self.n_clusters:
             raise ValueError(
                 f'`X` has {n_features} columns, but with embedding="precomputed" it is U, which '
-                f"has one for each of the {self.n_clusters} clusters. Pass `X[:, :{self.n_clusters}]` "
-                f'if its columns are ordered, or use embedding="svd".'
+                f"has one for each of the {self.n_clusters} clusters. Pass its first "
+                f'{self.n_clusters} columns if they are ordered, or use embedding="svd".'
             )
 
     def _embed(self, A: Any, random: np.random.RandomState) -> FloatArray:
