@@ -185,3 +185,21 @@ def test_real_embeddings_reach_the_published_figures(name, purity, nmi, load_dat
     plain = op.EP4Orth.for_indicators(problem.shape[1], feasibility_tol=1e-5, polish=None)
     paper = op.solve(problem, method=plain, with_bound=False)
     assert result.value <= min(rival.value, paper.value) + 1e-9
+
+
+def test_new_options_are_checked():
+    with pytest.raises(TypeError, match="`polish` must be an object of type Polish"):
+        op.EP4Orth(polish=True)
+    with pytest.raises(ValueError, match="Choose one of one, penalty"):
+        op.ProjectedGradient(step_unit="sigma")
+
+
+def test_step_in_units_of_the_penalty_is_carried_over_as_such(rng):
+    problem, X = KIndicators(embedding(rng)), random_oblique_plus(N, K, rng)
+    method = op.ProjectedGradient(step_unit="penalty", first_step=2.0, criterion="step")
+    one, ten = (
+        op.penalty.Penalised(problem.freeze(X), op.penalty.PowerPenalty(sigma)) for sigma in (1, 10)
+    )
+    state = method.init(one, X)
+    assert state.alpha == pytest.approx(2.0 / 2.0)  # in units of 1 / (2 sigma)
+    assert method.init(ten, X, method.carry(state)).alpha == pytest.approx(2.0 / 20.0)
