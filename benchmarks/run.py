@@ -14,6 +14,7 @@ SUITES = {
     "projection": ["projection_table.py", "projection_scaling.py"],
     "rivals": ["rivals.py", "kl_documents.py"],
     "spectral": ["spectral_table.py"],
+    "indicators": ["indicators_table.py"],
 }
 
 if __name__ == "__main__":

@@ -187,3 +187,16 @@ def test_search_rows_agrees_with_the_reference(problem, max_nodes):
 def test_best_partition_agrees_with_the_reference(shape, kind):
     C = matrix(shape, kind)
     np.testing.assert_array_equal(fused.best_partition(C), reference.best_partition(C))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (40, 6), (300, 37)])
+def test_sparse_product_agrees_with_the_reference(shape, dtype, order):
+    rng = np.random.default_rng(5)
+    n, k = shape
+    U = np.asarray(rng.standard_normal((n, k)), dtype=dtype, order=order)
+    X = np.asarray(rng.random((n, k)) * (rng.random((n, k)) < 0.1), dtype=dtype, order=order)
+    # Sums of n terms of size one; the reference adds in the precision of its arguments.
+    tol = 1e-4 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(fused.sparse_product(X, U), reference.sparse_product(X, U), atol=tol)

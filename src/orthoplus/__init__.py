@@ -37,6 +37,7 @@ from orthoplus.status import Status
 
 if TYPE_CHECKING:
     from orthoplus.estimators import (
+        KIndicatorsClustering,
         NonnegativePCA,
         NonnegativeSpectralClustering,
         OrthogonalNMF,
@@ -46,12 +47,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 # Imported when first asked for: scikit-learn takes a second.
-_LAZY = ("NonnegativePCA", "NonnegativeSpectralClustering", "OrthogonalNMF", "unmix")
+_LAZY = (
+    "KIndicatorsClustering",
+    "NonnegativePCA",
+    "NonnegativeSpectralClustering",
+    "OrthogonalNMF",
+    "unmix",
+)
 
 __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "KIndicatorsClustering",
     "NonnegativePCA",
     "NonnegativeSpectralClustering",
     "OrthogonalNMF",

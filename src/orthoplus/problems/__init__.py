@@ -1,5 +1,7 @@
 """One problem a file; the registry gives each its name."""
 
+from orthoplus.problems.k_indicators import KIndicators
+from orthoplus.problems.k_means import KMeans
 from orthoplus.problems.kl_onmf import KLONMF
 from orthoplus.problems.onmf import ONMF
 from orthoplus.problems.projection import Projection
@@ -20,6 +22,8 @@ PROBLEMS = {
     "onmf": ONMF,
     "kl_onmf": KLONMF,
     "symmetric_onmf": SymmetricONMF,
+    "k_indicators": KIndicators,
+    "k_means": KMeans,
     "smooth": Smooth,
     "two_block": TwoBlock,
 }
@@ -28,6 +32,8 @@ __all__ = [
     "KLONMF",
     "ONMF",
     "PROBLEMS",
+    "KIndicators",
+    "KMeans",
     "Projection",
     "Smooth",
     "SymmetricONMF",

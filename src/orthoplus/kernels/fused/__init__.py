@@ -34,6 +34,7 @@ from orthoplus.kernels.fused.rows import (
     best_partition,
     column_maxima,
     gather_pairs,
+    sparse_product,
 )
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "single_moves_into",
     "sparse_group_dots",
     "sparse_group_sums",
+    "sparse_product",
     "stationarity_sq",
     "transfer_shares_into",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus.checks import check_choice, check_count, check_growth, check_positive, check_range
 from orthoplus.data_matrix import times, times_transposed
-from orthoplus.geometry import project_oblique_plus, violation
+from orthoplus.geometry import polar_factor, project_oblique_plus, violation
 from orthoplus.methods.factors import data_of
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.starts import signed_left_vectors
@@ -15,8 +15,6 @@ from orthoplus.status import Status
 
 # Halvings of a step before the point stays where it is and only the penalty grows.
 _MAX_HALVINGS = 40
-# A unit eigenvalue below this share of the largest: the polar factor is taken by an SVD.
-_SAFE_EIGENVALUE = 1e-8
 
 
 class ONPState(NamedTuple):
@@ -99,7 +97,7 @@ class ONPMF:
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ONPState:
         """U, no multipliers, the first penalty and a unit step."""
         A = data_of(problem)
-        U = _polar(X.astype(np.float64))
+        U = polar_factor(X.astype(np.float64))
         if self.start == "svd":
             vectors = signed_left_vectors(A, X.shape[1], np.random.default_rng(self.seed))
             if vectors.shape == X.shape:  # A with fewer columns than k has fewer vectors
@@ -127,7 +125,7 @@ class ONPMF:
         slope = float(np.vdot(gradient, gradient))
         length = self.step_growth * last
         for trial in range(1, _MAX_HALVINGS + 1):
-            moved = _polar(U - length * gradient)
+            moved = polar_factor(U - length * gradient)
             if lagrangian.value(moved) <= value - self.decrease * length * slope:
                 return moved, length, trial
             length *= 0.5
@@ -189,12 +187,3 @@ def _state(
         negativity=float(np.linalg.norm(np.minimum(U, 0.0)) / np.linalg.norm(U)),
         n_inner=n_inner,
     )
-
-
-def _polar(B: FloatArray) -> FloatArray:
-    """The nearest matrix with orthonormal columns, B (B'B)^(-1/2); O(nk^2)."""
-    values, vectors = np.linalg.eigh(B.T @ B)
-    if values[0] > _SAFE_EIGENVALUE * values[-1]:
-        return np.asarray(B @ ((vectors / np.sqrt(values)) @ vectors.T))
-    left, _, right = np.linalg.svd(B, full_matrices=False)
-    return np.asarray(left @ right)
