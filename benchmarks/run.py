@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 SUITES = {
     "core": ["micro/import_time.py", "micro/penalty_step.py", "micro/overhead.py", "solvers.py"],
     "projection": ["projection_table.py", "projection_scaling.py"],
+    "assignment": ["qap_table.py"],
 }
 
 if __name__ == "__main__":

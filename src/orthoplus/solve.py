@@ -22,17 +22,18 @@ from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.refine import refine
 from orthoplus.optimality import stationarity
-from orthoplus.problems import ONMF, Projection, Smooth
+from orthoplus.problems import ONMF, QAP, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
-# The paper's parameters where the paper has them.
+# The paper's parameters where the paper has them, and ours for assignment.
 _PRESETS: dict[type[Problem], Callable[[Any], EP4Orth]] = {
     Projection: lambda problem: EP4Orth.for_projection(),
     ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
+    QAP: lambda problem: EP4Orth.for_assignment(size=problem.size),
 }
 
 

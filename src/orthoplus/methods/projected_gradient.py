@@ -222,8 +222,9 @@ def _projected_step_into(
     X, G, weight = state.X, state.gradient, state.weight
     squares = kernels.gradient_step_into(X, G, weight, alpha, T)
     if squares.min() < _TINY or squares.max() > _HUGE:
-        for j in np.flatnonzero((squares < _TINY) | (squares > _HUGE)):
-            column = X[:, j] - alpha * (G[:, j].astype(np.float64) + weight * X.mean(axis=1))
-            T[:, j] = project_oblique_plus(column[:, None])[:, 0]
-            squares[j] = 1.0
+        bad = np.flatnonzero((squares < _TINY) | (squares > _HUGE))
+        mean = X.mean(axis=1, keepdims=True)
+        columns = X[:, bad] - alpha * (G[:, bad].astype(np.float64) + weight * mean)
+        T[:, bad] = project_oblique_plus(columns)
+        squares[bad] = 1.0
     return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)

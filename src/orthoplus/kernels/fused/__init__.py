@@ -1,5 +1,10 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.exchange import (
+    exchange_deltas,
+    exchange_search_into,
+    exchange_update_into,
+)
 from orthoplus.kernels.fused.oblique import (
     column_dots,
     delta_point_into,
@@ -33,6 +38,9 @@ __all__ = [
     "column_maxima",
     "delta_point_into",
     "delta_sums",
+    "exchange_deltas",
+    "exchange_search_into",
+    "exchange_update_into",
     "gather_pairs",
     "gradient_step_into",
     "multipliers",
