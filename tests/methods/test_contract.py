@@ -10,7 +10,7 @@ from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import iterate
 from orthoplus.methods import METHODS, PALM, EP4Orth
 from orthoplus.penalty import Penalised, PowerPenalty
-from orthoplus.problems import ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import ONMF, PROBLEMS, QAP, Projection, Smooth, TraceMin, TwoBlock
 from orthoplus.protocols import Problem
 
 SHAPE = (7, 3)
@@ -51,6 +51,7 @@ MAKE = {
     "projection": lambda rng: Projection(rng.standard_normal(SHAPE)),
     "trace_min": lambda rng: TraceMin(_symmetric(rng), SHAPE[1]),
     "onmf": lambda rng: ONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
+    "qap": lambda rng: QAP(*rng.standard_normal((3, 4, 4))),
     "smooth": _smooth,
     "two_block": _two_block,
 }
