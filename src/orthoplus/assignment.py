@@ -150,7 +150,7 @@ def _best_of_starts(
     for number in range(asked.n_init):
         X = first if number == 0 and first is not None else problem.start(rng)
         p, work = _permutation_from(problem, method, X, rng)
-        search(problem, p, asked.search_steps, rng)
+        _search(problem, p, asked.search_steps, rng)
         nit += work + asked.search_steps
         values.append(problem.value_of(p))
         if values[-1] < least:
@@ -171,7 +171,7 @@ def _permutation_from(
     return result.labels.astype(np.int64), result.n_iter
 
 
-def search(problem: QAP, p: IntArray, n_steps: int, rng: np.random.Generator) -> None:
+def _search(problem: QAP, p: IntArray, n_steps: int, rng: np.random.Generator) -> None:
     """Improve p in place by exchanges: tabu search, then descent. Never worse."""
     C = np.zeros(problem.shape) if problem.C is None else problem.C
     kernels.exchange_search_into(problem.A, problem.B, C, p, rng.random((n_steps, 2)))
