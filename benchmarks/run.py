@@ -15,6 +15,7 @@ SUITES = {
     "rivals": ["rivals.py", "kl_documents.py"],
     "spectral": ["spectral_table.py"],
     "indicators": ["indicators_table.py"],
+    "assignment": ["qap_table.py"],
 }
 
 if __name__ == "__main__":

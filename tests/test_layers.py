@@ -33,6 +33,8 @@ LAYERS = {
     "problems": 3,
     "methods": 4,
     "solve": 5,
+    "assignment": 5,
+    "copositive": 5,
     "result": 5,
     "checkpoint": 5,
     "supervise": 5,

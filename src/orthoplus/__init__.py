@@ -20,7 +20,9 @@ from orthoplus import (
     penalty,
     problems,
 )
+from orthoplus.assignment import quadratic_assignment
 from orthoplus.checkpoint import load_state, save_state
+from orthoplus.copositive import is_copositive
 from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
     PALM,
@@ -75,6 +77,7 @@ __all__ = [
     "check_gradient",
     "datasets",
     "geometry",
+    "is_copositive",
     "load_state",
     "methods",
     "metrics",
@@ -83,6 +86,7 @@ __all__ = [
     "penalty",
     "problems",
     "project",
+    "quadratic_assignment",
     "save_state",
     "solve",
     "unmix",

@@ -28,20 +28,22 @@ from orthoplus.loop import OuterMethod, OuterState, run
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.refine import refine
+from orthoplus.methods.swap_search import SwapSearch
 from orthoplus.optimality import stationarity
-from orthoplus.problems import KLONMF, ONMF, KIndicators, Projection, Smooth
+from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
-# The paper's parameters where the paper has them.
+# The paper's parameters where the paper has them, and ours for the rest.
 _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
     Projection: lambda problem: EP4Orth.for_projection(),
-    ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
+    ONMF: lambda problem: SwapSearch(),
     KLONMF: lambda problem: KLAlternating(),
     KIndicators: lambda problem: EP4Orth.for_indicators(problem.shape[1]),
+    QAP: lambda problem: EP4Orth.for_assignment(size=problem.size),
 }
 
 

@@ -14,6 +14,7 @@ from orthoplus.problems import (
     KLONMF,
     ONMF,
     PROBLEMS,
+    QAP,
     KIndicators,
     KMeans,
     Projection,
@@ -66,6 +67,7 @@ MAKE = {
     "symmetric_onmf": lambda rng: SymmetricONMF(np.abs(_symmetric(rng)), SHAPE[1]),
     "k_indicators": lambda rng: KIndicators(np.linalg.qr(rng.standard_normal(SHAPE))[0]),
     "k_means": lambda rng: KMeans(rng.standard_normal((SHAPE[0], 4)), SHAPE[1]),
+    "qap": lambda rng: QAP(*rng.standard_normal((3, 4, 4))),
     "smooth": _smooth,
     "two_block": _two_block,
 }

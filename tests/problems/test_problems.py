@@ -11,6 +11,7 @@ from orthoplus.problems import (
     KLONMF,
     ONMF,
     PROBLEMS,
+    QAP,
     KIndicators,
     KMeans,
     Projection,
@@ -101,6 +102,10 @@ BUILD = {
         lambda rng: KIndicators(rng.standard_normal((N, K))),
     ],
     "k_means": [lambda rng: KMeans(rng.standard_normal((N, 4)), K)],
+    "qap": [
+        lambda rng: QAP(*rng.standard_normal((2, 4, 4))),
+        lambda rng: QAP(symmetric(4, rng), laplacian(4, rng), rng.standard_normal((4, 4)), 2.0),
+    ],
     "smooth": [cubic],
     "two_block": [lambda rng: ridge_fit(rng, closed_form=True)],
 }
@@ -128,17 +133,18 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}
 
 @every_case
 def test_derivative_slopes(problem, rng):
-    for smooth in (problem, problem.freeze(random_oblique_plus(N, K, rng))):
+    for smooth in (problem, problem.freeze(random_oblique_plus(*problem.shape, rng))):
         gradient = lambda X, f=smooth: f.value_and_gradient(X)[1]  # noqa: E731
         for _ in range(3):
             X, D = anywhere(problem, rng), rng.standard_normal((N, K)) / 5
+            X, D = rng.standard_normal(problem.shape), rng.standard_normal(problem.shape) / 5
             assert gradient_slope(smooth.value, gradient, X, D) > 1.8
             assert hessian_slope(gradient, smooth.hessp, X, D) > 1.8
 
 
 @every_case
 def test_value_is_that_of_value_and_gradient_and_x_is_untouched(problem, rng):
-    X = random_oblique_plus(N, K, rng)
+    X = random_oblique_plus(*problem.shape, rng)
     before = X.copy()
     X.setflags(write=False)
     value, G = problem.value_and_gradient(X)
@@ -153,6 +159,7 @@ def test_value_is_that_of_value_and_gradient_and_x_is_untouched(problem, rng):
 @every_case
 def test_hessian_product_agrees_with_differences_and_is_symmetric(problem, rng):
     X, D, E = anywhere(problem, rng), *(rng.standard_normal((N, K)) for _ in range(2))
+    X, D, E = (rng.standard_normal(problem.shape) for _ in range(3))
     product = problem.hessp(X, D)
     assert product.shape == X.shape
     np.testing.assert_array_equal(problem.hessian(X)(D), product)
@@ -166,11 +173,14 @@ def test_hessian_product_agrees_with_differences_and_is_symmetric(problem, rng):
 
 @every_case
 def test_lipschitz_constant_bounds_the_change_of_gradient(problem, rng):
-    for smooth in (problem, problem.freeze(random_oblique_plus(N, K, rng))):
+    for smooth in (problem, problem.freeze(random_oblique_plus(*problem.shape, rng))):
         if smooth.lipschitz is None:
             continue
         for _ in range(20):
-            X, Z = random_oblique_plus(N, K, rng), random_oblique_plus(N, K, rng)
+            X, Z = (
+                random_oblique_plus(*problem.shape, rng),
+                random_oblique_plus(*problem.shape, rng),
+            )
             change = smooth.value_and_gradient(X)[1] - smooth.value_and_gradient(Z)[1]
             # Gradients of size ten carry roundings of 1e-14.
             assert np.linalg.norm(change) <= smooth.lipschitz * np.linalg.norm(X - Z) + 1e-12
@@ -189,8 +199,8 @@ def test_start_is_on_oblique_plus_and_repeatable(problem):
 
 @every_case
 def test_refine_is_the_best_point_of_the_support(problem, rng):
-    for H in supports(N, K):
-        if rng.random() > 0.05:  # some thirty of the 602 supports
+    for H in supports(*problem.shape):
+        if rng.random() > 0.05:  # some thirty of up to 602 supports
             continue
         X = random_on_support(H, rng)
         refined = problem.refine(X)
@@ -212,9 +222,10 @@ def test_lower_bound_is_below_every_feasible_value(problem, rng):
     bound = problem.lower_bound()
     if bound is None:
         return
-    for n_zero_rows in (0, 0, 2):
+    n, k = problem.shape
+    for n_zero_rows in (0, 0, min(2, n - k)):
         for _ in range(100):
-            X = random_stiefel_plus(N, K, rng, n_zero_rows=n_zero_rows)
+            X = random_stiefel_plus(n, k, rng, n_zero_rows=n_zero_rows)
             assert bound <= problem.value(X) + 1e-12
 
 

@@ -225,6 +225,25 @@ class EP4Orth:
         }
         return cls(**(paper | changes))
 
+    @classmethod
+    def for_assignment(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
+        """A short run for n = k; ``size`` is that of the quadratic term, `QAP.size`.
+
+        It ends far from S+: rounding, and exchanges as in `quadratic_assignment`, must follow.
+        """
+        short: dict[str, Any] = {
+            "inner": ProjectedGradient(step_rule="alternating", criterion="step", max_iter=5),
+            "penalty_start": 1.0,
+            "penalty_unit": size,
+            "penalty_growth": 3.0,
+            "tol_start": 0.1,
+            "feasibility_tol": 1.0,
+            "max_iter": 40,
+            "patience": 4,
+            "safeguard": False,
+        }
+        return cls(**(short | changes))
+
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
         """X^0, and X^feas by rounding it."""
         if self.V is not None and len(self.V) != X.shape[1]:

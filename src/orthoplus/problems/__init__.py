@@ -5,6 +5,7 @@ from orthoplus.problems.k_means import KMeans
 from orthoplus.problems.kl_onmf import KLONMF
 from orthoplus.problems.onmf import ONMF
 from orthoplus.problems.projection import Projection
+from orthoplus.problems.qap import QAP
 from orthoplus.problems.smooth import Smooth
 from orthoplus.problems.symmetric_onmf import SymmetricONMF
 from orthoplus.problems.trace_min import (
@@ -24,6 +25,7 @@ PROBLEMS = {
     "symmetric_onmf": SymmetricONMF,
     "k_indicators": KIndicators,
     "k_means": KMeans,
+    "qap": QAP,
     "smooth": Smooth,
     "two_block": TwoBlock,
 }
@@ -32,6 +34,7 @@ __all__ = [
     "KLONMF",
     "ONMF",
     "PROBLEMS",
+    "QAP",
     "KIndicators",
     "KMeans",
     "Projection",

@@ -2,6 +2,11 @@
 
 from orthoplus.kernels.fused.centres import alternate_centres, search_swaps
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
+from orthoplus.kernels.fused.exchange import (
+    exchange_deltas,
+    exchange_search_into,
+    exchange_update_into,
+)
 from orthoplus.kernels.fused.groups import (
     dense_group_dots,
     dense_group_sums,
@@ -49,6 +54,9 @@ __all__ = [
     "delta_sums",
     "dense_group_dots",
     "dense_group_sums",
+    "exchange_deltas",
+    "exchange_search_into",
+    "exchange_update_into",
     "gather",
     "gather_pairs",
     "gradient_step_into",
