@@ -1,9 +1,12 @@
 """The paper's table of projections onto S+: printed figures, our EP4Orth+, our certified method.
 
-n = 2000, 50 instances a cell. ``suc`` counts the instances whose planted solution was found;
-``gap`` is the mean of ||X - C|| / ||X* - C|| - 1, ``proj`` counts projections onto OB+
-(paper, EP4Orth+) or passes over C (certified). ``bound`` is the
-largest certified relative gap of a cell.
+n = 2000, 50 instances a cell. ``exact`` counts the instances whose planted solution X* was found,
+``near`` those whose <C, X> is within a thousandth of <C, X*>. The paper counts gaps of "zero", with
+gap = ||X - C|| / ||X* - C|| - 1, and does not say how it rounds: up to k = 100 both counts agree
+with it, for larger k only ``near`` does. ``gap`` is the mean; the paper's is larger
+because its code returns to an earlier rounded point, often I_{n,k}, where columns have met in a
+row, while ours gives each column a row. ``proj`` counts projections onto OB+ (paper, EP4Orth+) or
+passes over C (certified); ``bound`` is the largest certified relative gap of a cell.
 """
 
 import argparse
@@ -18,7 +21,8 @@ from orthoplus.datasets import planted_projection
 N = 2000
 COLUMNS = (10, 50, 100, 200, 300, 400)
 NOISES = (0.50, 0.70, 0.90, 0.95, 0.98, 1.00)
-SOLVED_GAP = 1e-9  # planted and found values agree to rounding below this
+NEAR_LOSS = 1e-3
+EXACT_GAP = 1e-9  # planted and found values agree to rounding below this
 
 # (suc of 50, mean gap, seconds, projections) as printed, rows in the order of NOISES.
 PAPER = {
@@ -79,7 +83,7 @@ def distance_gap(problem: op.problems.Projection, X: np.ndarray, X_star: np.ndar
 
 
 def run_instance(k: int, noise: float, rng: np.random.Generator) -> dict[str, tuple[float, ...]]:
-    """(gap, seconds, projections, certified gap) of both methods on one planted instance."""
+    """(gap, loss, seconds, projections, certified gap) of both methods on one instance."""
     planted = planted_projection(N, k, noise, rng)
     problem = op.problems.Projection(planted.C)
     start = time.perf_counter()
@@ -91,12 +95,14 @@ def run_instance(k: int, noise: float, rng: np.random.Generator) -> dict[str, tu
     return {
         "EP4Orth+": (
             distance_gap(problem, penalty.X, planted.X),
+            1.0 - np.vdot(planted.C, penalty.X) / planted.value,
             middle - start,
             n_projections,
             np.nan,
         ),
         "certified": (
             distance_gap(problem, certified.X, planted.X),
+            1.0 - certified.value / planted.value,
             end - middle,
             certified.n_iter,
             certified.gap,
@@ -105,10 +111,11 @@ def run_instance(k: int, noise: float, rng: np.random.Generator) -> dict[str, tu
 
 
 def print_row(k: int, noise: float, method: str, figures: tuple[float, ...], count: int) -> None:
-    solved, gap, seconds, projections, bound = figures
+    near, exact, gap, seconds, projections, bound = figures
+    found = "" if np.isnan(exact) else f"{exact:.0f}/{count}"
     certified = "" if np.isnan(bound) else f"{bound:.0e}"
     print(
-        f"{k:>4} {noise:>5.2f}  {method:<9} {solved:>3.0f}/{count:<3d} {gap:>8.1e} "
+        f"{k:>4} {noise:>5.2f}  {method:<9} {near:>3.0f}/{count:<3d} {found:>7} {gap:>8.1e} "
         f"{seconds:>9.4f} {projections:>8.1f} {certified:>7}"
     )
 
@@ -120,22 +127,23 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--noises", type=float, nargs="+", default=NOISES)
     options = parser.parse_args(arguments)
     run_instance(10, 0.5, np.random.default_rng(0))  # compile
-    print(f"   k    xi  method    solved      gap   seconds     proj   bound   (n = {N})")
+    print(f"   k    xi  method      near    exact      gap   seconds     proj   bound   (n = {N})")
     ratios, all_solved = [], True
     for k in options.columns:
         for index, noise in enumerate(options.noises):
             rng = np.random.default_rng([k, index])
             runs = [run_instance(k, noise, rng) for _ in range(options.instances)]
             if k in PAPER and noise in NOISES:
-                print_row(k, noise, "paper", (*PAPER[k][NOISES.index(noise)], np.nan), 50)
+                printed, *others = PAPER[k][NOISES.index(noise)]
+                print_row(k, noise, "paper", (printed, np.nan, *others, np.nan), 50)
             seconds = {}
             for method in ("EP4Orth+", "certified"):
-                gaps, times, projections, bounds = np.array([run[method] for run in runs]).T
-                solved = float((np.abs(gaps) <= SOLVED_GAP).sum())
-                means = (solved, max(gaps.mean(), 0.0), times.mean(), projections.mean())
-                print_row(k, noise, method, (*means, bounds.max()), options.instances)
+                gaps, losses, times, projections, bounds = np.array([run[method] for run in runs]).T
+                counts = (losses <= NEAR_LOSS).sum(), (gaps <= EXACT_GAP).sum()
+                means = (max(gaps.mean(), 0.0), times.mean(), projections.mean())
+                print_row(k, noise, method, (*counts, *means, bounds.max()), options.instances)
                 seconds[method] = times.mean()
-            all_solved &= solved == options.instances and bounds.max() <= 1e-12
+            all_solved &= counts[1] == options.instances and bounds.max() <= 1e-12
             if k >= 50:
                 ratios.append(seconds["EP4Orth+"] / seconds["certified"])
             sys.stdout.flush()

@@ -11,7 +11,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 HERE = Path(__file__).parent
 SUITES = {
     "core": ["micro/import_time.py", "micro/penalty_step.py", "micro/overhead.py", "solvers.py"],
-    "projection": ["projection_table.py", "projection_scaling.py"],
+    "projection": [
+        "projection_table.py",
+        "projection_scaling.py",
+        "projection_alternatives.py",
+    ],
     "rivals": ["rivals.py", "kl_documents.py"],
     "spectral": ["spectral_table.py"],
     "indicators": ["indicators_table.py"],

@@ -121,7 +121,7 @@ def problem(case, rng):
 
 def anywhere(problem, rng):
     """A point where f is smooth: the divergence is for positive X only."""
-    X = rng.standard_normal((N, K))
+    X = rng.standard_normal(problem.shape)
     return np.abs(X) + 0.5 if isinstance(problem, KLONMF) else X
 
 
@@ -136,8 +136,7 @@ def test_derivative_slopes(problem, rng):
     for smooth in (problem, problem.freeze(random_oblique_plus(*problem.shape, rng))):
         gradient = lambda X, f=smooth: f.value_and_gradient(X)[1]  # noqa: E731
         for _ in range(3):
-            X, D = anywhere(problem, rng), rng.standard_normal((N, K)) / 5
-            X, D = rng.standard_normal(problem.shape), rng.standard_normal(problem.shape) / 5
+            X, D = anywhere(problem, rng), rng.standard_normal(problem.shape) / 5
             assert gradient_slope(smooth.value, gradient, X, D) > 1.8
             assert hessian_slope(gradient, smooth.hessp, X, D) > 1.8
 

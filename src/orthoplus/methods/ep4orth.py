@@ -21,7 +21,7 @@ Inner = ProjectedGradient | RegularizedNewton | PALM
 
 _ROUNDOFFS = 10
 _RELAX = ProjectedGradient(max_iter=20)
-_FALL = 0.95  # a violation has fallen if it is below this share of the least one
+_FALL = 0.95  # a violation has fallen if it is below this share of the one before
 
 
 class PenaltyState(NamedTuple):
@@ -39,7 +39,6 @@ class PenaltyState(NamedTuple):
     Y: FloatArray | None
     n_iter: int
     n_inner: int
-    least_violation: float
     n_stalled: int
 
 
@@ -80,7 +79,8 @@ class EP4Orth:
     max_iter : int
         Outer iterations.
     patience : int, optional
-        Stop after this many outer iterations without a fall of the violation by five percent.
+        Stop after this many outer iterations, in all, that did not lower the violation by five
+        percent: the published table of projections was made so.
     safeguard : bool
         Start an iteration from X^feas, the rounded start, where the penalised objective is lower
         there: what Theorem 4.1 needs. The published tables were made without: with a penalty that
@@ -267,7 +267,6 @@ class EP4Orth:
             Y=None,
             n_iter=0,
             n_inner=0,
-            least_violation=np.inf,
             n_stalled=0,
         )
 
@@ -285,7 +284,7 @@ class EP4Orth:
         inner, carry = minimise_oblique(model, method, X, tol=tol, carry=state.carries.get(name))
         energy = penalty.energy(inner.X)
         violation = max(energy - 1.0, 0.0)
-        has_fallen = violation <= _FALL * state.least_violation
+        has_fallen = state.n_iter == 0 or violation <= _FALL * state.violation
         return PenaltyState(
             X=inner.X,
             value=inner.value - sigma * penalty.profile(energy)[0],
@@ -299,8 +298,7 @@ class EP4Orth:
             Y=carry.get("Y"),
             n_iter=state.n_iter + 1,
             n_inner=inner.n_iter,
-            least_violation=violation if has_fallen else state.least_violation,
-            n_stalled=0 if has_fallen else state.n_stalled + 1,
+            n_stalled=state.n_stalled + (not has_fallen),
         )
 
     def _break_even(self, smooth: Problem, X: FloatArray) -> float:

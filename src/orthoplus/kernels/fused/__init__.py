@@ -30,6 +30,7 @@ from orthoplus.kernels.fused.oblique import (
 )
 from orthoplus.kernels.fused.pairs import (
     chain_moves_into,
+    cheapest_flips,
     search_rows_into,
     single_moves_into,
     transfer_shares_into,
@@ -48,6 +49,7 @@ __all__ = [
     "assign_rows",
     "best_partition",
     "chain_moves_into",
+    "cheapest_flips",
     "column_dots",
     "column_maxima",
     "delta_point_into",
