@@ -14,6 +14,8 @@ from orthoplus import kernels
 from orthoplus.data_matrix import times, times_transposed
 from orthoplus.protocols import FloatArray, IntArray
 
+# Two scores this near, in units of the rounding, are equal.
+_TIE = 100
 # Lanczos vectors of a cycle; a cycle starts from the best vector of the last.
 _CYCLE = 16
 _MAX_CYCLES = 30
@@ -56,6 +58,25 @@ def group_dots(A: Any, labels: IntArray, W: FloatArray) -> FloatArray:
     if issparse(A):
         return kernels.sparse_group_dots((A.data, A.indices, A.indptr), labels, W)
     return kernels.dense_group_dots(A, labels, W)
+
+
+def best_column(scores: FloatArray) -> IntArray:
+    """The column of each row's largest score; the first among those equal up to rounding.
+
+    Examples
+    --------
+    >>> best_column(np.array([[1.0, 1.0 + 1e-15], [1.0, 2.0]]))
+    array([0, 1])
+    """
+    top = scores.max(axis=1, keepdims=True)
+    near = scores >= top * (1.0 - _TIE * np.finfo(scores.dtype).eps)
+    return np.asarray(near.argmax(axis=1))
+
+
+def unit_rows(W: FloatArray) -> FloatArray:
+    """W with rows of unit norm; rows of zeros stay."""
+    sizes = np.linalg.norm(W, axis=1, keepdims=True)
+    return np.divide(W, sizes, out=np.zeros_like(W), where=sizes > 0)
 
 
 def leading_vectors(

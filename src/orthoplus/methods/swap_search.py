@@ -11,9 +11,10 @@ from orthoplus import kernels
 from orthoplus.checks import check_count, check_positive
 from orthoplus.data_matrix import times, times_transposed
 from orthoplus.geometry import assemble, keep_largest
+from orthoplus.methods.alternation import alternate, best_columns, positive_weights
 from orthoplus.methods.factors import data_of
-from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
-from orthoplus.row_groups import group_sums, leading_vectors
+from orthoplus.protocols import Carry, FloatArray, Problem
+from orthoplus.row_groups import group_sums, unit_rows
 from orthoplus.status import Status
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
@@ -24,14 +25,8 @@ _SPARE = 8
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
-# Residual of leading vectors while rows still move: their squares are exact to its square.
-_ROUGH = 1e-4
 # Singular values below the root of this share of the largest have no part in the sketch.
 _RANK = 1e-12
-# Each round of the exact alternation lowers the objective; a few dozen settle ten thousand rows.
-_MAX_ROUNDS = 200
-# Two fits this near, in units of the rounding, are equal: the first column is taken.
-_TIE = 100
 
 
 class SwapState(NamedTuple):
@@ -148,7 +143,7 @@ class SwapSearch:
             centres: FloatArray = group_sums(data_of(problem), labels, weights, k) @ basis
         else:
             centres = _sample_centres(B, k, rng)
-        centres, _ = kernels.alternate_centres(B, _unit_rows(centres), _FIRST_STEPS)
+        centres, _ = kernels.alternate_centres(B, unit_rows(centres), _FIRST_STEPS)
         return state._replace(
             sketch=B,
             basis=basis,
@@ -176,7 +171,7 @@ class SwapSearch:
         """The groups of all rows by the centres, then the exact alternation."""
         scores = times(data_of(problem), state.basis @ state.centres.T)
         labels = best_columns(problem, scores)
-        weights = _positive(kernels.gather(scores, labels)).astype(state.X.dtype)
+        weights = positive_weights(kernels.gather(scores, labels)).astype(state.X.dtype)
         X, value = alternate(problem, assemble(labels, weights, problem.shape[1]))
         state = state._replace(is_searching=False)
         return state._replace(X=X, value=value) if value < state.value else state
@@ -184,63 +179,6 @@ class SwapSearch:
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape
         return min(int(self.sketch * k) + _SPARE, n, data_of(problem).shape[1])
-
-
-def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
-    r"""From the groups of X to a fixed point of the exact alternation: a point of S+, its value.
-
-    .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
-              \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
-
-    which is EM-ONMF. The value never rises; no row would fit another column better, but for ties.
-    """
-    labels, weights = kernels.largest_entries(X)
-    value = np.inf
-    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
-        labels, weights, value = _rounds(problem, labels, weights, residual)
-    return assemble(labels, weights.astype(X.dtype, copy=False), X.shape[1]), value
-
-
-def _rounds(
-    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None
-) -> tuple[IntArray, FloatArray, float]:
-    A, k = data_of(problem), problem.shape[1]
-    best = labels, weights, np.inf
-    for _ in range(_MAX_ROUNDS):
-        weights, squares = leading_vectors(A, labels, weights, k, residual)
-        value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
-        if not value < best[2]:
-            return best
-        best = labels, weights, value
-        scores = times(A, _unit_rows(group_sums(A, labels, weights, k)).T)
-        moved = best_columns(problem, scores)
-        if (moved == labels).all():
-            return best
-        labels, weights = moved, _positive(kernels.gather(scores, moved))
-    return best
-
-
-def best_columns(problem: Problem, scores: FloatArray) -> IntArray:
-    """The column of each row's largest score, -1 for a row of zeros; no column without a row.
-
-    Scores that are equal up to rounding are ties: the first column wins. A column that would lose
-    its last row takes the row that is fitted worst.
-    """
-    squares = problem.row_squares  # type: ignore[attr-defined]
-    top = scores.max(axis=1)
-    labels = (scores >= (top * (1.0 - _TIE * np.finfo(scores.dtype).eps))[:, None]).argmax(axis=1)
-    labels[squares == 0] = -1
-    counts = np.bincount(labels[labels >= 0], minlength=scores.shape[1])
-    empty = np.flatnonzero(counts == 0)
-    if len(empty):
-        missed = np.maximum(squares - np.maximum(top, 0.0) ** 2, 0.0)
-    for column in empty:
-        is_spare = (labels < 0) | (counts[labels] > 1)
-        row = int(np.where(is_spare, missed, -1.0).argmax())
-        if labels[row] >= 0:
-            counts[labels[row]] -= 1
-        labels[row], counts[column], missed[row] = column, 1, 0.0
-    return labels
 
 
 def _sketch(
@@ -274,13 +212,3 @@ def _sample_centres(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArr
         unit = B[row] / (np.sqrt(squares[row]) or 1.0)
         left = np.minimum(left, np.maximum(squares - np.maximum(B @ unit, 0.0) ** 2, 0.0))
     return B[chosen]
-
-
-def _unit_rows(W: FloatArray) -> FloatArray:
-    sizes = np.linalg.norm(W, axis=1, keepdims=True)
-    return np.divide(W, sizes, out=np.zeros_like(W), where=sizes > 0)
-
-
-def _positive(weights: FloatArray) -> FloatArray:
-    """The weights where they are positive, else 1: a start for the leading vectors."""
-    return np.where(weights > 0, weights, 1.0)
