@@ -4,7 +4,8 @@ The one place that says which method and which starts the estimators use.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
 from orthoplus.geometry import random_oblique_plus
+from orthoplus.kernels.blocks import limited_threads, n_threads
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.alternation import alternate
 from orthoplus.methods.ep4orth import EP4Orth
@@ -61,6 +63,7 @@ def factorise(
     *,
     n_init: int | None,
     rng: np.random.Generator,
+    n_jobs: int | None = None,
     with_bound: bool = False,
     **watch: Any,
 ) -> Result:
@@ -68,8 +71,9 @@ def factorise(
 
     Each is settled: no row would fit another column better, but for ties. A method with starts of
     its own makes them in one run; None leaves it their number, and is one run of another method.
-    ``watch`` goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them
-    is the last.
+    ``n_jobs`` runs go on at a time, each in a process of its own, with the same answer. ``watch``
+    goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the
+    last.
     """
     if n_init is not None:
         check_count(n_init, "n_init", low=1)
@@ -78,26 +82,53 @@ def factorise(
             {} if n_init is None else {"n_init": n_init}
         )
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
-    best: Result | None = None
-    for i, child in enumerate(rng.spawn(n_init or 1)):
-        X0 = (
-            svd_start(problem.A, problem.shape[1], "clipped", child)
-            if i == 0
-            else random_oblique_plus(*problem.shape, child)
-        )
-        # The bound is the same for all of them.
-        result = solve(problem, X0, method=method, with_bound=with_bound and i == 0, **watch)
-        result = _settle_unless_interrupted(problem, result)
-        if best is None:
-            best = result
-        elif result.value < best.value:
+    children = rng.spawn(n_init or 1)
+    run: Callable[..., Result] = partial(_run, problem, method, with_bound=with_bound, **watch)
+    results: Iterator[Result] = (run(i, child) for i, child in enumerate(children))
+    if n_jobs not in (None, 1) and len(children) > 1:
+        results = _in_processes(run, children, n_jobs)
+    best = next(results)
+    status = best.status
+    for result in results:
+        status = result.status
+        if result.value < best.value:
             best = dataclasses.replace(
                 result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
             )
-        if result.status in _ENDED_FROM_OUTSIDE:
-            return dataclasses.replace(best, status=result.status)
-    assert best is not None
-    return best
+        if status in _ENDED_FROM_OUTSIDE:
+            break
+    return dataclasses.replace(best, status=status) if status in _ENDED_FROM_OUTSIDE else best
+
+
+def _run(
+    problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
+) -> Result:
+    """The i-th run, settled."""
+    X0 = (
+        svd_start(problem.A, problem.shape[1], "clipped", rng)
+        if i == 0
+        else random_oblique_plus(*problem.shape, rng)
+    )
+    # The bound is the same for all of them.
+    options["with_bound"] = options["with_bound"] and i == 0
+    return _settle_unless_interrupted(problem, solve(problem, X0, method=method, **options))
+
+
+def _in_processes(
+    run: Callable[..., Result], children: list[np.random.Generator], n_jobs: int | None
+) -> Iterator[Result]:
+    """The results in the order of the starts; threads of ours are shared out to the processes."""
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    jobs = min(effective_n_jobs(n_jobs), len(children))
+    threads = max(1, n_threads() // jobs)
+    calls = (delayed(_run_with_threads)(threads, run, i, rng) for i, rng in enumerate(children))
+    return iter(Parallel(n_jobs=jobs)(calls))
+
+
+def _run_with_threads(threads: int, run: Callable[..., Result], *given: Any) -> Result:
+    with limited_threads(threads):
+        return run(*given)
 
 
 def starts_by_itself(method: OuterMethod) -> bool:

@@ -53,6 +53,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         For the random starts, and all that "auto" samples.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
+    n_jobs : int, optional
+        Runs at a time, each in a process of its own; -1 for all processors. The answer does not
+        depend on it. The searches of "auto" are one run, which uses threads where X is large.
 
     Attributes
     ----------
@@ -99,6 +102,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tol: float | None = None,
         random_state: Any = None,
         with_bound: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.orthogonal = orthogonal
@@ -108,6 +112,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.tol = tol
         self.random_state = random_state
         self.with_bound = with_bound
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:
         """Factorise X.
@@ -182,6 +187,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             method,
             n_init=self.n_init,
             rng=np.random.default_rng(seed),
+            n_jobs=self.n_jobs,
             with_bound=self.with_bound,
         )
         self._unpack(problem, result, A.dtype)
