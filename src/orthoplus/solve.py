@@ -28,12 +28,23 @@ from orthoplus.loop import OuterMethod, OuterState, run
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.refine import refine
-from orthoplus.methods.swap_search import SwapSearch
+from orthoplus.methods.swap_search import SwapSearch, SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks, StoredBlocks
+from orthoplus.row_groups import (
+    Centres,
+    assign_rows,
+    column_entries,
+    group_sums,
+    leading_directions,
+    positive_weights,
+    stationarity_of_groups,
+)
+from orthoplus.starts import leading_centres
 from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
@@ -49,6 +60,8 @@ _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
 
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
+# Residual of the vectors of a run that was ended before its first state.
+_ROUGH = 1e-4
 
 
 class CallbackError(RuntimeError):
@@ -111,7 +124,7 @@ def minimize(
 
 def solve(  # noqa: PLR0913
     problem: Problem,
-    X0: FloatArray | None = None,
+    X0: FloatArray | Centres | None = None,
     *,
     method: OuterMethod | None = None,
     rng: np.random.Generator | int | None = None,
@@ -128,7 +141,9 @@ def solve(  # noqa: PLR0913
     problem : Problem
         One of `orthoplus.problems`, or your own subclass of `Problem`.
     X0 : array of shape (n, k), optional
-        Starting point; a point outside OB+ is projected onto it. By default the problem's own.
+        Starting point; a point outside OB+ is projected onto it. By default the problem's own. For
+        `SwapSearch` also the centres of `orthoplus.starts.leading_centres`, which are the default
+        where the data come in row blocks.
     method : EP4Orth, optional
         By default the paper's parameters for this problem, where it has them.
     rng : Generator or int, optional
@@ -165,8 +180,10 @@ def solve(  # noqa: PLR0913
             f"`orthoplus.minimize(fun, X0)`."
         )
     notes: tuple[str, ...] = ()
-    X = None
-    if X0 is not None:
+    X: FloatArray | Centres | None = None
+    if isinstance(X0, Centres):
+        X = X0
+    elif X0 is not None:
         X, size, notes = _read_start(X0)
         if size != problem.shape:
             raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
@@ -260,7 +277,7 @@ def _read_start(
 
 def _solve(  # noqa: PLR0913
     problem: Problem,
-    X: FloatArray | None,
+    X: FloatArray | Centres | None,
     *,
     method: OuterMethod | None,
     rng: np.random.Generator | int | None,
@@ -277,14 +294,14 @@ def _solve(  # noqa: PLR0913
         _check_method(method)
     method = method or _preset(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
-    if X is None:
-        X = problem.start(np.random.default_rng(0 if rng is None else rng))
+    X = _start(problem, method, np.random.default_rng(0 if rng is None else rng), X)
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
     if state is not None:
         check_type(state, "resume", method.state_type)
-        if state.X.shape != problem.shape:
+        size = _size_of(state, problem)
+        if size != problem.shape:
             raise ValueError(
-                f"`resume` is a state of shape {state.X.shape}, but the problem needs "
+                f"`resume` is a state of shape {size}, but the problem needs "
                 f"{problem.shape}: it belongs to another problem."
             )
     watch = Watch(method, meter, callback, checkpoint)
@@ -297,6 +314,45 @@ def _solve(  # noqa: PLR0913
             result,
         ) from failure
     return result
+
+
+def _start(
+    problem: Problem, method: OuterMethod, rng: np.random.Generator, X: FloatArray | Centres | None
+) -> FloatArray | Centres:
+    """The given start, or the problem's own; raise where it does not suit the method."""
+    A = getattr(problem, "A", None)
+    takes_centres = getattr(method, "takes_centres", False)
+    is_elsewhere = isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks)
+    if is_elsewhere and not takes_centres:
+        raise TypeError(
+            f"{type(method).__name__} works on n x k matrices in memory, but the data are a Dask "
+            f"array. Use SwapSearch(), or compute the array first."
+        )
+    if isinstance(X, Centres):
+        if not takes_centres:
+            raise TypeError(
+                f"`X0` is a set of centres, which {type(method).__name__} cannot start from: pass "
+                f"a matrix of shape {problem.shape}."
+            )
+        wanted = (problem.shape[1], A.shape[1])  # type: ignore[union-attr]
+        if X.vectors.shape != wanted:
+            raise ValueError(
+                f"`X0` has centres of shape {X.vectors.shape}, but the problem needs {wanted}."
+            )
+        return X
+    if X is not None:
+        return X
+    if takes_centres and isinstance(A, RowBlocks):
+        return leading_centres(A, problem.shape[1], rng)
+    return problem.start(rng)
+
+
+def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
+    """The shape of the point of a state, not made where it is a label and a weight a row."""
+    if not isinstance(state, SwapState):
+        return state.X.shape[0], state.X.shape[1]
+    n = problem.shape[0] if state.labels is None else len(state.labels)
+    return n, len(state.directions)
 
 
 def _preset(problem: Problem) -> OuterMethod:
@@ -316,7 +372,7 @@ def _check_method(method: object) -> None:
 
 def _finish(
     problem: Problem,
-    X0: FloatArray,
+    X0: FloatArray | Centres,
     watch: Watch,
     status: Status,
     notes: tuple[str, ...],
@@ -324,6 +380,8 @@ def _finish(
 ) -> Result:
     """Round, refine, and report; the better of the last iterate and a feasible start."""
     state = watch.state
+    if isinstance(state, SwapState) or isinstance(X0, Centres):
+        return _finish_groups(problem, X0, watch, status, notes, with_bound)
     if state is not None and state.Y is not None:
         problem = problem.warm(state.Y)
     X, status = _best_feasible(problem, X0, watch, status)
@@ -345,6 +403,48 @@ def _finish(
         bound=bound,
         gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
         Y=Y,
+        notes=notes,
+        state=state,
+    )
+
+
+def _finish_groups(
+    problem: Any,
+    X0: FloatArray | Centres,
+    watch: Watch,
+    status: Status,
+    notes: tuple[str, ...],
+    with_bound: bool,
+) -> Result:
+    """Report a point that is a label and a weight a row, refined already: no n x k matrix."""
+    state, A, k = watch.state, problem.A, problem.shape[1]
+    if isinstance(state, SwapState):
+        labels, weights = watch.method.entries(problem, state)  # type: ignore[attr-defined]
+    else:  # ended before there was a state
+        assert isinstance(X0, Centres)
+        labels, scores = assign_rows(A, X0.vectors)
+        V, squares = leading_directions(A, labels, positive_weights(A, scores), k, _ROUGH)
+        weights = column_entries(A, labels, V, squares)
+    W = group_sums(A, labels, weights, k)
+    value = problem.total - float(np.vdot(W, W))
+    bound = problem.lower_bound() if with_bound else None
+    residual = stationarity_of_groups(A, labels, weights, W)
+    if isinstance(A, RowBlocks):
+        labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
+    return Result(
+        labels=labels,
+        weights=weights,
+        n_columns=k,
+        value=value,
+        stationarity=residual,
+        status=status,
+        n_iter=0 if state is None else state.n_iter,
+        n_eval=watch.meter.n_eval,
+        seconds=watch.meter.seconds,
+        history=tuple(watch.history),
+        bound=bound,
+        gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
+        Y=np.ascontiguousarray(W.T, dtype=A.dtype),
         notes=notes,
         state=state,
     )

@@ -115,14 +115,14 @@ class Watch:
     history: list[HistoryRow] = field(default_factory=list)
 
     def follow(
-        self, problem: Problem, X: FloatArray, state: OuterState | None
+        self, problem: Problem, X: Any, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         """Run to the end, from X or from a state; how it ended, and what a callback raised."""
         with reused_memory():
             return self._follow(problem, X, state)
 
     def _follow(
-        self, problem: Problem, X: FloatArray, state: OuterState | None
+        self, problem: Problem, X: Any, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         stop = self.method.stop()
         try:

@@ -12,7 +12,8 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
-from orthoplus.geometry import random_oblique_plus
+from orthoplus.data_matrix import times
+from orthoplus.geometry import project_oblique_plus, random_oblique_plus
 from orthoplus.kernels.blocks import limited_threads, n_threads
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.alternation import alternate
@@ -22,8 +23,10 @@ from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_groups import Centres
 from orthoplus.solve import solve
-from orthoplus.starts import svd_start
+from orthoplus.starts import leading_centres, svd_start
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
@@ -87,31 +90,43 @@ def factorise(
     results: Iterator[Result] = (run(i, child) for i, child in enumerate(children))
     if n_jobs not in (None, 1) and len(children) > 1:
         results = _in_processes(run, children, n_jobs)
-    best = next(results)
-    status = best.status
+    best: Result | None = None
     for result in results:
-        status = result.status
-        if result.value < best.value:
+        if best is None:
+            best = result
+        elif result.value < best.value:
             best = dataclasses.replace(
                 result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
             )
-        if status in _ENDED_FROM_OUTSIDE:
-            break
-    return dataclasses.replace(best, status=status) if status in _ENDED_FROM_OUTSIDE else best
+        if result.status in _ENDED_FROM_OUTSIDE:
+            return dataclasses.replace(best, status=result.status)
+    assert best is not None
+    return best
 
 
 def _run(
     problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
 ) -> Result:
     """The i-th run, settled."""
-    X0 = (
-        svd_start(problem.A, problem.shape[1], "clipped", rng)
-        if i == 0
-        else random_oblique_plus(*problem.shape, rng)
-    )
     # The bound is the same for all of them.
     options["with_bound"] = options["with_bound"] and i == 0
-    return _settle_unless_interrupted(problem, solve(problem, X0, method=method, **options))
+    X0 = _start(problem, method, i, rng)
+    result = solve(problem, X0, method=method, **options)
+    return result if isinstance(X0, Centres) else _settle_unless_interrupted(problem, result)
+
+
+def _start(
+    problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator
+) -> FloatArray | Centres:
+    """From the singular vectors for the first run, at random for the others."""
+    A, k = problem.A, problem.shape[1]
+    if i > 0:
+        return random_oblique_plus(*problem.shape, rng)
+    if getattr(method, "takes_centres", False):
+        return leading_centres(A, k, rng)
+    if isinstance(A, RowBlocks):
+        return project_oblique_plus(times(A, leading_centres(A, k, rng).vectors.T))
+    return svd_start(A, k, "clipped", rng)
 
 
 def _in_processes(

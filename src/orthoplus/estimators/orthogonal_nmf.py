@@ -1,5 +1,6 @@
 """Orthogonal NMF as a scikit-learn estimator."""
 
+import dataclasses
 import warnings
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks, as_row_blocks
 from orthoplus.row_groups import best_column
 
 
@@ -56,6 +58,11 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_jobs : int, optional
         Runs at a time, each in a process of its own; -1 for all processors. The answer does not
         depend on it. The searches of "auto" are one run, which uses threads where X is large.
+    memory_limit : int or str, optional
+        In bytes, or as in "512MB": X, a memory map or any array, is then read in blocks of rows
+        that fit into it, see `orthoplus.row_blocks.as_row_blocks`, and nothing of the size of X or
+        of its coefficients is made. Datasets of h5py and arrays of Zarr are always read so, with
+        "1GB" where nothing else is said; Dask arrays by their chunks.
 
     Attributes
     ----------
@@ -66,7 +73,10 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         component with the largest coefficient.
     orthonormal_ : ndarray of shape (n_samples, n_components) or (n_features, n_components)
         The orthonormal factor: no negative entry, at most one positive entry a row, unit columns to
-        the last digit. With sample weights w, row i of W times the root of w_i.
+        the last digit. With sample weights w, row i of W times the root of w_i. Made when asked for
+        from `result_`.
+    result_ : Result
+        The factorisation; its ``labels`` and ``weights`` are those of the orthonormal factor.
     reconstruction_err_ : float
         The Frobenius norm of X - WH (rows times the root of their weights).
     bound_, gap_ : float or None
@@ -103,6 +113,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         random_state: Any = None,
         with_bound: bool = False,
         n_jobs: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.orthogonal = orthogonal
@@ -113,6 +124,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.random_state = random_state
         self.with_bound = with_bound
         self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:
         """Factorise X.
@@ -120,7 +132,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative. Or a dataset of h5py, an array of Zarr, or a Dask array of dense or SciPy
+            sparse chunks, on whatever scheduler it has: then ``labels_`` is a Dask array too.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             A sample of weight 2 counts as two samples.
@@ -163,22 +176,15 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def score(self, X: Any, y: object = None) -> float:
         r"""The share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         A = self._validated(X)
-        W, H = self._coefficients(A), self.components_
-        total = float(np.linalg.norm(A.data if issparse(A) else A)) ** 2
-        # ||X - WH||^2 = ||X||^2 - 2 <XH', W> + <W'W, HH'>
-        explained = 2.0 * float(np.vdot(A @ H.T, W)) - float(np.vdot(W.T @ W, H @ H.T))
-        return explained / total if total else 1.0
+        args = (self.components_, self.orthogonal)
+        in_blocks = isinstance(A, RowBlocks)
+        sums = A.reduce(_explained, args=args) if in_blocks else _explained(A, *args)
+        return float(sums[0] / sums[1]) if sums[1] else 1.0
 
     def _fit(self, X: Any, sample_weight: Any) -> Any:
-        A = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-        )
+        A = self._read(X, reset=True)
         self._check_parameters(*A.shape)
-        weighted = _scale_rows(A, sample_weight)
+        weighted = self._weighted(A, sample_weight)
         problem = ONMF(weighted.T if self.orthogonal == "features" else weighted, self.n_components)
         method = choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -196,6 +202,38 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return A
 
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """X as an array, a sparse matrix or row blocks, checked."""
+        rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
+        if rows is not None:
+            if reset:
+                self.n_features_in_ = rows.shape[1]
+            elif rows.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+            return rows
+        return validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            ensure_non_negative=True,
+            reset=reset,
+        )
+
+    def _weighted(self, A: Any, sample_weight: Any) -> Any:
+        if not isinstance(A, RowBlocks):
+            return _scale_rows(A, sample_weight)
+        if sample_weight is not None or self.orthogonal == "features":
+            given = "`sample_weight`" if sample_weight is not None else '`orthogonal="features"`'
+            raise ValueError(
+                f"{given} is not for data that are read in blocks of rows. Scale the rows by the "
+                f"roots of their weights, or store the transpose, or bring the data into memory."
+            )
+        return A
+
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
         check_choice(self.orthogonal, "orthogonal", ("samples", "features"))
         check_count(self.n_components, "n_components", low=1)
@@ -208,43 +246,43 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
 
     def _unpack(self, problem: ONMF, result: Result, dtype: Any) -> None:
-        factor, other = result.X, np.asarray(result.Y)
-        components = factor if self.orthogonal == "features" else other
-        self.orthonormal_ = factor.astype(dtype, copy=False)
+        components = result.X if self.orthogonal == "features" else np.asarray(result.Y)
+        self.result_ = dataclasses.replace(
+            result, weights=result.weights.astype(dtype, copy=False), state=None
+        )
         self.components_ = np.ascontiguousarray(components.T, dtype=dtype)
-        self.reconstruction_err_ = residual(problem.A, factor)
+        self.reconstruction_err_ = (
+            float(np.sqrt(max(result.value, 0.0)))
+            if isinstance(problem.A, RowBlocks)
+            else residual(problem.A, result.X)
+        )
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
         self.gap_ = None
         if self.bound_ is not None:
             self.gap_ = (self.reconstruction_err_ - self.bound_) / (self.bound_ or 1.0)
         self.n_iter_ = result.n_iter
 
+    @property
+    def orthonormal_(self) -> FloatArray:
+        check_is_fitted(self)
+        return self.result_.X
+
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-            reset=False,
-        )
+        return self._read(X, reset=False)
 
     def _assign(self, A: Any) -> tuple[IntArray, FloatArray]:
         """The component of each row, and its coefficient there."""
-        norms = np.linalg.norm(self.components_, axis=1)
-        norms[norms == 0] = 1.0
-        fits = np.asarray(A @ (self.components_ / norms[:, None]).T)
-        labels = best_column(fits)
-        return labels, fits[np.arange(len(fits)), labels] / norms[labels]
+        if not isinstance(A, RowBlocks):
+            return _assign(A, self.components_)
+        labels, weights = A.map(_assign, args=(self.components_,), n_vectors=2)
+        return A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
 
     def _coefficients(self, A: Any) -> FloatArray:
-        if self.orthogonal == "features":
-            return np.asarray(A @ self.components_.T)
-        labels, weights = self._assign(A)
-        W = np.zeros((len(labels), len(self.components_)), dtype=weights.dtype)
-        W[np.arange(len(labels)), labels] = weights
-        return W
+        args = (self.components_, self.orthogonal)
+        if not isinstance(A, RowBlocks):
+            return _coefficients(A, *args)
+        return A.as_array(A.map(_coefficients, args=args), A.dtype, width=len(self.components_))
 
     @property
     def _n_features_out(self) -> int:
@@ -257,6 +295,33 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _assign(A: Any, components: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The component of each row, and its coefficient there."""
+    norms = np.linalg.norm(components, axis=1)
+    norms[norms == 0] = 1.0
+    fits = np.asarray(A @ (components / norms[:, None]).T)
+    labels = best_column(fits)
+    return labels, fits[np.arange(len(fits)), labels] / norms[labels]
+
+
+def _coefficients(A: Any, components: FloatArray, orthogonal: str) -> FloatArray:
+    """W for these rows."""
+    if orthogonal == "features":
+        return np.asarray(A @ components.T)
+    labels, weights = _assign(A, components)
+    W = np.zeros((len(labels), len(components)), dtype=weights.dtype)
+    W[np.arange(len(labels)), labels] = weights
+    return W
+
+
+def _explained(A: Any, components: FloatArray, orthogonal: str) -> tuple[float, float]:
+    """||X||^2 - ||X - WH||^2 = 2 <XH', W> - <W'W, HH'>, and ||X||^2."""
+    W, H = _coefficients(A, components, orthogonal), components
+    total = float(np.linalg.norm(A.data if issparse(A) else A)) ** 2
+    explained = 2.0 * float(np.vdot(A @ H.T, W)) - float(np.vdot(W.T @ W, H @ H.T))
+    return explained, total
 
 
 def _scale_rows(A: Any, sample_weight: Any) -> Any:

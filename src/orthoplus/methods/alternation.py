@@ -1,18 +1,34 @@
 """The exact alternation of orthogonal NMF: best vector of each group, best group of each row."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.data_matrix import times
 from orthoplus.geometry import assemble
 from orthoplus.methods.factors import data_of
-from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_groups import best_column, group_sums, leading_vectors, unit_rows
+from orthoplus.protocols import FloatArray, Problem
+from orthoplus.row_groups import (
+    assign_rows,
+    column_entries,
+    leading_directions,
+    positive_weights,
+    same_rows,
+)
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
 _ROUGH = 1e-4
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
+
+
+class Groups(NamedTuple):
+    """Rows in groups, and a point of S+ on them: a label and a weight a row, n-vectors both."""
+
+    labels: Any
+    weights: Any
+    directions: FloatArray  # k x r: y_j / ||y_j||
+    value: float
 
 
 def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
@@ -23,51 +39,38 @@ def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
 
     which is EM-ONMF. The value never rises; no row would fit another column better, but for ties.
     """
-    labels, weights = kernels.largest_entries(X)
-    value = np.inf
-    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
-        labels, weights, value = _rounds(problem, labels, weights, residual)
-    return assemble(labels, weights.astype(X.dtype, copy=False), X.shape[1]), value
+    groups = alternate_groups(problem, *kernels.largest_entries(X))
+    weights = groups.weights.astype(X.dtype, copy=False)
+    return assemble(groups.labels, weights, X.shape[1]), groups.value
 
 
-def _rounds(
-    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None
-) -> tuple[IntArray, FloatArray, float]:
-    A, k = data_of(problem), problem.shape[1]
-    best = labels, weights, np.inf
-    for _ in range(_MAX_ROUNDS):
-        weights, squares = leading_vectors(A, labels, weights, k, residual)
-        value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
-        if not value < best[2]:
-            return best
-        best = labels, weights, value
-        scores = times(A, unit_rows(group_sums(A, labels, weights, k)).T)
-        moved = best_columns(problem, scores)
-        if (moved == labels).all():
-            return best
-        labels, weights = moved, positive_weights(kernels.gather(scores, moved))
-    return best
+def alternate_groups(problem: Problem, labels: Any, weights: Any) -> Groups:
+    """`alternate` from labels and positive weights: no n x k matrix is made.
 
-
-def best_columns(problem: Problem, scores: FloatArray) -> IntArray:
-    """The column of each row's largest score, -1 for a row of zeros; no column without a row.
-
-    A column that would lose its last row takes the row that is fitted worst.
+    For data in row blocks the vectors are in the form of the data.
     """
-    squares = problem.row_squares  # type: ignore[attr-defined]
-    labels = best_column(scores)
-    missed = np.maximum(squares - np.maximum(kernels.gather(scores, labels), 0.0) ** 2, 0.0)
-    labels[squares == 0] = -1
-    counts = np.bincount(labels[labels >= 0], minlength=scores.shape[1])
-    for column in np.flatnonzero(counts == 0):
-        is_spare = (labels < 0) | (counts[labels] > 1)
-        row = int(np.where(is_spare, missed, -1.0).argmax())
-        if labels[row] >= 0:
-            counts[labels[row]] -= 1
-        labels[row], counts[column] = column, 1
-    return labels
+    A = data_of(problem)
+    found = Groups(labels, weights, np.zeros((0, 0)), np.inf)
+    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
+        start = positive_weights(A, found.weights)
+        found, squares = _rounds(problem, found._replace(weights=start), residual)
+    entries = column_entries(A, found.labels, found.directions, squares)
+    return found._replace(weights=entries)
 
 
-def positive_weights(weights: FloatArray) -> FloatArray:
-    """The weights where they are positive, else 1: a start for the leading vectors."""
-    return np.where(weights > 0, weights, weights.dtype.type(1))
+def _rounds(problem: Problem, start: Groups, residual: float | None) -> tuple[Groups, FloatArray]:
+    A, k = data_of(problem), problem.shape[1]
+    labels, weights = start.labels, start.weights
+    best = start._replace(value=np.inf)
+    best_squares: FloatArray = np.zeros(k)
+    for _ in range(_MAX_ROUNDS):
+        V, squares = leading_directions(A, labels, weights, k, residual)
+        value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
+        if not value < best.value:
+            break
+        best, best_squares = Groups(labels, weights, V, value), squares
+        moved, scores = assign_rows(A, V)
+        if same_rows(A, moved, labels):
+            break
+        labels, weights = moved, positive_weights(A, scores)
+    return best, best_squares

@@ -9,12 +9,19 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
 from orthoplus.checks import check_count, check_positive
-from orthoplus.data_matrix import times, times_transposed
+from orthoplus.data_matrix import sample_rows, times, times_transposed
 from orthoplus.geometry import assemble, keep_largest
-from orthoplus.methods.alternation import alternate, best_columns, positive_weights
+from orthoplus.methods.alternation import Groups, alternate_groups
 from orthoplus.methods.factors import data_of
-from orthoplus.protocols import Carry, FloatArray, Problem
-from orthoplus.row_groups import group_sums, unit_rows
+from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
+from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_groups import (
+    Centres,
+    assign_rows,
+    column_entries,
+    group_products,
+    unit_rows,
+)
 from orthoplus.status import Status
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
@@ -25,14 +32,22 @@ _SPARE = 8
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
+# Another point must be better by this share of ||A||^2: the same groups in another order are not.
+_GAIN = 1e-12
 # Singular values below the root of this share of the largest have no part in the sketch.
 _RANK = 1e-12
 
 
 class SwapState(NamedTuple):
-    """The best feasible point, and the search for a better one: its sketch and its centres."""
+    """The best feasible point, and the search for a better one: its sketch and its centres.
 
-    X: FloatArray
+    The point is a label and a weight a row, with the k x r directions that say which label; None
+    for both where the rows are many and elsewhere: `SwapSearch.entries` makes them again.
+    """
+
+    labels: IntArray | None
+    weights: FloatArray | None
+    directions: FloatArray
     value: float
     n_iter: int
     sketch: FloatArray
@@ -44,6 +59,16 @@ class SwapState(NamedTuple):
     is_searching: bool
     violation: float = 0.0
     Y: FloatArray | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """The point as a dense matrix, made anew each time."""
+        if self.labels is None or self.weights is None:
+            raise ValueError(
+                "The rows of this state are not in memory: `result.labels` and `result.weights` "
+                "hold the point, in the form of the data."
+            )
+        return assemble(self.labels, self.weights, len(self.directions))
 
 
 @dataclass(frozen=True)
@@ -92,6 +117,7 @@ class SwapSearch:
     """
 
     state_type: ClassVar[Any] = SwapState
+    takes_centres: ClassVar[bool] = True  # as a start
 
     n_init: int = 3
     patience: float = 6.0
@@ -108,12 +134,16 @@ class SwapSearch:
         check_count(self.sample, "sample", low=1)
         check_count(self.seed, "seed")
 
-    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SwapState:
-        """The exact alternation from X."""
-        data_of(problem)
-        X, value = alternate(problem, keep_largest(X))
+    def init(
+        self, problem: Problem, X: FloatArray | Centres, carry: Carry | None = None
+    ) -> SwapState:
+        """The exact alternation from the groups of X, or of centres."""
+        A = data_of(problem)
+        groups = assign_rows(A, X.vectors) if isinstance(X, Centres) else _groups_of(X)
         nothing = np.zeros((0, 0))
-        return SwapState(X, value, 0, nothing, nothing, nothing, 0, 0, 0, False)
+        dtype = A.dtype if isinstance(X, Centres) else X.dtype
+        point = _point(alternate_groups(problem, *groups), dtype)
+        return SwapState(*point, 0, nothing, nothing, nothing, 0, 0, 0, False)
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
         """Begin a search, go on with it, or end it by the exact alternation."""
@@ -139,8 +169,7 @@ class SwapSearch:
         B, basis, k = state.sketch, state.basis, problem.shape[1]
         if state.n_started == 0:
             B, basis = _sketch(data_of(problem), self._columns(problem), self.sample, rng)
-            labels, weights = kernels.largest_entries(state.X)
-            centres: FloatArray = group_sums(data_of(problem), labels, weights, k) @ basis
+            centres: FloatArray = state.directions @ basis
         else:
             centres = _sample_centres(B, k, rng)
         centres, _ = kernels.alternate_centres(B, unit_rows(centres), _FIRST_STEPS)
@@ -169,16 +198,43 @@ class SwapSearch:
 
     def _end(self, problem: Problem, state: SwapState) -> SwapState:
         """The groups of all rows by the centres, then the exact alternation."""
-        scores = times(data_of(problem), state.basis @ state.centres.T)
-        labels = best_columns(problem, scores)
-        weights = positive_weights(kernels.gather(scores, labels)).astype(state.X.dtype)
-        X, value = alternate(problem, assemble(labels, weights, problem.shape[1]))
+        groups = assign_rows(data_of(problem), state.centres @ state.basis.T)
+        found = alternate_groups(problem, *groups)
         state = state._replace(is_searching=False)
-        return state._replace(X=X, value=value) if value < state.value else state
+        if not found.value < state.value - _GAIN * problem.total:  # type: ignore[attr-defined]
+            return state
+        dtype = None if state.weights is None else state.weights.dtype
+        labels, weights, directions, value = _point(found, dtype)
+        return state._replace(labels=labels, weights=weights, directions=directions, value=value)
+
+    def entries(self, problem: Problem, state: SwapState) -> tuple[Any, Any]:
+        """Labels and weights of the point, in the form of the data."""
+        A = data_of(problem)
+        if state.labels is not None:
+            return state.labels, state.weights
+        labels, _ = assign_rows(A, state.directions)
+        sizes = group_products(A, labels, state.directions)
+        squares = np.einsum("jc,jc->j", sizes, state.directions)
+        return labels, column_entries(A, labels, state.directions, squares)
 
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape
         return min(int(self.sketch * k) + _SPARE, n, data_of(problem).shape[1])
+
+
+def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    labels, weights = kernels.largest_entries(keep_largest(X))
+    return labels, weights
+
+
+def _point(
+    groups: Groups, dtype: Any
+) -> tuple[IntArray | None, FloatArray | None, FloatArray, float]:
+    """What a state holds of a point: vectors only where they are arrays."""
+    labels, weights = groups.labels, groups.weights
+    if not isinstance(labels, np.ndarray):
+        return None, None, groups.directions, groups.value
+    return labels, weights.astype(dtype, copy=False), groups.directions, groups.value
 
 
 def _sketch(
@@ -188,8 +244,11 @@ def _sketch(
 
     V nearly spans the leading right singular vectors: subspace iteration from a random start.
     """
-    if A.shape[0] > sample and not isinstance(A, LinearOperator):
-        A = A[np.sort(rng.permutation(A.shape[0])[:sample])]
+    n = A.shape[0]
+    if n > sample and not isinstance(A, LinearOperator):
+        A = sample_rows(A, np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
+    elif isinstance(A, RowBlocks):
+        A = sample_rows(A, np.arange(n))
     Q = np.linalg.qr(rng.standard_normal((A.shape[0], columns)))[0]
     for _ in range(_POWER_STEPS):
         Q = np.linalg.qr(times(A, times_transposed(A, Q)))[0]

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
 from orthoplus import kernels
 from orthoplus.checks import check_range, check_shape
@@ -13,6 +13,8 @@ from orthoplus.data_matrix import (
     as_dense,
     as_nonnegative_data,
     as_operator,
+    gram_matrix,
+    normal_product,
     row_squares,
     squared_norm,
     times,
@@ -21,10 +23,13 @@ from orthoplus.data_matrix import (
 from orthoplus.geometry import assemble, labels_of
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import leading_vectors
 
 # Matrices with a side this short are decomposed densely.
 _DENSE_SIDE = 64
+# Data in row blocks have their Gram matrix decomposed up to this many columns.
+_GRAM_SIDE = 1024
 # X'X this near to I, in roundings, is I.
 _EYE_ROUNDOFFS = 5000
 
@@ -38,11 +43,12 @@ class ONMF(Problem):
 
     Parameters
     ----------
-    A : nonnegative array, SciPy sparse matrix or LinearOperator of shape (n, r)
+    A : nonnegative array, SciPy sparse matrix, LinearOperator or RowBlocks of shape (n, r)
         Used through products only: never densified nor copied, AA' never formed. A memory map stays
         on disk. float32 stays float32: products are in its arithmetic, their sums in float64. An
         operator needs products from both sides. Rows and columns of zeros are kept: a zero row of A
-        may be a zero row of X.
+        may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in row blocks, see
+        `orthoplus.row_blocks.as_row_blocks`; `SwapSearch` then makes no n x k matrix.
     k : int
     quartic : bool
         True works on the quartic function itself; False, as in the paper, on the partial
@@ -145,6 +151,8 @@ class ONMF(Problem):
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
         if self.total == 0.0:
             return 0.0
+        if isinstance(self.A, RowBlocks):
+            return max(self.total - float(_largest_squares(self.A, self.k).sum()), 0.0)
         if min(self.A.shape) <= max(_DENSE_SIDE, 2 * self.k):
             values = np.linalg.svd(as_dense(self.A), compute_uv=False)[: self.k]
         else:
@@ -184,6 +192,20 @@ class FactorFit(Problem):
     @cached_property
     def lipschitz(self) -> float:
         return 2.0 * float(np.linalg.norm(self.YtY, 2))
+
+
+def _largest_squares(A: RowBlocks, k: int) -> FloatArray:
+    """The k largest squared singular values, by products with A'A: a pass over A each."""
+    r = A.shape[1]
+    if r <= max(_GRAM_SIDE, 2 * k):
+        return np.linalg.eigvalsh(gram_matrix(A))[-k:]
+    normal = LinearOperator((r, r), matvec=lambda v: _normal_vector(A, v), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(r)
+    return np.asarray(eigsh(normal, k=k, v0=start, return_eigenvectors=False))
+
+
+def _normal_vector(A: RowBlocks, v: FloatArray) -> FloatArray:
+    return normal_product(A, v.reshape(-1, 1)).ravel()
 
 
 def _inner(X: FloatArray, Z: FloatArray) -> float:
