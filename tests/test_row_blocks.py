@@ -1,4 +1,4 @@
-"""Data that are read in blocks of rows: the same answers as in memory, in the memory that is given."""
+"""Data that are read in blocks of rows: the answers of those in memory, in the memory given."""
 
 import mmap
 import subprocess

@@ -100,7 +100,7 @@ def minimize(
     rng : Generator or int, optional
         For a random start; the default is the seed 0.
     **options
-        As in `solve`: ``callback, time_limit, resume, checkpoint, with_bound``.
+        As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
 
     Returns
     -------
@@ -132,6 +132,7 @@ def solve(  # noqa: PLR0913
     time_limit: float | None = None,
     resume: OuterState | str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 0.0,
     with_bound: bool = True,
 ) -> Result:
     """Minimise a problem over S+.
@@ -156,6 +157,8 @@ def solve(  # noqa: PLR0913
         Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored.
     checkpoint : path, optional
         Save the state there after every outer iteration (written aside, then renamed).
+    checkpoint_every : float
+        Seconds that have to pass between two checkpoints; the last state is always saved.
     with_bound : bool
         Whether to compute the problem's bound, which may cost a truncated SVD.
 
@@ -196,6 +199,7 @@ def solve(  # noqa: PLR0913
         time_limit=time_limit,
         resume=resume,
         checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
         with_bound=with_bound,
         notes=notes,
     )
@@ -286,8 +290,10 @@ def _solve(  # noqa: PLR0913
     time_limit: float | None = None,
     resume: OuterState | str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 0.0,
     with_bound: bool = True,
 ) -> Result:
+    check_range(checkpoint_every, "checkpoint_every", low=0.0)
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     if method is not None:
@@ -304,7 +310,7 @@ def _solve(  # noqa: PLR0913
                 f"`resume` is a state of shape {size}, but the problem needs "
                 f"{problem.shape}: it belongs to another problem."
             )
-    watch = Watch(method, meter, callback, checkpoint)
+    watch = Watch(method, meter, callback, checkpoint, checkpoint_every)
     status, failure = watch.follow(Metered(problem, meter), X, state)
     result = _finish(problem, X, watch, status, notes, with_bound)
     if failure is not None:
