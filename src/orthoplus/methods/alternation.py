@@ -1,11 +1,14 @@
 """The exact alternation of orthogonal NMF: best vector of each group, best group of each row."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.data_matrix import times
-from orthoplus.geometry import assemble
+from orthoplus.geometry import assemble, cover_columns
 from orthoplus.methods.factors import data_of
+from orthoplus.methods.row_moves import disjoint_moves, gainful_moves
 from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.row_groups import best_column, group_sums, leading_vectors, unit_rows
 
@@ -15,38 +18,74 @@ _ROUGH = 1e-4
 _MAX_ROUNDS = 200
 
 
+class _Rest(NamedTuple):
+    """Groups at rest: scores are a_i'y_j, squares the leading ones of the groups."""
+
+    labels: IntArray
+    weights: FloatArray
+    value: float
+    scores: FloatArray
+    squares: FloatArray
+
+
 def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
-    r"""From the groups of X to a fixed point of the exact alternation: a point of S+, its value.
+    r"""From the groups of X to where neither the alternation nor a single row gains; the value.
 
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
-    which is EM-ONMF. The value never rises; no row would fit another column better, but for ties.
+    which is EM-ONMF; then rows move that gain by it although another centre is nearer, see
+    `row_moves`. The value never rises; no row would fit another column better, but for ties.
     """
     labels, weights = kernels.largest_entries(X)
-    value = np.inf
-    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
-        labels, weights, value = _rounds(problem, labels, weights, residual)
-    return assemble(labels, weights.astype(X.dtype, copy=False), X.shape[1]), value
+    # To rest with rough vectors, then to the last digit.
+    rough = _come_to_rest(problem, labels, weights, _ROUGH)
+    rest = _come_to_rest(problem, rough.labels, rough.weights)
+    for _ in range(_MAX_ROUNDS):
+        better = _move_rows(problem, rest)
+        if better is None:
+            break
+        rest = better
+    return assemble(rest.labels, rest.weights.astype(X.dtype, copy=False), X.shape[1]), rest.value
 
 
-def _rounds(
-    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None
-) -> tuple[IntArray, FloatArray, float]:
+def _come_to_rest(
+    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None = None
+) -> _Rest:
+    """Alternate until no row moves."""
     A, k = data_of(problem), problem.shape[1]
-    best = labels, weights, np.inf
+    best: _Rest | None = None
     for _ in range(_MAX_ROUNDS):
         weights, squares = leading_vectors(A, labels, weights, k, residual)
         value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
-        if not value < best[2]:
-            return best
-        best = labels, weights, value
+        if best is not None and not value < best.value:
+            break
         scores = times(A, unit_rows(group_sums(A, labels, weights, k)).T)
+        best = _Rest(labels, weights, value, scores, squares)
         moved = best_columns(problem, scores)
         if (moved == labels).all():
-            return best
+            break
         labels, weights = moved, positive_weights(kernels.gather(scores, moved))
+    assert best is not None
     return best
+
+
+def _move_rows(problem: Problem, rest: _Rest) -> _Rest | None:
+    """At rest again after moves of single rows, with a lower value; None where none gains."""
+    row_squares = problem.row_squares  # type: ignore[attr-defined]
+    moves = gainful_moves(rest.scores, rest.labels, row_squares, rest.squares)
+    if len(moves[0]) == 0:
+        return None
+    # All at once may be too many: those that share no group are safe.
+    for rows, columns in (moves[:2], disjoint_moves(rest.labels, moves)):
+        labels = rest.labels.copy()
+        labels[rows] = columns
+        if cover_columns(labels, problem.shape[1]):
+            weights = positive_weights(kernels.gather(rest.scores, labels))
+            better = _come_to_rest(problem, labels, weights)
+            if better.value < rest.value:
+                return better
+    return None
 
 
 def best_columns(problem: Problem, scores: FloatArray) -> IntArray:

@@ -23,6 +23,8 @@ _POWER_STEPS = 2
 _SPARE = 8
 # Alternations of a trial, and of a first set of centres.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
+# Fewer centres than this get the patience of this many.
+_FEW = 10
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
 # Singular values below the root of this share of the largest have no part in the sketch.
@@ -66,8 +68,9 @@ class SwapSearch:
     ----------
     n_init : int
         Searches; the best is kept.
-    patience : float
-        A search ends after this many failed swaps for each of the k centres.
+    patience : int
+        A search ends after this many failed swaps for each of the k centres, or of ten where there
+        are fewer.
     max_iter : int
         Most steps, each a batch of swaps or an exact alternation.
     sketch : float
@@ -94,7 +97,7 @@ class SwapSearch:
     state_type: ClassVar[Any] = SwapState
 
     n_init: int = 3
-    patience: float = 6.0
+    patience: int = 6
     max_iter: int = 1000
     sketch: float = 2.0
     sample: int = 4096
@@ -102,7 +105,7 @@ class SwapSearch:
 
     def __post_init__(self) -> None:
         check_count(self.n_init, "n_init", low=1)
-        check_positive(self.patience, "patience")
+        check_count(self.patience, "patience", low=1)
         check_count(self.max_iter, "max_iter", low=1)
         check_positive(self.sketch, "sketch")
         check_count(self.sample, "sample", low=1)
@@ -120,7 +123,7 @@ class SwapSearch:
         state = state._replace(n_iter=state.n_iter + 1)
         if not state.is_searching:
             return self._begin(problem, state)
-        if state.n_failures < self.patience * problem.shape[1]:
+        if state.n_failures < self.patience * max(problem.shape[1], _FEW):
             return self._swap(problem, state)
         return self._end(problem, state)
 
@@ -133,6 +136,12 @@ class SwapSearch:
             return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
         return look
+
+    def progress(self, state: SwapState) -> float:
+        """The share of the searches that is done, by the failures of the last one."""
+        limit = self.patience * max(state.X.shape[1], _FEW)
+        current = min(state.n_failures / limit, 1.0) if state.is_searching else 1.0
+        return max(state.n_started - 1 + current, 0.0) / self.n_init
 
     def _begin(self, problem: Problem, state: SwapState) -> SwapState:
         rng = np.random.default_rng([self.seed, state.n_started])
