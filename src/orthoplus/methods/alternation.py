@@ -13,7 +13,7 @@ from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.row_groups import best_column, group_sums, leading_vectors, unit_rows
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
-_ROUGH = 1e-4
+_ROUGH, _FINE = 1e-4, 1e-6
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
 
@@ -38,19 +38,20 @@ def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
     `row_moves`. The value never rises; no row would fit another column better, but for ties.
     """
     labels, weights = kernels.largest_entries(X)
-    # To rest with rough vectors, then to the last digit.
-    rough = _come_to_rest(problem, labels, weights, _ROUGH)
-    rest = _come_to_rest(problem, rough.labels, rough.weights)
-    for _ in range(_MAX_ROUNDS):
-        better = _move_rows(problem, rest)
-        if better is None:
-            break
-        rest = better
+    # To rest with rough vectors, then with finer ones, in the end to the last digit.
+    rest = _come_to_rest(problem, labels, weights, _ROUGH)
+    for residual in (_FINE, None):
+        rest = _come_to_rest(problem, rest.labels, rest.weights, residual)
+        for _ in range(_MAX_ROUNDS):
+            better = _move_rows(problem, rest, residual)
+            if better is None:
+                break
+            rest = better
     return assemble(rest.labels, rest.weights.astype(X.dtype, copy=False), X.shape[1]), rest.value
 
 
 def _come_to_rest(
-    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None = None
+    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None
 ) -> _Rest:
     """Alternate until no row moves."""
     A, k = data_of(problem), problem.shape[1]
@@ -70,7 +71,7 @@ def _come_to_rest(
     return best
 
 
-def _move_rows(problem: Problem, rest: _Rest) -> _Rest | None:
+def _move_rows(problem: Problem, rest: _Rest, residual: float | None) -> _Rest | None:
     """At rest again after moves of single rows, with a lower value; None where none gains."""
     row_squares = problem.row_squares  # type: ignore[attr-defined]
     moves = gainful_moves(rest.scores, rest.labels, row_squares, rest.squares)
@@ -82,7 +83,7 @@ def _move_rows(problem: Problem, rest: _Rest) -> _Rest | None:
         labels[rows] = columns
         if cover_columns(labels, problem.shape[1]):
             weights = positive_weights(kernels.gather(rest.scores, labels))
-            better = _come_to_rest(problem, labels, weights)
+            better = _come_to_rest(problem, labels, weights, residual)
             if better.value < rest.value:
                 return better
     return None
