@@ -13,7 +13,7 @@ from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.row_groups import best_column, group_sums, leading_vectors, unit_rows
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
-_ROUGH, _FINE = 1e-4, 1e-6
+_ROUGH = 1e-4
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
 
@@ -28,25 +28,27 @@ class _Rest(NamedTuple):
     squares: FloatArray
 
 
-def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
+def alternate(
+    problem: Problem, X: FloatArray, *, with_moves: bool = True
+) -> tuple[FloatArray, float]:
     r"""From the groups of X to where neither the alternation nor a single row gains; the value.
 
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
-    which is EM-ONMF; then rows move that gain by it although another centre is nearer, see
-    `row_moves`. The value never rises; no row would fit another column better, but for ties.
+    which is EM-ONMF; then, unless ``with_moves`` is False, rows move that gain by it although
+    another centre is nearer, see `row_moves`. The value never rises; no row would fit another
+    column better, but for ties.
     """
     labels, weights = kernels.largest_entries(X)
-    # To rest with rough vectors, then with finer ones, in the end to the last digit.
-    rest = _come_to_rest(problem, labels, weights, _ROUGH)
-    for residual in (_FINE, None):
-        rest = _come_to_rest(problem, rest.labels, rest.weights, residual)
-        for _ in range(_MAX_ROUNDS):
+    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
+        rest = _come_to_rest(problem, labels, weights, residual)
+        for _ in range(_MAX_ROUNDS if with_moves else 0):
             better = _move_rows(problem, rest, residual)
             if better is None:
                 break
             rest = better
+        labels, weights = rest.labels, rest.weights
     return assemble(rest.labels, rest.weights.astype(X.dtype, copy=False), X.shape[1]), rest.value
 
 
