@@ -21,7 +21,6 @@ from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
 from orthoplus.solve import solve
-from orthoplus.starts import svd_start
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
@@ -81,11 +80,7 @@ def factorise(
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
     best: Result | None = None
     for i, child in enumerate(rng.spawn(n_init or 1)):
-        X0 = (
-            svd_start(problem.A, problem.shape[1], "clipped", child)
-            if i == 0
-            else random_oblique_plus(*problem.shape, child)
-        )
+        X0 = problem.start(child) if i == 0 else random_oblique_plus(*problem.shape, child)
         # The bound is the same for all of them.
         result = solve(problem, X0, method=method, with_bound=with_bound and i == 0, **watch)
         result = _settle_unless_interrupted(problem, result)
