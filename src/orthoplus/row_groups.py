@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 from orthoplus import kernels
 from orthoplus.data_matrix import row_slices, row_squares, times, times_transposed, zero_rows
 from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_blocks import RowBlocks, add_parts
 
 # Two scores this near, in units of the rounding, are equal.
 _TIE = 100
@@ -104,16 +104,18 @@ def assign_rows(A: Any, centres: FloatArray) -> tuple[Any, Any]:
     A row of zeros has label -1. No group is without a row: one that would be takes the row, of
     those that are not the last of another, that its score fits worst. One pass over A, O(nnz k).
     """
-    labels, scores = _map(A, _assign_rows, args=(centres,), n_vectors=2)
-    counts = _reduce(A, _count_rows, labels, args=(len(centres),))
+    labels, scores = map_rows(A, _assign_rows, args=(centres,), n_vectors=2)
+    counts = count_rows(A, labels, len(centres))
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        given = _spare_rows(A, labels, scores, counts, empty)
-        labels = _map(A, _give_rows, labels, _numbers(A), args=(given, empty))
+        labels = give_rows(A, labels, _spare_rows(A, labels, scores, counts, empty), empty)
     return labels, scores
 
 
-def _map(A: Any, work: Any, *vectors: Any, args: tuple[Any, ...], n_vectors: int = 1) -> Any:
+def map_rows(
+    A: Any, work: Any, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+) -> Any:
+    """The vectors that ``work(A, *vectors, *args)`` gives, block by block where A is in blocks."""
     if isinstance(A, RowBlocks):
         return A.map(work, *vectors, args=args, n_vectors=n_vectors)
     return work(A, *vectors, *args)
@@ -126,8 +128,24 @@ def _reduce(A: Any, work: Any, *vectors: Any, args: tuple[Any, ...] = ()) -> Any
     return work(*vectors, *args)
 
 
-def _numbers(A: Any) -> Any:
-    return A.numbers() if isinstance(A, RowBlocks) else np.arange(A.shape[0])
+def reduce_rows(
+    A: Any, work: Any, *vectors: Any, args: tuple[Any, ...] = (), combine: Any = add_parts
+) -> Any:
+    """``work(A, *vectors, numbers, *args)`` with the numbers of the rows, combined over blocks."""
+    if isinstance(A, RowBlocks):
+        return A.reduce(work, *vectors, A.numbers(), args=args, combine=combine)
+    return work(A, *vectors, np.arange(A.shape[0]), *args)
+
+
+def give_rows(A: Any, labels: Any, rows: IntArray, groups: IntArray) -> Any:
+    """The labels with those of some rows replaced."""
+    numbers = A.numbers() if isinstance(A, RowBlocks) else np.arange(A.shape[0])
+    return map_rows(A, _give_rows, labels, numbers, args=(rows, groups))
+
+
+def count_rows(A: Any, labels: Any, k: int) -> IntArray:
+    """The number of rows of each group."""
+    return np.asarray(_reduce(A, _count_rows, labels, args=(k,)))
 
 
 def _assign_rows(A: Any, centres: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -161,11 +179,7 @@ def _give_rows(
 def _spare_rows(A: Any, labels: Any, scores: Any, counts: IntArray, empty: IntArray) -> IntArray:
     """A row for each of the empty groups."""
     most = len(empty) + len(counts)  # at most one row of each group is its last
-    vectors, args = (labels, scores, _numbers(A)), (most,)
-    if isinstance(A, RowBlocks):
-        worst = A.reduce(_worst_rows, *vectors, args=args, combine=_keep_worst)
-    else:
-        worst = _worst_rows(A, *vectors, *args)
+    worst = reduce_rows(A, _worst_rows, labels, scores, args=(most,), combine=_keep_worst)
     counts = counts.copy()
     rows: list[int] = []
     for _, row, label in zip(*worst[:3], strict=True):
@@ -208,7 +222,7 @@ def _count_different(one: IntArray, other: IntArray) -> int:
 
 def positive_weights(A: Any, weights: Any) -> Any:
     """The weights where they are positive, else 1: a start for the leading vectors."""
-    return _map(A, _positive, weights, args=())
+    return map_rows(A, _positive, weights, args=())
 
 
 def _positive(A: Any, weights: FloatArray) -> FloatArray:
@@ -221,10 +235,10 @@ def column_entries(A: Any, labels: Any, V: FloatArray, squares: FloatArray) -> A
     A group of rows that v_j does not meet has equal entries.
     """
     k = len(V)
-    raw = _map(A, _raw_entries, labels, args=(V, _inverse(np.sqrt(squares))))
+    raw = map_rows(A, _raw_entries, labels, args=(V, _inverse(np.sqrt(squares))))
     sums = _reduce(A, _column_squares, labels, raw, args=(k,))
-    counts = _reduce(A, _count_rows, labels, args=(k,))
-    return _map(A, _unit_entries, labels, raw, args=(_inverse(np.sqrt(sums)), counts))
+    counts = count_rows(A, labels, k)
+    return map_rows(A, _unit_entries, labels, raw, args=(_inverse(np.sqrt(sums)), counts))
 
 
 def _raw_entries(A: Any, labels: IntArray, V: FloatArray, inverse: FloatArray) -> FloatArray:

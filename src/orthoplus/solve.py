@@ -142,9 +142,8 @@ def solve(  # noqa: PLR0913
     problem : Problem
         One of `orthoplus.problems`, or your own subclass of `Problem`.
     X0 : array of shape (n, k), optional
-        Starting point; a point outside OB+ is projected onto it. By default the problem's own. For
-        `SwapSearch` also the centres of `orthoplus.starts.leading_centres`, which are the default
-        where the data come in row blocks.
+        Starting point; a point outside OB+ is projected onto it. By default the problem's own; for
+        `SwapSearch` the centres of `orthoplus.starts.leading_centres`.
     method : EP4Orth, optional
         By default the paper's parameters for this problem, where it has them.
     rng : Generator or int, optional
@@ -348,7 +347,7 @@ def _start(
         return X
     if X is not None:
         return X
-    if takes_centres and isinstance(A, RowBlocks):
+    if takes_centres and A is not None:
         return leading_centres(A, problem.shape[1], rng)
     return problem.start(rng)
 
@@ -357,8 +356,8 @@ def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
     """The shape of the point of a state, not made where it is a label and a weight a row."""
     if not isinstance(state, SwapState):
         return state.X.shape[0], state.X.shape[1]
-    n = problem.shape[0] if state.labels is None else len(state.labels)
-    return n, len(state.directions)
+    is_here = isinstance(state.labels, np.ndarray)
+    return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
 
 def _preset(problem: Problem) -> OuterMethod:

@@ -12,8 +12,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
-from orthoplus.data_matrix import times
-from orthoplus.geometry import project_oblique_plus, random_oblique_plus
+from orthoplus.geometry import random_oblique_plus
 from orthoplus.kernels.blocks import limited_threads, n_threads
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.alternation import alternate
@@ -23,10 +22,10 @@ from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
-from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_blocks import is_lazy
 from orthoplus.row_groups import Centres
 from orthoplus.solve import solve
-from orthoplus.starts import leading_centres, svd_start
+from orthoplus.starts import leading_centres
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
@@ -72,8 +71,9 @@ def factorise(
 ) -> Result:
     """The best of several runs, the first from the singular vectors, the others at random.
 
-    Each is settled: no row would fit another column better, but for ties. A method with starts of
-    its own makes them in one run; None leaves it their number, and is one run of another method.
+    Each is settled: no row would fit another column better, but for ties. The columns come by
+    falling weight. A method with starts of its own makes them in one run; None leaves it their
+    number, and is one run of another method.
     ``n_jobs`` runs go on at a time, each in a process of its own, with the same answer. ``watch``
     goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the
     last.
@@ -99,9 +99,20 @@ def factorise(
                 result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
             )
         if result.status in _ENDED_FROM_OUTSIDE:
-            return dataclasses.replace(best, status=result.status)
+            return _in_order(dataclasses.replace(best, status=result.status))
     assert best is not None
-    return best
+    return _in_order(best)
+
+
+def _in_order(result: Result) -> Result:
+    """The columns by falling ||A'x_j||, so that their order does not depend on the search."""
+    Y = np.asarray(result.Y)
+    order = np.argsort(-np.linalg.norm(Y, axis=0), kind="stable")
+    rank = np.empty(len(order) + 1, dtype=result.labels.dtype)
+    rank[order], rank[-1] = np.arange(len(order)), -1
+    labels: Any = result.labels
+    labels = labels.map_blocks(rank.take) if is_lazy(labels) else rank[labels]
+    return dataclasses.replace(result, labels=labels, Y=Y[:, order])
 
 
 def _run(
@@ -119,14 +130,11 @@ def _start(
     problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator
 ) -> FloatArray | Centres:
     """From the singular vectors for the first run, at random for the others."""
-    A, k = problem.A, problem.shape[1]
     if i > 0:
         return random_oblique_plus(*problem.shape, rng)
     if getattr(method, "takes_centres", False):
-        return leading_centres(A, k, rng)
-    if isinstance(A, RowBlocks):
-        return project_oblique_plus(times(A, leading_centres(A, k, rng).vectors.T))
-    return svd_start(A, k, "clipped", rng)
+        return leading_centres(problem.A, problem.shape[1], rng)
+    return problem.start(rng)
 
 
 def _in_processes(
@@ -148,7 +156,7 @@ def _run_with_threads(threads: int, run: Callable[..., Result], *given: Any) -> 
 
 def starts_by_itself(method: OuterMethod) -> bool:
     """Whether the method has ``n_init`` and ``seed`` of its own."""
-    return {"n_init", "seed"} <= {field.name for field in dataclasses.fields(method)}  # type: ignore[arg-type]
+    return hasattr(method, "n_init") and hasattr(method, "seed")
 
 
 def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:

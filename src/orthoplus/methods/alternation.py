@@ -2,15 +2,15 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from orthoplus import kernels
 from orthoplus.geometry import assemble
 from orthoplus.methods.factors import data_of
+from orthoplus.methods.row_moves import apply_moves, best_disjoint_moves, single_moves
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.row_groups import (
     assign_rows,
     column_entries,
+    count_rows,
     leading_directions,
     positive_weights,
     same_rows,
@@ -23,54 +23,85 @@ _MAX_ROUNDS = 200
 
 
 class Groups(NamedTuple):
-    """Rows in groups, and a point of S+ on them: a label and a weight a row, n-vectors both."""
+    """Rows in groups, and a point of S+ on them: a label and a weight a row, n-vectors both.
+
+    On the way the weights are those that the next vectors start from.
+    """
 
     labels: Any
     weights: Any
     directions: FloatArray  # k x r: y_j / ||y_j||
+    squares: FloatArray  # the leading ones of the groups
     value: float
 
 
-def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
-    r"""From the groups of X to a fixed point of the exact alternation: a point of S+, its value.
+def alternate(
+    problem: Problem, X: FloatArray, *, with_moves: bool = True
+) -> tuple[FloatArray, float]:
+    r"""From the groups of X to where neither the alternation nor a single row gains; the value.
 
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
-    which is EM-ONMF. The value never rises; no row would fit another column better, but for ties.
+    which is EM-ONMF; then, unless ``with_moves`` is False, rows move that gain by it although
+    another centre is nearer, see `row_moves`. The value never rises; no row would fit another
+    column better, but for ties.
     """
-    groups = alternate_groups(problem, *kernels.largest_entries(X))
+    groups = alternate_groups(problem, *kernels.largest_entries(X), with_moves=with_moves)
     weights = groups.weights.astype(X.dtype, copy=False)
     return assemble(groups.labels, weights, X.shape[1]), groups.value
 
 
-def alternate_groups(problem: Problem, labels: Any, weights: Any) -> Groups:
-    """`alternate` from labels and positive weights: no n x k matrix is made.
+def alternate_groups(
+    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True
+) -> Groups:
+    """`alternate` from labels and weights: no n x k matrix is made.
 
     For data in row blocks the vectors are in the form of the data.
     """
     A = data_of(problem)
-    found = Groups(labels, weights, np.zeros((0, 0)), np.inf)
+    weights = positive_weights(A, weights)
     for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
-        start = positive_weights(A, found.weights)
-        found, squares = _rounds(problem, found._replace(weights=start), residual)
-    entries = column_entries(A, found.labels, found.directions, squares)
-    return found._replace(weights=entries)
+        rest = _come_to_rest(problem, labels, weights, residual)
+        for _ in range(_MAX_ROUNDS if with_moves else 0):
+            better = _move_rows(problem, rest, residual)
+            if better is None:
+                break
+            rest = better
+        labels, weights = rest.labels, rest.weights
+    return rest._replace(weights=column_entries(A, rest.labels, rest.directions, rest.squares))
 
 
-def _rounds(problem: Problem, start: Groups, residual: float | None) -> tuple[Groups, FloatArray]:
+def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
+    """Alternate until no row moves."""
     A, k = data_of(problem), problem.shape[1]
-    labels, weights = start.labels, start.weights
-    best = start._replace(value=np.inf)
-    best_squares: FloatArray = np.zeros(k)
+    best: Groups | None = None
     for _ in range(_MAX_ROUNDS):
         V, squares = leading_directions(A, labels, weights, k, residual)
         value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
-        if not value < best.value:
+        if best is not None and not value < best.value:
             break
-        best, best_squares = Groups(labels, weights, V, value), squares
+        best = Groups(labels, weights, V, squares, value)
         moved, scores = assign_rows(A, V)
         if same_rows(A, moved, labels):
             break
         labels, weights = moved, positive_weights(A, scores)
-    return best, best_squares
+    assert best is not None
+    return best
+
+
+def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups | None:
+    """At rest again after moves of single rows, with a lower value; None where none gains."""
+    A, k = data_of(problem), problem.shape[1]
+    columns, gains = single_moves(A, rest.labels, rest.directions, rest.squares)
+    disjoint = best_disjoint_moves(A, rest.labels, columns, gains)
+    if len(disjoint[0]) == 0:
+        return None
+    # All at once may be too many: those that share no group are safe.
+    for is_all in (True, False):
+        labels = apply_moves(A, rest.labels, columns, None if is_all else disjoint)
+        if count_rows(A, labels, k).all():
+            better = _come_to_rest(problem, labels, rest.weights, residual)
+            if better.value < rest.value:
+                return better
+    return None

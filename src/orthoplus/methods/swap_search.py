@@ -30,10 +30,10 @@ _POWER_STEPS = 2
 _SPARE = 8
 # Alternations of a trial, and of a first set of centres.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
+# Fewer centres than this get the patience of this many.
+_FEW = 10
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
-# Another point must be better by this share of ||A||^2: the same groups in another order are not.
-_GAIN = 1e-12
 # Singular values below the root of this share of the largest have no part in the sketch.
 _RANK = 1e-12
 
@@ -41,29 +41,32 @@ _RANK = 1e-12
 class SwapState(NamedTuple):
     """The best feasible point, and the search for a better one: its sketch and its centres.
 
-    The point is a label and a weight a row, with the k x r directions that say which label; None
-    for both where the rows are many and elsewhere: `SwapSearch.entries` makes them again.
+    The point is a label and a weight a row, n-vectors in the form of the data, with the k x r
+    directions that say which label. Vectors that are not in memory are not saved with the state:
+    None then stands for them, and `SwapSearch.entries` makes them again.
     """
 
-    labels: IntArray | None
-    weights: FloatArray | None
+    labels: Any
+    weights: Any
     directions: FloatArray
     value: float
     n_iter: int
     sketch: FloatArray
     basis: FloatArray
     centres: FloatArray
+    best_centres: FloatArray
+    best_sum: float
     n_started: int
     n_trials: int
     n_failures: int
-    is_searching: bool
+    is_over: bool
     violation: float = 0.0
     Y: FloatArray | None = None
 
     @property
     def X(self) -> FloatArray:
         """The point as a dense matrix, made anew each time."""
-        if self.labels is None or self.weights is None:
+        if not isinstance(self.labels, np.ndarray):
             raise ValueError(
                 "The rows of this state are not in memory: `result.labels` and `result.weights` "
                 "hold the point, in the form of the data."
@@ -82,19 +85,21 @@ class SwapSearch:
     2. *swaps* in the sketch: drop the centre that is missed least, put one row with a large
        residual in its place, alternate a few times, keep what is better, until nothing has been for
        a while;
-    3. the *exact alternation* on A itself: leading singular vector of each group, best group of
-       each row, to a fixed point.
+    3. the *exact alternation* on A itself, from the best centres: leading singular vector of each
+       group, best group of each row, moves of single rows, to a fixed point.
 
-    The first search starts from the given X, the others from rows sampled by their residuals.
+    The first search starts from the alternation from X, the others from rows sampled by their
+    residuals.
 
     Parameters
     ----------
     n_init : int
-        Searches; the best is kept.
-    patience : float
-        A search ends after this many failed swaps for each of the k centres.
+        Searches; that with the best sum in the sketch is kept.
+    patience : int
+        A search ends after this many failed swaps for each of the k centres, or of ten where there
+        are fewer.
     max_iter : int
-        Most steps, each a batch of swaps or an exact alternation.
+        Most steps, each a batch of swaps.
     sketch : float
         The sketch has this many columns for each of the k centres.
     sample : int
@@ -104,7 +109,7 @@ class SwapSearch:
 
     Notes
     -----
-    Never worse than the alternation from X (EM-ONMF), which is its first step. The sketch costs
+    Never worse than the alternation from X (EM-ONMF), with which it begins. The sketch costs
     some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of the exact
     alternation one product with k columns and some passes over A.
 
@@ -120,7 +125,7 @@ class SwapSearch:
     takes_centres: ClassVar[bool] = True  # as a start
 
     n_init: int = 3
-    patience: float = 6.0
+    patience: int = 3
     max_iter: int = 1000
     sketch: float = 2.0
     sample: int = 4096
@@ -128,7 +133,7 @@ class SwapSearch:
 
     def __post_init__(self) -> None:
         check_count(self.n_init, "n_init", low=1)
-        check_positive(self.patience, "patience")
+        check_count(self.patience, "patience", low=1)
         check_count(self.max_iter, "max_iter", low=1)
         check_positive(self.sketch, "sketch")
         check_count(self.sample, "sample", low=1)
@@ -137,75 +142,88 @@ class SwapSearch:
     def init(
         self, problem: Problem, X: FloatArray | Centres, carry: Carry | None = None
     ) -> SwapState:
-        """The exact alternation from the groups of X, or of centres."""
-        A = data_of(problem)
+        """The alternation from the groups of X, or of centres, and its centres in the sketch."""
+        A, rng = data_of(problem), np.random.default_rng(self.seed)
         groups = assign_rows(A, X.vectors) if isinstance(X, Centres) else _groups_of(X)
-        nothing = np.zeros((0, 0))
-        dtype = A.dtype if isinstance(X, Centres) else X.dtype
-        point = _point(alternate_groups(problem, *groups), dtype)
-        return SwapState(*point, 0, nothing, nothing, nothing, 0, 0, 0, False)
+        found = alternate_groups(problem, *groups, with_moves=False)
+        B, basis = _sketch(A, self._columns(problem), self.sample, rng)
+        first = unit_rows(found.directions @ basis)
+        centres, _ = kernels.alternate_centres(B, first, _FIRST_STEPS)
+        point = _point(found, A.dtype if isinstance(X, Centres) else X.dtype)
+        return SwapState(
+            **point,
+            n_iter=0,
+            sketch=B,
+            basis=basis,
+            centres=centres,
+            best_centres=centres,
+            best_sum=-np.inf,
+            n_started=1,
+            n_trials=0,
+            n_failures=0,
+            is_over=False,
+        )
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
-        """Begin a search, go on with it, or end it by the exact alternation."""
-        state = state._replace(n_iter=state.n_iter + 1)
-        if not state.is_searching:
+        """A batch of swaps; after the last one of a search the next, or the exact end."""
+        state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
+        if state.n_failures < self._limit(problem.shape[1]):
+            return state
+        if state.n_started < self.n_init:
             return self._begin(problem, state)
-        if state.n_failures < self.patience * problem.shape[1]:
-            return self._swap(problem, state)
         return self._end(problem, state)
 
     def stop(self) -> Callable[[SwapState], Status]:
-        """Stop after the last search, or at the limit."""
+        """Stop after the exact end, or at the limit."""
 
         def look(state: SwapState) -> Status:
-            if state.n_started >= self.n_init and not state.is_searching:
+            if state.is_over:
                 return Status.CONVERGED
             return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
         return look
 
-    def _begin(self, problem: Problem, state: SwapState) -> SwapState:
-        rng = np.random.default_rng([self.seed, state.n_started])
-        B, basis, k = state.sketch, state.basis, problem.shape[1]
-        if state.n_started == 0:
-            B, basis = _sketch(data_of(problem), self._columns(problem), self.sample, rng)
-            centres: FloatArray = state.directions @ basis
-        else:
-            centres = _sample_centres(B, k, rng)
-        centres, _ = kernels.alternate_centres(B, unit_rows(centres), _FIRST_STEPS)
-        return state._replace(
-            sketch=B,
-            basis=basis,
-            centres=centres,
-            n_started=state.n_started + 1,
-            n_trials=0,
-            n_failures=0,
-            is_searching=True,
-        )
+    def progress(self, state: SwapState) -> float:
+        """The share of the searches that is done, by the failures of the last one."""
+        current = min(state.n_failures / self._limit(len(state.directions)), 1.0)
+        return (state.n_started - 1 + current) / self.n_init
+
+    def _limit(self, k: int) -> int:
+        return self.patience * max(k, _FEW)
 
     def _swap(self, problem: Problem, state: SwapState) -> SwapState:
         rng = np.random.default_rng([self.seed, state.n_started, state.n_trials])
         draws = rng.random((_BATCH * problem.shape[1], 2))
-        centres, _, failures = kernels.search_swaps(
+        centres, total, failures = kernels.search_swaps(
             state.sketch, state.centres, draws, _TRIAL_STEPS
         )
         all_failed = failures == len(draws)
+        is_best = total > state.best_sum
         return state._replace(
             centres=centres,
+            best_centres=centres if is_best else state.best_centres,
+            best_sum=total if is_best else state.best_sum,
             n_trials=state.n_trials + len(draws),
             n_failures=failures + (state.n_failures if all_failed else 0),
         )
 
+    def _begin(self, problem: Problem, state: SwapState) -> SwapState:
+        """The next search, from sampled rows."""
+        rng = np.random.default_rng([self.seed, state.n_started])
+        sampled = unit_rows(_sample_centres(state.sketch, problem.shape[1], rng))
+        centres, _ = kernels.alternate_centres(state.sketch, sampled, _FIRST_STEPS)
+        return state._replace(
+            centres=centres, n_started=state.n_started + 1, n_trials=0, n_failures=0
+        )
+
     def _end(self, problem: Problem, state: SwapState) -> SwapState:
-        """The groups of all rows by the centres, then the exact alternation."""
-        groups = assign_rows(data_of(problem), state.centres @ state.basis.T)
+        """The groups of all rows by the best centres, then the exact alternation."""
+        groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
         found = alternate_groups(problem, *groups)
-        state = state._replace(is_searching=False)
-        if not found.value < state.value - _GAIN * problem.total:  # type: ignore[attr-defined]
-            return state
-        dtype = None if state.weights is None else state.weights.dtype
-        labels, weights, directions, value = _point(found, dtype)
-        return state._replace(labels=labels, weights=weights, directions=directions, value=value)
+        if state.value < found.value:
+            found = alternate_groups(problem, *self.entries(problem, state))
+        dtype = getattr(state.weights, "dtype", None)
+        return state._replace(**_point(found, dtype), is_over=True)
 
     def entries(self, problem: Problem, state: SwapState) -> tuple[Any, Any]:
         """Labels and weights of the point, in the form of the data."""
@@ -227,14 +245,17 @@ def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
     return labels, weights
 
 
-def _point(
-    groups: Groups, dtype: Any
-) -> tuple[IntArray | None, FloatArray | None, FloatArray, float]:
-    """What a state holds of a point: vectors only where they are arrays."""
-    labels, weights = groups.labels, groups.weights
-    if not isinstance(labels, np.ndarray):
-        return None, None, groups.directions, groups.value
-    return labels, weights.astype(dtype, copy=False), groups.directions, groups.value
+def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
+    """What a state holds of a point."""
+    weights = groups.weights
+    if isinstance(weights, np.ndarray):
+        weights = weights.astype(dtype, copy=False)
+    return {
+        "labels": groups.labels,
+        "weights": weights,
+        "directions": groups.directions,
+        "value": groups.value,
+    }
 
 
 def _sketch(

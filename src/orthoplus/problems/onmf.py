@@ -20,11 +20,12 @@ from orthoplus.data_matrix import (
     times,
     times_transposed,
 )
-from orthoplus.geometry import assemble, labels_of
+from orthoplus.geometry import assemble, labels_of, project_oblique_plus
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, Linear, Problem
 from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import leading_vectors
+from orthoplus.starts import leading_centres, svd_start
 
 # Matrices with a side this short are decomposed densely.
 _DENSE_SIDE = 64
@@ -91,8 +92,11 @@ class ONMF(Problem):
         return row_squares(self.A)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """A random point of OB+, in the arithmetic of A."""
-        return super().start(rng).astype(self.A.dtype, copy=False)
+        """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
+        if isinstance(self.A, RowBlocks):
+            centres = leading_centres(self.A, self.k, rng)
+            return project_oblique_plus(times(self.A, centres.vectors.T))
+        return svd_start(self.A, self.k, "clipped", rng)
 
     def value(self, X: FloatArray) -> float:
         gram, core = _grams(X, times_transposed(self.A, X))
