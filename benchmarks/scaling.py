@@ -25,14 +25,14 @@ CHUNK = 50_000
 
 
 def make_data(path, n):
-    """Rows near K planted spectra with noise, as large as half of them, written in chunks."""
+    """Rows near K planted spectra with noise, written in chunks."""
     file = np.lib.format.open_memmap(path, "w+", np.float32, (n, R))
     spectra = np.random.default_rng(0).random((K, R)) ** 3
     for number, start in enumerate(range(0, n, CHUNK)):
         rng = np.random.default_rng([1, number])
         labels = rng.integers(K, size=min(CHUNK, n - start))
         rows = (0.2 + rng.random((len(labels), 1))) * spectra[labels]
-        file[start : start + len(labels)] = rows + 0.5 * rng.random(rows.shape)
+        file[start : start + len(labels)] = rows + 0.25 * rng.random(rows.shape)
     file.flush()
 
 
@@ -61,8 +61,7 @@ def fit(X, labels_path=None, **options):
 def warm_up():
     """Compile, and load what is loaded once: neither grows with the data."""
     fit(np.random.default_rng(0).random((500, R), dtype=np.float32))
-    base = peak_memory()
-    return base
+    return peak_memory()
 
 
 def run_memory(path, n, labels_path):

@@ -41,7 +41,6 @@ from orthoplus.row_groups import (
     column_entries,
     group_sums,
     leading_directions,
-    positive_weights,
     stationarity_of_groups,
 )
 from orthoplus.starts import leading_centres
@@ -427,8 +426,8 @@ def _finish_groups(
         labels, weights = watch.method.entries(problem, state)  # type: ignore[attr-defined]
     else:  # ended before there was a state
         assert isinstance(X0, Centres)
-        labels, scores = assign_rows(A, X0.vectors)
-        V, squares = leading_directions(A, labels, positive_weights(A, scores), k, _ROUGH)
+        labels, scores, _ = assign_rows(A, X0.vectors)
+        V, squares = leading_directions(A, labels, scores, k, _ROUGH)
         weights = column_entries(A, labels, V, squares)
     W = group_sums(A, labels, weights, k)
     value = problem.total - float(np.vdot(W, W))

@@ -12,8 +12,6 @@ from orthoplus.row_groups import (
     column_entries,
     count_rows,
     leading_directions,
-    positive_weights,
-    same_rows,
 )
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
@@ -60,7 +58,6 @@ def alternate_groups(
     For data in row blocks the vectors are in the form of the data.
     """
     A = data_of(problem)
-    weights = positive_weights(A, weights)
     for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
@@ -82,10 +79,10 @@ def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float |
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)
-        moved, scores = assign_rows(A, V)
-        if same_rows(A, moved, labels):
+        moved = assign_rows(A, V, labels)
+        if moved.is_same:
             break
-        labels, weights = moved, positive_weights(A, scores)
+        labels, weights = moved.labels, moved.scores
     assert best is not None
     return best
 
