@@ -63,13 +63,18 @@ def _check_least(least: float, name: str) -> None:
 
 
 def _checked_rows(A: RowBlocks, name: str) -> RowBlocks:
+    _check_least(least_entry(A, name), name)
+    return A
+
+
+def least_entry(A: RowBlocks, name: str) -> float:
+    """The least of 0 and the entries of A; raise if one is not finite. One pass."""
     n_bad, least = A.reduce(_look_at_entries, combine=_worse)
     if n_bad:
         raise ValueError(
             f"`{name}` has {n_bad} entries that are NaN or infinite. Remove or impute them first."
         )
-    _check_least(least, name)
-    return A
+    return float(least)
 
 
 def _look_at_entries(block: Any) -> tuple[int, float]:
