@@ -19,6 +19,9 @@ from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, as_row_blocks
 
+# The paper's parameters; and the method that makes no n x k matrix.
+METHOD_IN_MEMORY, METHOD_IN_BLOCKS = "unmixing", "auto"
+
 
 @dataclass(frozen=True, eq=False)
 class Unmixing:
@@ -119,7 +122,7 @@ def unmix(
             f"endmember needs a pixel. Use at most {len(pixels)}."
         )
     problem = ONMF(pixels, n_endmembers)
-    method = method or ("unmixing" if rows is None else "auto")
+    method = method or (METHOD_IN_MEMORY if rows is None else METHOD_IN_BLOCKS)
     chosen = choose_method(problem, method, max_iter=None, tol=None)
     rng = np.random.default_rng(random_state)
     result = factorise(problem, chosen, n_init=n_init, rng=rng, **watch)
