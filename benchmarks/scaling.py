@@ -70,14 +70,17 @@ def warm_up():
 
 def run_memory(path, n, labels_path):
     base = warm_up()
-    return fit(np.load(path)[:n], labels_path) | {"base_mb": base, "peak_mb": peak_memory()}
+    return fit(load_rows(path, 0, n), labels_path) | {"base_mb": base, "peak_mb": peak_memory()}
 
 
 def run_mapped(path, n, labels_path):
-    base = warm_up()
+    from orthoplus.row_blocks import StoredBlocks
+
+    base, passes, read = warm_up(), [], StoredBlocks.blocks
+    StoredBlocks.blocks = lambda rows: passes.append(0) or read(rows)
     X = np.load(path, mmap_mode="r")[:n]
     found = fit(X, labels_path, memory_limit=LIMIT)
-    return found | {"base_mb": base, "peak_mb": peak_memory()}
+    return found | {"base_mb": base, "peak_mb": peak_memory(), "passes": len(passes)}
 
 
 def run_cluster(path, n, labels_path, workers=2):
@@ -133,7 +136,7 @@ def measure(name, path, n, folder):
     row = json.loads(done.stdout.strip().splitlines()[-1])
     print(
         f"{name:>12} {n:>9} rows  {row['seconds']:>7} s  peak {row['peak_mb']} MB "
-        f"(before the data: {row['base_mb']})",
+        f"(before the data: {row['base_mb']}) {row.get('passes', '')}",
         flush=True,
     )
     return row | {"labels": np.load(labels)}

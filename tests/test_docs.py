@@ -17,7 +17,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-OPTIONAL = ("jax", "torch", "matplotlib")
+OPTIONAL = ("jax", "torch", "matplotlib", "dask")
 # A page that only gathers links, or includes another file, needs none of its own.
 WITHOUT_NEXT_STEP = {"changelog.md", "contributing.md"}
 
