@@ -92,7 +92,7 @@ class StoredBlocks(RowBlocks):
 
     Examples
     --------
-    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), 32 * 8)
+    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), 128)
     >>> [len(block) for _, block in A.blocks()], A.reduce(np.sum)
     ([1, 1, 1], np.float64(15.0))
     """
