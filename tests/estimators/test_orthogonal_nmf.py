@@ -29,7 +29,11 @@ FEASIBLE = 1e-13
 
 
 @parametrize_with_checks(
-    [op.OrthogonalNMF(), op.OrthogonalNMF(orthogonal="features", n_init=2, with_bound=True)]
+    [
+        op.OrthogonalNMF(),
+        op.OrthogonalNMF(orthogonal="features", n_init=2, with_bound=True),
+        op.OrthogonalNMF(allow_negative=True),
+    ]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

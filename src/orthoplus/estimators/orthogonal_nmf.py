@@ -24,6 +24,12 @@ from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
 from orthoplus.row_groups import best_column
 
+# What scikit-learn's own words for bad data do not say.
+_ADVICE = {
+    "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
+    "orthonormal factor must be nonnegative.",
+}
+
 
 class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Orthogonal nonnegative matrix factorisation: cluster the rows, or find disjoint parts.
@@ -53,6 +59,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         For the random starts, and all that "auto" samples.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
+    allow_negative : bool
+        True for data of any sign: then only the orthonormal factor is nonnegative, the other has
+        any sign. A sample whose coefficient would be negative gets 0.
 
     Attributes
     ----------
@@ -99,6 +108,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tol: float | None = None,
         random_state: Any = None,
         with_bound: bool = False,
+        allow_negative: bool = False,
     ) -> None:
         self.n_components = n_components
         self.orthogonal = orthogonal
@@ -108,6 +118,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.tol = tol
         self.random_state = random_state
         self.with_bound = with_bound
+        self.allow_negative = allow_negative
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:
         """Factorise X.
@@ -115,7 +126,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative, unless ``allow_negative``.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             A sample of weight 2 counts as two samples.
@@ -136,7 +147,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""W for these samples, with the components as they are.
 
         For "samples", each row has one entry, at the component with the largest cosine:
-        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`. For "features", :math:`W = XH^\top`.
+        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`, 0 where that is negative.
+        For "features", :math:`W = XH^\top`.
         """
         return self._coefficients(self._validated(X))
 
@@ -165,16 +177,14 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return explained / total if total else 1.0
 
     def _fit(self, X: Any, sample_weight: Any) -> Any:
-        A = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-        )
+        A = self._read(X, reset=True)
         self._check_parameters(*A.shape)
         weighted = _scale_rows(A, sample_weight)
-        problem = ONMF(weighted.T if self.orthogonal == "features" else weighted, self.n_components)
+        problem = ONMF(
+            weighted.T if self.orthogonal == "features" else weighted,
+            self.n_components,
+            allow_negative=self.allow_negative,
+        )
         method = choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         result = factorise(
@@ -215,14 +225,25 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-            reset=False,
-        )
+        return self._read(X, reset=False)
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        try:
+            return validate_data(
+                self,
+                X,
+                accept_sparse=("csr", "csc"),
+                dtype=[np.float64, np.float32],
+                ensure_non_negative=not self.allow_negative,
+                reset=reset,
+            )
+        except ValueError as error:
+            for sign, advice in _ADVICE.items():
+                if sign in str(error):
+                    raise ValueError(
+                        f"{str(error).splitlines()[0].rstrip('.')}. {advice}"
+                    ) from error
+            raise
 
     def _assign(self, A: Any) -> tuple[IntArray, FloatArray]:
         """The component of each row, and its coefficient there."""
@@ -230,7 +251,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         norms[norms == 0] = 1.0
         fits = np.asarray(A @ (self.components_ / norms[:, None]).T)
         labels = best_column(fits)
-        return labels, fits[np.arange(len(fits)), labels] / norms[labels]
+        weights = np.maximum(fits[np.arange(len(fits)), labels], 0.0)
+        return labels, weights / norms[labels]
 
     def _coefficients(self, A: Any) -> FloatArray:
         if self.orthogonal == "features":
@@ -247,7 +269,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "clusterer"
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = not self.allow_negative
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -7,7 +7,7 @@ from orthoplus.data_matrix import times
 from orthoplus.geometry import assemble
 from orthoplus.methods.factors import data_of
 from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_groups import best_column, group_sums, leading_vectors, unit_rows
+from orthoplus.row_groups import best_column, group_sums, unit_rows
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
 _ROUGH = 1e-4
@@ -21,7 +21,8 @@ def alternate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
-    which is EM-ONMF. The value never rises; no row would fit another column better, but for ties.
+    which is EM-ONMF; for data of any sign x_j is the best nonnegative vector that the projected
+    power method finds. The value never rises; no row would fit another column better, but for ties.
     """
     labels, weights = kernels.largest_entries(X)
     value = np.inf
@@ -36,7 +37,7 @@ def _rounds(
     A, k = data_of(problem), problem.shape[1]
     best = labels, weights, np.inf
     for _ in range(_MAX_ROUNDS):
-        weights, squares = leading_vectors(A, labels, weights, k, residual)
+        weights, squares = problem.group_vectors(labels, weights, residual)  # type: ignore[attr-defined]
         value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
         if not value < best[2]:
             return best
@@ -45,7 +46,7 @@ def _rounds(
         moved = best_columns(problem, scores)
         if (moved == labels).all():
             return best
-        labels, weights = moved, positive_weights(kernels.gather(scores, moved))
+        labels, weights = moved, start_weights(problem, kernels.gather(scores, moved))
     return best
 
 
@@ -68,6 +69,11 @@ def best_columns(problem: Problem, scores: FloatArray) -> IntArray:
     return labels
 
 
-def positive_weights(weights: FloatArray) -> FloatArray:
-    """The weights where they are positive, else 1: a start for the leading vectors."""
-    return np.where(weights > 0, weights, weights.dtype.type(1))
+def start_weights(problem: Problem, weights: FloatArray) -> FloatArray:
+    """A start for the vectors of the groups: the weights where they are positive.
+
+    Elsewhere 1, since no entry of a leading vector of nonnegative data need be zero; but 0 for data
+    of any sign, where that would lose what the others have gained.
+    """
+    other = 0 if getattr(problem, "allow_negative", False) else 1
+    return np.where(weights > 0, weights, weights.dtype.type(other))
