@@ -32,7 +32,7 @@ FEASIBLE = 1e-13
     [
         op.OrthogonalNMF(),
         op.OrthogonalNMF(orthogonal="features", n_init=2, with_bound=True),
-        op.OrthogonalNMF(allow_negative=True),
+        op.OrthogonalNMF(allow_negative=True, missing="mask"),
     ]
 )
 def test_scikit_learn_check(estimator, check):
