@@ -259,11 +259,12 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 accept_sparse=("csr", "csc"),
                 dtype=[np.float64, np.float32],
                 ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+                ensure_non_negative=not self.allow_negative,
                 reset=reset,
             )
             _check_gaps(A)
-            if not self.allow_negative:
-                check_non_negative(A if issparse(A) else np.nan_to_num(A), type(self).__name__)
+            if self._has_gaps(A) and not self.allow_negative:  # NaN hides the sign above
+                check_non_negative(observe(A).values, type(self).__name__)
             return A
         except ValueError as error:
             for sign, advice in _ADVICE.items():
