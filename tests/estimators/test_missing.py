@@ -173,7 +173,7 @@ def test_row_of_weight_zero_is_absent_from_the_fit_and_assigned(rng):
     assert adjusted_rand_score(groups, model.labels_[:40]) == 1.0
     cosines = model.components_[:, 0] / np.linalg.norm(model.components_, axis=1)
     assert model.labels_[40] == cosines.argmax()
-    assert not model.orthonormal_[40].any()
+    assert model.orthonormal_[40].max() <= FEASIBLE
 
 
 def test_nan_is_an_error_that_names_the_option(rng):
