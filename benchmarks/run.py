@@ -20,6 +20,7 @@ SUITES = {
     "spectral": ["spectral_table.py"],
     "indicators": ["indicators_table.py"],
     "assignment": ["qap_table.py"],
+    "ranks": ["rank_table.py"],
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw the figures of the method page: ``python docs/figures/make_figures.py``."""
+"""Draw the figures of the documentation: ``python docs/figures/make_figures.py``."""
 
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,17 @@ def draw_path() -> None:
     save(figure, "penalty-path.png")
 
 
+def draw_ranks() -> None:
+    """The example of the page on the choice of k."""
+    rng = np.random.default_rng(0)
+    profiles = rng.random((5, 40))
+    X = rng.uniform(0.5, 1.5, size=(200, 1)) * profiles[rng.integers(5, size=200)]
+    X += rng.random(X.shape)
+    save(op.select_rank(X, range(2, 11)).plot(), "choose-k.png")
+
+
 if __name__ == "__main__":
     with plt.rc_context(STYLE):
         draw_sets()
         draw_path()
+        draw_ranks()

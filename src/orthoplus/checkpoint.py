@@ -43,6 +43,11 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
         "tree": _describe(fields, "", arrays),
     }
     arrays["__state__"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    write_arrays(path, arrays)
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write arrays as ``.npz``; the file appears under its name only when it is complete."""
     target = Path(path)
     aside = target.with_name(target.name + f".{os.getpid()}.part")
     try:

@@ -19,7 +19,7 @@ from orthoplus.protocols import FloatArray, IntArray
 _BLOCK_SIZE = 1 << 18
 
 
-def as_nonnegative_data(A: Any, name: str = "A") -> Any:
+def as_data(A: Any, name: str = "A") -> Any:
     """A as a float array, CSR matrix or LinearOperator, checked; copied only if needed.
 
     A dense or CSR matrix of either dtype is used as it is; other dtypes become float64, other
@@ -28,7 +28,7 @@ def as_nonnegative_data(A: Any, name: str = "A") -> Any:
 
     Examples
     --------
-    >>> as_nonnegative_data([[1, 0], [0, 2]]).dtype
+    >>> as_data([[1, 0], [0, -2]]).dtype
     dtype('float64')
     """
     if isinstance(A, LinearOperator):
@@ -40,14 +40,28 @@ def as_nonnegative_data(A: Any, name: str = "A") -> Any:
             A = A.copy()
             A.sum_duplicates()
         check_finite(A.data, name)
-        least = A.data.min() if A.nnz else 0.0
-    else:
-        A = as_data_matrix(A, name)
-        least = A.min() if A.size else 0.0
+        return A
+    return as_data_matrix(A, name)
+
+
+def as_nonnegative_data(A: Any, name: str = "A", *, advice: str = "Shift or clip the data.") -> Any:
+    """`as_data` that has no negative entry; the error for one that has ends in the advice.
+
+    Examples
+    --------
+    >>> as_nonnegative_data([[1, 0], [0, -2]])
+    Traceback (most recent call last):
+    ValueError: `A` has negative entries (the smallest is -2): orthogonal NMF needs A >= 0. ...
+    """
+    A = as_data(A, name)
+    if isinstance(A, LinearOperator):
+        return A
+    entries = A.data if issparse(A) else A
+    least = entries.min() if entries.size else 0.0
     if least < 0:
         raise ValueError(
             f"`{name}` has negative entries (the smallest is {least:.3g}): "
-            f"orthogonal NMF needs A >= 0. Shift or clip the data."
+            f"orthogonal NMF needs A >= 0. {advice}"
         )
     return A
 

@@ -12,17 +12,26 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
     check_is_fitted,
+    check_non_negative,
     validate_data,
 )
 
 from orthoplus.checks import check_choice, check_count
 from orthoplus.estimators.factorise import choose_method, factorise
+from orthoplus.estimators.missing import assign, coefficients, factorise_observed, observe
 from orthoplus.loop import OuterMethod
 from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
 from orthoplus.row_groups import best_column
+
+# What scikit-learn's own words for bad data do not say.
+_ADVICE = {
+    "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
+    "orthonormal factor must be nonnegative.",
+    "contains NaN": 'If NaN stands for entries that were not observed, set `missing="mask"`.',
+}
 
 
 class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,6 +62,12 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         For the random starts, and all that "auto" samples.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
+    allow_negative : bool
+        True for data of any sign: then only the orthonormal factor is nonnegative, the other has
+        any sign. A sample whose coefficient would be negative gets 0.
+    missing : {"error", "mask"}
+        What NaN in a dense X means: an error, or an entry that was not observed and counts nowhere,
+        which is not the same as 0.
 
     Attributes
     ----------
@@ -65,10 +80,11 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         The orthonormal factor: no negative entry, at most one positive entry a row, unit columns to
         the last digit. With sample weights w, row i of W times the root of w_i.
     reconstruction_err_ : float
-        The Frobenius norm of X - WH (rows times the root of their weights).
+        The Frobenius norm of X - WH (rows times the root of their weights), over the entries that
+        were observed.
     bound_, gap_ : float or None
         A proven lower bound of ``reconstruction_err_`` over all matrices of this kind, and the
-        relative distance to it; None without ``with_bound``.
+        relative distance to it; None without ``with_bound``, or where entries are missing.
     n_iter_ : int
         Outer iterations of the run that was kept.
     n_features_in_, feature_names_in_
@@ -99,6 +115,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tol: float | None = None,
         random_state: Any = None,
         with_bound: bool = False,
+        allow_negative: bool = False,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.orthogonal = orthogonal
@@ -108,6 +126,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.tol = tol
         self.random_state = random_state
         self.with_bound = with_bound
+        self.allow_negative = allow_negative
+        self.missing = missing
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:
         """Factorise X.
@@ -115,7 +135,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (n_samples, n_features)
-            Nonnegative.
+            Nonnegative, unless ``allow_negative``; with NaN for ``missing="mask"``.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             A sample of weight 2 counts as two samples.
@@ -136,7 +156,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""W for these samples, with the components as they are.
 
         For "samples", each row has one entry, at the component with the largest cosine:
-        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`. For "features", :math:`W = XH^\top`.
+        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`, 0 where that is negative.
+        For "features", :math:`W = XH^\top`. Of a sample with missing entries only the others count.
         """
         return self._coefficients(self._validated(X))
 
@@ -159,36 +180,49 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""The share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         A = self._validated(X)
         W, H = self._coefficients(A), self.components_
+        if self._has_gaps(A):
+            missed = np.nansum((A - W @ H) ** 2, dtype=np.float64)
+            total = float(np.nansum(A * A, dtype=np.float64))
+            return 1.0 - float(missed) / total if total else 1.0
         total = float(np.linalg.norm(A.data if issparse(A) else A)) ** 2
         # ||X - WH||^2 = ||X||^2 - 2 <XH', W> + <W'W, HH'>
         explained = 2.0 * float(np.vdot(A @ H.T, W)) - float(np.vdot(W.T @ W, H @ H.T))
         return explained / total if total else 1.0
 
     def _fit(self, X: Any, sample_weight: Any) -> Any:
-        A = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-        )
+        A = self._read(X, reset=True)
         self._check_parameters(*A.shape)
         weighted = _scale_rows(A, sample_weight)
-        problem = ONMF(weighted.T if self.orthogonal == "features" else weighted, self.n_components)
-        method = choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        result = factorise(
-            problem,
-            method,
-            n_init=self.n_init,
-            rng=np.random.default_rng(seed),
-            with_bound=self.with_bound,
-        )
-        self._unpack(problem, result, A.dtype)
+        result = self._solve(weighted.T if self.orthogonal == "features" else weighted)
+        self._unpack(result, A.dtype)
         self.labels_ = self._assign(A)[0]
         if not result.success:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return A
+
+    def _solve(self, A: Any) -> Result:
+        """The orthonormal factor of A, and ``reconstruction_err_``."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+
+        def run(problem: ONMF) -> Result:
+            return factorise(
+                problem,
+                choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
+                n_init=self.n_init,
+                rng=rng,
+                with_bound=self.with_bound and not has_gaps,
+            )
+
+        if has_gaps := self._has_gaps(A):
+            result = factorise_observed(
+                observe(A), self.n_components, allow_negative=self.allow_negative, run=run
+            )
+            self.reconstruction_err_ = float(np.sqrt(result.value))
+        else:
+            result = run(ONMF(A, self.n_components, allow_negative=self.allow_negative))
+            self.reconstruction_err_ = residual(A, result.X)
+        return result
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
         check_choice(self.orthogonal, "orthogonal", ("samples", "features"))
@@ -201,12 +235,11 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"nonnegative. Use at most {most}."
             )
 
-    def _unpack(self, problem: ONMF, result: Result, dtype: Any) -> None:
+    def _unpack(self, result: Result, dtype: Any) -> None:
         factor, other = result.X, np.asarray(result.Y)
         components = factor if self.orthogonal == "features" else other
         self.orthonormal_ = factor.astype(dtype, copy=False)
         self.components_ = np.ascontiguousarray(components.T, dtype=dtype)
-        self.reconstruction_err_ = residual(problem.A, factor)
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
         self.gap_ = None
         if self.bound_ is not None:
@@ -215,30 +248,55 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-            reset=False,
-        )
+        return self._read(X, reset=False)
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        check_choice(self.missing, "missing", ("error", "mask"))
+        try:
+            A = validate_data(
+                self,
+                X,
+                accept_sparse=("csr", "csc"),
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+                ensure_non_negative=not self.allow_negative,
+                reset=reset,
+            )
+            _check_gaps(A)
+            if self._has_gaps(A) and not self.allow_negative:  # NaN hides the sign above
+                check_non_negative(observe(A).values, type(self).__name__)
+            return A
+        except ValueError as error:
+            for sign, advice in _ADVICE.items():
+                if sign in str(error):
+                    raise ValueError(
+                        f"{str(error).splitlines()[0].rstrip('.')}. {advice}"
+                    ) from error
+            raise
 
     def _assign(self, A: Any) -> tuple[IntArray, FloatArray]:
         """The component of each row, and its coefficient there."""
+        if self._has_gaps(A):
+            return assign(observe(A), self.components_)[:2]
         norms = np.linalg.norm(self.components_, axis=1)
         norms[norms == 0] = 1.0
         fits = np.asarray(A @ (self.components_ / norms[:, None]).T)
         labels = best_column(fits)
-        return labels, fits[np.arange(len(fits)), labels] / norms[labels]
+        weights = np.maximum(fits[np.arange(len(fits)), labels], 0.0)
+        return labels, weights / norms[labels]
 
     def _coefficients(self, A: Any) -> FloatArray:
         if self.orthogonal == "features":
+            if self._has_gaps(A):  # the supports are disjoint: a least-squares problem for each
+                return coefficients(observe(A), self.components_)[0]
             return np.asarray(A @ self.components_.T)
         labels, weights = self._assign(A)
         W = np.zeros((len(labels), len(self.components_)), dtype=weights.dtype)
         W[np.arange(len(labels)), labels] = weights
         return W
+
+    def _has_gaps(self, A: Any) -> bool:
+        return self.missing == "mask" and not issparse(A) and bool(np.isnan(A).any())
 
     @property
     def _n_features_out(self) -> int:
@@ -247,8 +305,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "clusterer"
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = not self.allow_negative
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -260,3 +319,11 @@ def _scale_rows(A: Any, sample_weight: Any) -> Any:
     weights = _check_sample_weight(sample_weight, A, dtype=A.dtype, ensure_non_negative=True)
     root = np.sqrt(weights)
     return diags_array(root) @ A if issparse(A) else A * root[:, None]
+
+
+def _check_gaps(A: Any) -> None:
+    if issparse(A) and np.isnan(A.data).any():
+        raise ValueError(
+            "`X` is sparse and has NaN: missing entries of sparse data are not supported, since "
+            "what is not stored is zero. Pass a dense array with NaN where nothing was observed."
+        )

@@ -10,7 +10,7 @@ from orthoplus.geometry import assemble, cover_columns
 from orthoplus.methods.factors import data_of
 from orthoplus.methods.row_moves import disjoint_moves, gainful_moves
 from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_groups import best_column, group_sums, leading_vectors, unit_rows
+from orthoplus.row_groups import best_column, group_sums, unit_rows
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
 _ROUGH = 1e-4
@@ -36,7 +36,8 @@ def alternate(
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
-    which is EM-ONMF; then, unless ``with_moves`` is False, rows move that gain by it although
+    which is EM-ONMF; for data of any sign x_j is the best nonnegative vector that the projected
+    power method finds. Then, unless ``with_moves`` is False, rows move that gain by it although
     another centre is nearer, see `row_moves`. The value never rises; no row would fit another
     column better, but for ties.
     """
@@ -59,7 +60,7 @@ def _come_to_rest(
     A, k = data_of(problem), problem.shape[1]
     best: _Rest | None = None
     for _ in range(_MAX_ROUNDS):
-        weights, squares = leading_vectors(A, labels, weights, k, residual)
+        weights, squares = problem.group_vectors(labels, weights, residual)  # type: ignore[attr-defined]
         value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
         if best is not None and not value < best.value:
             break
@@ -68,7 +69,7 @@ def _come_to_rest(
         moved = best_columns(problem, scores)
         if (moved == labels).all():
             break
-        labels, weights = moved, positive_weights(kernels.gather(scores, moved))
+        labels, weights = moved, start_weights(problem, kernels.gather(scores, moved))
     assert best is not None
     return best
 
@@ -84,7 +85,7 @@ def _move_rows(problem: Problem, rest: _Rest, residual: float | None) -> _Rest |
         labels = rest.labels.copy()
         labels[rows] = columns
         if cover_columns(labels, problem.shape[1]):
-            weights = positive_weights(kernels.gather(rest.scores, labels))
+            weights = start_weights(problem, kernels.gather(rest.scores, labels))
             better = _come_to_rest(problem, labels, weights, residual)
             if better.value < rest.value:
                 return better
@@ -110,6 +111,11 @@ def best_columns(problem: Problem, scores: FloatArray) -> IntArray:
     return labels
 
 
-def positive_weights(weights: FloatArray) -> FloatArray:
-    """The weights where they are positive, else 1: a start for the leading vectors."""
-    return np.where(weights > 0, weights, weights.dtype.type(1))
+def start_weights(problem: Problem, weights: FloatArray) -> FloatArray:
+    """A start for the vectors of the groups: the weights where they are positive.
+
+    Elsewhere 1, since no entry of a leading vector of nonnegative data need be zero; but 0 for data
+    of any sign, where that would lose what the others have gained.
+    """
+    other = 0 if getattr(problem, "allow_negative", False) else 1
+    return np.where(weights > 0, weights, weights.dtype.type(other))

@@ -11,7 +11,7 @@ from orthoplus import kernels
 from orthoplus.checks import check_count, check_positive
 from orthoplus.data_matrix import times, times_transposed
 from orthoplus.geometry import assemble, keep_largest
-from orthoplus.methods.alternation import alternate, best_columns, positive_weights
+from orthoplus.methods.alternation import alternate, best_columns, start_weights
 from orthoplus.methods.factors import data_of
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.row_groups import group_sums, unit_rows
@@ -180,7 +180,7 @@ class SwapSearch:
         """The groups of all rows by the best centres, then the exact alternation."""
         scores = times(data_of(problem), state.basis @ state.best_centres.T)
         labels = best_columns(problem, scores)
-        weights = positive_weights(kernels.gather(scores, labels)).astype(state.X.dtype)
+        weights = start_weights(problem, kernels.gather(scores, labels)).astype(state.X.dtype)
         X, value = alternate(problem, assemble(labels, weights, problem.shape[1]))
         if state.value < value:
             X, value = alternate(problem, state.X)

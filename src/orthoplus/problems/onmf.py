@@ -10,6 +10,7 @@ from scipy.sparse.linalg import svds
 from orthoplus import kernels
 from orthoplus.checks import check_range, check_shape
 from orthoplus.data_matrix import (
+    as_data,
     as_dense,
     as_nonnegative_data,
     as_operator,
@@ -20,14 +21,18 @@ from orthoplus.data_matrix import (
 )
 from orthoplus.geometry import assemble, labels_of
 from orthoplus.memory import empty_like
-from orthoplus.protocols import FloatArray, Linear, Problem
-from orthoplus.row_groups import leading_vectors
+from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
+from orthoplus.row_groups import leading_vectors, nonnegative_vectors
 from orthoplus.starts import svd_start
 
 # Matrices with a side this short are decomposed densely.
 _DENSE_SIDE = 64
 # X'X this near to I, in roundings, is I.
 _EYE_ROUNDOFFS = 5000
+_ADVICE = (
+    "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
+    "nonnegative."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +55,10 @@ class ONMF(Problem):
         Gauss-Newton model with Y renewed once an outer iteration.
     squares : float, optional
         ||A||_F^2 where it is known; otherwise one pass over A, for an operator min(n, r) products.
+    allow_negative : bool
+        True for data of any sign, of which only X must be nonnegative: the projective model, eq.
+        (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
+        `orthoplus.row_groups.nonnegative_vectors`; the bound holds all the same.
 
     Examples
     --------
@@ -63,9 +72,10 @@ class ONMF(Problem):
     k: int
     quartic: bool = False
     squares: float | None = None
+    allow_negative: bool = False
 
     def __post_init__(self) -> None:
-        A = as_nonnegative_data(self.A)
+        A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
         check_shape(A.shape[0], self.k, "X")
         if self.squares is not None:
             check_range(self.squares, "squares", low=0.0)
@@ -117,13 +127,14 @@ class ONMF(Problem):
         return product
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Y = max(A'X (X'X)^-1, 0), the factor of the partial Gauss-Newton model."""
+        """Y = A'X (X'X)^-1, clipped at 0 unless the data may be negative."""
         W = times_transposed(self.A, X)
         gram = _gram(X)
         if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
             return W
         inverse = np.linalg.pinv(gram, hermitian=True)
-        return np.maximum(W @ inverse.astype(W.dtype), 0.0)
+        Y = W @ inverse.astype(W.dtype)
+        return Y if self.allow_negative else np.maximum(Y, 0.0)
 
     def freeze(self, X: FloatArray) -> Problem:
         if self.quartic:
@@ -137,10 +148,20 @@ class ONMF(Problem):
         return times(self.A, times_transposed(self.A, X)).astype(X.dtype, copy=False)
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """The leading left singular vector of the rows of each group, section 4 (ii)."""
+        """The best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
         labels = labels_of(X)
-        vector, _ = leading_vectors(self.A, labels, X[np.arange(len(X)), labels], self.k)
+        vector, _ = self.group_vectors(labels, X[np.arange(len(X)), labels])
         return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
+
+    def group_vectors(
+        self, labels: IntArray, start: FloatArray, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""A nonnegative unit vector x_j for each group of rows, and :math:`\|A_j^\top x_j\|^2`.
+
+        The leading left singular vector, or `nonnegative_vectors` for data of any sign.
+        """
+        find = nonnegative_vectors if self.allow_negative else leading_vectors
+        return find(self.A, labels, start, self.k, residual)
 
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
