@@ -1,9 +1,39 @@
-"""Data to try the methods on."""
+"""Data to try the methods on: planted instances, and the real sets of the paper."""
 
+from orthoplus.datasets.fetch import FetchError, fetch
 from orthoplus.datasets.planted import (
     PlantedProjection,
     planted_projection,
     planted_projection_from,
 )
+from orthoplus.datasets.planted_onmf import PlantedONMF, planted_onmf
+from orthoplus.datasets.real import (
+    LabelledData,
+    MissingDataError,
+    SceneData,
+    Source,
+    find_folder,
+    load_arrays,
+    load_labelled,
+    load_scene,
+    sources,
+)
 
-__all__ = ["PlantedProjection", "planted_projection", "planted_projection_from"]
+__all__ = [
+    "FetchError",
+    "LabelledData",
+    "MissingDataError",
+    "PlantedONMF",
+    "PlantedProjection",
+    "SceneData",
+    "Source",
+    "fetch",
+    "find_folder",
+    "load_arrays",
+    "load_labelled",
+    "load_scene",
+    "planted_onmf",
+    "planted_projection",
+    "planted_projection_from",
+    "sources",
+]
