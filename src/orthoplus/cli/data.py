@@ -7,7 +7,7 @@ import typer
 
 from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
 from orthoplus.cli.summary import console
-from orthoplus.datasets.fetch import BASE
+from orthoplus.datasets.download import BASE
 
 app = typer.Typer(
     name="data",

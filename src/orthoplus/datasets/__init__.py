@@ -1,6 +1,6 @@
 """Data to try the methods on: planted instances, and the real sets of the paper."""
 
-from orthoplus.datasets.fetch import FetchError, fetch
+from orthoplus.datasets.download import FetchError, fetch
 from orthoplus.datasets.planted import (
     PlantedProjection,
     planted_projection,
