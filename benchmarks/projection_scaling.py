@@ -22,6 +22,7 @@ PLAIN: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
     "gaussian": lambda rng, n, k: rng.standard_normal((n, k)),
     "stiefel": lambda rng, n, k: np.linalg.qr(rng.standard_normal((n, k)))[0],
     "heavy tails": lambda rng, n, k: rng.standard_t(2, (n, k)),
+    "rank 3": lambda rng, n, k: rng.standard_normal((n, 3)) @ rng.standard_normal((3, k)),
     "rank 5": lambda rng, n, k: rng.standard_normal((n, 5)) @ rng.standard_normal((5, k)),
     "rank 20": lambda rng, n, k: rng.standard_normal((n, 20)) @ rng.standard_normal((20, k)),
 }
@@ -149,7 +150,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     timed(np.random.default_rng(0).random((200, 5)))  # compile
     print_planted(2 if quick else 50)
-    print_plain(1 if quick else 5)
+    print_plain(1 if quick else 10)
     print_pass_times(20000 if quick else 2000000)
     print_large(100000 if quick else 1000000, 100)
 

@@ -1,7 +1,7 @@
 """The benchmarks in one run: ``make bench``, or ``python benchmarks/run.py core`` for a part.
 
-The tables of the paper are part of the package: ``orthoplus bench TABLE``. The scripts here measure
-the library against itself.
+The scripts here measure the library against itself and its own past. The tables of the paper are
+part of the package, ``orthoplus bench TABLE``; a suite ends with those that belong to it.
 """
 
 import os
@@ -15,10 +15,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 HERE = Path(__file__).parent
 SUITES = {
     "core": ["micro/import_time.py", "micro/penalty_step.py", "micro/overhead.py", "solvers.py"],
-    "projection": ["projection_scaling.py"],
+    "projection": ["projection_scaling.py", "projection_alternatives.py"],
+    "rivals": ["rivals.py", "kl_documents.py"],
+    "spectral": ["spectral_table.py"],
+    "indicators": ["indicators_large.py"],
+    "assignment": [],
 }
-# Suites that end with a table of the paper.
-TABLES = {"projection": "projection"}
+TABLES = {"projection": "projection", "indicators": "indicators", "assignment": "qap"}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or list(SUITES)

@@ -182,8 +182,58 @@ def test_search_rows_agrees_with_the_reference(problem, max_nodes):
     assert results[0][1] >= np.sqrt(sums).sum() * (1 - 1e-14)
 
 
+def flips_problem(seed, per_column):
+    """Columns with flips in the order of their cost; some cost nothing, some sums are far off."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, per_column + 1, 5)
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    cost = [np.sort(rng.exponential(0.002, m) * (rng.random(m) < 0.8)) for m in sizes]
+    shift = rng.uniform(-0.25, 0.25, start[-1])
+    weights = rng.uniform(0.2, 0.3, 5)
+    sums = 0.25 / weights**2 + rng.uniform(-0.3, 0.3, 5)
+    return start, np.concatenate(cost), shift, sums, weights
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cheapest_flips_are_the_best_of_all_sets(seed):
+    start, cost, shift, sums, weights = problem = flips_problem(seed, 8)
+    least, is_flipped = fused.cheapest_flips(*problem)
+    expected, expected_flips = reference.cheapest_flips(*problem)
+    np.testing.assert_allclose(least, expected, rtol=1e-12)
+    np.testing.assert_array_equal(is_flipped, expected_flips)
+    for j in range(5):
+        here = slice(start[j], start[j + 1])
+        count = here.stop - here.start
+        bits = np.arange(2**count) >> np.arange(count)[:, None] & 1
+        reached = sums[j] + shift[here] @ bits
+        values = cost[here] @ bits + weights[j] * (np.sqrt(reached) - 0.5 / weights[j]) ** 2
+        assert least[j] == pytest.approx(values.min(), rel=1e-12, abs=1e-15)
+
+
+def test_cheapest_flips_are_a_lower_bound_when_there_are_too_many():
+    start, cost, shift = np.array([0, 16]), np.full(16, 1e-6), np.full(16, 0.01)
+    problem = start, cost, shift, np.array([0.9]), np.array([0.5])
+    least, _ = fused.cheapest_flips(*problem)
+    np.testing.assert_allclose(least, reference.cheapest_flips(*problem)[0], rtol=1e-12)
+    values = [m * 1e-6 + 0.5 * (np.sqrt(0.9 + 0.01 * m) - 1.0) ** 2 for m in range(17)]
+    assert 0.0 < least[0] <= min(values)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 2), (6, 3), (6, 1)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_best_partition_agrees_with_the_reference(shape, kind):
     C = matrix(shape, kind)
     np.testing.assert_array_equal(fused.best_partition(C), reference.best_partition(C))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (40, 6), (300, 37)])
+def test_sparse_product_agrees_with_the_reference(shape, dtype, order):
+    rng = np.random.default_rng(5)
+    n, k = shape
+    U = np.asarray(rng.standard_normal((n, k)), dtype=dtype, order=order)
+    X = np.asarray(rng.random((n, k)) * (rng.random((n, k)) < 0.1), dtype=dtype, order=order)
+    # Sums of n terms of size one; the reference adds in the precision of its arguments.
+    tol = 1e-4 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(fused.sparse_product(X, U), reference.sparse_product(X, U), atol=tol)

@@ -316,7 +316,7 @@ def test_cone_is_copositive_when_k_is_one(coupling, expected):
 
 @pytest.mark.parametrize(("coupling", "expected"), [(5.0, None), (-5.0, False)])
 def test_trial_directions_stay_in_the_cone(monkeypatch, coupling, expected):
-    monkeypatch.setattr(critical_cone, "_MAX_FACES", 0)
+    monkeypatch.setattr(critical_cone, "MAX_FACES", 0)
     Q = np.zeros((3, 3))
     Q[1, 2] = Q[2, 1] = coupling
     report = optimality.check(quadratic([[-1.0], [0], [0]], Q), np.eye(3, 1))
@@ -326,7 +326,7 @@ def test_trial_directions_stay_in_the_cone(monkeypatch, coupling, expected):
 @pytest.mark.parametrize(("beside", "expected"), [(0.0, None), (-1.0, True)])
 def test_coupling_term_decides_when_there_are_too_many_faces(monkeypatch, beside, expected):
     # On row 3 the Hessian is [[1, -1.5], [-1.5, 1]], and lambda_bar / 2 is added off the diagonal.
-    monkeypatch.setattr(critical_cone, "_MAX_FACES", 0)
+    monkeypatch.setattr(critical_cone, "MAX_FACES", 0)
     C, Q = np.zeros((3, 2)), np.zeros((6, 6))
     C[0, 0] = C[1, 1] = -1.0
     C[0, 1] = beside
@@ -394,7 +394,7 @@ def test_decision_without_enumeration_never_contradicts_it(seed):
     problem, X = quadratic_example(rng, 6, 2, 2, 4)
     exact = optimality.check(problem, X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(critical_cone, "_MAX_FACES", 0)
+        patch.setattr(critical_cone, "MAX_FACES", 0)
         patch.setattr(critical_cone, "_DENSE_DIMENSION", 3)
         rough = optimality.check(problem, X)
     assert rough.smallest_curvature == pytest.approx(exact.smallest_curvature, rel=1e-5)

@@ -11,8 +11,9 @@ from hypothesis.extra.numpy import arrays
 
 from orthoplus import kernels
 from orthoplus.datasets import planted_projection
-from orthoplus.projection import certify, project_stiefel_plus
-from orthoplus.projection.dual import scaled_dual
+from orthoplus.projection import certify, passes, project_stiefel_plus
+from orthoplus.projection.dual import pairs_of_labels, scaled_dual
+from orthoplus.projection.prices import price_rows
 from orthoplus.projection.search import evaluate, give_rows
 from orthoplus.status import Status
 
@@ -156,6 +157,34 @@ def test_projection_branches_on_heavy_rows_until_certified(seed):
     result = project_stiefel_plus(C)
     assert_honest(result, C)
     assert result.status is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("rank", [2, 3, 8])
+@pytest.mark.parametrize("seed", range(15))
+def test_prices_of_rows_keep_the_optimum_between_value_and_bound(rank, seed):
+    rng = np.random.default_rng([rank, seed])
+    C = rng.standard_normal((10, rank)) @ rng.random((rank, 3)) + 0.2
+    maxima = kernels.column_maxima(C)
+    if (maxima <= 0.0).any():
+        pytest.skip("prices need a positive entry in every column")
+    search = passes.run(C, maxima, passes.start_search(C, maxima), 1e-12, 100)
+    pairs, _ = kernels.gather_pairs(
+        C, np.sqrt(search.weights), (1.0, search.gap * 1.001, 3), pairs_of_labels(np.full(10, -1))
+    )
+    priced = price_rows(pairs, search, 0.0)
+    optimum = evaluate(C, kernels.best_partition(C)).value
+    assert search.best.value <= priced.best.value <= optimum * (1 + 1e-13)
+    assert optimum * (1 - 1e-13) <= priced.bound <= search.bound
+    assert evaluate(C, priced.best.labels).value == pytest.approx(priced.best.value, rel=1e-13)
+
+
+@pytest.mark.parametrize(("rank", "seed"), [(3, 2), (5, 8), (20, 4)])
+def test_projection_leaves_a_small_gap_when_the_matrix_has_low_rank(rank, seed):
+    rng = np.random.default_rng(seed)
+    result = project_stiefel_plus(
+        rng.standard_normal((2000, rank)) @ rng.standard_normal((rank, 50))
+    )
+    assert result.gap <= 1e-5
 
 
 def test_branching_only_lowers_the_bound(monkeypatch):

@@ -1,10 +1,13 @@
 """Starts from singular vectors: the formulas, sparse data, and data of low rank."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from orthoplus.starts import SVD_VARIANTS, signed_left_vectors, svd_start
+from orthoplus.starts import SVD_VARIANTS, eigenvector_starts, signed_left_vectors, svd_start
+from orthoplus.symmetric import SymmetricMap
 
 # Lanczos and dense singular vectors: the gaps of the test matrices are wide.
 CLOSE = 1e-8
@@ -87,3 +90,39 @@ def test_unknown_variant_is_refused():
         svd_start(np.eye(3), 2, "pca")
     with pytest.raises(ValueError, match="more columns than rows"):
         svd_start(np.eye(3), 4)
+
+
+# --- eigenvectors ---------------------------------------------------------------------------------
+
+
+def test_eigenvector_starts_are_in_oblique_plus_and_repeatable(rng):
+    B = rng.standard_normal((40, 40))
+    M = SymmetricMap(B + B.T)
+    one, two = (list(islice(eigenvector_starts(M, 4, np.random.default_rng(3)), 5)) for _ in "ab")
+    for X, again in zip(one, two, strict=True):
+        assert X.shape == (40, 4)
+        assert X.min() >= 0
+        np.testing.assert_allclose(np.linalg.norm(X, axis=0), 1.0, rtol=1e-14)
+        np.testing.assert_array_equal(X, again)
+
+
+def test_first_eigenvector_start_is_the_solution_when_blocks_do_not_interact(rng):
+    sizes = [30, 40, 50]
+    labels = np.repeat(np.arange(3), sizes)
+    M = SymmetricMap(csr_array(-np.where(labels[:, None] == labels, 1.0, 0.0)))
+    X = next(eigenvector_starts(M, 3, rng))
+    np.testing.assert_allclose(X.max(axis=1), np.repeat(1 / np.sqrt(sizes), sizes), atol=CLOSE)
+    assert len(set(zip(labels.tolist(), X.argmax(axis=1).tolist(), strict=True))) == 3
+
+
+def test_first_eigenvector_start_splits_a_vector_of_both_signs_where_that_is_better():
+    u = np.array([1.0, 2.0, -1.0, -2.0]) / np.sqrt(10)
+    X = next(eigenvector_starts(SymmetricMap(-np.outer(u, u)), 2, np.random.default_rng(0)))
+    parts = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 2.0]]) / np.sqrt(5)
+    assert min(np.abs(X - parts).max(), np.abs(X - parts[:, ::-1]).max()) <= 1e-12
+
+
+def test_zero_matrix_has_eigenvector_starts(rng):
+    for n in (5, 100):
+        X = next(eigenvector_starts(SymmetricMap(csr_array((n, n))), 3, rng))
+        np.testing.assert_allclose(np.linalg.norm(X, axis=0), 1.0)

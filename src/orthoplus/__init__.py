@@ -20,7 +20,9 @@ from orthoplus import (
     penalty,
     problems,
 )
+from orthoplus.assignment import quadratic_assignment
 from orthoplus.checkpoint import load_state, save_state
+from orthoplus.copositive import is_copositive
 from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
     PALM,
@@ -36,17 +38,32 @@ from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
 if TYPE_CHECKING:
-    from orthoplus.estimators import OrthogonalNMF, unmix
+    from orthoplus.estimators import (
+        KIndicatorsClustering,
+        NonnegativePCA,
+        NonnegativeSpectralClustering,
+        OrthogonalNMF,
+        unmix,
+    )
 
 __version__ = "0.1.0.dev0"
 
 # Imported when first asked for: scikit-learn takes a second.
-_LAZY = ("OrthogonalNMF", "unmix")
+_LAZY = (
+    "KIndicatorsClustering",
+    "NonnegativePCA",
+    "NonnegativeSpectralClustering",
+    "OrthogonalNMF",
+    "unmix",
+)
 
 __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "KIndicatorsClustering",
+    "NonnegativePCA",
+    "NonnegativeSpectralClustering",
     "OrthogonalNMF",
     "Problem",
     "ProjectedGradient",
@@ -60,6 +77,7 @@ __all__ = [
     "check_gradient",
     "datasets",
     "geometry",
+    "is_copositive",
     "load_state",
     "methods",
     "metrics",
@@ -68,6 +86,7 @@ __all__ = [
     "penalty",
     "problems",
     "project",
+    "quadratic_assignment",
     "save_state",
     "solve",
     "unmix",

@@ -25,7 +25,7 @@ from orthoplus.protocols import BoolArray, FloatArray, Linear
 # Up to this dimension the Hessian on the critical space is a small matrix; above, Lanczos.
 _DENSE_DIMENSION = 150
 # Faces of the cone N that are enumerated, and single entries that are tried where they are not.
-_MAX_FACES = 4096
+MAX_FACES = 4096
 _MAX_TRIALS = 64
 # Restarts of the Lanczos method before it gives up.
 _MAX_RESTARTS = 500
@@ -248,7 +248,7 @@ class _Cone(NamedTuple):
 def _is_positive(cone: _Cone, shift: float) -> tuple[bool | None, FloatArray | None]:
     """Whether c'(H + shift I)c > 0 on N without 0; a c where it is not; (None, None) if unknown."""
     faces = math.prod(1 + len(group) for group in cone.space.groups[:64])
-    if isinstance(cone.H, np.ndarray) and faces <= _MAX_FACES:
+    if isinstance(cone.H, np.ndarray) and faces <= MAX_FACES:
         c = _search_faces(cone.H + shift * np.eye(len(cone.H)), cone.space)
         return c is None, c
     for c in _trial_directions(cone):
@@ -271,16 +271,25 @@ def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
     m = space.n_support
     inner = np.linalg.solve(H[:m, :m], H[:m, m:])
     Q = H[m:, m:] - H[m:, :m] @ inner
-    for face in product(*([-1, *group] for group in space.groups)):
-        J = np.array([c - m for c in face if c >= 0], dtype=np.intp)
+    v = find_nonpositive(Q, [[c - m for c in group] for group in space.groups])
+    return None if v is None else np.concatenate([-inner @ v, v])
+
+
+def find_nonpositive(Q: FloatArray, groups: list[list[int]]) -> FloatArray | None:
+    """v >= 0, not 0, with v'Qv <= 0 and at most one positive entry a group; None if there is none.
+
+    One eigenvalue problem for each face of the cone.
+    """
+    for face in product(*([-1, *group] for group in groups)):
+        J = np.array([c for c in face if c >= 0], dtype=np.intp)
         if not J.size:
             continue
         v = np.linalg.eigh(Q[np.ix_(J, J)])[1][:, 0]
         v = np.maximum(v if v.sum() > 0 else -v, 0.0)
         if v @ Q[np.ix_(J, J)] @ v <= 0:
-            c = np.zeros(len(H))
-            c[m + J], c[:m] = v, -inner[:, J] @ v
-            return c
+            whole = np.zeros(len(Q))
+            whole[J] = v
+            return whole
     return None
 
 

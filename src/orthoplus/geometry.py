@@ -15,6 +15,8 @@ from orthoplus.protocols import FloatArray, IntArray
 # Newton's method on a convex piecewise-linear function ends exactly after at most one step per
 # breakpoint; in practice after fewer than ten.
 _MAX_NEWTON = 200
+# Above this share of the largest eigenvalue of M'M its root is exact enough for orthonormality.
+_SAFE_EIGENVALUE = 1e-3
 
 
 def project_oblique_plus(C: FloatArray) -> FloatArray:
@@ -161,6 +163,50 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
            [0. , 0. ]])
     """
     return kernels.assemble(labels, weights, k)
+
+
+def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
+    """The X of S+ with this support that maximises <C, X>, for entries C_{i, label(i)}, section 4.
+
+    x_j is the positive part of c_j on the rows of j, normalised; a column without a positive entry
+    there takes its largest one alone, the first. Every column needs a row. O(n) but for the zeros.
+
+    Examples
+    --------
+    >>> fit_support(np.array([0, 0, 1, 1]), np.array([3.0, 4.0, -2.0, -1.0]), 2)
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 0. ],
+           [0. , 1. ]])
+    """
+    positive = np.where(entries > 0, labels, -1)
+    if cover_columns(positive, k):
+        return assemble(positive, entries, k)
+    rows = np.flatnonzero(labels >= 0)
+    columns, own = labels[rows], entries[rows]
+    top = np.full(k, -np.inf)
+    np.maximum.at(top, columns, own)
+    weights = np.maximum(own, 0.0)
+    alone = np.flatnonzero((top[columns] <= 0) & (own == top[columns]))
+    weights[alone[np.unique(columns[alone], return_index=True)[1]]] = 1.0
+    kept = np.full(len(labels), -1)
+    kept[rows[weights > 0]] = columns[weights > 0]
+    spread = np.zeros(len(labels), dtype=entries.dtype)
+    spread[rows] = weights
+    return assemble(kept, spread, k)
+
+
+def polar_factor(M: FloatArray) -> FloatArray:
+    r"""The nearest matrix with orthonormal columns, :math:`LR^\top` for :math:`M = LSR^\top`.
+
+    It maximises :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
+    singular values. O(nk^2): from the eigenvectors of M'M where M is well conditioned, else an SVD.
+    """
+    values, vectors = np.linalg.eigh(M.T @ M)
+    if values[0] > _SAFE_EIGENVALUE * values[-1]:
+        return np.asarray(M @ ((vectors / np.sqrt(values)) @ vectors.T))
+    left, _, right = np.linalg.svd(M, full_matrices=False)
+    return np.asarray(left @ right)
 
 
 def round_to_stiefel_plus(X: FloatArray) -> FloatArray:

@@ -73,7 +73,10 @@ class Problem(ABC):
         return self
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """Global minimiser over S+ with the support of X, eq. (3.1); None without a closed form."""
+        """Minimiser over S+ with the support of X, eq. (3.1); None where there is no quick way.
+
+        The global one, unless the problem says otherwise.
+        """
         return None
 
     def majoriser(self, X: FloatArray) -> FloatArray | None:

@@ -14,11 +14,13 @@ from orthoplus import kernels
 from orthoplus.data_matrix import times, times_transposed
 from orthoplus.protocols import FloatArray, IntArray
 
+# Two scores this near, in units of the rounding, are equal.
+_TIE = 100
 # Lanczos vectors of a cycle; a cycle starts from the best vector of the last.
 _CYCLE = 16
 _MAX_CYCLES = 30
 # How often within a cycle the residual is looked at.
-_LOOK = 4
+_LOOK = 2
 # Residual, as a share of the eigenvalue: the eigenvalue is then exact to the square of it.
 _RESIDUAL = 1e-11
 # Residuals of products in the arithmetic of an operator fall to some roundings of it.
@@ -58,8 +60,27 @@ def group_dots(A: Any, labels: IntArray, W: FloatArray) -> FloatArray:
     return kernels.dense_group_dots(A, labels, W)
 
 
+def best_column(scores: FloatArray) -> IntArray:
+    """The column of each row's largest score; the first among those equal up to rounding.
+
+    Examples
+    --------
+    >>> best_column(np.array([[1.0, 1.0 + 1e-15], [1.0, 2.0]]))
+    array([0, 1])
+    """
+    top = scores.max(axis=1, keepdims=True)
+    near = scores >= top * (1.0 - _TIE * np.finfo(scores.dtype).eps)
+    return np.asarray(near.argmax(axis=1))
+
+
+def unit_rows(W: FloatArray) -> FloatArray:
+    """W with rows of unit norm; rows of zeros stay."""
+    sizes = np.linalg.norm(W, axis=1, keepdims=True)
+    return np.divide(W, sizes, out=np.zeros_like(W), where=sizes > 0)
+
+
 def leading_vectors(
-    A: Any, labels: IntArray, start: FloatArray, k: int
+    A: Any, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""The leading left singular vector of the rows of each group, and its squared singular value.
 
@@ -73,6 +94,8 @@ def leading_vectors(
         by Perron and Frobenius.
     k : int
         Number of groups.
+    residual : float, optional
+        Where to stop, as a share of the square; by default near the rounding.
 
     Returns
     -------
@@ -94,7 +117,7 @@ def leading_vectors(
     >>> x.round(12), squares.round(12)
     (array([0.6, 0.8, 1. ]), array([25.,  4.]))
     """
-    space = _Groups(A, labels, k)
+    space = _Groups(A, labels, k, _RESIDUAL if residual is None else residual)
     x = space.unit(np.where(labels >= 0, np.abs(start).astype(np.float64), 0.0))
     squares: FloatArray = np.zeros(k)
     for _ in range(_MAX_CYCLES):
@@ -107,13 +130,13 @@ def leading_vectors(
 class _Groups:
     """Vectors over the rows, as one vector a group: their inner products, and the operator AA'."""
 
-    def __init__(self, A: Any, labels: IntArray, k: int) -> None:
+    def __init__(self, A: Any, labels: IntArray, k: int, residual: float) -> None:
         self.A, self.k = A, k
         self.labels = np.ascontiguousarray(labels, dtype=np.int64)
         self.index = np.where(self.labels >= 0, self.labels, k)  # those without a group: the last
         own = isinstance(A, LinearOperator)
         eps = float(np.finfo(A.dtype).eps) if own else 0.0
-        self.tol = max(_RESIDUAL, _ROUNDOFFS * eps)
+        self.tol = max(residual, _ROUNDOFFS * eps)
 
     def dots(self, v: FloatArray, w: FloatArray) -> FloatArray:
         sums = np.bincount(self.index, v * w, minlength=self.k + 1)[: self.k]

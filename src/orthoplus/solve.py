@@ -24,23 +24,26 @@ from orthoplus.geometry import (
     keep_largest,
     project_oblique_plus,
 )
-from orthoplus.loop import OuterMethod, OuterState
+from orthoplus.loop import OuterMethod, OuterState, run
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.refine import refine
+from orthoplus.methods.swap_search import SwapSearch
 from orthoplus.optimality import stationarity
-from orthoplus.problems import KLONMF, ONMF, Projection, Smooth
+from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
-# The paper's parameters where the paper has them.
+# The paper's parameters where the paper has them, and ours for the rest.
 _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
     Projection: lambda problem: EP4Orth.for_projection(),
-    ONMF: lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
+    ONMF: lambda problem: SwapSearch(),
     KLONMF: lambda problem: KLAlternating(),
+    KIndicators: lambda problem: EP4Orth.for_indicators(problem.shape[1]),
+    QAP: lambda problem: EP4Orth.for_assignment(size=problem.size),
 }
 
 
@@ -357,9 +360,9 @@ def _best_feasible(
     start = keep_largest(X0) if start is None else start
     timed = Metered(problem, watch.meter)
     try:
-        X = refine(timed, rounded)
+        X = _descend(timed, rounded, watch.method)
         if _rank(timed, start) < _rank(timed, X):
-            X = refine(timed, start)
+            X = _descend(timed, start, watch.method)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except OutOfTimeError:
@@ -367,6 +370,14 @@ def _best_feasible(
     else:
         return X, status
     return (start if _rank(problem, start) < _rank(problem, rounded) else rounded), status
+
+
+def _descend(problem: Problem, X: FloatArray, method: OuterMethod) -> FloatArray:
+    """Refined on the support of X, or polished, where the method asks for that; never worse."""
+    polish = getattr(method, "polish", None)
+    if polish is None:
+        return refine(problem, X)
+    return np.asarray(run(problem, polish, polish.init(problem, X), polish.stop())[0].X)
 
 
 def _rank(problem: Problem, X: FloatArray) -> float:

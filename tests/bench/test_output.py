@@ -17,6 +17,7 @@ from orthoplus.bench.output import (
 )
 from orthoplus.bench.table import Column, Outcome, Picture, Row, Table
 
+PRINTED = {"purity": 84.5, "cpu": 4.0}
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -36,7 +37,7 @@ def outcome():
         quick_about="one set",
     )
     rows = (
-        Row("set one", "ours", {"purity": 84.52, "gap": 0.0, "cpu": 0.1}, {"purity": 84.5, "cpu": 4.0}),
+        Row("set one", "ours", {"purity": 84.52, "gap": 0.0, "cpu": 0.1}, PRINTED),
         Row("set one", HOSTILE, {"purity": 80.0, "gap": float("nan")}, note="stopped early"),
         Row("set two", "ours", {"purity": 1.0}),
     )  # fmt: skip
@@ -83,7 +84,7 @@ def test_json_lines_are_strict(outcome):
 
 def test_markdown_has_every_row_and_escapes(outcome):
     text = to_markdown([outcome], "orthoplus bench small", describe_machine())
-    assert "| set one | ours | **84.5** (84.5) | **0** | 0.10 |" in text
+    assert "| set one | ours | **84.5** (84.5) | 0 | 0.10 |" in text
     assert "![Some dots.](dots.png)" in text
     assert "\\* set one, \\<script>" in text
     assert "numpy" in text

@@ -59,7 +59,7 @@ def test_bench_without_data_says_what_to_do(small_projection):
     [
         (["bench", "texts"], "`texts` is no table"),
         (["bench", "text", "--data", "nowhere"], "`--data nowhere` is no folder"),
-        (["data", "path", "Iris"], "`name` must be one of"),
+        (["data", "path", "Iris"], "`name='Iris'` is unknown"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),
         (["data", "path", "Yale"], "`orthoplus data fetch Yale` gets it"),
     ],

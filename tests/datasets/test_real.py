@@ -143,9 +143,9 @@ def test_missing_set_says_how_to_get_it(tmp_path):
 
 
 def test_unknown_set_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="must be one of"):
+    with pytest.raises(ValueError, match="is unknown"):
         datasets.load_labelled("Iris", tmp_path)
-    with pytest.raises(ValueError, match="must be one of"):
+    with pytest.raises(ValueError, match="is unknown"):
         fetch("Iris", tmp_path)
 
 

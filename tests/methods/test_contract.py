@@ -8,9 +8,21 @@ import pytest
 
 from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import iterate
-from orthoplus.methods import METHODS, PALM, EP4Orth, KLAlternating
+from orthoplus.methods import METHODS, PALM, EP4Orth, KLAlternating, SwapSearch
 from orthoplus.penalty import Penalised, PowerPenalty
-from orthoplus.problems import KLONMF, ONMF, PROBLEMS, Projection, Smooth, TraceMin, TwoBlock
+from orthoplus.problems import (
+    KLONMF,
+    ONMF,
+    PROBLEMS,
+    QAP,
+    KIndicators,
+    KMeans,
+    Projection,
+    Smooth,
+    SymmetricONMF,
+    TraceMin,
+    TwoBlock,
+)
 from orthoplus.protocols import Problem
 
 SHAPE = (7, 3)
@@ -52,14 +64,23 @@ MAKE = {
     "trace_min": lambda rng: TraceMin(_symmetric(rng), SHAPE[1]),
     "onmf": lambda rng: ONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
     "kl_onmf": lambda rng: KLONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
+    "symmetric_onmf": lambda rng: SymmetricONMF(np.abs(_symmetric(rng)), SHAPE[1]),
+    "k_indicators": lambda rng: KIndicators(np.linalg.qr(rng.standard_normal(SHAPE))[0]),
+    "k_means": lambda rng: KMeans(rng.standard_normal((SHAPE[0], 4)), SHAPE[1]),
+    "qap": lambda rng: QAP(*rng.standard_normal((3, 4, 4))),
     "smooth": _smooth,
     "two_block": _two_block,
 }
 
 
-# Methods that are made for one problem; those that walk over S+ itself, without a penalty.
-TAKES = {"palm": "two_block", "proximal_alternating": "two_block", "kl_alternating": "kl_onmf"}
-FEASIBLE = (EP4Orth, KLAlternating)
+# Methods that are made for some problems; those that walk over S+ itself, without a penalty.
+TAKES = {
+    "palm": ("two_block", "k_indicators"),
+    "proximal_alternating": ("two_block", "k_indicators"),
+    "kl_alternating": ("kl_onmf",),
+    "swap_search": ("onmf",),
+}
+FEASIBLE = (EP4Orth, KLAlternating, SwapSearch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +129,7 @@ def pairs(methods):
         pytest.param(METHODS[method](), problem, id=f"{method}-{problem}")
         for method in methods
         for problem in PROBLEMS
-        if TAKES.get(method, problem) == problem
+        if problem in TAKES.get(method, (problem,))
     ]
     return pytest.mark.parametrize(("method", "problem_name"), found)
 

@@ -8,6 +8,7 @@ import pytest
 
 from brute_force import minimise_over_supports, supports
 from orthoplus import optimality
+from orthoplus.datasets import planted_projection
 from orthoplus.geometry import (
     random_oblique_plus,
     random_stiefel_plus,
@@ -70,6 +71,20 @@ def test_schedules_are_those_of_algorithm_1(rng):
     for state in states:  # t = 0, 1, ...
         assert (state.sigma, state.eps, state.tol) == (sigma, eps, tol)
         sigma, eps, tol = 3.0 * sigma, 0.25 * eps, max(0.5 * tol, 0.1)
+
+
+def test_patience_counts_all_iterations_that_did_not_lower_the_violation():
+    C = planted_projection(200, 20, 1.0, np.random.default_rng(0)).C
+    method, problem = EP4Orth.for_projection(), Projection(C)
+    states = states_of(method, problem, problem.start(np.random.default_rng(0)), 40)
+    count = 0
+    for before, after in pairwise(states):
+        count += before.n_iter > 0 and after.violation > 0.95 * before.violation
+        assert after.n_stalled == count
+    assert 0 < states[5].n_stalled < 5 < states[-1].n_stalled  # two falls apart are counted too
+    ends = [method.stop()(state) is not Status.RUNNING for state in states[1:]]
+    assert states[1 + ends.index(True)].n_stalled == 5
+    assert solve(problem).n_iter == 1 + ends.index(True)
 
 
 def test_penalty_grows_slower_near_the_set_and_is_bounded(rng):

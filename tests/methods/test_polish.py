@@ -9,7 +9,7 @@ import orthoplus as op
 from brute_force import minimise_over_supports
 from orthoplus.geometry import random_stiefel_plus, violation
 from orthoplus.loop import iterate
-from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
+from orthoplus.problems import ONMF, Projection, Smooth, SymmetricONMF, TraceMin, nonnegative_pca
 
 N, K = 12, 3
 
@@ -20,26 +20,31 @@ def problems(rng):
         "onmf": ONMF(rng.random((N, 5)), K),
         "projection": Projection(rng.standard_normal((N, K))),
         "trace": TraceMin(M + M.T, K),
+        "pca": nonnegative_pca(M, K),
+        "symmetric_onmf": SymmetricONMF(M + M.T, K),
         "smooth": Smooth(
             lambda X: float(np.exp(M @ X).sum()), (N, K), jac=lambda X: M.T @ np.exp(M @ X)
         ),
     }
 
 
-@pytest.mark.parametrize("name", ["onmf", "projection"])
+@pytest.mark.parametrize("name", ["onmf", "projection", "trace", "pca", "symmetric_onmf"])
 def test_majoriser_keeps_its_promise(name, rng):
     problem = problems(rng)[name]
     kept = 0
     for _ in range(300):
-        X, Z = random_stiefel_plus(N, K, rng), random_stiefel_plus(N, K, rng)
+        X = random_stiefel_plus(N, K, rng)
         C = problem.majoriser(X)
+        # Random points, and those that the polish goes to, from where it starts or goes astray.
+        astray = rng.choice([0.0, 0.1, 10.0]) * np.linalg.norm(C)
+        Z = op.project(C + astray * rng.standard_normal((N, K))).X
         if np.vdot(C, Z) >= np.vdot(C, X):
             kept += 1
             assert problem.value(Z) <= problem.value(X) + 1e-12
     assert kept > 10
 
 
-@pytest.mark.parametrize("name", ["onmf", "projection", "trace", "smooth"])
+@pytest.mark.parametrize("name", ["onmf", "projection", "trace", "pca", "symmetric_onmf", "smooth"])
 def test_polish_stays_feasible_and_descends(name, rng):
     problem = problems(rng)[name]
     method = op.methods.Polish()

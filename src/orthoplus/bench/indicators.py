@@ -1,19 +1,22 @@
 """Table 6: the K-indicators model against KindAP, section 6.3."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus import methods, problems
 from orthoplus.bench.measure import timed
 from orthoplus.bench.paper_figures import INDICATORS
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, cases_of, figure_of
 from orthoplus.datasets import LabelledData, load_labelled
 from orthoplus.loop import run as run_loop
+from orthoplus.methods.baselines import KindAP
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.metrics import entropy, nmi, purity
-from orthoplus.protocols import IntArray
+from orthoplus.problems import KIndicators
+from orthoplus.projection import project_stiefel_plus
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.result import Result
 from orthoplus.solve import solve
 
 SETS = ("ORL", "catsndogs", "flower")
@@ -22,19 +25,20 @@ ROUNDS, QUICK_ROUNDS = 5, 2
 MEASURES = {"purity": purity, "nmi": nmi, "entropy": entropy}
 # Points below the paper that still count as reproduced.
 MARGIN = 0.3
+DEFAULT = "default"
+TIE = 1e-9
 
 
-class NotAvailableError(ValueError):
-    """A table needs a part of the library that this version does not have."""
+class Answer(NamedTuple):
+    """The labels, and <UY, X> for the best Y: as the method ends, and with the best weights."""
+
+    labels: IntArray
+    fit: float
+    refit: float
 
 
 def run(session: Session) -> Iterator[Row | Picture]:
     """A case for each set; what the paper prints of the others is kept."""
-    if not hasattr(problems, "KIndicators") or not hasattr(methods.baselines, "KindAP"):
-        raise NotAvailableError(
-            "The table `indicators` needs `problems.KIndicators` and `baselines.KindAP`, which "
-            "this version does not have."
-        )
     for name in QUICK_SETS if session.quick else SETS:
         data = load_labelled(f"kind_{name}", session.folder)
         yield from _rows(name, data, QUICK_ROUNDS if session.quick else ROUNDS)
@@ -47,41 +51,48 @@ def run(session: Session) -> Iterator[Row | Picture]:
 def _rows(name: str, data: LabelledData, rounds: int) -> Iterator[Row]:
     """All methods on one set, taking turns; the best processor seconds of the rounds."""
     n, k = data.A.shape
-    calls = _calls(np.ascontiguousarray(data.A))
-    labels: dict[str, IntArray] = {}
+    problem = KIndicators(np.ascontiguousarray(data.A))
+    calls = _calls(problem)
+    found: dict[str, Any] = {}
     seconds = dict.fromkeys(calls, np.inf)
     for _ in range(rounds):
         for method, call in calls.items():
-            found = timed(call)
-            labels[method], seconds[method] = found.value, min(seconds[method], found.cpu)
+            one = timed(call)
+            found[method], seconds[method] = one.value, min(seconds[method], one.cpu)
     for method in calls:
-        scores = {
-            key: 100.0 * score(data.labels, labels[method]) for key, score in MEASURES.items()
-        }
-        yield Row(
-            f"{name}, {n} x {k}", method, scores | {"cpu": seconds[method]}, _printed(name, method)
-        )
+        answer = _answer(problem, found[method])
+        scores = {key: 100.0 * score(data.labels, answer.labels) for key, score in MEASURES.items()}
+        figures = scores | {"fit": answer.fit, "refit": answer.refit, "cpu": seconds[method]}
+        yield Row(f"{name}, {n} x {k}", method, figures, _printed(name, method))
 
 
-def _calls(U: Any) -> dict[str, Callable[[], IntArray]]:
-    """The labels by each method."""
-    make: Any = problems
-    rivals: Any = methods.baselines
-    problem = make.KIndicators(U)
-    k = U.shape[1]
-    presets: Any = EP4Orth
-    paper = presets.for_indicators(k, feasibility_tol=1e-5, polish=None)
+def _calls(problem: KIndicators) -> dict[str, Callable[[], Any]]:
+    """What each method ends with: a result of ours, a state of KindAP."""
+    paper = EP4Orth.for_indicators(problem.shape[1], feasibility_tol=1e-5, polish=None)
 
-    def kindap(method: Any) -> IntArray:
-        state, _ = run_loop(problem, method, method.init(problem, problem.U), method.stop())
-        return np.asarray(state.labels)
+    def kindap(method: KindAP) -> Any:
+        return run_loop(problem, method, method.init(problem, problem.U), method.stop())[0]
 
     return {
-        "default": lambda: solve(problem, with_bound=False).labels,
-        "EP4Orth+": lambda: solve(problem, method=paper, with_bound=False).labels,
-        "KindAP": lambda: kindap(rivals.KindAP()),
-        "KindAP, rows": lambda: kindap(rivals.KindAP(normalise_rows=True)),
+        DEFAULT: lambda: solve(problem, with_bound=False),
+        "EP4Orth+": lambda: solve(problem, method=paper, with_bound=False),
+        "KindAP": lambda: kindap(KindAP()),
+        "KindAP, rows": lambda: kindap(KindAP(normalise_rows=True)),
+        "KindAP, weights": lambda: kindap(KindAP(binary=False)),
     }
+
+
+def _answer(problem: KIndicators, found: Any) -> Answer:
+    if isinstance(found, Result):
+        fit = _fit(problem, found.X)
+        return Answer(found.labels, fit, fit)
+    refined = problem.refine(project_stiefel_plus(found.X).X)
+    return Answer(found.labels, _fit(problem, found.X), _fit(problem, refined))
+
+
+def _fit(problem: KIndicators, X: FloatArray) -> float:
+    """<UY, X> for the best orthogonal Y."""
+    return float(np.linalg.svd(problem.cross(X), compute_uv=False).sum())
 
 
 def _printed(name: str, method: str) -> dict[str, float]:
@@ -91,24 +102,26 @@ def _printed(name: str, method: str) -> dict[str, float]:
 
 def judge(rows: Sequence[Row]) -> list[str]:
     """Whether the default is as good as the paper, and as fast as KindAP."""
-    cases = [case for case in cases_of(rows) if figure_of(rows, case, "default", "purity")]
-    good, faster = [], []
+    cases = [case for case in cases_of(rows) if figure_of(rows, case, DEFAULT, "purity")]
+    good, faster, fits = [], [], []
     for case in cases:
         printed = INDICATORS[case.partition(",")[0]][2]["EP4Orth+"]
         good.append(
             all(
-                (figure_of(rows, case, "default", key) or 0.0) >= wanted - MARGIN
+                (figure_of(rows, case, DEFAULT, key) or 0.0) >= wanted - MARGIN
                 for key, wanted in zip(("purity", "nmi"), printed[:2], strict=True)
             )
         )
-        ours = figure_of(rows, case, "default", "cpu") or np.inf
+        ours = figure_of(rows, case, DEFAULT, "cpu") or np.inf
+        others = [float(row.figures["refit"] or 0) for row in rows if row.case == case]
+        fits.append((figure_of(rows, case, DEFAULT, "fit") or 0.0) >= max(others) - TIE)
         faster.append((figure_of(rows, case, "KindAP", "cpu") or 0.0) / ours)
     if not cases:
         return []
     return [
         f"Purity and NMI of the default are at least the paper's less {MARGIN} on {sum(good)} of "
         f"{len(cases)} sets; it is {', '.join(f'{ratio:.1f}' for ratio in faster)} times as fast "
-        f"as KindAP."
+        f"as KindAP. Its fit is at least every other's, refitted, on {sum(fits)} of {len(cases)}."
     ]
 
 
@@ -121,6 +134,8 @@ TABLE = Table(
         Column("purity", "purity", ".2f", "most"),
         Column("nmi", "NMI", ".2f", "most"),
         Column("entropy", "entropy", ".2f", "least", "all three in percent"),
+        Column("fit", "fit", ".4f", "", "<UY, X> for the best Y, at most k"),
+        Column("refit", "refit", ".4f", "most", "with the best weights for the clusters"),
         Column("cpu", "CPU s", ".3f", "least"),
     ),
     run=run,

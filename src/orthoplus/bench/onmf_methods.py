@@ -194,7 +194,7 @@ def warm_up(session: Session) -> None:
         A = np.random.default_rng(0).random((40, 90))
         for data in (A, csr_array(A * (A > 0.5))):
             for run in METHODS.values():
-                run(data, 3, 0, 1.0)
+                run(data, 3, 0, 0.05)
 
     session.once("warm", compute)
 

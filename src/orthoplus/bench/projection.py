@@ -24,27 +24,34 @@ from orthoplus.solve import project, solve
 N = 2000
 INSTANCES = 50
 QUICK_INSTANCES, QUICK_COLUMNS = 2, (10, 50)
-# Planted and found values agree to rounding below this.
-SOLVED_GAP = 1e-9
+# Planted and found values agree to rounding below the first; the second counts as near.
+EXACT_GAP, NEAR_LOSS = 1e-9, 1e-3
 CERTIFIED_GAP = 1e-12
 METHODS = ("EP4Orth+", "certified")
 
 
 def run_instance(k: int, noise: float, rng: np.random.Generator) -> dict[str, tuple[float, ...]]:
-    """(gap, processor seconds, projections, certified gap) of both methods on one instance."""
+    """(gap, loss, processor seconds, projections, certified gap) of both methods."""
     planted = planted_projection(N, k, noise, rng)
     problem = Projection(planted.C)
     penalty = timed(lambda: solve(problem))
     certified = timed(lambda: project(planted.C))
     n_projections = sum(row.n_inner for row in penalty.value.history)
-    gaps = [_distance_gap(problem, found.value.X, planted.X) for found in (penalty, certified)]
     bound = certified.value.gap
+    work = {
+        "EP4Orth+": (penalty, n_projections, np.nan),
+        "certified": (certified, certified.value.n_iter, np.nan if bound is None else bound),
+    }
     return {
-        "EP4Orth+": (gaps[0], penalty.cpu, n_projections, np.nan),
-        "certified": (
-            gaps[1], certified.cpu, certified.value.n_iter, np.nan if bound is None else bound
-        ),
-    }  # fmt: skip
+        method: (
+            _distance_gap(problem, found.value.X, planted.X),
+            1.0 - float(np.vdot(planted.C, found.value.X)) / planted.value,
+            found.cpu,
+            count,
+            gap,
+        )
+        for method, (found, count, gap) in work.items()
+    }
 
 
 def _distance_gap(problem: Projection, X: FloatArray, X_star: FloatArray) -> float:
@@ -66,14 +73,15 @@ def run(session: Session) -> Iterator[Row | Picture]:
 
 
 def _row(k: int, index: int, method: str, found: FloatArray) -> Row:
-    gaps, seconds, projections, bounds = found.T
+    gaps, losses, seconds, projections, bounds = found.T
     solved, gap, time, count = PROJECTION[k][index]
-    printed = {"solved": 2 * solved, "gap": gap, "cpu": time, "projections": count}
+    printed = {"near": 2 * solved, "gap": gap, "cpu": time, "projections": count}
     return Row(
-        case=f"k = {k}, xi = {PROJECTION_NOISES[index]:.2f}",
+        case=f"k = {k}, xi = {PROJECTION_NOISES[index]:g}",
         method=method,
         figures={
-            "solved": 100.0 * float((np.abs(gaps) <= SOLVED_GAP).mean()),
+            "near": 100.0 * float((losses <= NEAR_LOSS).mean()),
+            "exact": 100.0 * float((gaps <= EXACT_GAP).mean()),
             "gap": max(float(gaps.mean()), 0.0),
             "cpu": float(seconds.mean()),
             "projections": float(projections.mean()),
@@ -87,7 +95,7 @@ def judge(rows: Sequence[Row]) -> list[str]:
     """Whether the certified method solves all, and how fast it is."""
     ours = [row for row in rows if row.method == "certified"]
     proved = sum(
-        row.figures["solved"] == 100.0 and float(row.figures["bound"] or 0.0) <= CERTIFIED_GAP
+        row.figures["exact"] == 100.0 and float(row.figures["bound"] or 0.0) <= CERTIFIED_GAP
         for row in ours
     )
     ratios = [
@@ -114,8 +122,13 @@ TABLE = Table(
     about=f"n = {N}, {INSTANCES} instances a cell; EP4Orth+ with the paper's parameters, and the "
     "certified projection.",
     columns=(
-        Column("solved", "solved %", ".0f", "most", "instances whose planted solution was found"),
-        Column("gap", "gap", ".1e", "least", "mean of ||X - C|| / ||X* - C|| - 1"),
+        Column(
+            "near", "near %", ".0f", "most",
+            about="instances with <C, X> within a thousandth of <C, X*>: what the paper's count "
+            "of zero gaps agrees with for every k",
+        ),
+        Column("exact", "exact %", ".0f", "most", "instances whose planted X* was found"),
+        Column("gap", "gap", ".0e", "least", "mean of ||X - C|| / ||X* - C|| - 1"),
         Column("cpu", "CPU s", ".3f", "least"),
         Column(
             "projections", "projections", ".0f",

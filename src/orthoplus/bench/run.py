@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from threadpoolctl import threadpool_limits
 
 from orthoplus.bench import load_table
-from orthoplus.bench.indicators import NotAvailableError
 from orthoplus.bench.table import Outcome, Picture, Row, Session
 from orthoplus.datasets import MissingDataError
 
@@ -15,7 +14,7 @@ def run_tables(
 ) -> Iterator[Outcome]:
     """Each table as it is done; ``on_row(name, row)`` is called with every row.
 
-    A table that lacks its data, or a part of the library, ends with what it has and says why; so
+    A table that lacks its data ends with what it has and says why; so
     does one that is interrupted, after which no other is run.
     """
     for name in names:
@@ -39,7 +38,7 @@ def _run(name: str, session: Session, on_row: Callable[[str, Row], None]) -> tup
                 else:
                     rows.append(item)
                     on_row(name, item)
-    except (MissingDataError, NotAvailableError) as error:
+    except MissingDataError as error:
         failure = str(error)
     except KeyboardInterrupt:
         failure, is_interrupted = (

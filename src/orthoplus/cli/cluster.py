@@ -47,7 +47,7 @@ def cluster(  # noqa: PLR0913
     ] = None,
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
-    n_init: opt.Starts = 1,
+    n_init: opt.Starts = None,
     max_iter: opt.MaxIter = None,
     tol: opt.Tolerance = None,
     time_limit: opt.TimeLimit = None,

@@ -35,7 +35,7 @@ def demo(
     truth = Truth(digits, tuple(map(str, range(N_GROUPS))))
     options = {
         "components": N_GROUPS, "output": folder, "labels": f"{data}:labels", "image": "8x8",
-        "method": default_method(), "seed": 0, "n_init": 1, "max_iter": None, "tol": None,
+        "method": default_method(), "seed": 0, "n_init": None, "max_iter": None, "tol": None,
         "time_limit": None, "checkpoint": None, "resume": None, "report": True,
     }  # fmt: skip
     job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)

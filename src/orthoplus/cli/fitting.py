@@ -9,11 +9,12 @@ import numpy as np
 
 from orthoplus.checkpoint import load_state
 from orthoplus.cli.display import Display, Goal, watching
-from orthoplus.estimators.factorise import best_column, choose_method, factorise
+from orthoplus.estimators.factorise import choose_method, factorise
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
+from orthoplus.row_groups import best_column
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class RunOptions:
 
     method: str
     seed: int
-    n_init: int
+    n_init: int | None
     max_iter: int | None
     tol: float | None
     time_limit: float | None
@@ -30,7 +31,8 @@ class RunOptions:
     resume: Path | None
 
     def __post_init__(self) -> None:
-        if self.n_init > 1 and (self.checkpoint or self.resume):
+        many = self.n_init is not None and self.n_init > 1 and self.method != "auto"
+        if many and (self.checkpoint or self.resume):
             raise ValueError(
                 f"`--n-init {self.n_init}` cannot go with `--checkpoint` or `--resume`: a "
                 f"checkpoint holds one run. Leave out `--n-init`, or run the seeds one by one."

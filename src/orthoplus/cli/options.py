@@ -32,9 +32,9 @@ MethodName = Annotated[
 ]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="For random starts.", min=0, rich_help_panel=RUN)]
 Starts = Annotated[
-    int,
+    int | None,
     typer.Option("--n-init", min=1, rich_help_panel=RUN,
-                 help="Runs, of which the best is kept; the first is not random."),
+                 help="Searches or runs; the best is kept. [dim]default: the method's[/dim]"),
 ]  # fmt: skip
 MaxIter = Annotated[
     int | None,

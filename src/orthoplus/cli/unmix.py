@@ -58,7 +58,7 @@ def unmix(  # noqa: PLR0913
     ] = False,
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
-    n_init: opt.Starts = 1,
+    n_init: opt.Starts = None,
     time_limit: opt.TimeLimit = None,
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,

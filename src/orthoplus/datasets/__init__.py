@@ -7,6 +7,7 @@ from orthoplus.datasets.planted import (
     planted_projection_from,
 )
 from orthoplus.datasets.planted_onmf import PlantedONMF, planted_onmf
+from orthoplus.datasets.planted_partition import PlantedPartition, planted_partition
 from orthoplus.datasets.real import (
     LabelledData,
     MissingDataError,
@@ -24,6 +25,7 @@ __all__ = [
     "LabelledData",
     "MissingDataError",
     "PlantedONMF",
+    "PlantedPartition",
     "PlantedProjection",
     "SceneData",
     "Source",
@@ -33,6 +35,7 @@ __all__ = [
     "load_labelled",
     "load_scene",
     "planted_onmf",
+    "planted_partition",
     "planted_projection",
     "planted_projection_from",
     "sources",

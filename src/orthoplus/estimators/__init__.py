@@ -1,6 +1,16 @@
 """The scikit-learn border: estimators, and hyperspectral unmixing."""
 
+from orthoplus.estimators.k_indicators import KIndicatorsClustering
+from orthoplus.estimators.nonnegative_pca import NonnegativePCA
 from orthoplus.estimators.orthogonal_nmf import OrthogonalNMF
+from orthoplus.estimators.spectral_clustering import NonnegativeSpectralClustering
 from orthoplus.estimators.unmixing import Unmixing, unmix
 
-__all__ = ["OrthogonalNMF", "Unmixing", "unmix"]
+__all__ = [
+    "KIndicatorsClustering",
+    "NonnegativePCA",
+    "NonnegativeSpectralClustering",
+    "OrthogonalNMF",
+    "Unmixing",
+    "unmix",
+]

@@ -8,37 +8,30 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
-from scipy.sparse.linalg import norm
 
 from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
-from orthoplus.geometry import (
-    assemble,
-    labels_of,
-    random_oblique_plus,
-)
+from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import OuterMethod
+from orthoplus.methods.alternation import alternate
 from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.swap_search import SwapSearch
 from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
 from orthoplus.solve import solve
 from orthoplus.starts import svd_start
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
-    "auto": lambda problem: EP4Orth(),
+    "auto": lambda problem: SwapSearch(),
     "ep4orth": lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
     "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
 }
 
-# Each round lowers the objective; a few dozen settle ten thousand rows.
-_MAX_ROUNDS = 200
+_MAX_SEED = 2**31
 _ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
-# Two fits this near, in units of the rounding, are equal: the first column is taken.
-_TIE = 100
 
 
 def choose_method(
@@ -66,19 +59,27 @@ def factorise(
     problem: ONMF,
     method: OuterMethod,
     *,
-    n_init: int,
+    n_init: int | None,
     rng: np.random.Generator,
     with_bound: bool = False,
     **watch: Any,
 ) -> Result:
     """The best of several runs, the first from the singular vectors, the others at random.
 
-    Each is settled: no row would fit another column better, but for ties. ``watch`` goes to
-    `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the last.
+    Each is settled: no row would fit another column better, but for ties. A method with starts of
+    its own makes them in one run; None leaves it their number, and is one run of another method.
+    ``watch`` goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them
+    is the last.
     """
-    check_count(n_init, "n_init", low=1)
+    if n_init is not None:
+        check_count(n_init, "n_init", low=1)
+    if starts_by_itself(method):
+        own = {"seed": int(rng.integers(_MAX_SEED))} | (
+            {} if n_init is None else {"n_init": n_init}
+        )
+        method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
     best: Result | None = None
-    for i, child in enumerate(rng.spawn(n_init)):
+    for i, child in enumerate(rng.spawn(n_init or 1)):
         X0 = (
             svd_start(problem.A, problem.shape[1], "clipped", child)
             if i == 0
@@ -99,6 +100,11 @@ def factorise(
     return best
 
 
+def starts_by_itself(method: OuterMethod) -> bool:
+    """Whether the method has ``n_init`` and ``seed`` of its own."""
+    return {"n_init", "seed"} <= {field.name for field in dataclasses.fields(method)}  # type: ignore[arg-type]
+
+
 def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:
     """Ctrl-C while settling keeps the point as it was."""
     try:
@@ -107,57 +113,10 @@ def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:
         return dataclasses.replace(result, status=Status.INTERRUPTED)
 
 
-def best_column(fits: FloatArray) -> IntArray:
-    """The column of each row's largest entry; the first among those equal up to rounding."""
-    top = fits.max(axis=1, keepdims=True)
-    near = fits >= top * (1.0 - _TIE * np.finfo(fits.dtype).eps)
-    return np.asarray(near.argmax(axis=1))
-
-
 def settle(problem: ONMF, result: Result) -> Result:
-    r"""Alternate between the best column of each row and the best vector of each column.
-
-    .. math:: \min_x \|a_i - x y_j^\top\|^2 = \|a_i\|^2 - (a_i^\top y_j)^2 / \|y_j\|^2
-
-    is least for the column with the largest cosine, and the leading singular vector is the best of
-    a group: the objective never rises. A column that loses its last row takes the row that is
-    fitted worst.
-    """
-    X, value = result.X, result.value
-    sizes = norm(problem.A, axis=1) if issparse(problem.A) else _row_norms(problem.A)
-    weights = np.where(sizes > 0, sizes, 1.0)
-    for _ in range(_MAX_ROUNDS):
-        labels = _reassign(problem, X, sizes)
-        if (labels == np.where(sizes > 0, labels_of(X), -1)).all():
-            break
-        moved = problem.refine(assemble(labels, weights, problem.k))
-        moved_value = problem.value(moved)
-        if not moved_value < value:
-            break
-        X, value = moved, moved_value
-    return result if X is result.X else _at(problem, result, X)
-
-
-def _reassign(problem: ONMF, X: FloatArray, sizes: FloatArray) -> IntArray:
-    """The best column of each row, -1 for a row of zeros; no column without a row."""
-    Y = np.asarray(problem.second_block(X))
-    norms = np.linalg.norm(Y, axis=0)
-    fits = problem.A @ (Y / np.where(norms > 0, norms, 1.0))
-    labels = best_column(fits)
-    missed = np.maximum(sizes**2 - fits[np.arange(len(fits)), labels] ** 2, 0.0)
-    labels[sizes == 0] = -1
-    counts = np.bincount(labels[labels >= 0], minlength=problem.k)
-    for column in np.flatnonzero(counts == 0):
-        spare = (labels < 0) | (counts[labels] > 1)
-        row = int(np.where(spare, missed, -1.0).argmax())
-        if labels[row] >= 0:
-            counts[labels[row]] -= 1
-        labels[row], counts[column] = column, 1
-    return labels
-
-
-def _row_norms(A: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", A, A)))
+    """The result at the fixed point of `alternate` from its groups; itself where that is none."""
+    X, value = alternate(problem, result.X)
+    return _at(problem, result, X) if value < result.value else result
 
 
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:

@@ -16,12 +16,13 @@ from sklearn.utils.validation import (
 )
 
 from orthoplus.checks import check_choice, check_count
-from orthoplus.estimators.factorise import best_column, choose_method, factorise
+from orthoplus.estimators.factorise import choose_method, factorise
 from orthoplus.loop import OuterMethod
 from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
+from orthoplus.row_groups import best_column
 
 
 class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,16 +40,17 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         one component, with a weight. "features": every feature belongs to at most one component, so
         that components are parts that do not overlap.
     method : {"auto", "ep4orth", "unmixing"} or object
-        "ep4orth" has the paper's parameters for text and images, "unmixing" those for hyperspectral
-        images; "auto" finds its own penalty and takes fewer iterations. An object such as
-        ``EP4Orth(penalty_growth=1.5)`` has its own.
-    n_init : int
-        Number of runs, of which the best is kept: the first from the singular vectors of X, the
-        others at random.
+        "auto" is `SwapSearch`, which finds the best objective in the least time. "ep4orth" is the
+        penalty method with the paper's parameters for text and images, "unmixing" with those for
+        hyperspectral images. An object such as ``EP4Orth(penalty_growth=1.5)`` has its own.
+    n_init : int, optional
+        Number of searches or runs, of which the best is kept: the first from the singular vectors
+        of X, the others at random. By default three searches for "auto", one run otherwise.
     max_iter, tol : int, float, optional
-        Outer iterations, and the violation at which they end; by default the method's own.
+        Iterations, and for the penalty method the violation at which they end; by default the
+        method's own.
     random_state : int, RandomState or None
-        For the random starts.
+        For the random starts, and all that "auto" samples.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
 
@@ -92,7 +94,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         *,
         orthogonal: str = "samples",
         method: str | OuterMethod = "auto",
-        n_init: int = 1,
+        n_init: int | None = None,
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,

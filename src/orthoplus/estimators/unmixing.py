@@ -49,7 +49,7 @@ def unmix(
     n_endmembers: int,
     *,
     method: str | OuterMethod = "unmixing",
-    n_init: int = 1,
+    n_init: int | None = None,
     random_state: np.random.Generator | int | None = 0,
     **watch: Any,
 ) -> Unmixing:
@@ -64,9 +64,9 @@ def unmix(
         k.
     method : str or object
         As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images.
-    n_init : int
+    n_init : int, optional
         Number of runs, of which the best is kept: the first from the singular vectors of the
-        pixels, the others at random.
+        pixels, the others at random. By default as in `OrthogonalNMF`.
     random_state : Generator, int or None
         For the random starts.
     **watch

@@ -9,6 +9,7 @@ from orthoplus.methods.pam import ProximalAlternating
 from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.semismooth import SemismoothNewton
+from orthoplus.methods.swap_search import SwapSearch
 
 METHODS = {
     "ep4orth": EP4Orth,
@@ -18,6 +19,7 @@ METHODS = {
     "proximal_alternating": ProximalAlternating,
     "polish": Polish,
     "kl_alternating": KLAlternating,
+    "swap_search": SwapSearch,
 }
 
 __all__ = [
@@ -30,5 +32,6 @@ __all__ = [
     "ProximalAlternating",
     "RegularizedNewton",
     "SemismoothNewton",
+    "SwapSearch",
     "baselines",
 ]

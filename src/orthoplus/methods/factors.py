@@ -5,14 +5,18 @@ They minimise :math:`\|A - XY^\top\|_F^2`, or a divergence, over nonnegative fac
 makes an answer of them; the factor itself stays in the state.
 """
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.checks import check_choice
+from orthoplus.checks import check_choice, check_count, check_range
+from orthoplus.data_matrix import times, times_transposed
 from orthoplus.geometry import project_oblique_plus
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.starts import SVD_VARIANTS, svd_start
 from orthoplus.status import Status
 
@@ -47,9 +51,42 @@ class ChangeStop:
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
 
-def check_start(start: str) -> None:
-    """Raise unless the option names a start."""
-    check_choice(start, "start", STARTS)
+@dataclass(frozen=True)
+class FactorMethod:
+    """The frame of the rivals that update two factors: their start, and when they stop.
+
+    Parameters
+    ----------
+    start : {"nndsvda", "nndsvd", "nndsvdar", "clipped", "given"}
+        A start of `orthoplus.starts.svd_start`, or the given X.
+    tol : float
+        Stop at this relative change of X.
+    max_iter : int
+    seed : int
+        For the SVD of the start.
+    """
+
+    state_type: ClassVar[Any] = FactorState
+
+    start: str = "nndsvda"
+    tol: float = 1e-5
+    max_iter: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.start, "start", STARTS)
+        check_range(self.tol, "tol", low=0.0)
+        check_count(self.max_iter, "max_iter", low=1)
+        check_count(self.seed, "seed")
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
+        """The start with unit columns, and Y = A'X."""
+        factor = first_factor(problem, X, self.start, self.seed)
+        return start_state(problem, factor / np.linalg.norm(factor, axis=0))
+
+    def stop(self) -> ChangeStop:
+        """Stop by the relative change."""
+        return ChangeStop(self.tol, self.max_iter)
 
 
 def data_of(problem: Problem) -> Any:
@@ -64,12 +101,40 @@ def data_of(problem: Problem) -> Any:
     return A
 
 
+def entries_of(problem: Problem) -> Any:
+    """The matrix A where its entries can be read; TypeError for an operator."""
+    A = data_of(problem)
+    if isinstance(A, LinearOperator):
+        raise TypeError(
+            "This method reads the entries of A, and a LinearOperator has products only. Pass a "
+            "dense or sparse matrix, or choose another method."
+        )
+    return A
+
+
+def image(problem: Problem, Y: FloatArray) -> FloatArray:
+    """AY, in float64 from here on."""
+    return times(data_of(problem), Y).astype(np.float64, copy=False)
+
+
+def coimage(problem: Problem, X: FloatArray) -> FloatArray:
+    """A'X, in float64 from here on."""
+    return times_transposed(data_of(problem), X).astype(np.float64, copy=False)
+
+
 def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> FloatArray:
     """X itself for ``start="given"``, otherwise the SVD start of that name."""
     A = data_of(problem)
     if start == "given":
         return X.astype(np.float64)
-    return svd_start(A, problem.shape[1], start, np.random.default_rng(seed))
+    first = svd_start(A, problem.shape[1], start, np.random.default_rng(seed))
+    return first.astype(np.float64, copy=False)
+
+
+def start_state(problem: Problem, factor: FloatArray) -> FactorState:
+    """The state at this factor and Y = A'X."""
+    Y = coimage(problem, factor)
+    return factor_state(problem, factor.astype(np.float64, copy=False), Y, products=Y)
 
 
 def factor_state(
@@ -85,7 +150,7 @@ def factor_state(
     .. math:: \|A - XY^\top\|_F^2 = \|A\|_F^2 - 2 \langle A^\top X, Y \rangle
               + \langle X^\top X, Y^\top Y \rangle.
     """
-    W = data_of(problem).T @ factor if products is None else products
+    W = coimage(problem, factor) if products is None else products
     gram = factor.T @ factor
     fit = 2.0 * float(np.vdot(W, Y)) - float(np.vdot(gram, Y.T @ Y))
     return FactorState(
@@ -97,6 +162,15 @@ def factor_state(
         factor=factor,
         change=np.inf if before is None else relative_change(factor, before.factor),
     )
+
+
+def quietly(fit: Callable[[Any], Any], A: Any) -> Any:
+    """``fit(A)``; scikit-learn's warning that it did not converge becomes the status of the run."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit(A)
 
 
 def relative_change(new: FloatArray, old: FloatArray) -> float:

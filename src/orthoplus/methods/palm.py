@@ -35,7 +35,8 @@ class PALM(StopsOverOblique):
               X^{l+1} \in \Pi_{\mathcal{OB}_+}(X^l - \alpha \nabla_X P(X^l, Y^{l+1})).
 
     The Y-step is the closed-form minimiser where the problem has one; otherwise beta is found by
-    backtracking. The X-step is one step of ``x_step``. The problem must be a `TwoBlock`.
+    backtracking. The X-step is one step of ``x_step``. The problem must be a `TwoBlock` or
+    `KIndicators`.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class PALM(StopsOverOblique):
         Options of the X-step.
     criterion : {"stationarity", "step"}
         "stationarity" bounds both ``||min(X, grad_X P)||`` and
-        ``dist(Y, projection of Y - grad_Y P)``; "step" the steps of both blocks together.
+        ``dist(Y, projection of Y - grad_Y P)``; "step" the longer of the two steps.
     tol, min_iter, max_iter
         When to stop; inside EP4Orth the tolerance follows its schedule.
     """
@@ -59,15 +60,16 @@ class PALM(StopsOverOblique):
         self.check_stop()
 
     def carry(self, state: AlternatingState) -> Carry:
-        """The second block and its step, for the next penalty parameter."""
-        return {"Y": state.Y, "beta": state.beta}
+        """The second block and both steps, for the next penalty parameter."""
+        return {"Y": state.Y, "beta": state.beta, "x": state.carry_x}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AlternatingState:
         """The first state at X; Y is carried over, or the problem's own start."""
         joint = _joint(as_penalised(problem))
-        Y, beta = (carry["Y"], carry["beta"]) if carry else (joint.Y0, 1.0)
+        carry = carry or {"Y": joint.Y0, "beta": 1.0}
+        Y, beta = carry["Y"], carry["beta"]
         value = replace(as_penalised(problem), problem=joint.at(Y)).value(X)
-        return AlternatingState(X, Y, value, beta, {}, np.inf, np.inf, 0, False)
+        return AlternatingState(X, Y, value, beta, carry.get("x", {}), np.inf, np.inf, 0, False)
 
     def step(self, problem: Problem, state: AlternatingState) -> AlternatingState:
         """One Y-step, one X-step."""
@@ -75,7 +77,7 @@ class PALM(StopsOverOblique):
         joint = _joint(model)
         Y, beta = self._move_y(joint, state)
         inner, carry_x = self._move_x(replace(model, problem=joint.at(Y)), state)
-        moved = float(np.hypot(np.linalg.norm(inner.X - state.X), np.linalg.norm(Y - state.Y)))
+        moved = float(max(np.linalg.norm(inner.X - state.X), np.linalg.norm(Y - state.Y)))
         return AlternatingState(
             X=inner.X,
             Y=Y,
@@ -83,10 +85,16 @@ class PALM(StopsOverOblique):
             beta=beta,
             carry_x=carry_x,
             step_length=moved,
-            stationarity=max(inner.stationarity, joint.y_residual(inner.X, Y)),
+            stationarity=self._stationarity(joint, inner, Y),
             n_iter=state.n_iter + 1,
             is_stalled=inner.is_stalled and moved == 0.0,
         )
+
+    def _stationarity(self, joint: TwoBlock, inner: ObliqueState, Y: FloatArray) -> float:
+        """Of both blocks; not computed when the step length decides."""
+        if self.criterion == "step":
+            return np.nan
+        return max(inner.stationarity, joint.y_residual(inner.X, Y))
 
     def _move_y(self, joint: TwoBlock, state: AlternatingState) -> tuple[FloatArray, float]:
         if joint.minimise_y is not None:

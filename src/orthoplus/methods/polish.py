@@ -81,7 +81,8 @@ class Polish:
         enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
         for C, curvature in self._models(problem, state):
             X = self._nearest(C)
-            if (X == state.X).all():
+            is_own = curvature == 0.0  # the support is refined already: only another one can gain
+            if ((X > 0) == (state.X > 0)).all() if is_own else (X == state.X).all():
                 break
             X = refine(problem, X)
             value = problem.value(X)

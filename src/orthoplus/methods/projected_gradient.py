@@ -56,6 +56,10 @@ class ProjectedGradient(StopsOverOblique):
         its own size.
     step_min, step_max : float
         The steps are kept in this range.
+    step_unit : {"one", "penalty"}
+        Whether these three lengths are absolute, or multiples of 1/L with L = 2 sigma phi', for
+        p = 1, q = 2 the Lipschitz constant of the penalty's gradient. A step is then carried over
+        to the next sigma as such a multiple. "penalty" is for V = e / sqrt(k).
     step_fraction : float
         For ``step_rule="fixed"``; below 1 the method converges.
     memory : float
@@ -63,6 +67,8 @@ class ProjectedGradient(StopsOverOblique):
     decrease, backtrack : float
         A step is accepted when ``h(X+) <= reference - decrease / (2 alpha) ||X+ - X||^2``;
         otherwise alpha is multiplied by ``backtrack``.
+    search : bool
+        False takes every step as it is, as the paper does for K-indicators: the value may rise.
     criterion : {"stationarity", "step"}
         What ``tol`` bounds: ``||min(X, grad h)||``, or the last step.
     tol, min_iter, max_iter
@@ -81,10 +87,12 @@ class ProjectedGradient(StopsOverOblique):
     first_step: float | None = None
     step_min: float = 1e-10
     step_max: float = 1e10
+    step_unit: str = "one"
     step_fraction: float = 0.99
     memory: float = 0.85
     decrease: float = 1e-4
     backtrack: float = 0.5
+    search: bool = True
     criterion: str = "stationarity"
     tol: float = 1e-7
     min_iter: int = 0
@@ -92,6 +100,7 @@ class ProjectedGradient(StopsOverOblique):
 
     def __post_init__(self) -> None:
         check_choice(self.step_rule, "step_rule", ("long", "short", "alternating", "fixed"))
+        check_choice(self.step_unit, "step_unit", ("one", "penalty"))
         check_positive(self.step_min, "step_min")
         check_positive(self.step_max, "step_max", finite=False)
         check_range(self.step_max, "step_max", low=self.step_min)
@@ -105,13 +114,18 @@ class ProjectedGradient(StopsOverOblique):
 
     def carry(self, state: GradientState) -> Carry:
         """The step length, for the next penalty parameter; a fixed one belongs to its own."""
-        return {} if self.step_rule == "fixed" else {"alpha": state.alpha}
+        if self.step_rule == "fixed":
+            return {}
+        return {"alpha": state.alpha / self._unit(state.weight)}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> GradientState:
         """The first state at X, a point of OB+; ``carry`` gives the first step length."""
         problem = as_penalised(problem)
         here = problem.evaluate(X)
-        alpha = carry["alpha"] if carry else self._first_step(problem, X, here)
+        if carry:
+            alpha = carry["alpha"] * self._unit(here.weight)
+        else:
+            alpha = self._first_step(problem, X, here)
         return GradientState(
             X=X,
             value=here.value,
@@ -141,7 +155,7 @@ class ProjectedGradient(StopsOverOblique):
                 break
             here = problem.evaluate(T, energy)
             bound = state.reference - self.decrease / (2 * alpha) * step_sq + slack
-            is_accepted = here.value <= bound
+            is_accepted = here.value <= bound or not self.search
             if is_accepted:
                 break
             alpha *= self.backtrack
@@ -176,6 +190,7 @@ class ProjectedGradient(StopsOverOblique):
         step_sq, cross_new, cross_old = sums
         if self.step_rule == "fixed" or step_sq == 0.0:
             return old.alpha
+        unit = self._unit(new.weight)
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
         )
@@ -183,24 +198,28 @@ class ProjectedGradient(StopsOverOblique):
         if is_linear and not use_short:
             # f is linear: all of Z comes from the penalty, and the last pass has it already.
             curvature = abs(new.weight * cross_new - old.weight * cross_old)
-            alpha = step_sq / curvature if curvature > 0 else self.step_max
+            alpha = step_sq / curvature if curvature > 0 else np.inf
         else:
             curvature, change_sq = kernels.secant_products(
                 (X, new.gradient, new.weight), (old.X, old.gradient, old.weight)
             )
             above, below = (abs(curvature), change_sq) if use_short else (step_sq, abs(curvature))
-            alpha = above / below if below > 0 else self.step_max
-        return min(max(alpha, self.step_min), self.step_max)
+            alpha = above / below if below > 0 else np.inf
+        return min(max(alpha, self.step_min * unit), self.step_max * unit)
 
     def _first_step(self, problem: Penalised, X: FloatArray, here: Evaluation) -> float:
         if self.step_rule == "fixed":
             return self._fixed_step(problem)
         if self.first_step is not None:
-            return self.first_step
+            return self.first_step * self._unit(here.weight)
         if problem.lipschitz:
             return 1.0 / problem.lipschitz
         size = float(np.linalg.norm(here.gradient)) + abs(here.weight)
         return float(np.sqrt(X.shape[1])) / size if size > 0 else 1.0
+
+    def _unit(self, weight: float) -> float:
+        """What the lengths of the options are multiples of."""
+        return 1.0 / weight if self.step_unit == "penalty" and weight > 0 else 1.0
 
     def _fixed_step(self, problem: Penalised) -> float:
         lipschitz = problem.lipschitz

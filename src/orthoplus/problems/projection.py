@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_shape
-from orthoplus.geometry import assemble, cover_columns, keep_largest, labels_of
+from orthoplus.geometry import fit_support, keep_largest, labels_of
 from orthoplus.protocols import FloatArray, Problem
 
 
@@ -67,16 +67,7 @@ class Projection(Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
         labels = labels_of(X)
-        entries = kernels.gather(self.C, labels)
-        refined = np.where(entries > 0, labels, -1)
-        if cover_columns(refined, self.C.shape[1]):
-            return assemble(refined, entries, self.C.shape[1])
-        # A column without a positive entry on its support takes its largest one alone, the first.
-        for j in np.setdiff1d(labels[labels >= 0], refined):
-            rows = np.flatnonzero(labels == j)
-            first = rows[entries[rows].argmax()]
-            refined[first], entries[first] = j, 1.0
-        return assemble(refined, entries, self.C.shape[1])
+        return fit_support(labels, kernels.gather(self.C, labels), self.shape[1])
 
     @property
     def lipschitz(self) -> float:

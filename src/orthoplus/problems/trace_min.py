@@ -1,15 +1,21 @@
-"""Trace minimisation over S+, eq. (1.2)."""
+"""Trace minimisation over S+, eq. (1.2), and the models that are instances of it."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse import csr_array, eye_array, hstack, issparse
+from scipy.sparse.csgraph import laplacian
 
-from orthoplus.checks import as_matrix, check_finite, check_shape
+from orthoplus.checks import as_matrix, check_finite, check_positive, check_range, check_shape
 from orthoplus.protocols import FloatArray, Problem
+from orthoplus.symmetric import (
+    SymmetricMap,
+    as_symmetric,
+    bottom_eigenpairs,
+    bottom_of_blocks,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,9 +24,16 @@ class TraceMin(Problem):
 
     Parameters
     ----------
-    M : array or SciPy sparse matrix of shape (n, n)
+    M : array, SciPy sparse matrix, LinearOperator or SymmetricMap of shape (n, n)
+        Used through products; a sparse matrix stays sparse.
     k : int
         Number of columns of X.
+
+    Notes
+    -----
+    The best X on a given support has the bottom eigenvector of each block of M as its columns,
+    where these are nonnegative. The sum of the k smallest eigenvalues of M is a lower bound: the
+    minimum over all orthonormal X.
 
     Examples
     --------
@@ -33,15 +46,7 @@ class TraceMin(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        if issparse(self.M):
-            M = self.M.tocsr().astype(np.float64)
-            check_finite(M.data, "M")
-        else:
-            M = as_matrix(self.M, "M")
-        if M.shape[0] != M.shape[1]:
-            raise ValueError(f"`M` has shape {M.shape}: a square matrix is needed.")
-        if abs(M - M.T).max() > 1e-10 * max(1.0, abs(M).max()):
-            raise ValueError("`M` is not symmetric. Pass (M + M.T) / 2: it has the same traces.")
+        M = as_symmetric(self.M, "M")
         check_shape(M.shape[0], self.k, "X")
         object.__setattr__(self, "M", M)
 
@@ -60,64 +65,230 @@ class TraceMin(Problem):
         return np.asarray(2.0 * (self.M @ D))
 
     @cached_property
-    def lipschitz(self) -> float:
-        """2 ||M||, bounded by the largest absolute row sum."""
-        return 2.0 * float(abs(self.M).sum(axis=1).max())
+    def symmetric(self) -> SymmetricMap:
+        """M with its blocks and eigenvectors."""
+        return self.M if isinstance(self.M, SymmetricMap) else SymmetricMap(self.M)
 
     @cached_property
-    def _has_positive_off_diagonal(self) -> bool:
-        off = self.M - (
-            np.diag(np.diag(self.M)) if not issparse(self.M) else _sparse_diagonal(self.M)
-        )
-        return bool(off.max() > 0)
+    def lipschitz(self) -> float:
+        """2 ||M||, bounded by the largest absolute row sum where M has entries."""
+        return 2.0 * self.symmetric.norm
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """The bottom eigenvector of each block, section 4 (ii).
+        """The bottom eigenvector of each block, section 4 (ii); None where one has mixed signs."""
+        return bottom_of_blocks(self.symmetric, X)
 
-        It is nonnegative by Perron and Frobenius when no entry of M off the diagonal is positive;
-        None otherwise.
-        """
-        if self._has_positive_off_diagonal:
-            return None
-        refined = np.zeros_like(X)
-        for j in range(self.k):
-            rows = np.flatnonzero(X[:, j] > 0)
-            block = self.M[rows][:, rows]
-            vector = _bottom_eigenvector(block, X[rows, j])
-            refined[rows, j] = np.abs(vector) / np.linalg.norm(vector)
-        return refined
+    def majoriser(self, X: FloatArray) -> FloatArray:
+        """s X - MX, s the largest eigenvalue: on S+ f is s k - <(sI - M) X, X>, sI - M >= 0."""
+        return np.asarray(self.symmetric.largest * X - self.M @ X)
 
-    def lower_bound(self) -> float:
-        """The sum of the k smallest eigenvalues of M: the minimum over all orthonormal X."""
-        if self.shape[0] <= max(64, 2 * self.k):
-            dense = self.M.toarray() if issparse(self.M) else self.M
-            return float(np.linalg.eigvalsh(dense)[: self.k].sum())
+    def lower_bound(self) -> float | None:
+        """The sum of the k smallest eigenvalues of M; None if Lanczos does not find them."""
         # A start without pattern: that of a graph's components would miss multiple eigenvalues.
         start = np.random.default_rng(0).standard_normal(self.shape[0])
-        return float(_bottom_eigenpairs(self.M, self.k, start)[0].sum())
+        found = bottom_eigenpairs(self.symmetric, self.k, start)
+        return None if found is None else float(found[0].sum())
 
 
-def _sparse_diagonal(M: Any) -> Any:
-    from scipy.sparse import diags_array
+def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
+    r"""Nonnegative principal components: :math:`M = -AA^\top`, never formed.
 
-    return diags_array(M.diagonal())
+    .. math:: \max_{X \in S_+} \|A^\top X\|_F^2 .
 
+    Parameters
+    ----------
+    A : array or SciPy sparse matrix of shape (n, r)
+        Row i holds the r observations of variable i: the transpose of scikit-learn's data matrix.
+        Entries of any sign.
+    k : int
+        Number of components.
+    centre : bool
+        Subtract the mean of each row, as PCA does. A sparse A stays as it is:
+        :math:`M = -(AA^\top - r\, m m^\top)`, m the row means, which loses digits where the means
+        are far larger than the deviations.
 
-def _bottom_eigenvector(block: Any, start: FloatArray) -> FloatArray:
-    """Unit eigenvector of the smallest eigenvalue; Lanczos from ``start`` for a large block."""
-    if len(start) <= 64:
-        dense = block.toarray() if issparse(block) else block
-        return np.asarray(np.linalg.eigh(dense)[1][:, 0])
-    return np.asarray(_bottom_eigenpairs(block, 1, start)[1][:, 0])
+    References
+    ----------
+    Zass and Shashua, NIPS 2006; Montanari and Richard, IEEE Trans. Inf. Theory 62 (2016).
 
-
-def _bottom_eigenpairs(M: Any, k: int, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The k smallest eigenvalues with their vectors, by Lanczos on ``shift I - M``.
-
-    The shift makes it positive definite: Lanczos fails from a start in the kernel, as the constant
-    vector is for a graph Laplacian, and converges slowly to eigenvalues near zero.
+    Examples
+    --------
+    >>> A = np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
+    >>> X = np.array([[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]])
+    >>> round(nonnegative_pca(A, 2).value(X), 9)  # -(25 + 4)
+    -29.0
     """
-    n, shift = M.shape[0], 2.0 * float(abs(M).sum(axis=1).max()) or 1.0
-    shifted = LinearOperator((n, n), matvec=lambda x: shift * x - M @ x, dtype=np.float64)
-    values, vectors = eigsh(shifted, k=k, which="LA", v0=start)
-    return shift - values, vectors
+    A = _as_data(A, "A")
+    if not centre:
+        return TraceMin(SymmetricMap(None, ((A, -1.0),)), k)
+    mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
+    if issparse(A):
+        return TraceMin(SymmetricMap(None, ((A, -1.0), (mean, float(A.shape[1])))), k)
+    return TraceMin(SymmetricMap(None, ((A - mean, -1.0),)), k)
+
+
+def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin:
+    r"""Nonnegative Laplacian embedding: :math:`M = D - W`, D the row sums of W.
+
+    Parameters
+    ----------
+    W : array or SciPy sparse matrix of shape (n, n)
+        Symmetric, nonnegative similarities; the diagonal does not matter.
+    k : int
+        Number of groups.
+    normalized : bool
+        :math:`M = I - D^{-1/2} W D^{-1/2}` instead, for groups of equal volume rather than equal
+        size: at :math:`x_j = D^{1/2} 1_{C_j} / \|\cdot\|` the value is the normalised cut.
+
+    Notes
+    -----
+    With the weights free, a group costs the smallest eigenvalue of its block of M, at most its cut
+    over its size: a relaxation of the ratio cut, and a partition of least Dirichlet energy.
+
+    References
+    ----------
+    Luo, Ding, Huang and Li, ICDM 2009; Osting, White and Oudet, SIAM J. Sci. Comput. 36 (2014).
+
+    Examples
+    --------
+    >>> W = np.kron(np.eye(2), np.ones((2, 2)))  # two components: no edge is cut
+    >>> X = np.kron(np.eye(2), np.ones((2, 1))) / np.sqrt(2)
+    >>> abs(round(laplacian_embedding(W, 2).value(X), 12))
+    0.0
+    """
+    return TraceMin(laplacian(_as_similarity(W), normed=normalized), k)
+
+
+def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
+    r"""The ratio cut of a graph: the Laplacian embedding, with weights drawn to be equal.
+
+    .. math:: \mathrm{tr}(X^\top (D - W) X) + \tau \big(1 - \|X^\top 1\|^2 / n\big)
+
+    Parameters
+    ----------
+    W : array or SciPy sparse matrix of shape (n, n)
+        Symmetric, nonnegative similarities.
+    k : int
+        Number of groups.
+    evenness : float
+        :math:`\tau`, in units of the mean degree; 0 leaves the Laplacian embedding.
+
+    Notes
+    -----
+    The second term is nonnegative over S+, and zero for the X with equal entries in each column and
+    no row of zeros only. There the value is the ratio cut, the sum over the groups of the cut over
+    the size. As :math:`\tau` grows, minimisers tend to those of the ratio cut. M is
+    :math:`D - W + \tau (I/k - 11^\top/n)`, kept as a sparse matrix and a product.
+
+    References
+    ----------
+    Hagen and Kahng, IEEE Trans. CAD 11 (1992).
+
+    Examples
+    --------
+    >>> W = np.ones((4, 4))
+    >>> X = np.kron(np.eye(2), np.ones((2, 1))) / np.sqrt(2)
+    >>> round(ratio_cut(W, 2).value(X), 12)  # 4 edges are cut, seen from two groups of 2
+    4.0
+    """
+    check_range(evenness, "evenness", low=0.0)
+    M = laplacian(_as_similarity(W))
+    n = M.shape[0]
+    check_shape(n, k, "X")
+    tau = evenness * float(M.trace()) / n
+    shift = (tau / k) * (eye_array(n, format="csr") if issparse(M) else np.eye(n))
+    base = as_symmetric(M + shift, "W")
+    return TraceMin(SymmetricMap(base, ((np.ones((n, 1)), -tau / n),)), k)
+
+
+def discriminative_spectral(
+    W: Any, mu: float, k: int, *, A: Any, ridge: float = 1.0, normalized: bool = False
+) -> TraceMin:
+    r"""Discriminative nonnegative spectral clustering: :math:`M = D - W + \mu R`.
+
+    .. math:: \mathrm{tr}(X^\top R X) = \min_{Z, b} \|X - AZ - 1b^\top\|_F^2
+              + \gamma \|Z\|_F^2, \qquad
+              R = H - \tilde A (\tilde A^\top \tilde A + \gamma I)^{-1} \tilde A^\top,
+
+    with :math:`H = I - 11^\top / n` and :math:`\tilde A = HA`: groups that a linear function of the
+    features tells apart cost less.
+
+    Parameters
+    ----------
+    W : array or SciPy sparse matrix of shape (n, n)
+        Symmetric, nonnegative similarities.
+    mu : float
+        Weight of R, at least 0.
+    k : int
+        Number of groups.
+    A : array or SciPy sparse matrix of shape (n, r)
+        Features, a row for each of the n objects.
+    ridge : float
+        :math:`\gamma > 0`.
+    normalized : bool
+        Take the normalised Laplacian, as in `laplacian_embedding`.
+
+    Notes
+    -----
+    R is kept as a product with a core of r x r; sparse A stays sparse. Cost O(n r^2 + r^3) once.
+
+    References
+    ----------
+    Yang, Yang, Shen, Zhang, Du and Zhou, IEEE Trans. Knowl. Data Eng. 25 (2013); Yang, Shen, Nie,
+    Ji and Zhou, AAAI 2011.
+
+    Examples
+    --------
+    >>> A = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> X = np.kron(np.eye(2), np.ones((2, 1))) / np.sqrt(2)
+    >>> mixed = X[[0, 2, 1, 3]]
+    >>> problem = discriminative_spectral(np.zeros((4, 4)), 1.0, 2, A=A)
+    >>> problem.value(X) < problem.value(mixed)
+    True
+    """
+    check_range(mu, "mu", low=0.0)
+    check_positive(ridge, "ridge")
+    M, A = laplacian(_as_similarity(W), normed=normalized), _as_data(A, "A")
+    n = M.shape[0]
+    if A.shape[0] != n:
+        raise ValueError(
+            f"`A` has {A.shape[0]} rows, but the graph `W` has {n} vertices. Pass one row of "
+            f"features for each vertex."
+        )
+    base = as_symmetric(M + mu * (eye_array(n) if issparse(M) else np.eye(n)), "W")
+    ones = np.ones((n, 1))
+    columns = hstack([A, csr_array(ones)], format="csr") if issparse(A) else np.hstack([A, ones])
+    factors = ((ones, -mu / n), (columns, -mu * _ridge_core(A, ridge)))
+    return TraceMin(SymmetricMap(base, factors), k)
+
+
+def _ridge_core(A: Any, ridge: float) -> FloatArray:
+    """C with [A 1] C [A 1]' = HA (A'HA + ridge I)^-1 A'H."""
+    n, r = A.shape
+    mean = np.asarray(A.mean(axis=0)).reshape(-1)
+    gram = A.T @ A
+    gram = gram.toarray() if issparse(gram) else gram
+    inverse = np.linalg.inv(gram - n * np.outer(mean, mean) + ridge * np.eye(r))
+    centring = np.vstack([np.eye(r), -mean])  # HA = [A 1] times this
+    return np.asarray(centring @ inverse @ centring.T)
+
+
+def _as_data(A: Any, name: str) -> Any:
+    """A finite matrix of float64, dense or CSR."""
+    if issparse(A):
+        A = A.tocsr().astype(np.float64)
+        check_finite(A.data, name)
+        return A
+    return as_matrix(A, name).astype(np.float64, copy=False)
+
+
+def _as_similarity(W: Any) -> Any:
+    """A symmetric nonnegative matrix of float64, dense or CSR."""
+    W = as_symmetric(_as_data(W, "W"), "W")
+    smallest = W.min() if min(W.shape) else 0.0
+    if smallest < 0:
+        raise ValueError(
+            f"`W` has negative entries (the smallest is {smallest:.3g}): similarities are needed. "
+            f"For a matrix of any sign take TraceMin(M, k) itself."
+        )
+    return W

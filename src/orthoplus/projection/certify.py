@@ -5,8 +5,8 @@ r"""The projection onto S+ = {X >= 0, X'X = I}, globally optimal with a proof wh
 
 over assignments pi of rows to columns (a column whose rows have no positive entry counts with its
 largest). `dual` holds the relaxation and its bound, `search` the assignments,
-`passes` closes in on the optimum from both sides, `branch` splits what is
-left over, and this module holds the whole together.
+`passes` closes in on the optimum from both sides, `prices` tightens the bound
+where rows are shared, `branch` splits what is left over, and this module holds the whole together.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
 from orthoplus.projection.branch import branch
 from orthoplus.projection.dual import near_pairs, pairs_of_labels, window_slack
 from orthoplus.projection.passes import Search, run, start_search
+from orthoplus.projection.prices import price_rows
 from orthoplus.projection.search import (
     Assignment,
     chosen_of_labels,
@@ -42,6 +43,11 @@ TINY_ROWS = 10  # up to here all assignments are tried
 MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
 # Polishing looks at so many pairs per row beside the maximum on average, in all, and in one row.
 POLISH_PAIRS, POLISH_SIZE, POLISH_WIDTH, POLISH_SWEEPS = 6.0, 1 << 16, 8, 50
+# Pricing rows looks at so many pairs per row beside the maximum on average, and in all.
+PRICED_PAIRS, PRICED_SIZE = 32.0, 1 << 18
+# Branching pays where columns have fewer rows than this on average, or where the gap is so large
+# that a few heavy rows must be its cause.
+BRANCH_ROWS, BRANCH_GAP = 20, 1e-5
 # The full search: rows that are open, nodes visited.
 MAX_SEARCH_ROWS, MAX_NODES = 200, 200_000
 WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
@@ -106,7 +112,7 @@ def project_stiefel_plus(
         The relative gap at which the point counts as optimal.
     max_passes : int
         Most passes over C. Some ten end the relaxation; more are only used to branch on rows that
-        it splits, which often closes the gap where few heavy rows cause it.
+        it splits, where columns have few rows or a few heavy rows leave a gap.
 
     Returns
     -------
@@ -165,9 +171,25 @@ def _certify(C: FloatArray, maxima: FloatArray, tol: float, max_passes: int) -> 
     search = run(C, maxima, start_search(C, maxima), tol, max_passes)
     if not search.is_closed(tol):
         search = _polish(C, maxima, _try_matching(C, search), tol)
-    if not search.is_closed(tol):
-        search = branch(C, maxima, search, tol, max_passes)
-    return search
+    if search.is_closed(tol) or (maxima <= 0.0).any():
+        return search
+    priced = _price(C, search, tol)
+    has_many_rows = len(C) >= BRANCH_ROWS * C.shape[1]
+    if priced.is_closed(max(tol, BRANCH_GAP) if has_many_rows else tol):
+        return priced
+    # Branching takes its bounds from w alone, so it must not see that of the prices.
+    search = branch(C, maxima, replace(priced, bound=search.bound), tol, max_passes)
+    return replace(search, bound=min(search.bound, priced.bound))
+
+
+def _price(C: FloatArray, search: Search, tol: float) -> Search:
+    """The bound of whole rows, where the pairs that can still matter are not too many."""
+    mean_pairs = 1.0 + min(PRICED_PAIRS, PRICED_SIZE / len(C))
+    limit = search.gap * WIDER
+    if limit > window_slack(C, np.sqrt(search.weights), mean_pairs):
+        return search
+    pairs, search = _pairs_around(C, search, limit, C.shape[1])
+    return price_rows(pairs, search, tol)
 
 
 def _try_matching(C: FloatArray, search: Search) -> Search:

@@ -6,16 +6,20 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
 from orthoplus.geometry import labels_of, random_oblique_plus
 from orthoplus.loop import iterate, run
-from orthoplus.methods.baselines import BASELINES, EMONMF, HALSONMF, OPNMF, UONMF
+from orthoplus.methods import baselines
+from orthoplus.methods.baselines import EMONMF, HALSONMF, OPNMF, UONMF
 from orthoplus.problems import ONMF, Projection
 from orthoplus.status import Status
 
 STEPS = 5
 ROUNDING = 1e-14
+# The rivals of orthogonal NMF; the one of K-indicators has tests of its own.
+BASELINES = {name: cls for name, cls in baselines.BASELINES.items() if name != "kindap"}
 # Rivals that walk; the other two hand the whole fit to scikit-learn in one step.
 WALKERS = {name: cls for name, cls in BASELINES.items() if name not in ("k_means", "nmf")}
 
@@ -291,6 +295,38 @@ def test_em_fills_a_group_that_runs_empty():
 
 
 def test_registry_is_reachable_from_the_package():
-    assert op.baselines.BASELINES is BASELINES
+    assert op.baselines.BASELINES is baselines.BASELINES
     assert op.baselines.OPNMF is OPNMF
     assert set(BASELINES) >= {"uonmf", "yoo_choi", "opnmf", "onpmf", "em_onmf", "hals_onmf"}
+
+
+@every_rival
+def test_float32_data_give_nearly_the_run_of_float64(name, rng):
+    A, _ = noisy(rng)
+    A = A.astype(np.float32)
+    method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
+    steps = 1 if name in ("k_means", "nmf") else 3
+    single, double = (
+        states_of(method, ONMF(data, 3), X, steps)[-1] for data in (A, A.astype(float))
+    )
+    # Products in float32, three steps: a thousand roundings.
+    assert np.allclose(single.X, double.X, atol=1e-3)
+    assert np.isclose(single.value, double.value, rtol=1e-3)
+
+
+@every_rival
+def test_operator_gives_the_run_of_its_matrix_or_is_refused(name, rng):
+    A, _ = noisy(rng)
+    method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
+    if name in ("k_means", "nmf"):
+        with pytest.raises(TypeError, match="a LinearOperator has products only"):
+            states_of(method, ONMF(aslinearoperator(A), 3), X, 1)
+        return
+    known, blind = (states_of(method, ONMF(B, 3), X, 3)[-1] for B in (A, aslinearoperator(A)))
+    assert np.allclose(known.X, blind.X, atol=1e-8)
+
+
+def test_divergence_needs_entries(rng):
+    A, _ = noisy(rng)
+    with pytest.raises(TypeError, match="reads the entries of A"):
+        op.solve(ONMF(aslinearoperator(A), 3), method=OPNMF(divergence="kl"))

@@ -99,7 +99,7 @@ def test_opnmf_start_has_its_zeros_filled(tiny):
     _, problem, X0 = tiny
     X0 = np.where(X0 > np.median(X0), X0, 0.0)
     filled = OPNMF(start="given", fill=0.1).init(problem, X0).factor
-    assert (filled[X0 == 0] == 0.1).all()
+    assert np.allclose(filled[X0 == 0], 0.1 * np.sqrt((X0**2).mean()), rtol=1e-14)
     assert (filled[X0 > 0] == X0[X0 > 0]).all()
     kept = OPNMF(start="given", fill=0.0, floor=1e-16).init(problem, X0).factor
     assert (kept[X0 == 0] == 1e-16).all()
@@ -124,8 +124,7 @@ def test_hals_step_is_its_formula(tiny):
 
 def test_onpmf_step_is_a_projected_gradient_step_on_the_lagrangian(tiny):
     A, problem, X0 = tiny
-    method = ONPMF(start="given")
-    before, after = one_step(method, problem, X0)
+    before, after = one_step(ONPMF(start="given"), problem, X0)
     U, Y, N0 = before.factor, before.Y, before.multipliers
     rho = 1.01 * before.sigma
 
@@ -134,20 +133,94 @@ def test_onpmf_step_is_a_projected_gradient_step_on_the_lagrangian(tiny):
         penalty = rho / 2 * (negative**2).sum() - (N0 * U).sum()
         return np.linalg.norm(A - U @ Y.T) ** 2 / 2 + penalty
 
-    def at(length):
-        move = (A - U @ Y.T) @ Y + N0 + rho * np.maximum(-U, 0.0)
-        left, _, right = np.linalg.svd(U + length * move, full_matrices=False)
-        return left @ right
-
-    # The step that was taken, or one factor more: then the search had gone one too far.
-    taken = [length for length in (after.step_length, 1.1 * after.step_length)
-             if np.allclose(at(length), after.factor, atol=1e-10)]  # fmt: skip
-    assert taken
-    assert lagrangian(after.factor) < lagrangian(U)
+    G = (U @ Y.T - A) @ Y - N0 + rho * np.minimum(U, 0.0)
+    G -= U @ (U.T @ G + G.T @ U) / 2  # the part of the tangent space
+    left, _, right = np.linalg.svd(U - after.step_length * G, full_matrices=False)
+    assert np.allclose(after.factor, left @ right, atol=1e-10)
+    # Armijo's condition, and twice the length breaks it unless it was the first tried.
+    slope = (G**2).sum()
+    assert lagrangian(after.factor) <= lagrangian(U) - 1e-4 * after.step_length * slope
+    if after.n_inner > 1:
+        left, _, right = np.linalg.svd(U - 2 * after.step_length * G, full_matrices=False)
+        assert lagrangian(left @ right) > lagrangian(U) - 2e-4 * after.step_length * slope
     assert close(after.multipliers, np.maximum(N0 - 100 / 2 * after.factor, 0.0))
     assert close(after.Y, np.maximum(A.T @ after.factor, 0.0))
     assert np.isclose(after.value, np.linalg.norm(A - after.factor @ after.Y.T) ** 2)
     assert close(after.factor.T @ after.factor, np.eye(K))
+
+
+def test_onpmf_direction_is_the_gradient_of_the_lagrangian_along_the_manifold(tiny, rng):
+    from orthoplus.methods.baselines.onpmf import _Lagrangian, _polar
+
+    U = _polar(rng.standard_normal((N, K)))
+    lagrangian = _Lagrangian(rng.standard_normal((N, K)), 3.0)
+    D, t = rng.standard_normal((N, K)), 1e-6
+    D -= U @ (U.T @ D + D.T @ U) / 2
+    slope = (lagrangian.value(_polar(U + t * D)) - lagrangian.value(_polar(U - t * D))) / (2 * t)
+    assert np.isclose(slope, (lagrangian.gradient(U) * D).sum(), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_polar_factor_is_the_nearest_also_where_columns_repeat(columns, rng):
+    from orthoplus.methods.baselines.onpmf import _polar
+
+    B = rng.standard_normal((N, columns))
+    B[:, -1] = B[:, 0] if columns == 4 else B[:, -1]
+    U = _polar(B)
+    assert close(U.T @ U, np.eye(columns))
+    assert np.isclose((U * B).sum(), np.linalg.svd(B, compute_uv=False).sum())
+
+
+@pytest.mark.parametrize("cls", [UONMF, YooChoi, HALSONMF])
+@pytest.mark.parametrize("seed", range(3))
+def test_update_of_the_second_factor_never_raises_the_fit(cls, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.random((12, 9))
+    problem, method = ONMF(A, K), cls(start="given")
+    state = method.init(problem, random_oblique_plus(12, K, rng))
+    for _ in range(20):
+        after = method.step(problem, state)
+        between = np.linalg.norm(A - after.factor @ state.Y.T) ** 2
+        assert after.value <= between * (1 + 1e-12)
+        state = after
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_uonmf_update_of_x_lowers_the_lagrangian_of_its_multiplier(seed):
+    # -2 tr(Y'A'X) + tr((Y'Y + S) X'X) with S = Y'A'X - Y'Y: the auxiliary function of the proof.
+    rng = np.random.default_rng(seed)
+    A = rng.random((12, 9))
+    problem, method = ONMF(A, K), UONMF(start="given")
+    state = method.init(problem, random_oblique_plus(12, K, rng))
+    for _ in range(20):
+        after = method.step(problem, state)
+        X, Y = state.factor, state.Y
+        C = X.T @ A @ Y
+
+        def lagrangian(Z, A=A, Y=Y, C=C):
+            return -2 * np.trace(Y.T @ A.T @ Z) + np.trace(Z @ C @ Z.T)
+
+        assert lagrangian(after.factor) <= lagrangian(X) + 1e-12 * abs(lagrangian(X))
+        state = after
+
+
+# The start NNDSVDa of the others fills its zeros with the mean of A: that depends on the scale.
+@pytest.mark.parametrize("name", ["uonmf", "opnmf"])
+def test_scale_of_the_data_does_not_change_the_labels(name, rng):
+    from orthoplus.geometry import labels_of
+    from orthoplus.methods.baselines import BASELINES
+
+    A = np.kron(np.eye(K), np.ones((6, 5))) + 0.3 * rng.random((6 * K, 5 * K))
+    runs = []
+    for scale in (1.0, 1e-3, 1e3):
+        problem, method = ONMF(scale * A, K), BASELINES[name]()
+        state = method.init(problem, random_oblique_plus(6 * K, K, rng))
+        for _ in range(30):
+            state = method.step(problem, state)
+        runs.append(state)
+    for other in runs[1:]:
+        assert np.allclose(other.X, runs[0].X, atol=1e-6)
+        assert (labels_of(other.X) == labels_of(runs[0].X)).all()
 
 
 def test_onpmf_best_second_factor_solves_least_squares(tiny):

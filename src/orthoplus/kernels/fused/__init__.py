@@ -1,6 +1,12 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.centres import alternate_centres, search_swaps
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
+from orthoplus.kernels.fused.exchange import (
+    exchange_deltas,
+    exchange_search_into,
+    exchange_update_into,
+)
 from orthoplus.kernels.fused.groups import (
     dense_group_dots,
     dense_group_sums,
@@ -24,6 +30,7 @@ from orthoplus.kernels.fused.oblique import (
 )
 from orthoplus.kernels.fused.pairs import (
     chain_moves_into,
+    cheapest_flips,
     search_rows_into,
     single_moves_into,
     transfer_shares_into,
@@ -33,19 +40,25 @@ from orthoplus.kernels.fused.rows import (
     best_partition,
     column_maxima,
     gather_pairs,
+    sparse_product,
 )
 
 __all__ = [
+    "alternate_centres",
     "assemble",
     "assign_rows",
     "best_partition",
     "chain_moves_into",
+    "cheapest_flips",
     "column_dots",
     "column_maxima",
     "delta_point_into",
     "delta_sums",
     "dense_group_dots",
     "dense_group_sums",
+    "exchange_deltas",
+    "exchange_search_into",
+    "exchange_update_into",
     "gather",
     "gather_pairs",
     "gradient_step_into",
@@ -57,10 +70,12 @@ __all__ = [
     "row_energy",
     "sampled_products",
     "search_rows_into",
+    "search_swaps",
     "secant_products",
     "single_moves_into",
     "sparse_group_dots",
     "sparse_group_sums",
+    "sparse_product",
     "stationarity_sq",
     "transfer_shares_into",
 ]

@@ -8,13 +8,14 @@ import numpy as np
 from numba import njit
 
 from orthoplus.kernels.pairs import (
+    MAX_FLIP_SETS,
     MAX_FOLLOWERS,
     MOVE_THRESHOLD,
     SEARCH_THRESHOLD,
     TINY,
     Pairs,
 )
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 _compiled = njit(cache=True, nogil=True)  # no fast mathematics: same bits as the reference
 
@@ -265,3 +266,66 @@ def search_rows_into(
     max_nodes: int,
 ) -> bool:
     return bool(_search_rows(rows, pairs[:3], chosen, sums, weights, max_nodes))
+
+
+@_compiled
+def _most_saved(weight, best, size):  # type: ignore[no-untyped-def]
+    root, reach = 0.5 / weight, np.sqrt(best / weight)
+    low, high = max(root - reach, 0.0) ** 2 - size, (root + reach) ** 2 + size
+    if low <= 0.0:
+        return np.inf
+    return size * max(weight - 0.5 / np.sqrt(high), 0.5 / np.sqrt(low) - weight)
+
+
+@_compiled
+def _extend_sets(cost, shift, weight, best, size, spent, reached):  # type: ignore[no-untyped-def]
+    # IN/OUT spent, reached: the sets 0..size-1, to which those with this flip are added
+    root, last, parent, chosen = 0.5 / weight, size, np.empty(size, dtype=np.int64), -1
+    for before in range(size):
+        if spent[before] + cost < best:
+            spent[last] = spent[before] + cost
+            reached[last] = max(reached[before] + shift, 0.0)
+            parent[last - size] = before
+            value = spent[last] + weight * (np.sqrt(reached[last]) - root) ** 2
+            if value < best:
+                best, chosen = value, last
+            last += 1
+    return best, chosen, parent[: last - size]
+
+
+@_compiled
+def _cheapest_flips(start, cost, shift, sums, weights):  # type: ignore[no-untyped-def]
+    least, is_flipped = np.empty(sums.size), np.zeros(cost.size, dtype=np.bool_)
+    spent, reached = np.empty(MAX_FLIP_SETS), np.empty(MAX_FLIP_SETS)
+    parent, flip = np.empty(MAX_FLIP_SETS, np.int64), np.empty(MAX_FLIP_SETS, np.int64)
+    for j in range(sums.size):
+        weight, size, chosen, limit = weights[j], 1, 0, np.inf
+        best = weight * (np.sqrt(sums[j]) - 0.5 / weight) ** 2
+        spent[0], reached[0] = 0.0, sums[j]
+        for t in range(start[j], start[j + 1]):
+            if cost[t] >= best:
+                break
+            if cost[t] >= _most_saved(weight, best, abs(shift[t])):
+                continue
+            if 2 * size > MAX_FLIP_SETS:
+                limit = cost[t]
+                break
+            best, fresh, parents = _extend_sets(
+                cost[t], shift[t], weight, best, size, spent, reached
+            )
+            chosen = fresh if fresh >= 0 else chosen
+            parent[size : size + parents.size] = parents
+            flip[size : size + parents.size] = t
+            size += parents.size
+        least[j] = min(best, limit)
+        while chosen > 0:
+            is_flipped[flip[chosen]] = True
+            chosen = parent[chosen]
+    return least, is_flipped
+
+
+def cheapest_flips(
+    start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    least, is_flipped = _cheapest_flips(start, cost, shift, sums, weights)
+    return least, is_flipped

@@ -1,4 +1,4 @@
-"""The passes of the certified projection of `reference.rows`, compiled, threads over row blocks."""
+"""The passes over rows of `reference.rows`, compiled, threads over row blocks."""
 
 from typing import Any
 
@@ -188,3 +188,21 @@ def best_partition(C: FloatArray) -> IntArray:
     choice = np.zeros((k, 1 << n), dtype=np.int64)
     _best_partition(np.ascontiguousarray(C), choice)
     return labels_of_choice(choice, n)
+
+
+@_exact
+def _sparse_product(X, U, out):  # type: ignore[no-untyped-def]  # IN X, U; IN/OUT out (added to)
+    n, k = X.shape
+    for i in range(n):
+        for j in range(k):
+            entry = np.float64(X[i, j])
+            if entry != 0.0:
+                for c in range(U.shape[1]):
+                    out[j, c] += entry * U[i, c]
+
+
+def sparse_product(X: FloatArray, U: FloatArray) -> FloatArray:
+    # One thread: a second one would need an array of its own as large as the answer.
+    out = np.zeros((X.shape[1], U.shape[1]))
+    _sparse_product(np.ascontiguousarray(X), np.ascontiguousarray(U), out)
+    return out

@@ -1,12 +1,24 @@
 """The hot loops in plain NumPy: the specification that `fused` is tested against."""
 
-from orthoplus.kernels.reference import divergence, groups, oblique, pairs, rows
+from orthoplus.kernels.reference import (
+    centres,
+    divergence,
+    exchange,
+    groups,
+    oblique,
+    pairs,
+    rows,
+)
+from orthoplus.kernels.reference.centres import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
+from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 __all__ = sorted(
-    divergence.__all__ + groups.__all__ + oblique.__all__ + pairs.__all__ + rows.__all__
+    name
+    for module in (centres, divergence, exchange, groups, oblique, pairs, rows)
+    for name in module.__all__
 )

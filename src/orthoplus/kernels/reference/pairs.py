@@ -7,10 +7,22 @@ gain is P_ij = max(C_ij, 0)^2. ``sums`` holds S, ``rows`` the rows that a loop m
 
 import numpy as np
 
-from orthoplus.kernels.pairs import MOVE_THRESHOLD, SEARCH_THRESHOLD, TINY, Pairs
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.kernels.pairs import (
+    MAX_FLIP_SETS,
+    MOVE_THRESHOLD,
+    SEARCH_THRESHOLD,
+    TINY,
+    Pairs,
+)
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
-__all__ = ["chain_moves_into", "search_rows_into", "single_moves_into", "transfer_shares_into"]
+__all__ = [
+    "chain_moves_into",
+    "cheapest_flips",
+    "search_rows_into",
+    "single_moves_into",
+    "transfer_shares_into",
+]
 
 
 def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> float:
@@ -183,3 +195,54 @@ def _slack(pairs: Pairs, i: int, weights: FloatArray) -> FloatArray:
     here = slice(pairs.start[i], pairs.start[i + 1])
     priced = weights[pairs.column[here]] * pairs.gain[here]
     return np.asarray(priced.max() - priced)
+
+
+def cheapest_flips(
+    start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """For each column j the set F of flips t that costs least, in whole:
+
+        min over F of   sum_F cost_t + e_j(S_j + sum_F shift_t),   e_j(S) = w_j (sqrt(S) - r_j)^2,
+
+    r_j = 1 / (2 w_j). The flips of j are ``start[j]:start[j+1]``, ascending in the cost. Returns
+    the minima and whether each flip is in its set. A column with more than ``MAX_FLIP_SETS`` sets
+    to look at gets a lower bound: the cost of the first flip that was left out.
+    """
+    least, is_flipped = np.empty(len(sums)), np.zeros(len(cost), dtype=bool)
+    for j, (weight, total) in enumerate(zip(weights, sums, strict=True)):
+        root = 0.5 / weight
+        best = weight * (np.sqrt(total) - root) ** 2
+        sets: list[tuple[float, float, tuple[int, ...]]] = [(0.0, float(total), ())]
+        chosen: tuple[int, ...] = ()
+        limit = np.inf
+        for t in range(start[j], start[j + 1]):
+            if cost[t] >= best:
+                break
+            if cost[t] >= _most_saved(weight, best, abs(shift[t])):
+                continue
+            if 2 * len(sets) > MAX_FLIP_SETS:
+                limit = cost[t]
+                break
+            for spent, reached, flips in list(sets):
+                if spent + cost[t] < best:
+                    after = max(reached + shift[t], 0.0)
+                    sets.append((spent + cost[t], after, (*flips, t)))
+                    value = spent + cost[t] + weight * (np.sqrt(after) - root) ** 2
+                    if value < best:
+                        best, chosen = value, sets[-1][2]
+        least[j] = min(best, limit)
+        is_flipped[list(chosen)] = True
+    return least, is_flipped
+
+
+def _most_saved(weight: float, best: float, size: float) -> float:
+    """The most that one flip of this size can take off e_j, in a set that costs at most ``best``.
+
+    Such a set ends within sqrt(best / w) of r in sqrt(S), and e_j is convex in S: its slope one
+    flip before bounds what the flip saves.
+    """
+    root, reach = 0.5 / weight, np.sqrt(best / weight)
+    low, high = max(root - reach, 0.0) ** 2 - size, (root + reach) ** 2 + size
+    if low <= 0.0:
+        return np.inf
+    return float(size * max(weight - 0.5 / np.sqrt(high), 0.5 / np.sqrt(low) - weight))

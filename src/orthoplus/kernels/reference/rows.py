@@ -1,4 +1,4 @@
-"""The passes over C of the certified projection, in plain NumPy: the specification.
+"""The passes of the certified projection, and products with few rows or entries: the specification.
 
 P_ij = max(C_ij, 0)^2 is never formed; weights w enter through ``root = sqrt(w)``.
 """
@@ -8,7 +8,13 @@ import numpy as np
 from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.protocols import FloatArray, IntArray
 
-__all__ = ["assign_rows", "best_partition", "column_maxima", "gather_pairs"]
+__all__ = [
+    "assign_rows",
+    "best_partition",
+    "column_maxima",
+    "gather_pairs",
+    "sparse_product",
+]
 
 
 def column_maxima(C: FloatArray) -> FloatArray:
@@ -91,6 +97,11 @@ def best_partition(C: FloatArray) -> IntArray:
             best[rows] = max(totals, default=-np.inf)
             choice[j, rows] = parts[int(np.argmax(totals))] if parts else 0
     return labels_of_choice(choice, n)
+
+
+def sparse_product(X: FloatArray, U: FloatArray) -> FloatArray:
+    """X'U for an X that is mostly zeros: O(nk) to find the others, O(r) for each; U is n x r."""
+    return np.asarray(X.T @ U, dtype=np.float64)
 
 
 def labels_of_choice(choice: IntArray, n: int) -> IntArray:

@@ -1,8 +1,9 @@
-"""The rivals of EP4Orth+ for orthogonal NMF, one a file; the registry gives each its name."""
+"""The rivals of EP4Orth+, one a file; the registry gives each its name."""
 
 from orthoplus.methods.baselines.em_onmf import EMONMF
 from orthoplus.methods.baselines.hals_onmf import HALSONMF
 from orthoplus.methods.baselines.k_means import KMeansBaseline
+from orthoplus.methods.baselines.kindap import KindAP
 from orthoplus.methods.baselines.onpmf import ONPMF
 from orthoplus.methods.baselines.opnmf import OPNMF
 from orthoplus.methods.baselines.plain_nmf import NMFBaseline
@@ -18,6 +19,7 @@ BASELINES = {
     "hals_onmf": HALSONMF,
     "k_means": KMeansBaseline,
     "nmf": NMFBaseline,
+    "kindap": KindAP,
 }
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "OPNMF",
     "UONMF",
     "KMeansBaseline",
+    "KindAP",
     "NMFBaseline",
     "YooChoi",
 ]

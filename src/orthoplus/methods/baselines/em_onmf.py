@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from orthoplus.checks import check_choice, check_count, check_range
+from orthoplus.data_matrix import take_rows
 from orthoplus.geometry import project_oblique_plus, violation
-from orthoplus.methods.factors import data_of
+from orthoplus.methods.factors import coimage, data_of, image, start_state
 from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
 from orthoplus.status import Status
 
@@ -86,23 +86,19 @@ class EMONMF:
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> EMState:
         """The first centres, before any row is assigned."""
-        A = data_of(problem)
-        Y = self._random_centres(A, problem.shape[1], 0) if self.start == "random" else A.T @ X
-        W = A.T @ X
-        fit = 2.0 * float(np.vdot(W, W)) - float(np.vdot(X.T @ X, W.T @ W))
-        value = problem.total - fit  # type: ignore[attr-defined]
-        return EMState(X, value, violation(X), W, 0, X, Y, np.inf, np.inf, 1, 0)
+        first = start_state(problem, X)
+        Y = self._random_centres(problem, 0) if self.start == "random" else first.Y
+        return EMState(X, first.value, violation(X), first.Y, 0, X, Y, np.inf, np.inf, 1, 0)
 
     def step(self, problem: Problem, state: EMState) -> EMState:
         """Assign the rows, renew the centres; or begin the next start where one has ended."""
-        A = data_of(problem)
         is_over = self._is_over(state)
         n_started, n_iter_start = state.n_started + is_over, 0 if is_over else state.n_iter_start
         Y = state.current_Y
         if is_over:
-            Y = self._random_centres(A, problem.shape[1], state.n_started)
-        X = _renew(problem, A, Y)
-        Y = A.T @ X
+            Y = self._random_centres(problem, state.n_started)
+        X = _renew(problem, Y)
+        Y = coimage(problem, X)
         value = problem.total - float(np.vdot(Y, Y))  # type: ignore[attr-defined]
         old = np.inf if is_over else state.current_value
         is_best = state.n_iter == 0 or value < state.value
@@ -129,13 +125,13 @@ class EMONMF:
         rests = state.n_iter_start > 1 and state.change <= self.tol
         return rests or state.n_iter_start >= self.max_iter
 
-    def _random_centres(self, A: Any, k: int, number: int) -> FloatArray:
+    def _random_centres(self, problem: Problem, number: int) -> FloatArray:
         """k different nonzero rows of A, as columns."""
         rng = np.random.default_rng([self.seed, number])
-        rows = np.flatnonzero(_squared_norms(A))
-        picked = rng.permutation(rows)[:k] if len(rows) >= k else rng.permutation(A.shape[0])[:k]
-        chosen = A[picked]
-        return np.asarray((chosen.toarray() if issparse(chosen) else chosen).T)
+        n, k = problem.shape
+        rows = np.flatnonzero(problem.row_squares)  # type: ignore[attr-defined]
+        picked = rng.permutation(rows)[:k] if len(rows) >= k else rng.permutation(n)[:k]
+        return take_rows(data_of(problem), picked).T.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -150,10 +146,10 @@ class EMStop:
         return Status.CONVERGED if state.change <= self.method.tol else Status.MAX_ITER
 
 
-def _renew(problem: Problem, A: Any, Y: FloatArray) -> FloatArray:
+def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
     """X of S+ after one iteration from the centres Y, in three lines of the algorithm."""
-    scores = A @ (Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
-    labels, weights = _assign(A, scores)
+    scores = image(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
+    labels, weights = _assign(problem.row_squares, scores)  # type: ignore[attr-defined]
     rows = np.flatnonzero(labels >= 0)
     weighted = np.zeros(problem.shape)
     weighted[rows, labels[rows]] = np.maximum(weights[rows], _TINY)
@@ -164,9 +160,11 @@ def _renew(problem: Problem, A: Any, Y: FloatArray) -> FloatArray:
     return X if refined is None else refined
 
 
-def _assign(A: Any, scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The group of each row, -1 for zero rows, and its weight; no group is left empty."""
-    norms = _squared_norms(A)
+def _assign(norms: FloatArray, scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The group of each row, -1 for zero rows, and its weight; no group is left empty.
+
+    ``norms`` are the squared norms of the rows of A.
+    """
     labels = np.where(norms > 0, scores.argmax(axis=1), -1)
     weights = scores.max(axis=1)
     counts = np.bincount(labels[labels >= 0], minlength=scores.shape[1])
@@ -180,10 +178,3 @@ def _assign(A: Any, scores: FloatArray) -> tuple[IntArray, FloatArray]:
         counts[j], labels[row], weights[row] = 1, j, np.sqrt(norms[row])
         residuals[row] = -np.inf
     return labels, weights
-
-
-def _squared_norms(A: Any) -> FloatArray:
-    """||a_i||^2 for each row of A."""
-    if issparse(A):
-        return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", A, A)

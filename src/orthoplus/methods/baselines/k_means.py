@@ -1,13 +1,20 @@
 """scikit-learn's KMeans, as it is, behind the protocol of the methods."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from orthoplus.checks import check_count, check_range
-from orthoplus.methods.factors import ChangeStop, FactorState, data_of, factor_state
+from orthoplus.methods.factors import (
+    ChangeStop,
+    FactorState,
+    coimage,
+    entries_of,
+    factor_state,
+    quietly,
+    start_state,
+)
 from orthoplus.protocols import Carry, FloatArray, Problem
 
 
@@ -45,14 +52,13 @@ class KMeansBaseline:
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
         """The given X, before the fit."""
-        Y = data_of(problem).T @ X
-        return factor_state(problem, X.astype(np.float64), Y, products=Y)
+        return start_state(problem, X)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """The fit; X from its labels."""
         from sklearn.cluster import KMeans
 
-        A, (n, k) = data_of(problem), problem.shape
+        A, (n, k) = entries_of(problem), problem.shape
         model = KMeans(
             n_clusters=k,
             n_init=self.n_init,
@@ -60,23 +66,14 @@ class KMeansBaseline:
             tol=self.tol,
             random_state=self.seed,
         )
-        labels = np.asarray(_fit(model, A).labels_)
+        labels = np.asarray(quietly(model.fit, A).labels_)
         sizes = np.bincount(labels, minlength=k)
         X = np.zeros((n, k))
         X[np.arange(n), labels] = 1.0 / np.sqrt(sizes[labels])
-        Y = A.T @ X
+        Y = coimage(problem, X)
         change = 0.0 if model.n_iter_ < self.max_iter else np.inf
         return factor_state(problem, X, Y, before=state, products=Y)._replace(change=change)
 
     def stop(self) -> ChangeStop:
         """Stop after the fit."""
         return ChangeStop(tol=0.0, max_iter=1)
-
-
-def _fit(model: Any, A: Any) -> Any:
-    """The fitted model; a warning becomes the status of the run."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(A)

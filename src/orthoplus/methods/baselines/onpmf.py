@@ -6,14 +6,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus.checks import check_choice, check_count, check_growth, check_positive, check_range
-from orthoplus.geometry import project_oblique_plus, violation
+from orthoplus.data_matrix import times, times_transposed
+from orthoplus.geometry import polar_factor, project_oblique_plus, violation
 from orthoplus.methods.factors import data_of
 from orthoplus.protocols import Carry, FloatArray, Problem
 from orthoplus.starts import signed_left_vectors
 from orthoplus.status import Status
 
-# No step is shorter than this: where none falls, the point stays and the penalty grows.
-_LEAST_STEP = 1e-15
+# Halvings of a step before the point stays where it is and only the penalty grows.
+_MAX_HALVINGS = 40
 
 
 class ONPState(NamedTuple):
@@ -48,12 +49,13 @@ class ONPMF:
         Left singular vectors, each with the sign whose positive part is larger; or the orthonormal
         matrix nearest to the given X.
     penalty_start, penalty_growth : float
-        rho and c. They are absolute, as in the authors' code: scaling A changes the run.
+        rho and c. They are absolute, as published: scaling A changes the run.
     multiplier_step : float
         alpha.
+    decrease : float
+        Share of the predicted decrease that a step must give (Armijo's condition).
     step_growth : float
-        Factor of the search for the step length, upwards while the Lagrangian falls faster,
-        otherwise downwards until it falls.
+        The first step that is tried is the last one times this.
     negativity_tol : float
         Stop when ||min(U, 0)|| / ||U|| is at most this.
     max_iter : int
@@ -62,9 +64,11 @@ class ONPMF:
 
     Notes
     -----
-    Neurocomputing 141 (2014), 15-25; parameters of the authors' code. ``X`` is max(U, 0) with unit
-    columns, ``violation`` belongs to U. Because U'U = I the best Y is max(A'U, 0). An iteration
-    costs two products with A and a few thin SVDs of n x k.
+    Neurocomputing 141 (2014), 15-25, section 4. The step goes along the gradient on the manifold
+    and back to it by the polar factor; its length is halved until Armijo's condition holds. Because
+    U'U = I the best Y is max(A'U, 0), and the fit needs AY only. ``X`` is max(U, 0) with unit
+    columns, ``violation`` belongs to U. An iteration costs two products with A and a few products
+    of n x k with k x k.
     """
 
     state_type: ClassVar[Any] = ONPState
@@ -73,7 +77,8 @@ class ONPMF:
     penalty_start: float = 1e-2
     penalty_growth: float = 1.01
     multiplier_step: float = 1e2
-    step_growth: float = 1.1
+    decrease: float = 1e-4
+    step_growth: float = 2.0
     negativity_tol: float = 1e-3
     max_iter: int = 3000
     seed: int = 0
@@ -83,6 +88,7 @@ class ONPMF:
         check_positive(self.penalty_start, "penalty_start")
         check_growth(self.penalty_growth, "penalty_growth")
         check_range(self.multiplier_step, "multiplier_step", low=0.0)
+        check_range(self.decrease, "decrease", low=0.0, high=0.5)
         check_growth(self.step_growth, "step_growth")
         check_range(self.negativity_tol, "negativity_tol", low=0.0)
         check_count(self.max_iter, "max_iter", low=1)
@@ -91,50 +97,39 @@ class ONPMF:
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ONPState:
         """U, no multipliers, the first penalty and a unit step."""
         A = data_of(problem)
-        U = _polar(X.astype(np.float64))
+        U = polar_factor(X.astype(np.float64))
         if self.start == "svd":
             vectors = signed_left_vectors(A, X.shape[1], np.random.default_rng(self.seed))
             if vectors.shape == X.shape:  # A with fewer columns than k has fewer vectors
                 U = vectors
-        Y = np.maximum(A.T @ U, 0.0)
-        return _state(problem, U, Y, np.zeros_like(U), (self.penalty_start, 1.0, 0, 0))
+        return _state(problem, U, np.zeros_like(U), (self.penalty_start, 1.0, 0, 0))
 
     def step(self, problem: Problem, state: ONPState) -> ONPState:
-        """One step in U; then the multipliers, and the best Y."""
-        A, U, Y = data_of(problem), state.factor, state.Y
-        sigma = self.penalty_growth * state.sigma
-        model = _Lagrangian(A @ Y, state.multipliers, sigma)
-        move = model.AY - U @ (Y.T @ Y) + state.multipliers + sigma * np.maximum(-U, 0.0)
-        U, length, n_trials = self._search(model, U, move, state.step_length)
-        n_iter = state.n_iter + 1
+        """One step in U with a larger penalty; then the multipliers, and the best Y."""
+        sigma, n_iter = self.penalty_growth * state.sigma, state.n_iter + 1
+        AY = times(data_of(problem), state.Y).astype(np.float64, copy=False)
+        lagrangian = _Lagrangian(AY + state.multipliers, sigma)
+        U, length, n_trials = self._descend(lagrangian, state.factor, state.step_length)
         multipliers = np.maximum(state.multipliers - self.multiplier_step / n_iter * U, 0.0)
-        Y = np.maximum(A.T @ U, 0.0)
-        return _state(problem, U, Y, multipliers, (sigma, length, n_iter, n_trials))
+        return _state(problem, U, multipliers, (sigma, length, n_iter, n_trials))
 
     def stop(self) -> "NegativityStop":
         """Stop when little is negative, or at the iteration limit."""
         return NegativityStop(self.negativity_tol, self.max_iter)
 
-    def _search(
-        self, model: "_Lagrangian", U: FloatArray, move: FloatArray, length: float
+    def _descend(
+        self, lagrangian: "_Lagrangian", U: FloatArray, last: float
     ) -> tuple[FloatArray, float, int]:
-        """The new U, the step length, and how many were tried."""
-        first, value = model.value(U), np.inf
-        best, n_trials = U, 0
-        while length > _LEAST_STEP:
-            trial = _polar(U + length * move)
-            trial_value, n_trials = model.value(trial), n_trials + 1
-            if trial_value < min(first, value):
-                has_grown_here = value < np.inf or n_trials == 1
-                best, value = trial, trial_value
-                if not has_grown_here:
-                    break
-                length *= self.step_growth
-            else:
-                length /= self.step_growth
-                if value < np.inf:
-                    break
-        return best, length, n_trials
+        """The next U, the step length that led there, and how many lengths were tried."""
+        value, gradient = lagrangian.value(U), lagrangian.gradient(U)
+        slope = float(np.vdot(gradient, gradient))
+        length = self.step_growth * last
+        for trial in range(1, _MAX_HALVINGS + 1):
+            moved = polar_factor(U - length * gradient)
+            if lagrangian.value(moved) <= value - self.decrease * length * slope:
+                return moved, length, trial
+            length *= 0.5
+        return U, last, _MAX_HALVINGS
 
 
 @dataclass(frozen=True)
@@ -151,26 +146,33 @@ class NegativityStop:
 
 
 class _Lagrangian(NamedTuple):
-    """L as a function of U with U'U = I, without what does not depend on U."""
+    """L over U'U = I for a fixed Y, less a constant: -<C, U> + rho/2 ||min(U, 0)||^2.
 
-    AY: FloatArray
-    multipliers: FloatArray
+    C is AY + Lambda; ||UY'|| is ||Y|| there.
+    """
+
+    C: FloatArray
     sigma: float
 
     def value(self, U: FloatArray) -> float:
         negative = np.minimum(U, 0.0)
-        linear = float(np.vdot(self.AY, U)) + float(np.vdot(self.multipliers, U))
-        return 0.5 * self.sigma * float(np.vdot(negative, negative)) - linear
+        return 0.5 * self.sigma * float(np.vdot(negative, negative)) - float(np.vdot(self.C, U))
+
+    def gradient(self, U: FloatArray) -> FloatArray:
+        """The gradient on the manifold: G without U sym(U'G)."""
+        G = self.sigma * np.minimum(U, 0.0) - self.C
+        inner = U.T @ G
+        return np.asarray(G - U @ (0.5 * (inner + inner.T)))
 
 
 def _state(
     problem: Problem,
     U: FloatArray,
-    Y: FloatArray,
     multipliers: FloatArray,
     progress: tuple[float, float, int, int],
 ) -> ONPState:
     sigma, step_length, n_iter, n_inner = progress
+    Y = np.maximum(times_transposed(data_of(problem), U).astype(np.float64, copy=False), 0.0)
     return ONPState(
         X=project_oblique_plus(U),
         # <A'U, Y> = ||Y||^2 for Y = max(A'U, 0).
@@ -185,9 +187,3 @@ def _state(
         negativity=float(np.linalg.norm(np.minimum(U, 0.0)) / np.linalg.norm(U)),
         n_inner=n_inner,
     )
-
-
-def _polar(B: FloatArray) -> FloatArray:
-    """The nearest matrix with orthonormal columns."""
-    left, _, right = np.linalg.svd(B, full_matrices=False)
-    return np.asarray(left @ right)

@@ -1,13 +1,19 @@
 """scikit-learn's NMF, as it is, behind the protocol of the methods."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from orthoplus.checks import check_choice, check_count, check_range
-from orthoplus.methods.factors import ChangeStop, FactorState, data_of, factor_state
+from orthoplus.methods.factors import (
+    ChangeStop,
+    FactorState,
+    entries_of,
+    factor_state,
+    quietly,
+    start_state,
+)
 from orthoplus.protocols import Carry, FloatArray, Problem
 
 _INITS = ("nndsvda", "nndsvd", "nndsvdar", "random")
@@ -47,14 +53,13 @@ class NMFBaseline:
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
         """The given X, before the fit."""
-        Y = data_of(problem).T @ X
-        return factor_state(problem, X.astype(np.float64), Y, products=Y)
+        return start_state(problem, X)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """The fit, and its factors."""
         from sklearn.decomposition import NMF
 
-        A, k = data_of(problem), problem.shape[1]
+        A, k = entries_of(problem), problem.shape[1]
         model = NMF(
             n_components=k,
             init=self.init_factors if k <= min(A.shape) else "random",
@@ -62,7 +67,7 @@ class NMFBaseline:
             tol=self.tol,
             random_state=self.seed,
         )
-        W, H = _fit(model, A)
+        W, H = quietly(model.fit_transform, A), model.components_
         norms = np.linalg.norm(W, axis=0)
         X, Y = W / np.where(norms > 0, norms, 1.0), H.T * norms
         change = 0.0 if model.n_iter_ < self.max_iter else np.inf
@@ -71,12 +76,3 @@ class NMFBaseline:
     def stop(self) -> ChangeStop:
         """Stop after the fit."""
         return ChangeStop(tol=0.0, max_iter=1)
-
-
-def _fit(model: Any, A: Any) -> tuple[FloatArray, FloatArray]:
-    """W and H; a warning of the fit becomes the status of the run."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit_transform(A), model.components_

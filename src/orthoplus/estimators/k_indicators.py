@@ -1,0 +1,190 @@
+"""K-indicators as a scikit-learn estimator."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.manifold import spectral_embedding
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from orthoplus.checks import check_choice, check_count
+from orthoplus.geometry import random_stiefel_plus
+from orthoplus.loop import OuterMethod
+from orthoplus.problems import KIndicators
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.result import Result
+from orthoplus.solve import solve
+from orthoplus.starts import signed_left_vectors
+
+EMBEDDINGS = ("svd", "laplacian", "precomputed")
+
+
+class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Cluster by the rotation of an embedding that comes nearest to indicator vectors.
+
+    .. math:: \min_{H, Y} \|UY - H\|_F^2, \qquad H^\top H = I,\ H \ge 0,\ Y^\top Y = I,
+
+    where the orthonormal U, of one column a cluster, embeds the samples. Unlike k-means of the same
+    embedding it needs no random start.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k.
+    embedding : {"svd", "laplacian", "precomputed"}
+        How U comes from X: the k leading left singular vectors; the k bottom eigenvectors of the
+        normalised Laplacian of the graph of nearest neighbours, orthonormal; or X is U itself, of
+        exactly k columns.
+    n_neighbors : int
+        For "laplacian": neighbours of a sample, itself not counted; all others at most.
+    method : object, optional
+        By default ``EP4Orth.for_indicators(k)``: the paper's alternation and a polish.
+    n_init : int
+        Number of runs, of which the best is kept: the first from U, the others at random.
+    random_state : int, RandomState or None
+        For the random starts and the eigensolver.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each sample; every sample has one, and no cluster is empty.
+    indicators_ : ndarray of shape (n_samples, n_clusters)
+        H: no negative entry, at most one positive entry a row, unit columns to the last digit.
+    rotation_ : ndarray of shape (n_clusters, n_clusters)
+        Y.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        U.
+    objective_ : float
+        The squared distance of UY and H.
+    n_iter_ : int
+        Outer iterations of the run that was kept.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    A sample whose row of UY has no positive entry has no weight in H and goes to the column of the
+    largest one. Where X has fewer singular vectors than clusters, the missing columns of U are
+    zero. Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators*
+    (2019).
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.1], [2.0, 0.1], [0.1, 1.0], [0.0, 3.0]])
+    >>> labels = KIndicatorsClustering(n_clusters=2).fit_predict(X)
+    >>> labels[0] == labels[1] != labels[2] == labels[3]
+    np.True_
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        embedding: str = "svd",
+        n_neighbors: int = 10,
+        method: OuterMethod | None = None,
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.embedding = embedding
+        self.n_neighbors = n_neighbors
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed"."""
+        is_embedded = self.embedding == "precomputed"
+        A = validate_data(
+            self,
+            X,
+            accept_sparse=False if is_embedded else "csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+        )
+        self._check_parameters(*A.shape)
+        random = check_random_state(self.random_state)
+        self.embedding_ = U = self._embed(A, random)
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        result = self._best_run(KIndicators(U), rng)
+        self.indicators_, self.rotation_ = result.X, np.asarray(result.Y)
+        self.labels_ = _assign_all(result, U)
+        self.objective_ = result.value
+        self.n_iter_ = max(result.n_iter, 1)
+        if not result.success:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _check_parameters(self, n_samples: int, n_features: int) -> None:
+        check_choice(self.embedding, "embedding", EMBEDDINGS)
+        for name in ("n_clusters", "n_neighbors", "n_init"):
+            check_count(getattr(self, name), name, low=1)
+        if self.n_clusters > n_samples:
+            raise ValueError(
+                f"`n_clusters={self.n_clusters}` is too many for n_samples = {n_samples}: no "
+                f"cluster may be empty. Use at most {n_samples}."
+            )
+        if self.embedding == "precomputed" and n_features != self.n_clusters:
+            raise ValueError(
+                f'`X` has {n_features} columns, but with embedding="precomputed" it is U, which '
+                f"has one for each of the {self.n_clusters} clusters. Pass its first "
+                f'{self.n_clusters} columns if they are ordered, or use embedding="svd".'
+            )
+
+    def _embed(self, A: Any, random: np.random.RandomState) -> FloatArray:
+        """U, of shape (n_samples, n_clusters)."""
+        if self.embedding == "precomputed":
+            return np.asarray(A)
+        if self.embedding == "laplacian":
+            return self._embed_graph(A, random)
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        vectors = signed_left_vectors(A, self.n_clusters, rng)
+        U = np.zeros((A.shape[0], self.n_clusters), dtype=A.dtype)
+        U[:, : vectors.shape[1]] = vectors
+        return U
+
+    def _embed_graph(self, A: Any, random: np.random.RandomState) -> FloatArray:
+        """An orthonormal basis of the bottom eigenvectors of I - D^-1/2 W D^-1/2."""
+        n_neighbors = min(self.n_neighbors, A.shape[0] - 1)
+        graph = kneighbors_graph(A, n_neighbors)
+        with warnings.catch_warnings():
+            # A graph of several components has their indicators among its vectors: what we want.
+            warnings.filterwarnings("ignore", message="Graph is not fully connected")
+            vectors = spectral_embedding(
+                0.5 * (graph + graph.T),
+                n_components=min(self.n_clusters, A.shape[0] - 1),
+                random_state=random,
+                drop_first=False,
+            )
+        left = np.linalg.svd(vectors, full_matrices=False)[0]
+        U = np.zeros((A.shape[0], self.n_clusters), dtype=A.dtype)
+        U[:, : left.shape[1]] = left
+        return U
+
+    def _best_run(self, problem: KIndicators, rng: np.random.Generator) -> Result:
+        best: Result | None = None
+        for i in range(self.n_init):
+            X0 = None if i == 0 else random_stiefel_plus(*problem.shape, rng)
+            result = solve(problem, X0, method=self.method, with_bound=False)
+            if best is None or result.value < best.value:
+                best = result
+        assert best is not None
+        return best
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.embedding != "precomputed"
+        return tags
+
+
+def _assign_all(result: Result, U: FloatArray) -> IntArray:
+    """The labels; a row without weight goes to the column of the largest entry of its row of UY."""
+    labels = result.labels.copy()
+    rows = np.flatnonzero(labels < 0)
+    labels[rows] = (U[rows] @ np.asarray(result.Y)).argmax(axis=1)
+    return labels

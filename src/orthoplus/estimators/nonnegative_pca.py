@@ -1,0 +1,188 @@
+"""Nonnegative PCA as a scikit-learn estimator."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from orthoplus.checks import check_count
+from orthoplus.estimators.trace import minimise_trace
+from orthoplus.loop import OuterMethod
+from orthoplus.problems import nonnegative_pca
+from orthoplus.protocols import FloatArray
+from orthoplus.result import Result
+
+
+class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Principal components with nonnegative loadings that do not overlap.
+
+    .. math:: \max_V \|(X - 1m^\top) V\|_F^2, \qquad V^\top V = I,\ V \ge 0,
+
+    m being the mean of the samples. Every feature belongs to at most one component, so that a
+    component is a group of features that vary together, with weights.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at most the number of features.
+    centre : bool
+        Whether to subtract the mean; sparse data stays sparse either way.
+    method : object, optional
+        Such as ``EP4Orth(penalty_growth=1.05)``; by default a continuation from the principal
+        components.
+    n_init : int
+        Number of runs, of which the best is kept: the first two from principal components, turned
+        or split into their positive and negative parts, the others turned at random.
+    random_state : int, RandomState or None
+        For the starts after the first.
+    with_bound : bool
+        Whether to compute ``bound_`` and ``gap_``, which costs the k leading principal components.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        V': orthonormal rows, no negative entry, at most one positive entry a column; in order of
+        falling variance.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+        Variance of the data along each component (about the mean, or zero without ``centre``), and
+        its share of the whole.
+    feature_labels_ : ndarray of shape (n_features,)
+        The component of each feature, -1 for one that is in none.
+    mean_ : ndarray of shape (n_features,)
+        The mean, zeros without ``centre``.
+    bound_, gap_ : float or None
+        The variance that the first k principal components of any sign explain, an upper bound of
+        the sum of ``explained_variance_``, and the relative distance to it.
+    n_iter_ : int
+        Outer iterations of the run that was kept.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    The covariance matrix is never formed: a product with it costs two with X.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> factors = rng.standard_normal((100, 2))
+    >>> X = factors @ [[3.0, 4.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
+    >>> model = NonnegativePCA(n_components=2).fit(X)
+    >>> model.components_.round(3)
+    array([[0.6  , 0.8  , 0.   , 0.   ],
+           [0.   , 0.   , 0.707, 0.707]])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        centre: bool = True,
+        method: OuterMethod | None = None,
+        n_init: int = 2,
+        random_state: Any = None,
+        with_bound: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.centre = centre
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+        self.with_bound = with_bound
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Find the components of X, dense or sparse of shape (n_samples, n_features)."""
+        A = self._validated(X, reset=True)
+        check_count(self.n_components, "n_components", low=1)
+        if self.n_components > A.shape[1]:
+            raise ValueError(
+                f"`n_components={self.n_components}` is too many for n_features = {A.shape[1]}: "
+                f"components that do not overlap need a feature each. Use at most {A.shape[1]}."
+            )
+        problem = nonnegative_pca(A.T, self.n_components, centre=self.centre)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        result = minimise_trace(
+            problem,
+            self.method,
+            n_init=self.n_init,
+            rng=np.random.default_rng(seed),
+            with_bound=self.with_bound,
+        )
+        self._unpack(A, result)
+        if not result.success:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Coordinates (X - m) V of the samples, of shape (n_samples, n_components)."""
+        check_is_fitted(self)
+        return self._scores(self._validated(X, reset=False))
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """The points with these coordinates: X V' + m."""
+        check_is_fitted(self)
+        Z = check_array(X, dtype=[np.float64, np.float32])
+        if Z.shape[1] != len(self.components_):
+            raise ValueError(
+                f"`X` has {Z.shape[1]} columns: one for each of the {len(self.components_)} "
+                f"components is needed, as `transform` gives them."
+            )
+        return np.asarray(Z @ self.components_ + self.mean_)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2 if reset else 1,
+            reset=reset,
+        )
+
+    def _scores(self, A: Any) -> FloatArray:
+        if not issparse(A):
+            return np.asarray((A - self.mean_) @ self.components_.T)
+        return np.asarray(A @ self.components_.T - self.mean_ @ self.components_.T)
+
+    def _unpack(self, A: Any, result: Result) -> None:
+        mean = np.asarray(A.mean(axis=0), dtype=np.float64).reshape(-1)
+        self.mean_ = (mean if self.centre else np.zeros_like(mean)).astype(A.dtype)
+        self.components_ = np.ascontiguousarray(result.X.T, dtype=A.dtype)
+        freedom = A.shape[0] - 1
+        variance = (self._scores(A).astype(np.float64) ** 2).sum(axis=0) / freedom
+        order = np.argsort(-variance, kind="stable")
+        self.components_ = self.components_[order]
+        self.explained_variance_ = variance[order]
+        total = _total_variance(A, self.mean_)
+        self.explained_variance_ratio_ = self.explained_variance_ / (total or 1.0)
+        self.feature_labels_ = np.where(
+            self.components_.any(axis=0), self.components_.argmax(axis=0), -1
+        )
+        self.bound_ = None if result.bound is None else -result.bound / freedom
+        self.gap_ = result.gap
+        self.n_iter_ = result.n_iter
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _total_variance(A: Any, mean: FloatArray) -> float:
+    """||A - 1 mean'||^2 / (n - 1)."""
+    mean = mean.astype(np.float64)
+    if not issparse(A):
+        return float(((A - mean) ** 2).sum()) / (len(A) - 1)
+    n = A.shape[0]
+    squares = float(np.vdot(A.data, A.data)) - n * float(np.vdot(mean, mean))
+    return max(squares, 0.0) / (n - 1)

@@ -1,0 +1,165 @@
+"""Nonnegative spectral clustering as a scikit-learn estimator."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from orthoplus.checks import check_choice, check_count
+from orthoplus.estimators.trace import minimise_trace
+from orthoplus.loop import OuterMethod
+from orthoplus.problems import TraceMin, laplacian_embedding
+from orthoplus.protocols import IntArray
+from orthoplus.result import Result
+
+AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
+
+
+class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Spectral clustering without a second step: the embedding itself is the clustering.
+
+    .. math:: \min_V \mathrm{tr}(V^\top L V), \qquad V^\top V = I,\ V \ge 0,
+
+    L being the Laplacian of a similarity graph. Every row of V has at most one positive entry: its
+    column is the group, where ordinary spectral clustering has to run k-means on the rows of V.
+
+    Parameters
+    ----------
+    n_clusters : int
+        k, at most the number of samples.
+    affinity : {"nearest_neighbors", "rbf", "precomputed"}
+        The graph: each sample with its nearest neighbours, made symmetric; the Gaussian kernel,
+        dense; or X itself, a symmetric nonnegative matrix, dense or sparse.
+    n_neighbors : int
+        Of "nearest_neighbors", the sample itself included; at most all are taken.
+    gamma : float, optional
+        Of "rbf": exp(-gamma d^2); by default one over the number of features.
+    normalized : bool
+        Whether L is :math:`I - D^{-1/2} W D^{-1/2}`, for groups of like volume, or D - W, which
+        tends to split off single vertices of low degree.
+    method : object, optional
+        Such as ``EP4Orth(penalty_growth=1.05)``; by default a continuation from the eigenvectors of
+        L.
+    n_init : int
+        Number of runs, of which the best is kept.
+    random_state : int, RandomState or None
+        For the starts after the first.
+    with_bound : bool
+        Whether to compute ``bound_`` and ``gap_``.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The group of each sample; a row of zeros of V goes where it costs least.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        V, exactly orthonormal and nonnegative.
+    objective_ : float
+        tr(V'LV): the sum over the groups of the smallest eigenvalue of their block of L.
+    bound_, gap_ : float or None
+        The sum of the k smallest eigenvalues of L, a lower bound of the objective, and the relative
+        distance to it.
+    affinity_matrix_ : ndarray or CSR matrix of shape (n_samples, n_samples)
+        W.
+    n_iter_ : int
+        Outer iterations of the run that was kept.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> labels = NonnegativeSpectralClustering(2, affinity="rbf").fit_predict(X)
+    >>> len(set(labels[:3])), len(set(labels[3:])), labels[0] != labels[3]
+    (1, 1, np.True_)
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        n_clusters: int = 2,
+        *,
+        affinity: str = "nearest_neighbors",
+        n_neighbors: int = 10,
+        gamma: float | None = None,
+        normalized: bool = True,
+        method: OuterMethod | None = None,
+        n_init: int = 1,
+        random_state: Any = None,
+        with_bound: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.gamma = gamma
+        self.normalized = normalized
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+        self.with_bound = with_bound
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Cluster X: samples by features, or similarities if ``affinity="precomputed"``."""
+        A = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        check_choice(self.affinity, "affinity", AFFINITIES)
+        check_count(self.n_clusters, "n_clusters", low=1)
+        if self.n_clusters > A.shape[0]:
+            raise ValueError(
+                f"`n_clusters={self.n_clusters}` is too many for n_samples = {A.shape[0]}: each "
+                f"group needs a sample. Use at most {A.shape[0]}."
+            )
+        self.affinity_matrix_ = self._similarity(A)
+        problem = laplacian_embedding(
+            self.affinity_matrix_, self.n_clusters, normalized=self.normalized
+        )
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        result = minimise_trace(
+            problem,
+            self.method,
+            n_init=self.n_init,
+            rng=np.random.default_rng(seed),
+            with_bound=self.with_bound,
+        )
+        self._unpack(problem, result)
+        if not result.success:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _similarity(self, A: Any) -> Any:
+        """W, symmetric and nonnegative."""
+        if self.affinity == "precomputed":
+            return A
+        if self.affinity == "rbf":
+            return rbf_kernel(A, gamma=self.gamma)
+        check_count(self.n_neighbors, "n_neighbors", low=1)
+        n_neighbors = min(self.n_neighbors, A.shape[0])
+        graph = kneighbors_graph(A, n_neighbors, include_self=True)
+        return 0.5 * (graph + graph.T)
+
+    def _unpack(self, problem: TraceMin, result: Result) -> None:
+        self.embedding_ = result.X
+        self.labels_ = _complete(problem, result)
+        self.objective_ = result.value
+        self.bound_, self.gap_ = result.bound, result.gap
+        self.n_iter_ = result.n_iter
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        tags.input_tags.positive_only = self.affinity == "precomputed"
+        return tags
+
+
+def _complete(problem: TraceMin, result: Result) -> IntArray:
+    """The labels, a row of zeros in the column where the objective falls most or rises least."""
+    labels = result.labels.copy()
+    free = labels < 0
+    labels[free] = problem.value_and_gradient(result.X)[1][free].argmin(axis=1)
+    return labels

@@ -1,0 +1,156 @@
+"""The swaps of `reference.centres`, compiled: a trial costs some centres, not all of them."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from orthoplus.kernels.reference.centres import GAIN
+from orthoplus.protocols import FloatArray
+
+# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
+_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+
+
+@_compiled
+def _score(B, centre, out):  # type: ignore[no-untyped-def]  # IN B, centre; OUT out
+    n, d = B.shape
+    for i in range(n):
+        total = 0.0
+        for t in range(d):
+            total += B[i, t] * centre[t]
+        out[i] = total
+
+
+@_compiled
+def _assign(scores, labels, top):  # type: ignore[no-untyped-def]  # IN scores; OUT labels, top
+    k, n = scores.shape
+    labels[:] = 0
+    top[:] = scores[0]
+    for j in range(1, k):
+        for i in range(n):
+            s = scores[j, i]
+            is_better = s > top[i]
+            labels[i] = j if is_better else labels[i]
+            top[i] = s if is_better else top[i]
+    for i in range(n):
+        top[i] = max(top[i], 0.0)
+
+
+@_compiled
+def _renew(B, labels, top, dirty, centres, scores):  # type: ignore[no-untyped-def]
+    # IN B, labels, top, dirty; OUT the rows of centres and scores that are dirty
+    n, d = B.shape
+    sums = np.zeros_like(centres)
+    for i in range(n):
+        j = labels[i]
+        if dirty[j]:
+            for t in range(d):
+                sums[j, t] += top[i] * B[i, t]
+    for j in range(len(centres)):
+        if dirty[j]:
+            size = math.sqrt((sums[j] * sums[j]).sum())
+            if size > 0.0:
+                centres[j] = sums[j] / size
+                _score(B, centres[j], scores[j])
+
+
+@_compiled
+def _settle(B, centres, scores, labels, top, dirty, steps):  # type: ignore[no-untyped-def]
+    # IN B, steps; IN/OUT all the rest
+    old = np.empty_like(labels)
+    for _ in range(steps):
+        if not dirty.any():
+            return
+        _renew(B, labels, top, dirty, centres, scores)
+        old[:] = labels
+        _assign(scores, labels, top)
+        _mark_changed(old, labels, dirty)
+
+
+@_compiled
+def _mark_changed(old, new, dirty):  # type: ignore[no-untyped-def]  # IN old, new; OUT dirty
+    dirty[:] = False
+    for i in range(old.size):
+        if old[i] != new[i]:
+            dirty[old[i]] = True
+            dirty[new[i]] = True
+
+
+@_compiled
+def _scores_of(B, centres):  # type: ignore[no-untyped-def]
+    scores = np.empty((centres.shape[0], B.shape[0]))
+    for j in range(len(centres)):
+        _score(B, centres[j], scores[j])
+    return scores
+
+
+@_compiled
+def _alternate(B, centres, steps):  # type: ignore[no-untyped-def]  # IN B, steps; IN/OUT centres
+    n, k = B.shape[0], centres.shape[0]
+    scores = _scores_of(B, centres)
+    labels, top = np.empty(n, dtype=np.int64), np.empty(n)
+    _assign(scores, labels, top)
+    _settle(B, centres, scores, labels, top, np.ones(k, dtype=np.bool_), steps)
+    return (top * top).sum()
+
+
+def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
+    centres = centres.copy()
+    return centres, float(_alternate(B, centres, steps))
+
+
+@_compiled
+def _weigh(scores, labels, top, squares, order, mass):  # type: ignore[no-untyped-def]
+    # IN scores, labels, top, squares; OUT order of the centres by what they would be missed, mass
+    k, n = scores.shape
+    loss, passed = np.zeros(k), 0.0
+    for i in range(n):
+        second = 0.0
+        for j in range(k):
+            if j != labels[i]:
+                second = max(second, scores[j, i])
+        loss[labels[i]] += top[i] * top[i] - second * second
+        passed += max(squares[i] - top[i] * top[i], 0.0)
+        mass[i] = passed
+    order[:] = np.argsort(loss, kind="mergesort")
+
+
+@_compiled
+def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
+    # IN B, draws, steps; IN/OUT centres; returns the sum and the failures since the last success
+    n, k = B.shape[0], centres.shape[0]
+    squares, mass, order = (B * B).sum(axis=1), np.empty(n), np.empty(k, dtype=np.int64)
+    scores, trial_scores = _scores_of(B, centres), np.empty((k, n))
+    labels, trial_labels = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    top, trial_top = np.empty(n), np.empty(n)
+    trial, dirty = np.empty_like(centres), np.empty(k, dtype=np.bool_)
+    _assign(scores, labels, top)
+    _weigh(scores, labels, top, squares, order, mass)
+    value, failures = (top * top).sum(), 0
+    for draw in draws:
+        failures += 1
+        dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
+        row = min(np.searchsorted(mass, draw[1] * mass[-1], side="right"), n - 1)
+        if mass[-1] <= 0.0 or squares[row] <= 0.0:
+            continue
+        trial[:], trial_scores[:] = centres, scores
+        trial[dropped] = B[row] / math.sqrt(squares[row])
+        _score(B, trial[dropped], trial_scores[dropped])
+        _assign(trial_scores, trial_labels, trial_top)
+        _mark_changed(labels, trial_labels, dirty)
+        _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps)
+        trial_value = (trial_top * trial_top).sum()
+        if trial_value > value * (1.0 + GAIN):
+            centres[:], scores[:], labels[:], top[:] = trial, trial_scores, trial_labels, trial_top
+            value, failures = trial_value, 0
+            _weigh(scores, labels, top, squares, order, mass)
+    return value, failures
+
+
+def search_swaps(
+    B: FloatArray, centres: FloatArray, draws: FloatArray, steps: int
+) -> tuple[FloatArray, float, int]:
+    centres = centres.copy()
+    value, failures = _swaps(B, centres, draws, steps)
+    return centres, float(value), int(failures)

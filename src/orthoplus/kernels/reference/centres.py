@@ -1,0 +1,104 @@
+"""Unit centres of rows and their swaps, in plain NumPy: the specification.
+
+Row b_i of B belongs to the centre c_j with the largest score b_i'c_j and is fitted by its square;
+what is sought are k unit centres with the largest sum of squares. A score below zero fits nothing.
+"""
+
+import math
+
+import numpy as np
+
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
+
+__all__ = ["alternate_centres", "search_swaps"]
+
+# A swap is kept if it raises the sum by more than this share of it.
+GAIN = 1e-9
+
+
+def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
+    """Assign the rows, renew the centres whose rows changed, until none did; and the sum.
+
+    A centre is renewed by one step of the power method on its rows: c_j ~ sum of (b_i'c_j) b_i.
+    """
+    centres = centres.copy()
+    scores = centres @ B.T
+    labels, top, _ = _assign(scores)
+    _settle(B, centres, scores, labels, top, np.ones(len(centres), dtype=bool), steps)
+    return centres, float(top @ top)
+
+
+def search_swaps(
+    B: FloatArray, centres: FloatArray, draws: FloatArray, steps: int
+) -> tuple[FloatArray, float, int]:
+    """Swap one centre for one row, alternate, keep what is better: one trial for each draw.
+
+    The centre to go is the one that costs least but ``g``, where g is geometric with parameter 1/2
+    by the first number of the draw; the row is sampled by its squared residual with the second.
+    Returns the centres, their sum, and the number of failures since the last success.
+    """
+    k, squares = len(centres), np.einsum("ij,ij->i", B, B)
+    scores = centres @ B.T
+    labels, top, second = _assign(scores)
+    value, failures = float(top @ top), 0
+    for drop_draw, row_draw in draws:
+        loss = np.bincount(labels, top * top - second * second, minlength=k)
+        dropped = np.argsort(loss, kind="stable")[min(int(-math.log2(1.0 - drop_draw)), k - 1)]
+        mass = np.cumsum(np.maximum(squares - top * top, 0.0))
+        failures += 1
+        if mass[-1] <= 0.0:
+            continue
+        row = min(int(np.searchsorted(mass, row_draw * mass[-1], side="right")), len(B) - 1)
+        if squares[row] <= 0.0:
+            continue
+        trial, trial_scores = centres.copy(), scores.copy()
+        trial[dropped] = B[row] / math.sqrt(squares[row])
+        trial_scores[dropped] = B @ trial[dropped]
+        trial_labels, trial_top, _ = _assign(trial_scores)
+        dirty = _changed(labels, trial_labels, k)
+        _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps)
+        trial_value = float(trial_top @ trial_top)
+        if trial_value > value * (1.0 + GAIN):
+            centres, scores, value, failures = trial, trial_scores, trial_value, 0
+            labels, top, second = _assign(scores)
+    return centres, value, failures
+
+
+def _assign(scores: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Of each row: its centre, the first among ties, and its two largest scores, at least 0."""
+    labels = scores.argmax(axis=0)
+    ordered = np.sort(scores, axis=0)
+    second = ordered[-2] if len(scores) > 1 else np.zeros(scores.shape[1])
+    return labels, np.maximum(ordered[-1], 0.0), np.maximum(second, 0.0)
+
+
+def _changed(old: IntArray, new: IntArray, k: int) -> BoolArray:
+    """The centres that lost or won a row."""
+    dirty = np.zeros(k, dtype=bool)
+    moved = old != new
+    dirty[old[moved]] = dirty[new[moved]] = True
+    return dirty
+
+
+def _settle(  # noqa: PLR0913
+    B: FloatArray,
+    centres: FloatArray,
+    scores: FloatArray,
+    labels: IntArray,
+    top: FloatArray,
+    dirty: BoolArray,
+    steps: int,
+) -> None:
+    """Renew the dirty centres and assign again, at most so many times; all arrays in place."""
+    for _ in range(steps):
+        if not dirty.any():
+            return
+        for j in np.flatnonzero(dirty):
+            renewed = (top * (labels == j)) @ B
+            size = math.sqrt(float(renewed @ renewed))
+            if size > 0.0:
+                centres[j] = renewed / size
+                scores[j] = B @ centres[j]
+        new, new_top, _ = _assign(scores)
+        dirty = _changed(labels, new, len(centres))
+        labels[:], top[:] = new, new_top

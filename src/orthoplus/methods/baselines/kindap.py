@@ -1,0 +1,210 @@
+"""KindAP: alternating projections in two layers, for K-indicators (Chen et al. 2019)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from orthoplus.checks import check_choice, check_count, check_range
+from orthoplus.geometry import polar_factor, project_oblique_plus, violation
+from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
+from orthoplus.status import Status
+
+# A distance below this is zero.
+_ZERO = 1e-12
+
+
+class KindAPState(NamedTuple):
+    """The rotated embedding, the indicator matrix before it, and which layer is at work."""
+
+    X: FloatArray
+    value: float
+    violation: float
+    Y: FloatArray
+    n_iter: int
+    n_inner: int
+    rotated: FloatArray
+    labels: IntArray
+    distance: float
+    phase: str
+
+
+@dataclass(frozen=True)
+class KindAP:
+    r"""Double-layered alternating projection between rotations of U and indicator matrices.
+
+    .. math:: N = \max(UY, 0),\; Y = \Pi(U^\top N) \text{ until it rests}; \qquad
+              H = \text{the largest entry of each row of } N,\; Y = \Pi(U^\top H).
+
+    Parameters
+    ----------
+    normalise_rows : bool
+        Work on U with rows of unit norm, as the authors' Python code does by default; their article
+        and MATLAB code leave U as it is.
+    start : {"identity", "given"}
+        The first Y: the identity, as published, or the best one for the given X.
+    inner_tol, max_inner : float, int
+        The inner layer rests when ``||UY - N||`` changes by at most this share, or rises.
+    tol, max_iter : float, int
+        The outer layer rests when ``||UY - H||`` changes by at most this share, rises, or no label
+        changes.
+    binary : bool
+        Equal entries in each column of H, as in the article; False keeps those of N as long as the
+        inner layer is at work, as the authors' MATLAB code does by default.
+    finish : bool
+        Once it rests, go on without the inner layer until it rests again.
+    lloyd : bool
+        At last, k-means of the rows of U from the means of the clusters. Needs scikit-learn.
+
+    Notes
+    -----
+    Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019);
+    parameters of the authors' code. An outer step is the whole inner layer, one rounding and one
+    projection back. A column of H may be empty: H is then not in S+, and only `solve` makes an
+    answer of it. An inner iteration costs two products of O(nk^2) and an SVD of k x k.
+    """
+
+    state_type: ClassVar[Any] = KindAPState
+
+    normalise_rows: bool = False
+    start: str = "identity"
+    inner_tol: float = 1e-3
+    max_inner: int = 200
+    tol: float = 1e-6
+    max_iter: int = 50
+    binary: bool = True
+    finish: bool = True
+    lloyd: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice(self.start, "start", ("identity", "given"))
+        check_range(self.inner_tol, "inner_tol", low=0.0)
+        check_range(self.tol, "tol", low=0.0)
+        check_count(self.max_inner, "max_inner", low=1)
+        check_count(self.max_iter, "max_iter", low=1)
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> KindAPState:
+        """The first rotation, before any rounding."""
+        U = self._embedding(problem)
+        Y = np.eye(U.shape[1]) if self.start == "identity" else polar_factor(U.T @ X)
+        labels = np.full(len(U), -1)
+        return self._state(problem, X, Y, (U @ Y, labels, np.inf), (0, 0, "inner"))
+
+    def step(self, problem: Problem, state: KindAPState) -> KindAPState:
+        """One outer iteration: the inner layer, H, and the rotation back to U."""
+        U, n_iter = self._embedding(problem), state.n_iter + 1
+        if state.phase == "lloyd":
+            labels = _lloyd(U, state.labels)
+            H = _indicator(U, labels, is_binary=True)
+            return self._rotate(problem, U, H, labels, (n_iter, 0, "end"))
+        n_inner, N = 0, np.maximum(state.rotated, 0.0)
+        if state.phase == "inner":
+            N, n_inner = self._inner_layer(U, N)
+        labels = N.argmax(axis=1)
+        H = _indicator(N, labels, is_binary=self.binary or state.phase == "outer")
+        new = self._rotate(problem, U, H, labels, (n_iter, n_inner, state.phase))
+        if not self._rests(state, new):
+            return new
+        is_worse = new.distance > state.distance * (1.0 + self.tol) and state.phase != "inner"
+        kept = state._replace(n_iter=n_iter) if is_worse else new
+        return kept._replace(phase=self._next_phase(state.phase))
+
+    def stop(self) -> "KindAPStop":
+        """Stop when the last layer rests, or at the iteration limit."""
+        return KindAPStop(self.max_iter)
+
+    def _embedding(self, problem: Problem) -> FloatArray:
+        U = getattr(problem, "U", None)
+        if U is None:
+            own = type(getattr(problem, "problem", problem)).__name__
+            raise TypeError(
+                f"KindAP rotates an embedding: it needs the problem KIndicators(U), not {own}. For "
+                f"any smooth f use EP4Orth."
+            )
+        if not self.normalise_rows:
+            return np.asarray(U)
+        norms = np.linalg.norm(U, axis=1, keepdims=True)
+        return np.asarray(U / np.where(norms > 0, norms, 1.0))
+
+    def _inner_layer(self, U: FloatArray, N: FloatArray) -> tuple[FloatArray, int]:
+        """Between rotations of U and nonnegative matrices, until the distance rests."""
+        before, n_inner = np.inf, 0
+        while n_inner < self.max_inner:
+            n_inner += 1
+            rotated = U @ polar_factor(U.T @ N)
+            distance = float(np.linalg.norm(rotated - N))
+            # The first comparison is with infinity: it never rests there.
+            if distance < _ZERO or distance >= before * (1.0 - self.inner_tol):
+                break
+            before, N = distance, np.maximum(rotated, 0.0)
+        return N, n_inner
+
+    def _rotate(
+        self,
+        problem: Problem,
+        U: FloatArray,
+        H: FloatArray,
+        labels: IntArray,
+        progress: tuple[int, int, str],
+    ) -> KindAPState:
+        Y = polar_factor(U.T @ H)
+        rotated = U @ Y
+        distance = float(np.linalg.norm(rotated - H))
+        return self._state(problem, H, Y, (rotated, labels, distance), progress)
+
+    def _state(
+        self,
+        problem: Problem,
+        H: FloatArray,
+        Y: FloatArray,
+        at: tuple[FloatArray, IntArray, float],
+        progress: tuple[int, int, str],
+    ) -> KindAPState:
+        X = project_oblique_plus(H)
+        n_iter, n_inner, phase = progress
+        return KindAPState(
+            X, problem.value(X), violation(X), Y, n_iter, n_inner, *at, phase
+        )  # fmt: skip
+
+    def _rests(self, old: KindAPState, new: KindAPState) -> bool:
+        if new.distance < _ZERO or (new.labels == old.labels).all():
+            return True
+        return new.distance >= old.distance * (1.0 - self.tol)
+
+    def _next_phase(self, phase: str) -> str:
+        if phase == "inner" and self.finish:
+            return "outer"
+        return "lloyd" if self.lloyd else "end"
+
+
+@dataclass(frozen=True)
+class KindAPStop:
+    """Looks at a state of KindAP and says when to stop."""
+
+    max_iter: int
+
+    def __call__(self, state: KindAPState) -> Status:
+        if state.phase == "end":
+            return Status.CONVERGED
+        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+
+
+def _indicator(N: FloatArray, labels: IntArray, *, is_binary: bool) -> FloatArray:
+    """H: the labelled entry of each row, or 1, and columns of unit norm, but for empty ones."""
+    rows = np.arange(len(N))
+    H = np.zeros((len(N), N.shape[1]))
+    H[rows, labels] = 1.0 if is_binary else N[rows, labels]
+    norms = np.linalg.norm(H, axis=0)
+    return np.asarray(H / np.where(norms > 0, norms, 1.0))
+
+
+def _lloyd(U: FloatArray, labels: IntArray) -> IntArray:
+    """The labels of k-means from the means of the clusters."""
+    from sklearn.cluster import KMeans
+
+    k = U.shape[1]
+    sizes = np.bincount(labels, minlength=k)
+    means = np.zeros((k, k))
+    np.add.at(means, labels, U)
+    means /= np.maximum(sizes, 1)[:, None]
+    return np.asarray(KMeans(n_clusters=k, init=means, n_init=1).fit(U).labels_, dtype=np.int64)

@@ -1,0 +1,190 @@
+"""The quadratic assignment problem: n = k, where S+ is the set of permutation matrices."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from orthoplus.checks import as_matrix, check_shape
+from orthoplus.protocols import FloatArray, IntArray, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class QAP(Problem):
+    r"""min :math:`\langle A, XBX^\top \rangle + \langle C, X \rangle` over the permutations X.
+
+    .. math:: f(X) = \sum_{ij} A_{ij} B_{\pi(i)\pi(j)} + \sum_i C_{i\pi(i)}
+              \quad\text{for}\quad X_{i\pi(i)} = 1.
+
+    For n = k a matrix of S+ is a permutation matrix; labels and permutation are the same. To
+    maximise (graph matching: A and B adjacency matrices) pass ``-A`` and ``-C``; with A = B = 0 it
+    is the linear assignment problem.
+
+    Parameters
+    ----------
+    A, B : arrays of shape (n, n)
+        Any real matrices: neither symmetry nor a zero diagonal is needed.
+    C : array of shape (n, n), optional
+        The linear term of Koopmans and Beckmann; by default none.
+    constant : float
+        Added to f.
+
+    Notes
+    -----
+    A value or gradient costs two or three products of n x n matrices, `lower_bound` a sort of each
+    row, one product and a linear assignment.
+
+    Examples
+    --------
+    >>> A = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 2.0], [5.0, 2.0, 0.0]])
+    >>> B = np.array([[0.0, 3.0, 1.0], [3.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
+    >>> problem = QAP(A, B)
+    >>> problem.value(np.eye(3)), problem.value_of([0, 1, 2]), problem.value_of([1, 2, 0])
+    (24.0, 24.0, 38.0)
+    >>> problem.lower_bound()  # so the first is optimal
+    24.0
+    """
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray | None = None
+    constant: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("A", "B", "C"):
+            given = getattr(self, name)
+            if given is None and name == "C":
+                continue
+            matrix = as_matrix(given, name).astype(np.float64, copy=False)
+            if matrix.shape[0] != matrix.shape[1]:
+                raise ValueError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
+            check_shape(len(matrix), len(matrix), name)
+            object.__setattr__(self, name, matrix)
+            if matrix.shape != self.A.shape:
+                raise ValueError(
+                    f"`A` has shape {self.A.shape} and `{name}` {matrix.shape}: they must be of "
+                    f"one size. Pad the smaller one with zeros: that leaves rows unmatched."
+                )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.A.shape[0], self.A.shape[1]
+
+    def value(self, X: FloatArray) -> float:
+        quadratic = float(np.vdot(self.A @ X, X @ self.B))
+        return quadratic + self._linear_value(X) + self.constant
+
+    def value_of(self, permutation: IntArray | list[int]) -> float:
+        """f of the permutation i -> permutation[i]; O(n^2), exact for whole numbers."""
+        p = np.asarray(permutation)
+        linear = 0.0 if self.C is None else float(self.C[np.arange(len(p)), p].sum())
+        return float(np.vdot(self.A, self.B[np.ix_(p, p)])) + linear + self.constant
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        G = self._product(X)
+        value = 0.5 * float(np.vdot(G, X)) + self._linear_value(X) + self.constant
+        return value, G if self.C is None else G + self.C
+
+    def _linear_value(self, X: FloatArray) -> float:
+        return 0.0 if self.C is None else float(np.vdot(self.C, X))
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self._product(D)
+
+    def _product(self, D: FloatArray) -> FloatArray:
+        """ADB' + A'DB."""
+        if self._is_symmetric:
+            return np.asarray(2.0 * (self.A @ D @ self.B))
+        return np.asarray(self.A @ D @ self.B.T + self.A.T @ D @ self.B)
+
+    @cached_property
+    def _is_symmetric(self) -> bool:
+        return bool((self.A == self.A.T).all() and (self.B == self.B.T).all())
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """2 ||A|| ||B||."""
+        return 2.0 * float(np.linalg.norm(self.A, 2) * np.linalg.norm(self.B, 2))
+
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """The matrix of equal entries, each made larger at random, at most twice as large."""
+        X = 1.0 + rng.random(self.shape)
+        return np.asarray(X / np.linalg.norm(X, axis=0))
+
+    def freeze(self, X: FloatArray) -> "QAP":
+        """The problem with centred matrices, which has the same value at every permutation.
+
+        A, B lose their means, C those of its rows and columns. Without it f >= 0 would fall as
+        columns meet in one row, and the penalty would have to part them again.
+        """
+        return self._centred
+
+    @cached_property
+    def _centred(self) -> "QAP":
+        a, b, n = float(self.A.mean()), float(self.B.mean()), len(self.A)
+        # sum (A - a)(B - b) = sum AB - b sum A - a sum B + n^2 ab, and sum A = n^2 a.
+        constant, C = self.constant + n * n * a * b, self.C
+        if C is not None:
+            by_row, by_column = C.mean(axis=1, keepdims=True), C.mean(axis=0)
+            constant += n * float(C.mean())
+            C = C - by_row - by_column + C.mean()
+        return QAP(self.A - a, self.B - b, C, constant)
+
+    @cached_property
+    def size(self) -> float:
+        """The size of f beside that of a penalty: ||A|| ||B|| / n + ||C|| / sqrt(n), centred."""
+        centred, n = self._centred, len(self.A)
+        size = float(np.linalg.norm(centred.A) * np.linalg.norm(centred.B)) / n
+        if centred.C is not None:
+            size += float(np.linalg.norm(centred.C)) / n**0.5
+        return size or 1.0
+
+    def refine(self, X: FloatArray) -> FloatArray:
+        """X itself: it is the only point of its support."""
+        return X
+
+    def match(self, rows: IntArray, columns: IntArray) -> "QAP":
+        """The problem that is left once ``rows[i]`` has been matched to ``columns[i]`` for all i.
+
+        Its rows and columns are the others, in order. Pairs of a matched and an open row go into
+        its linear term.
+        """
+        n = len(self.A)
+        i, j = np.delete(np.arange(n), rows), np.delete(np.arange(n), columns)
+        A, B = self.A, self.B
+        C = (
+            A[np.ix_(i, rows)] @ B[np.ix_(j, columns)].T
+            + A[np.ix_(rows, i)].T @ B[np.ix_(columns, j)]
+        )
+        constant = float(np.vdot(A[np.ix_(rows, rows)], B[np.ix_(columns, columns)]))
+        if self.C is not None:
+            C += self.C[np.ix_(i, j)]
+            constant += float(self.C[rows, columns].sum())
+        return QAP(A[np.ix_(i, i)], B[np.ix_(j, j)], C, self.constant + constant)
+
+    def lower_bound(self) -> float:
+        """The bound of Gilmore and Lawler."""
+        return self.gilmore_lawler()[0]
+
+    def gilmore_lawler(self) -> tuple[float, IntArray]:
+        r"""A lower bound over all permutations, and the one that minimises it.
+
+        .. math:: L_{ij} = A_{ii} B_{jj} + C_{ij} + \min_{\tau} \sum_{l \ne i} A_{il} B_{j\tau(l)},
+
+        the minimum over all matchings tau of the other entries: one row ascending, the other
+        descending. The bound is the linear assignment with costs L; for A = 0 or B = 0 it is f.
+        """
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
+        rising, falling = _sorted_off_diagonal(self.A), _sorted_off_diagonal(self.B)[:, ::-1]
+        L = rising @ falling.T + np.outer(np.diag(self.A), np.diag(self.B))
+        if self.C is not None:
+            L += self.C
+        rows, columns = linear_sum_assignment(L)
+        return float(L[rows, columns].sum()) + self.constant, columns
+
+
+def _sorted_off_diagonal(M: FloatArray) -> FloatArray:
+    """The entries of each row but the diagonal one, ascending; shape (n, n - 1)."""
+    n = len(M)
+    return np.sort(M[~np.eye(n, dtype=bool)].reshape(n, n - 1), axis=1)

@@ -1,0 +1,105 @@
+"""Orthogonal symmetric nonnegative matrix factorisation, section 1.1."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus.checks import check_shape
+from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.symmetric import SymmetricMap, as_symmetric, bottom_eigenpairs, bottom_of_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetricONMF(Problem):
+    r"""min :math:`\|M - XX^\top\|_F^2` over S+: a similarity as a sum of disjoint groups.
+
+    Over S+ it is :math:`\|M\|_F^2 - 2\,\mathrm{tr}(X^\top M X) + k`; off S+, where the penalty
+    method walks, the quartic function itself.
+
+    Parameters
+    ----------
+    M : array or SciPy sparse matrix of shape (n, n)
+        Symmetric, of any sign. Used through products; XX' is never formed, sparse stays sparse.
+    k : int
+        Number of columns of X.
+
+    Notes
+    -----
+    Symmetric NMF of Kuang, Ding and Park, SDM 2012, with orthonormal columns. The groups do not
+    depend on the scale of M, nor on its diagonal where that is constant.
+
+    Examples
+    --------
+    >>> M = np.kron(np.eye(2), np.full((2, 2), 0.5))
+    >>> X = np.kron(np.eye(2), np.ones((2, 1))) / np.sqrt(2)
+    >>> abs(round(SymmetricONMF(M, 2).value(X), 12))
+    0.0
+    """
+
+    M: Any
+    k: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.M, (LinearOperator, SymmetricMap)):
+            raise TypeError(
+                f"`M` is a {type(self.M).__name__}: its entries are needed for ||M - XX'||. Take "
+                f"TraceMin(-M, k), which has the same minimisers."
+            )
+        M = as_symmetric(self.M, "M")
+        check_shape(M.shape[0], self.k, "X")
+        object.__setattr__(self, "M", M)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.M.shape[0], self.k
+
+    @cached_property
+    def total(self) -> float:
+        """||M||_F^2."""
+        entries = self.M.data if issparse(self.M) else self.M
+        return float(np.vdot(entries, entries))
+
+    @cached_property
+    def _negated(self) -> SymmetricMap:
+        return -SymmetricMap(self.M)
+
+    def value(self, X: FloatArray) -> float:
+        gram = X.T @ X
+        return self.total - 2.0 * float(np.vdot(self.M @ X, X)) + float(np.vdot(gram, gram))
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        product, gram = self.M @ X, X.T @ X
+        value = self.total - 2.0 * float(np.vdot(product, X)) + float(np.vdot(gram, gram))
+        return value, np.asarray(4.0 * (X @ gram - product))
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self.hessian(X)(D)
+
+    def hessian(self, X: FloatArray) -> Linear:
+        gram = X.T @ X
+
+        def product(D: FloatArray) -> FloatArray:
+            cross = D.T @ X
+            return np.asarray(4.0 * (D @ gram + X @ (cross + cross.T) - self.M @ D))
+
+        return product
+
+    def refine(self, X: FloatArray) -> FloatArray | None:
+        """The dominant eigenvector of each block, section 4 (ii); None where it has mixed signs."""
+        return bottom_of_blocks(self._negated, X)
+
+    def majoriser(self, X: FloatArray) -> FloatArray:
+        """MX + s X, s the largest eigenvalue of -M: on S+ f falls with <(M + sI) X, X>."""
+        return np.asarray(self.M @ X + self._negated.largest * X)
+
+    def lower_bound(self) -> float | None:
+        r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X."""
+        start = np.random.default_rng(0).standard_normal(self.shape[0])
+        found = bottom_eigenpairs(self._negated, self.k, start)
+        if found is None:
+            return None
+        return max(self.total + self.k + 2.0 * float(found[0].sum()), 0.0)

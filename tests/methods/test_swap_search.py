@@ -1,0 +1,162 @@
+"""The default search for orthogonal NMF: against brute force, the alternation, and itself."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
+
+import orthoplus as op
+from orthoplus.geometry import assemble, random_stiefel_plus, violation
+from orthoplus.methods import SwapSearch
+from orthoplus.methods.alternation import alternate, best_columns
+from orthoplus.methods.baselines import EMONMF
+from orthoplus.problems import ONMF
+from orthoplus.starts import svd_start
+
+
+def best_share(A, k):
+    """The largest sum of squared leading singular values over all groups of the rows."""
+    best = 0.0
+    for labels in product(range(k), repeat=len(A)):
+        groups = [A[np.array(labels) == j] for j in range(k)]
+        if all(len(group) for group in groups):
+            best = max(best, sum(np.linalg.norm(group, 2) ** 2 for group in groups))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_finds_the_optimum_of_tiny_problems(seed):
+    rng = np.random.default_rng(seed)
+    A, k = rng.random((7, 4)) ** 3, 2 + seed % 2
+    result = op.solve(ONMF(A, k), method=SwapSearch(n_init=8))
+    assert result.value == pytest.approx(np.linalg.norm(A) ** 2 - best_share(A, k), abs=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_recovers_planted_groups(noise, rng):
+    B = random_stiefel_plus(300, 6, rng)
+    A = B @ rng.random((6, 40))
+    A = A / np.linalg.norm(A) + noise * rng.random(A.shape) / np.sqrt(A.size)
+    result = op.solve(ONMF(A, 6), svd_start(A, 6), method=SwapSearch())
+    planted = ONMF(A, 6).value(ONMF(A, 6).refine(B))
+    assert result.value <= planted + 1e-12
+    assert result.success
+    assert result.violation <= 1e-14
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_never_worse_than_the_alternation_from_the_same_start(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.random((60, 12)) ** 4
+    X0 = svd_start(A, 5)
+    em = op.solve(ONMF(A, 5), X0, method=EMONMF(start="given"))
+    ours = op.solve(ONMF(A, 5), X0, method=SwapSearch(n_init=1))
+    assert ours.value <= em.value + 1e-10
+
+
+def test_value_never_rises_and_every_state_is_feasible(rng):
+    problem = ONMF(rng.random((80, 10)) ** 2, 4)
+    method = SwapSearch()
+    state, values = method.init(problem, problem.start(rng)), []
+    for _ in range(30):
+        values.append(state.value)
+        assert violation(state.X) <= 1e-14
+        assert problem.value(state.X) == pytest.approx(state.value, abs=1e-10)
+        state = method.step(problem, state)
+    assert (np.diff(values) <= 0).all()
+
+
+@pytest.mark.parametrize("form", [csr_array, aslinearoperator, np.asfortranarray, np.float32])
+def test_every_form_of_the_data_gives_the_same_groups(form, rng):
+    A = random_stiefel_plus(60, 4, rng) @ rng.random((4, 15)) + 1e-3 * rng.random((60, 15))
+    one, other = (op.solve(ONMF(form_of(A), 4), svd_start(A, 4)) for form_of in (np.asarray, form))
+    np.testing.assert_array_equal(one.labels, other.labels)
+    tol = (1e-6 if form is np.float32 else 1e-12) * np.linalg.norm(A) ** 2
+    assert other.value == pytest.approx(one.value, abs=tol)
+
+
+def test_same_seed_same_bits_and_another_seed_another_search(rng):
+    problem = ONMF(rng.random((200, 20)), 6)
+    one, same, other = (
+        op.solve(problem, svd_start(problem.A, 6), method=SwapSearch(seed=seed, n_init=2))
+        for seed in (0, 0, 1)
+    )
+    assert one.weights.tobytes() == same.weights.tobytes()
+    assert one.state.n_trials != other.state.n_trials or one.value != other.value
+
+
+def test_a_sample_of_the_rows_is_enough_for_planted_groups(rng):
+    A = random_stiefel_plus(500, 3, rng) @ rng.random((3, 12))
+    result = op.solve(ONMF(A, 3), method=SwapSearch(sample=50))
+    assert result.value <= 1e-12 * np.linalg.norm(A) ** 2
+    assert result.state.sketch.shape[0] == 50
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_zero_rows_and_too_few_others(rows, rng):
+    A = np.zeros((5, 4))
+    A[:rows] = rng.random((rows, 4))
+    result = op.solve(ONMF(A, 3), method=SwapSearch())
+    assert result.violation <= 1e-14
+    assert result.value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_duplicate_rows_and_one_column(rng):
+    A = np.ones((6, 1))
+    result = op.solve(ONMF(A, 2), method=SwapSearch())
+    assert result.value == pytest.approx(0.0, abs=1e-12)
+    assert sorted(set(result.labels)) == [0, 1]
+
+
+def test_interrupt_keeps_the_best_point(rng):
+    problem = ONMF(rng.random((100, 10)), 4)
+    calls = []
+
+    def stop_early(state):
+        calls.append(state.value)
+        return len(calls) == 2
+
+    result = op.solve(problem, method=SwapSearch(), callback=stop_early)
+    assert result.status is op.Status.CALLBACK
+    assert result.value <= calls[0] + 1e-12
+
+
+def test_alternation_ends_where_no_row_fits_another_column_better(rng):
+    problem = ONMF(rng.random((70, 9)), 5)
+    X, value = alternate(problem, random_stiefel_plus(70, 5, rng))
+    assert problem.value(X) == pytest.approx(value)
+    Y = problem.A.T @ X
+    scores = problem.A @ (Y / np.linalg.norm(Y, axis=0))
+    own = scores[np.arange(70), X.argmax(axis=1)]
+    assert (own >= scores.max(axis=1) - 1e-9).all()
+
+
+def test_no_column_is_left_without_a_row():
+    problem = ONMF(np.array([[2.0, 0.0], [1.0, 0.1], [3.0, 0.0], [0.0, 0.0]]), 2)
+    labels = best_columns(problem, np.array([[2.0, 1.0], [1.0, 0.5], [3.0, 1.0], [0.0, 0.0]]))
+    assert labels[3] == -1
+    assert set(labels[:3]) == {0, 1}
+    X = assemble(labels, np.ones(4), 2)
+    assert violation(X) <= 1e-15
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("n_init", 0, "`n_init=0` is out of range"),
+        ("patience", 0.0, "`patience=0.0` is out of range"),
+        ("sketch", -1.0, "`sketch=-1.0` is out of range"),
+        ("sample", 2.5, "`sample=2.5` is not a whole number"),
+        ("max_iter", 0, "`max_iter=0` is out of range"),
+    ],
+)
+def test_options_out_of_range(option, value, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        SwapSearch(**{option: value})
+
+
+def test_other_problems_are_refused():
+    with pytest.raises(TypeError, match=r"needs a problem such as ONMF\(A, k\), not Projection"):
+        op.solve(op.problems.Projection(np.eye(4, 2)), method=SwapSearch())

@@ -1,0 +1,87 @@
+"""Exchanges of a permutation: the formula, its update, and fused = reference."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orthoplus.kernels import fused, reference
+
+BOTH = pytest.mark.parametrize("kernels", [fused, reference], ids=["fused", "reference"])
+instances = st.tuples(st.integers(1, 8), st.integers(0, 2**32 - 1))
+
+
+def instance(n, seed):
+    """Whole numbers, so that sums are exact; no symmetry, diagonals not zero."""
+    rng = np.random.default_rng(seed)
+    A, B, C = rng.integers(-9, 10, (3, n, n)).astype(float)
+    return A, B, C, rng.permutation(n), rng
+
+
+def objective(A, B, C, p):
+    return sum(A[i, j] * B[p[i], p[j]] for i in range(len(p)) for j in range(len(p))) + sum(
+        C[i, p[i]] for i in range(len(p))
+    )
+
+
+def exchanged(p, r, s):
+    q = p.copy()
+    q[r], q[s] = q[s], q[r]
+    return q
+
+
+@BOTH
+@given(drawn=instances)
+def test_delta_is_the_difference_of_objectives(kernels, drawn):
+    A, B, C, p, _ = instance(*drawn)
+    D = kernels.exchange_deltas(A, B, C, p)
+    for r in range(len(p)):
+        assert not D[r, : r + 1].any()
+        for s in range(r + 1, len(p)):
+            assert D[r, s] == objective(A, B, C, exchanged(p, r, s)) - objective(A, B, C, p)
+
+
+@BOTH
+@given(drawn=instances)
+def test_updated_deltas_are_those_of_the_new_permutation(kernels, drawn):
+    A, B, C, p, rng = instance(*drawn)
+    if len(p) == 1:
+        return
+    D = kernels.exchange_deltas(A, B, C, p)
+    for _ in range(4):
+        u, v = rng.choice(len(p), 2, replace=False)
+        expected = exchanged(p, u, v)
+        kernels.exchange_update_into(A, B, C, p, D, (u, v))
+        np.testing.assert_array_equal(p, expected)
+        np.testing.assert_array_equal(D, kernels.exchange_deltas(A, B, C, p))
+
+
+@given(drawn=instances, n_steps=st.integers(0, 40))
+def test_search_agrees_with_the_reference_and_returns_its_gain(drawn, n_steps):
+    A, B, C, p, rng = instance(*drawn)
+    draws, found = rng.random((n_steps, 2)), []
+    for kernels in (fused, reference):
+        q = p.copy()
+        gain = kernels.exchange_search_into(A, B, C, q, draws)
+        assert gain == objective(A, B, C, q) - objective(A, B, C, p) <= 0
+        assert kernels.exchange_deltas(A, B, C, q).min() >= 0  # no exchange gains
+        found.append(q)
+    np.testing.assert_array_equal(*found)
+
+
+def test_search_ends_when_gains_are_rounding_only(rng):
+    A, B = np.full((2, 12, 12), 0.1) + 1e-17 * rng.random((2, 12, 12))
+    p = rng.permutation(12)
+    gain = fused.exchange_search_into(A, B, np.zeros((12, 12)), p, rng.random((500, 2)))
+    assert abs(gain) <= 1e-12
+    np.testing.assert_array_equal(np.sort(p), np.arange(12))
+
+
+def test_long_search_keeps_its_deltas(rng):
+    A, B, C = rng.standard_normal((3, 20, 20))
+    p = rng.permutation(20)
+    before = objective(A, B, C, p)
+    gain = fused.exchange_search_into(A, B, C, p, rng.random((3000, 2)))
+    # Thousands of updates, each a rounding of numbers of size ten.
+    assert gain == pytest.approx(objective(A, B, C, p) - before, abs=1e-9)
+    assert gain < 0
