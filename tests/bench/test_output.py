@@ -55,7 +55,7 @@ def test_cells_have_the_paper_in_brackets_and_mark_the_best(outcome):
     assert first.cells[2].text == "0.10"  # this column does not show the paper's
     assert not third.cells[0].is_best  # nothing to compare with
     assert second.mark == "*"
-    assert notes_of(outcome) == [f"* set one, {HOSTILE}: stopped early"]
+    assert notes_of(outcome) == [f"* stopped early (set one {HOSTILE})"]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -86,7 +86,7 @@ def test_markdown_has_every_row_and_escapes(outcome):
     text = to_markdown([outcome], "orthoplus bench small", describe_machine())
     assert "| set one | ours | **84.5** (84.5) | 0 | 0.10 |" in text
     assert "![Some dots.](dots.png)" in text
-    assert "\\* set one, \\<script>" in text
+    assert "\\* stopped early (set one \\<script>" in text
     assert "numpy" in text
 
 

@@ -52,11 +52,15 @@ def lines_of(outcome: Outcome) -> list[Line]:
 
 def notes_of(outcome: Outcome) -> list[str]:
     """The notes of the rows, those that are equal together."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for row in outcome.rows:
         if row.note:
-            found.setdefault(row.note, []).append(f"{row.case}, {row.method}")
-    return [f"* {'; '.join(places)}: {note}" for note, places in found.items()]
+            found.setdefault(row.note, {}).setdefault(row.case, []).append(row.method)
+    lines = []
+    for note, places in found.items():
+        where = "; ".join(f"{case} {', '.join(methods)}" for case, methods in places.items())
+        lines.append(f"* {note} ({where})")
+    return lines
 
 
 def legend_of(outcome: Outcome) -> list[str]:

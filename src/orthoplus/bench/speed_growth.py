@@ -34,6 +34,9 @@ def make_counts(n: int, r: int, per_row: int, rng: np.random.Generator) -> csr_a
 def run(session: Session) -> Iterator[Row | Picture]:
     """Each size once, k fixed."""
     warm_up(session)
+    for small in (make_data(400, 20, K, np.random.default_rng(0)),
+                  make_counts(400, 300, 20, np.random.default_rng(0))):  # fmt: skip
+        METHODS[DEFAULT](small, K, 0, np.inf)
     for n in QUICK_ROWS if session.quick else ROWS:
         A = make_data(n, DENSE_COLUMNS, K, np.random.default_rng(session.seed))
         yield _row(DENSE, n, A, session.seed)
