@@ -35,7 +35,7 @@ from orthoplus.status import Status
 
 DEFAULT, PENALTY, STEADY = "default", "EP4Orth+", "EP4Orth+ 1.05"
 # Processor seconds of one run of a rival, and of one in a quick session.
-LIMIT, QUICK_LIMIT = 100.0, 4.0
+LIMIT, QUICK_LIMIT = 60.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)
