@@ -14,7 +14,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build", "figures/*.py"]
+exclude_patterns = ["_build", "figures/*.py", "results/*"]
 default_role = "py:obj"
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
