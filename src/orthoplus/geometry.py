@@ -204,7 +204,8 @@ def polar_factor(M: FloatArray) -> FloatArray:
     """
     values, vectors = np.linalg.eigh(M.T @ M)
     if values[0] > _SAFE_EIGENVALUE * values[-1]:
-        return np.asarray(M @ ((vectors / np.sqrt(values)) @ vectors.T))
+        Y = M @ ((vectors / np.sqrt(values)) @ vectors.T)
+        return np.asarray(1.5 * Y - Y @ (0.5 * (Y.T @ Y)))  # Newton: the error squared
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return np.asarray(left @ right)
 

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from orthoplus import kernels
 from orthoplus.checks import as_data_matrix, as_matrix, check_finite
-from orthoplus.geometry import labels_of, round_to_stiefel_plus, violation
+from orthoplus.geometry import round_to_stiefel_plus, violation
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.row_groups import group_sums
 
 # Entries of the residual that are in memory at a time.
 _BLOCK_SIZE = 1 << 22
@@ -186,9 +188,8 @@ def _sparse_squares(A: Any, X: FloatArray) -> float:
 
 def _dense_squares(A: FloatArray, X: FloatArray) -> float:
     # X has one entry a row: X W' is a choice of rows of W', scaled.
-    columns = np.maximum(labels_of(X), 0)
-    weights = X[np.arange(len(X)), columns]
-    W = np.asarray(A.T @ X).T
+    labels, weights = kernels.largest_entries(X)
+    W, columns = group_sums(A, labels, weights, X.shape[1]), np.maximum(labels, 0)
     rows = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
     squares = 0.0
     for start in range(0, len(X), rows):

@@ -267,7 +267,7 @@ def test_options_reach_the_method(data):
         ({"method": op.ProjectedGradient()}, TypeError, "`method` must be"),
         ({"n_init": 0}, ValueError, "n_init=0"),
         ({"max_iter": 0}, ValueError, "max_iter=0"),
-        ({"tol": -1.0}, ValueError, "feasibility_tol=-1.0"),
+        ({"method": "ep4orth", "tol": -1.0}, ValueError, "feasibility_tol=-1.0"),
         ({"method": op.PALM(), "tol": 1.0}, TypeError, "`method` must be"),
     ],
 )

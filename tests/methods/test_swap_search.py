@@ -146,7 +146,7 @@ def test_no_column_is_left_without_a_row():
     ("option", "value", "message"),
     [
         ("n_init", 0, "`n_init=0` is out of range"),
-        ("patience", 0.0, "`patience=0.0` is out of range"),
+        ("patience", 0, "`patience=0` is out of range"),
         ("sketch", -1.0, "`sketch=-1.0` is out of range"),
         ("sample", 2.5, "`sample=2.5` is not a whole number"),
         ("max_iter", 0, "`max_iter=0` is out of range"),

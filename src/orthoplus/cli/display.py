@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ class Goal:
     max_iter: int
     bound: float | None = None
     total: float = 1.0
+    progress: Callable[[Any], float] | None = None  # the share done at a state, if the method knows
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Follower:
 
     def _share(self, state: Any) -> float:
         """Of the way to the tolerance on a logarithmic scale, or of the iterations."""
+        if self.goal.progress is not None:
+            return self.goal.progress(state)
         share = state.n_iter / self.goal.max_iter
         if self.first_violation is None:
             self.first_violation = max(state.violation, 1e-300)
@@ -142,7 +145,7 @@ def line(seen: Progress) -> str:
     """A state in one line of text."""
     gap = "" if seen.gap is None else f"  gap {percent(seen.gap)}"
     return (
-        f"  iteration {seen.n_iter:4d}  sigma {seen.sigma:9.3e}  violation {seen.violation:9.3e}  "
+        f"  iteration {seen.n_iter:4d}  sigma {_sigma(seen)}  violation {seen.violation:9.3e}  "
         f"objective {seen.objective:.6f}{gap}  {seen.seconds:.1f} s"
     )
 
@@ -159,7 +162,7 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
     else:
         gap = "-" if seen.gap is None else percent(seen.gap)
         numbers = (
-            f"{seen.n_iter}", f"{seen.sigma:.2e}", f"{seen.violation:.2e}",
+            f"{seen.n_iter}", _sigma(seen), f"{seen.violation:.2e}",
             f"{seen.objective:.6f}", gap, f"{seen.seconds:.1f} s",
         )  # fmt: skip
         grid.add_row(*(Text(number, style="bold") for number in numbers))
@@ -172,6 +175,11 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
         Group(grid, Text(), bar), title=title, title_align="left", subtitle=foot,
         subtitle_align="left", border_style="cyan", padding=(0, 1), width=_PANEL_WIDTH,
     )  # fmt: skip
+
+
+def _sigma(seen: Progress) -> str:
+    """The penalty, for a method that has one."""
+    return "-" if math.isnan(seen.sigma) else f"{seen.sigma:.2e}"
 
 
 def percent(share: float) -> str:

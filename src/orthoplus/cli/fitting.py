@@ -70,6 +70,7 @@ def goal_of(problem: ONMF, method: OuterMethod, title: str) -> Goal:
         max_iter=getattr(method, "max_iter", 1),
         bound=problem.lower_bound(),
         total=problem.total or 1.0,
+        progress=getattr(method, "progress", None),
     )
 
 

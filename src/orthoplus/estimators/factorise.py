@@ -21,7 +21,6 @@ from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
 from orthoplus.solve import solve
-from orthoplus.starts import svd_start
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
@@ -66,7 +65,8 @@ def factorise(
 ) -> Result:
     """The best of several runs, the first from the singular vectors, the others at random.
 
-    Each is settled: no row would fit another column better, but for ties. A method with starts of
+    Each is settled: no row would fit another column better, but for ties. The columns come by
+    falling weight. A method with starts of
     its own makes them in one run; None leaves it their number, and is one run of another method.
     ``watch`` goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them
     is the last.
@@ -80,11 +80,7 @@ def factorise(
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
     best: Result | None = None
     for i, child in enumerate(rng.spawn(n_init or 1)):
-        X0 = (
-            svd_start(problem.A, problem.shape[1], "clipped", child)
-            if i == 0
-            else random_oblique_plus(*problem.shape, child)
-        )
+        X0 = problem.start(child) if i == 0 else random_oblique_plus(*problem.shape, child)
         # The bound is the same for all of them.
         result = solve(problem, X0, method=method, with_bound=with_bound and i == 0, **watch)
         result = _settle_unless_interrupted(problem, result)
@@ -95,14 +91,23 @@ def factorise(
                 result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
             )
         if result.status in _ENDED_FROM_OUTSIDE:
-            return dataclasses.replace(best, status=result.status)
+            return _in_order(dataclasses.replace(best, status=result.status))
     assert best is not None
-    return best
+    return _in_order(best)
+
+
+def _in_order(result: Result) -> Result:
+    """The columns by falling ||A'x_j||, so that their order does not depend on the search."""
+    Y = np.asarray(result.Y)
+    order = np.argsort(-np.linalg.norm(Y, axis=0), kind="stable")
+    rank = np.empty(len(order) + 1, dtype=result.labels.dtype)
+    rank[order], rank[-1] = np.arange(len(order)), -1
+    return dataclasses.replace(result, labels=rank[result.labels], Y=Y[:, order])
 
 
 def starts_by_itself(method: OuterMethod) -> bool:
     """Whether the method has ``n_init`` and ``seed`` of its own."""
-    return {"n_init", "seed"} <= {field.name for field in dataclasses.fields(method)}  # type: ignore[arg-type]
+    return hasattr(method, "n_init") and hasattr(method, "seed")
 
 
 def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:

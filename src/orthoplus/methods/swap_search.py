@@ -23,6 +23,8 @@ _POWER_STEPS = 2
 _SPARE = 8
 # Alternations of a trial, and of a first set of centres.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
+# Fewer centres than this get the patience of this many.
+_FEW = 10
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
 # Singular values below the root of this share of the largest have no part in the sketch.
@@ -38,10 +40,12 @@ class SwapState(NamedTuple):
     sketch: FloatArray
     basis: FloatArray
     centres: FloatArray
+    best_centres: FloatArray
+    best_sum: float
     n_started: int
     n_trials: int
     n_failures: int
-    is_searching: bool
+    is_over: bool
     violation: float = 0.0
     Y: FloatArray | None = None
 
@@ -57,19 +61,21 @@ class SwapSearch:
     2. *swaps* in the sketch: drop the centre that is missed least, put one row with a large
        residual in its place, alternate a few times, keep what is better, until nothing has been for
        a while;
-    3. the *exact alternation* on A itself: leading singular vector of each group, best group of
-       each row, to a fixed point.
+    3. the *exact alternation* on A itself, from the best centres: leading singular vector of each
+       group, best group of each row, moves of single rows, to a fixed point.
 
-    The first search starts from the given X, the others from rows sampled by their residuals.
+    The first search starts from the alternation from X, the others from rows sampled by their
+    residuals.
 
     Parameters
     ----------
     n_init : int
-        Searches; the best is kept.
-    patience : float
-        A search ends after this many failed swaps for each of the k centres.
+        Searches; that with the best sum in the sketch is kept.
+    patience : int
+        A search ends after this many failed swaps for each of the k centres, or of ten where there
+        are fewer.
     max_iter : int
-        Most steps, each a batch of swaps or an exact alternation.
+        Most steps, each a batch of swaps.
     sketch : float
         The sketch has this many columns for each of the k centres.
     sample : int
@@ -79,7 +85,7 @@ class SwapSearch:
 
     Notes
     -----
-    Never worse than the alternation from X (EM-ONMF), which is its first step. The sketch costs
+    Never worse than the alternation from X (EM-ONMF), with which it begins. The sketch costs
     some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of the exact
     alternation one product with k columns and some passes over A.
 
@@ -94,7 +100,7 @@ class SwapSearch:
     state_type: ClassVar[Any] = SwapState
 
     n_init: int = 3
-    patience: float = 6.0
+    patience: int = 3
     max_iter: int = 1000
     sketch: float = 2.0
     sample: int = 4096
@@ -102,79 +108,83 @@ class SwapSearch:
 
     def __post_init__(self) -> None:
         check_count(self.n_init, "n_init", low=1)
-        check_positive(self.patience, "patience")
+        check_count(self.patience, "patience", low=1)
         check_count(self.max_iter, "max_iter", low=1)
         check_positive(self.sketch, "sketch")
         check_count(self.sample, "sample", low=1)
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SwapState:
-        """The exact alternation from X."""
-        data_of(problem)
-        X, value = alternate(problem, keep_largest(X))
-        nothing = np.zeros((0, 0))
-        return SwapState(X, value, 0, nothing, nothing, nothing, 0, 0, 0, False)
+        """The alternation from X, and its centres in the sketch."""
+        A, rng = data_of(problem), np.random.default_rng(self.seed)
+        X, value = alternate(problem, keep_largest(X), with_moves=False)
+        B, basis = _sketch(A, self._columns(problem), self.sample, rng)
+        labels, weights = kernels.largest_entries(X)
+        first = unit_rows(group_sums(A, labels, weights, problem.shape[1]) @ basis)
+        centres, _ = kernels.alternate_centres(B, first, _FIRST_STEPS)
+        return SwapState(X, value, 0, B, basis, centres, centres, -np.inf, 1, 0, 0, False)
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
-        """Begin a search, go on with it, or end it by the exact alternation."""
-        state = state._replace(n_iter=state.n_iter + 1)
-        if not state.is_searching:
+        """A batch of swaps; after the last one of a search the next, or the exact end."""
+        state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
+        if state.n_failures < self._limit(problem.shape[1]):
+            return state
+        if state.n_started < self.n_init:
             return self._begin(problem, state)
-        if state.n_failures < self.patience * problem.shape[1]:
-            return self._swap(problem, state)
         return self._end(problem, state)
 
     def stop(self) -> Callable[[SwapState], Status]:
-        """Stop after the last search, or at the limit."""
+        """Stop after the exact end, or at the limit."""
 
         def look(state: SwapState) -> Status:
-            if state.n_started >= self.n_init and not state.is_searching:
+            if state.is_over:
                 return Status.CONVERGED
             return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
         return look
 
-    def _begin(self, problem: Problem, state: SwapState) -> SwapState:
-        rng = np.random.default_rng([self.seed, state.n_started])
-        B, basis, k = state.sketch, state.basis, problem.shape[1]
-        if state.n_started == 0:
-            B, basis = _sketch(data_of(problem), self._columns(problem), self.sample, rng)
-            labels, weights = kernels.largest_entries(state.X)
-            centres: FloatArray = group_sums(data_of(problem), labels, weights, k) @ basis
-        else:
-            centres = _sample_centres(B, k, rng)
-        centres, _ = kernels.alternate_centres(B, unit_rows(centres), _FIRST_STEPS)
-        return state._replace(
-            sketch=B,
-            basis=basis,
-            centres=centres,
-            n_started=state.n_started + 1,
-            n_trials=0,
-            n_failures=0,
-            is_searching=True,
-        )
+    def progress(self, state: SwapState) -> float:
+        """The share of the searches that is done, by the failures of the last one."""
+        current = min(state.n_failures / self._limit(state.X.shape[1]), 1.0)
+        return (state.n_started - 1 + current) / self.n_init
+
+    def _limit(self, k: int) -> int:
+        return self.patience * max(k, _FEW)
 
     def _swap(self, problem: Problem, state: SwapState) -> SwapState:
         rng = np.random.default_rng([self.seed, state.n_started, state.n_trials])
         draws = rng.random((_BATCH * problem.shape[1], 2))
-        centres, _, failures = kernels.search_swaps(
+        centres, total, failures = kernels.search_swaps(
             state.sketch, state.centres, draws, _TRIAL_STEPS
         )
         all_failed = failures == len(draws)
+        is_best = total > state.best_sum
         return state._replace(
             centres=centres,
+            best_centres=centres if is_best else state.best_centres,
+            best_sum=total if is_best else state.best_sum,
             n_trials=state.n_trials + len(draws),
             n_failures=failures + (state.n_failures if all_failed else 0),
         )
 
+    def _begin(self, problem: Problem, state: SwapState) -> SwapState:
+        """The next search, from sampled rows."""
+        rng = np.random.default_rng([self.seed, state.n_started])
+        sampled = unit_rows(_sample_centres(state.sketch, problem.shape[1], rng))
+        centres, _ = kernels.alternate_centres(state.sketch, sampled, _FIRST_STEPS)
+        return state._replace(
+            centres=centres, n_started=state.n_started + 1, n_trials=0, n_failures=0
+        )
+
     def _end(self, problem: Problem, state: SwapState) -> SwapState:
-        """The groups of all rows by the centres, then the exact alternation."""
-        scores = times(data_of(problem), state.basis @ state.centres.T)
+        """The groups of all rows by the best centres, then the exact alternation."""
+        scores = times(data_of(problem), state.basis @ state.best_centres.T)
         labels = best_columns(problem, scores)
-        weights = start_weights(problem, kernels.gather(scores, labels)).astype(state.X.dtype)
+        weights = start_weights(problem, scores, labels).astype(state.X.dtype)
         X, value = alternate(problem, assemble(labels, weights, problem.shape[1]))
-        state = state._replace(is_searching=False)
-        return state._replace(X=X, value=value) if value < state.value else state
+        if state.value < value:
+            X, value = alternate(problem, state.X)
+        return state._replace(X=X, value=value, is_over=True)
 
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape

@@ -23,6 +23,7 @@ from orthoplus.geometry import assemble, labels_of
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
 from orthoplus.row_groups import leading_vectors, nonnegative_vectors
+from orthoplus.starts import svd_start
 
 # Matrices with a side this short are decomposed densely.
 _DENSE_SIDE = 64
@@ -95,8 +96,8 @@ class ONMF(Problem):
         return row_squares(self.A)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """A random point of OB+, in the arithmetic of A."""
-        return super().start(rng).astype(self.A.dtype, copy=False)
+        """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
+        return svd_start(self.A, self.k, "clipped", rng)
 
     def value(self, X: FloatArray) -> float:
         gram, core = _grams(X, times_transposed(self.A, X))

@@ -67,7 +67,8 @@ class Projection(Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
         labels = labels_of(X)
-        return fit_support(labels, kernels.gather(self.C, labels), self.shape[1])
+        entries = kernels.gather(self.C, labels).astype(X.dtype, copy=False)
+        return fit_support(labels, entries, self.shape[1])
 
     @property
     def lipschitz(self) -> float:

@@ -80,14 +80,21 @@ def quality_facts(result: dict[str, Any]) -> tuple[Fact, ...]:
     )
 
 
+_PENALTY_TEXT = (
+    "The penalty sigma grows until the columns no longer overlap and the violation is gone. "
+    "The objective, as a share of the sum of squares, first falls, then rises as the overlap "
+    "is given up; rounding and refinement come after the last point."
+)
+_FEASIBLE_TEXT = (
+    "Every iterate is feasible, and the best one is kept: the objective, as a share of the sum of "
+    "squares, never rises. It falls where a search ends in a better clustering."
+)
+
+
 def convergence_section(record: dict[str, Any]) -> Section:
     """sigma, violation and objective."""
-    text = (
-        "The penalty sigma grows until the columns no longer overlap and the violation is gone. "
-        "The objective, as a share of the sum of squares, first falls, then rises as the overlap "
-        "is given up; rounding and refinement come after the last point."
-    )
     history = record["history"]
+    text = _PENALTY_TEXT if any(row["violation"] for row in history) else _FEASIBLE_TEXT
     if not history:
         return Section("Convergence", "The run ended before its first iteration.")
     svg = figures.convergence(history, record["result"]["total"] or 1.0)

@@ -74,15 +74,16 @@ def thin_out(n: int, rng: np.random.Generator) -> IntArray:
 
 
 def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
-    """sigma, violation and objective over the outer iterations."""
+    """sigma, violation and objective over the outer iterations; those that are not 0 throughout."""
     steps = [row["n_iter"] for row in history]
-    panels = (
+    every = (
         ("sigma, the penalty", [row["sigma"] for row in history], True),
         ("violation", [row["violation"] for row in history], True),
         ("objective", [row["value"] / total for row in history], False),
     )
+    panels = [panel for panel in every if (np.nan_to_num(panel[1]) != 0).any()] or every[-1:]
     with canvas("convergence", WIDTH, 2.3) as drawn:
-        axes = drawn.figure.subplots(1, 3)
+        axes = np.atleast_1d(drawn.figure.subplots(1, len(panels)))
         for axis, (title, values, is_log) in zip(axes, panels, strict=True):
             numbers = np.array(values, dtype=float)
             if is_log:
@@ -93,7 +94,7 @@ def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
                 axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}")
                 axis.yaxis.set_minor_formatter(lambda value, _: "")
             axis.set_title(title, loc="left", fontsize=9.5)
-            axis.set_xlabel("outer iteration", fontsize=8.5)
+            axis.set_xlabel("iteration", fontsize=8.5)
             axis.tick_params(labelsize=8)
     return drawn.svg
 

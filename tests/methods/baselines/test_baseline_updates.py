@@ -150,23 +150,26 @@ def test_onpmf_step_is_a_projected_gradient_step_on_the_lagrangian(tiny):
 
 
 def test_onpmf_direction_is_the_gradient_of_the_lagrangian_along_the_manifold(tiny, rng):
-    from orthoplus.methods.baselines.onpmf import _Lagrangian, _polar
+    from orthoplus.geometry import polar_factor
+    from orthoplus.methods.baselines.onpmf import _Lagrangian
 
-    U = _polar(rng.standard_normal((N, K)))
+    U = polar_factor(rng.standard_normal((N, K)))
     lagrangian = _Lagrangian(rng.standard_normal((N, K)), 3.0)
     D, t = rng.standard_normal((N, K)), 1e-6
     D -= U @ (U.T @ D + D.T @ U) / 2
-    slope = (lagrangian.value(_polar(U + t * D)) - lagrangian.value(_polar(U - t * D))) / (2 * t)
+    slope = (
+        lagrangian.value(polar_factor(U + t * D)) - lagrangian.value(polar_factor(U - t * D))
+    ) / (2 * t)
     assert np.isclose(slope, (lagrangian.gradient(U) * D).sum(), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("columns", [3, 4])
 def test_polar_factor_is_the_nearest_also_where_columns_repeat(columns, rng):
-    from orthoplus.methods.baselines.onpmf import _polar
+    from orthoplus.geometry import polar_factor
 
     B = rng.standard_normal((N, columns))
     B[:, -1] = B[:, 0] if columns == 4 else B[:, -1]
-    U = _polar(B)
+    U = polar_factor(B)
     assert close(U.T @ U, np.eye(columns))
     assert np.isclose((U * B).sum(), np.linalg.svd(B, compute_uv=False).sum())
 

@@ -56,16 +56,21 @@ def _renew(B, labels, top, dirty, centres, scores):  # type: ignore[no-untyped-d
 
 
 @_compiled
-def _settle(B, centres, scores, labels, top, dirty, steps):  # type: ignore[no-untyped-def]
-    # IN B, steps; IN/OUT all the rest
+def _settle(B, centres, scores, labels, top, dirty, steps, goal):  # type: ignore[no-untyped-def]
+    # IN B, steps, goal; IN/OUT all the rest; returns the sum
     old = np.empty_like(labels)
-    for _ in range(steps):
+    value = (top * top).sum()
+    for step in range(steps):
         if not dirty.any():
-            return
+            break
         _renew(B, labels, top, dirty, centres, scores)
         old[:] = labels
         _assign(scores, labels, top)
         _mark_changed(old, labels, dirty)
+        last, value = value, (top * top).sum()
+        if value + (steps - 1 - step) * (value - last) <= goal:
+            break  # the gains fall from step to step: the goal is out of reach
+    return value
 
 
 @_compiled
@@ -91,8 +96,7 @@ def _alternate(B, centres, steps):  # type: ignore[no-untyped-def]  # IN B, step
     scores = _scores_of(B, centres)
     labels, top = np.empty(n, dtype=np.int64), np.empty(n)
     _assign(scores, labels, top)
-    _settle(B, centres, scores, labels, top, np.ones(k, dtype=np.bool_), steps)
-    return (top * top).sum()
+    return _settle(B, centres, scores, labels, top, np.ones(k, dtype=np.bool_), steps, -np.inf)
 
 
 def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
@@ -139,9 +143,9 @@ def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
         _score(B, trial[dropped], trial_scores[dropped])
         _assign(trial_scores, trial_labels, trial_top)
         _mark_changed(labels, trial_labels, dirty)
-        _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps)
-        trial_value = (trial_top * trial_top).sum()
-        if trial_value > value * (1.0 + GAIN):
+        goal = value * (1.0 + GAIN)
+        trial_value = _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps, goal)
+        if trial_value > goal:
             centres[:], scores[:], labels[:], top[:] = trial, trial_scores, trial_labels, trial_top
             value, failures = trial_value, 0
             _weigh(scores, labels, top, squares, order, mass)

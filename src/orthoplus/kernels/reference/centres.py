@@ -24,8 +24,8 @@ def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[F
     centres = centres.copy()
     scores = centres @ B.T
     labels, top, _ = _assign(scores)
-    _settle(B, centres, scores, labels, top, np.ones(len(centres), dtype=bool), steps)
-    return centres, float(top @ top)
+    dirty = np.ones(len(centres), dtype=bool)
+    return centres, _settle(B, centres, scores, labels, top, dirty, (steps, -np.inf))
 
 
 def search_swaps(
@@ -56,9 +56,9 @@ def search_swaps(
         trial_scores[dropped] = B @ trial[dropped]
         trial_labels, trial_top, _ = _assign(trial_scores)
         dirty = _changed(labels, trial_labels, k)
-        _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps)
-        trial_value = float(trial_top @ trial_top)
-        if trial_value > value * (1.0 + GAIN):
+        goal = value * (1.0 + GAIN)
+        trial_value = _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, (steps, goal))
+        if trial_value > goal:
             centres, scores, value, failures = trial, trial_scores, trial_value, 0
             labels, top, second = _assign(scores)
     return centres, value, failures
@@ -87,12 +87,17 @@ def _settle(  # noqa: PLR0913
     labels: IntArray,
     top: FloatArray,
     dirty: BoolArray,
-    steps: int,
-) -> None:
-    """Renew the dirty centres and assign again, at most so many times; all arrays in place."""
-    for _ in range(steps):
+    limits: tuple[int, float],
+) -> float:
+    """Renew the dirty centres and assign again, at most so many times; the sum.
+
+    It ends early where the last gain, repeated to the end, would not reach the goal: gains fall
+    from step to step. All arrays are changed in place.
+    """
+    (steps, goal), value = limits, float(top @ top)
+    for step in range(steps):
         if not dirty.any():
-            return
+            break
         for j in np.flatnonzero(dirty):
             renewed = (top * (labels == j)) @ B
             size = math.sqrt(float(renewed @ renewed))
@@ -102,3 +107,7 @@ def _settle(  # noqa: PLR0913
         new, new_top, _ = _assign(scores)
         dirty = _changed(labels, new, len(centres))
         labels[:], top[:] = new, new_top
+        last, value = value, float(top @ top)
+        if value + (steps - 1 - step) * (value - last) <= goal:
+            break
+    return value
