@@ -69,7 +69,7 @@ def _come_to_rest(
         moved = best_columns(problem, scores)
         if (moved == labels).all():
             break
-        labels, weights = moved, start_weights(problem, kernels.gather(scores, moved))
+        labels, weights = moved, start_weights(problem, scores, moved)
     assert best is not None
     return best
 
@@ -85,7 +85,7 @@ def _move_rows(problem: Problem, rest: _Rest, residual: float | None) -> _Rest |
         labels = rest.labels.copy()
         labels[rows] = columns
         if cover_columns(labels, problem.shape[1]):
-            weights = start_weights(problem, kernels.gather(rest.scores, labels))
+            weights = start_weights(problem, rest.scores, labels)
             better = _come_to_rest(problem, labels, weights, residual)
             if better.value < rest.value:
                 return better
@@ -111,11 +111,15 @@ def best_columns(problem: Problem, scores: FloatArray) -> IntArray:
     return labels
 
 
-def start_weights(problem: Problem, weights: FloatArray) -> FloatArray:
-    """A start for the vectors of the groups: the weights where they are positive.
+def start_weights(problem: Problem, scores: FloatArray, labels: IntArray) -> FloatArray:
+    """A start for the vectors of the groups: the score of each row in its column, where positive.
 
     Elsewhere 1, since no entry of a leading vector of nonnegative data need be zero; but 0 for data
-    of any sign, where that would lose what the others have gained.
+    of any sign, where 1 would lose what other rows gain, unless the column has no other.
     """
-    other = 0 if getattr(problem, "allow_negative", False) else 1
-    return np.where(weights > 0, weights, weights.dtype.type(other))
+    weights = kernels.gather(scores, labels)
+    is_bare = weights <= 0
+    if getattr(problem, "allow_negative", False):
+        is_fit = ~is_bare & (labels >= 0)
+        is_bare &= np.bincount(labels[is_fit], minlength=scores.shape[1])[labels] == 0
+    return np.where(is_bare, weights.dtype.type(1), np.maximum(weights, 0))

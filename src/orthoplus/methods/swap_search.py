@@ -180,7 +180,7 @@ class SwapSearch:
         """The groups of all rows by the best centres, then the exact alternation."""
         scores = times(data_of(problem), state.basis @ state.best_centres.T)
         labels = best_columns(problem, scores)
-        weights = start_weights(problem, kernels.gather(scores, labels)).astype(state.X.dtype)
+        weights = start_weights(problem, scores, labels).astype(state.X.dtype)
         X, value = alternate(problem, assemble(labels, weights, problem.shape[1]))
         if state.value < value:
             X, value = alternate(problem, state.X)
