@@ -50,6 +50,11 @@ class ONMF(Problem):
     squares : float, optional
         ||A||_F^2 where it is known; otherwise one pass over A, for an operator min(n, r) products.
 
+    Notes
+    -----
+    A value or gradient is one product with A and one with A', O(nnz(A) k); with Y held, as in the
+    inner iterations of EP4Orth+, O(nk^2) without A.
+
     Examples
     --------
     >>> A = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 2.0]])

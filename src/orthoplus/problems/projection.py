@@ -23,6 +23,10 @@ class Projection(Problem):
     ----------
     C : array of shape (n, k)
 
+    Notes
+    -----
+    O(nk) for everything. `orthoplus.project` solves the same problem with a certificate.
+
     Examples
     --------
     >>> Projection(np.eye(3, 2)).value(np.eye(3, 2))

@@ -33,6 +33,10 @@ class TwoBlock(Problem):
     curvature : callable, optional
         ``curvature(X, Y, D) -> f_XX(X, Y)[D]``; None takes differences of two gradients.
 
+    Notes
+    -----
+    The cost is that of the callables. Section 4 and eq. (4.25) of the paper.
+
     Examples
     --------
     >>> problem = TwoBlock(
