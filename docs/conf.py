@@ -85,6 +85,7 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "min_reported_time": 0,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -102,11 +103,12 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
-html_sidebars = {page: [] for page in ("index", "paper", "changelog", "results")}
+html_sidebars = {page: [] for page in ("index", "api", "paper", "changelog", "results")}
 html_theme_options = {
     "logo": {"text": "orthoplus"},
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -31,23 +31,22 @@ print(f"NMF: {overlap.mean():.1f} components a pixel; orthogonal NMF: {(H > 0).s
 print(f"feasibility of H: {op.metrics.feasibility(H.T):.1e}")
 
 # %%
-# The picture: above, components of NMF; below, ours; on the right all ten at once, a colour for
-# each.
+# The picture: components of NMF, ours, and all ten of ours at once, a colour for each.
 
-figure = plt.figure(figsize=(10, 3.4), layout="constrained")
-left, right = figure.subfigures(1, 2, width_ratios=[3.1, 1])
-axes = left.subplots(2, 10)
-for row, components in zip(axes, (plain, H), strict=True):
-    for axis, component in zip(row, components, strict=True):
+figure = plt.figure(figsize=(10, 5.2), layout="constrained")
+left, middle, right = figure.subfigures(1, 3, width_ratios=[1, 1, 2])
+for panel, components, title in (
+    (left, plain, "NMF: parts overlap"),
+    (middle, H, "orthogonal NMF"),
+):
+    panel.suptitle(title, fontsize="medium")
+    for axis, component in zip(panel.subplots(5, 2).flat, components, strict=True):
         axis.imshow(component.reshape(8, 8), cmap="Blues")
         axis.set(xticks=[], yticks=[])
-axes[0, 0].set_title("NMF: parts overlap", loc="left")
-axes[1, 0].set_title("orthogonal NMF: each pixel in one part", loc="left")
 owner = np.where(H.any(axis=0), H.argmax(axis=0), np.nan).reshape(8, 8)
 axis = right.subplots()
 axis.imshow(owner, cmap="tab10", vmin=0, vmax=9)
-axis.set(xticks=[], yticks=[])
-axis.set_title("ten parts tile the image")
+axis.set(xticks=[], yticks=[], title="each pixel in one part: the ten tile the image")
 plt.show()
 
 # %%

@@ -54,7 +54,7 @@ for level in levels:
 print(f"{n_certified} of {4 * len(levels)} certified")
 
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.35, 1]
+    1, 2, figsize=(10, 4.6), layout="constrained", width_ratios=[1.35, 1]
 )
 left.fill_between(ratios, feasible, bound, color="tab:blue", alpha=0.12)
 left.plot(ratios, bound, color="tab:orange", label="no feasible point is above")

@@ -52,27 +52,26 @@ print(f"spectral angle distance {angle:.3f}, pixels on the right ground {correct
 # %%
 # Maps and spectra beside the truth (dashed).
 
-figure, axes = plt.subplots(
-    1, 5, figsize=(12, 2.9), layout="constrained", width_ratios=[1, 1, 1, 1, 1.6]
-)
+figure = plt.figure(figsize=(10, 5.8), layout="constrained")
+top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1])
+axes = top.subplots(1, 4)
 picture = cube[..., [150, 60, 20]] / np.quantile(cube[..., [150, 60, 20]], 0.98, axis=(0, 1))
 axes[0].imshow(np.clip(picture, 0, 1))
 axes[0].set_title("the scene")
 names = ("water", "soil", "trees")
 colours = ("tab:blue", "tab:orange", "tab:green")
-for axis, j, name, cmap in zip(
-    axes[1:4], order, names, ("Blues", "Oranges", "Greens"), strict=True
-):
+for axis, j, name, cmap in zip(axes[1:], order, names, ("Blues", "Oranges", "Greens"), strict=True):
     axis.imshow(found.abundances[..., j], cmap=cmap, vmin=0, vmax=1.6)
     axis.set_title(name)
-for axis in axes[:4]:
+for axis in axes:
     axis.set(xticks=[], yticks=[])
+chart = bottom.subplots()
 for j, spectrum, name, colour in zip(order, truth, names, colours, strict=True):
     estimate = found.endmembers[j]
-    axes[4].plot(wavelength, estimate / np.linalg.norm(estimate), color=colour, label=name)
-    axes[4].plot(wavelength, spectrum / np.linalg.norm(spectrum), "k--", linewidth=0.9)
-axes[4].set(xlabel="wavelength [nm]", yticks=[], title="spectra, of unit length")
-axes[4].legend(frameon=False)
+    chart.plot(wavelength, estimate / np.linalg.norm(estimate), color=colour, label=name)
+    chart.plot(wavelength, spectrum / np.linalg.norm(spectrum), "k--", linewidth=0.9)
+chart.set(xlabel="wavelength [nm]", yticks=[], title="spectra, of unit length")
+chart.legend(frameon=False, title="dashed: the truth")
 plt.show()
 
 # %%

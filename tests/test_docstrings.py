@@ -75,6 +75,7 @@ def test_docstring_begins_with_a_sentence_of_one_line(name):
     first, _, rest = (inspect.getdoc(name.found) or "").partition("\n")
     assert first
     assert first.endswith(".")
+    assert ". " not in first  # the reference would cut the sentence there
     assert rest == "" or rest.startswith("\n")
 
 

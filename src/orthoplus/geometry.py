@@ -150,7 +150,7 @@ def project_tangent(X: FloatArray, W: FloatArray) -> FloatArray:
 
 
 def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
-    r"""Gradient on the oblique manifold, eq. (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`.
+    r"""Gradient on the oblique manifold, (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`.
 
     X in OB+ and G, the Euclidean gradient, of shape (n, k); O(nk).
 
@@ -410,7 +410,7 @@ def random_stiefel_plus(
 
 
 def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    r"""Whether D is in the linearised cone of S+ at X, eq. (2.2).
+    r"""Whether D is in the linearised cone of S+ at X, (2.2).
 
     ``x_j'd_j = 0``; D = 0 at the zeros of a nonzero row of X; D >= 0 on the zero rows of X.
 
@@ -433,7 +433,7 @@ def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> b
 
 
 def in_tangent_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    """Whether D is in the tangent cone of S+ at X, eq. (2.3).
+    """Whether D is in the tangent cone of S+ at X, (2.3).
 
     The linearised cone, and on each zero row of X at most one nonzero entry of D.
 

@@ -127,7 +127,7 @@ class Penalty(ABC):
 
 @dataclass(frozen=True)
 class PowerPenalty(Penalty):
-    r"""The paper's penalty, eq. (1.8): :math:`\sigma (\|XV\|_F^q - 1 + \epsilon)^p`.
+    r"""The paper's penalty, (1.8): :math:`\sigma (\|XV\|_F^q - 1 + \epsilon)^p`.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ Profile = Callable[[float], tuple[float, float, float]]
 
 @dataclass(frozen=True)
 class GeneralPenalty(Penalty):
-    r"""The general model, eq. (3.9): :math:`\sigma \Psi(Q(X))` with an increasing Psi.
+    r"""The general model, (3.9): :math:`\sigma \Psi(Q(X))` with an increasing Psi.
 
     .. math:: Q(X) = \varrho_q \sqrt{\|XV\|_F^q - 1 + \epsilon}, \qquad
               Q_0 = \varrho_q \sqrt{\epsilon}.
@@ -313,7 +313,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class Penalised(Problem):
-    """h = f + penalty over OB+, eq. (1.8): again a problem.
+    """h = f + penalty over OB+, (1.8): again a problem.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def minimize(
     rng: np.random.Generator | int | None = None,
     **options: Any,
 ) -> Result:
-    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, eq. (1.1).
+    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, (1.1).
 
     Parameters
     ----------

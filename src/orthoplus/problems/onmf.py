@@ -31,7 +31,7 @@ _EYE_ROUNDOFFS = 5000
 
 @dataclass(frozen=True, eq=False)
 class ONMF(Problem):
-    r"""min :math:`\|A - XX^\top A\|_F^2` over S+, eq. (1.4), which is eq. (1.3) with the best Y.
+    r"""min :math:`\|A - XX^\top A\|_F^2` over S+, (1.4), which is (1.3) with the best Y.
 
     .. math:: \min_{X \in S_+,\, Y \ge 0} \|A - XY^\top\|_F^2
               = \min_{X \in S_+} \|A - XX^\top A\|_F^2, \qquad Y = A^\top X.

@@ -13,7 +13,7 @@ from orthoplus.protocols import FloatArray, Problem
 
 @dataclass(frozen=True, eq=False)
 class Projection(Problem):
-    r"""min :math:`\|X - C\|_F^2` over S+, eq. (6.1).
+    r"""min :math:`\|X - C\|_F^2` over S+, (6.1).
 
     Over OB+ the squared distance is linear in X, and this linear function is what the methods see:
 

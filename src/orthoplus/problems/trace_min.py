@@ -20,7 +20,7 @@ from orthoplus.symmetric import (
 
 @dataclass(frozen=True, eq=False)
 class TraceMin(Problem):
-    r"""min :math:`\mathrm{tr}(X^\top M X)` over S+, eq. (1.2); M symmetric, indefinite allowed.
+    r"""min :math:`\mathrm{tr}(X^\top M X)` over S+, (1.2); M symmetric, indefinite allowed.
 
     Parameters
     ----------

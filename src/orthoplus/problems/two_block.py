@@ -16,7 +16,7 @@ _Y_TOL = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class TwoBlock(Problem):
-    r"""min :math:`f(X, Y)` over :math:`X \in S_+,\ Y \in \mathcal{Y}`, eq. (1.9).
+    r"""min :math:`f(X, Y)` over :math:`X \in S_+,\ Y \in \mathcal{Y}`, (1.9).
 
     Parameters
     ----------
