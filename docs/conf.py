@@ -103,7 +103,9 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
-html_sidebars = {page: [] for page in ("index", "api", "paper", "changelog", "results")}
+html_sidebars = {
+    page: [] for page in ("index", "how-to-choose", "api", "paper", "changelog", "results")
+}
 html_theme_options = {
     "logo": {"text": "orthoplus"},
     "navbar_end": ["theme-switcher"],

@@ -31,8 +31,8 @@ model = op.KIndicatorsClustering(k, embedding="precomputed").fit(U)
 ours = op.metrics.purity(truth, model.labels_)
 
 # %%
-# k-means gets the same embedding, as it is and with rows of unit length, from thirty k-means++
-# starts each.
+# k-means gets the same embedding, as it is and with rows of unit length, from ten k-means++ starts
+# each.
 
 
 def many_starts(rows):

@@ -51,7 +51,8 @@ def draw(axis, place_of, title):
     for a, b in np.argwhere(np.triu(wires)):
         axis.plot(*places[place_of[[a, b]]].T, color="tab:blue", alpha=0.5, linewidth=2)
     axis.scatter(*places[place_of].T, c=home, cmap="viridis", s=130, zorder=3)
-    axis.set(xticks=[], yticks=[], aspect="equal", title=title)
+    axis.set(xticks=[], yticks=[], aspect="equal")
+    axis.set_title(title, pad=10)
     axis.spines[:].set_visible(False)
 
 
