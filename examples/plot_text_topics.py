@@ -38,7 +38,7 @@ sources = np.array(sources)
 # The matrix stays sparse all the way.
 
 vectorizer = TfidfVectorizer(
-    stop_words="english", min_df=3, max_df=0.35, sublinear_tf=True, token_pattern=r"[a-zA-Z]{4,}"
+    stop_words="english", min_df=3, max_df=0.35, sublinear_tf=True, token_pattern=r"[a-z]{4,}"
 )
 A = vectorizer.fit_transform(documents)
 model = op.OrthogonalNMF(n_components=len(modules), random_state=0).fit(A)
