@@ -59,7 +59,19 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
 
 
 def load_state(path: str | os.PathLike[str]) -> OuterState:
-    """Read a state written by `save_state`; a damaged or foreign file is a ValueError."""
+    """Read a state written by `save_state`; a damaged or foreign file is a ValueError.
+
+    Examples
+    --------
+    >>> import tempfile, orthoplus as op
+    >>> problem = op.problems.TraceMin(np.diag([3.0, 1.0, 2.0, 4.0]), 2)
+    >>> name = Path(tempfile.mkdtemp()) / "run.npz"
+    >>> half = op.solve(problem, callback=lambda state: state.n_iter == 1, checkpoint=name)
+    >>> load_state(name).n_iter
+    1
+    >>> bool((op.solve(problem, resume=load_state(name)).X == op.solve(problem).X).all())
+    True
+    """
     try:
         # Opened here: a damaged archive would leave NumPy's own file open.
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:

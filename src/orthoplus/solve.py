@@ -52,7 +52,19 @@ _ROUNDING_PASSES = 10
 
 
 class CallbackError(RuntimeError):
-    """A callback raised; ``result`` holds the best point so far."""
+    """A callback raised; ``result`` holds the best point so far.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> def careless(state):
+    ...     raise KeyError("missing")
+    >>> try:
+    ...     op.solve(op.problems.TraceMin(np.diag([3.0, 1.0, 2.0]), 2), callback=careless)
+    ... except op.CallbackError as error:
+    ...     print(error.result.status.name, error.result.violation < 1e-12)
+    CALLBACK True
+    """
 
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
@@ -69,7 +81,7 @@ def minimize(
     rng: np.random.Generator | int | None = None,
     **options: Any,
 ) -> Result:
-    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, eq. (1.1).
+    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, (1.1).
 
     Parameters
     ----------
@@ -92,6 +104,10 @@ def minimize(
     Returns
     -------
     Result
+
+    Notes
+    -----
+    The cost is that of ``fun`` and ``jac``, and O(nk) a step.
 
     Examples
     --------
@@ -149,6 +165,10 @@ def solve(  # noqa: PLR0913
     Result
         Never worse than the rounded last iterate, nor than the rounded X0. Ctrl-C returns the best
         point so far.
+
+    Notes
+    -----
+    A step of the default first-order method is one evaluation of f with its gradient, and O(nk).
 
     Examples
     --------

@@ -95,6 +95,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ``fit_transform(X)`` is ``transform(X)``: after the method ends, rows and components are
     alternated until no row fits another component better. Sparse input stays sparse. It is a
     clusterer in all but the base class ``ClusterMixin``, whose checks want negative data.
+    An alternation costs O(nnz(X) k).
 
     Examples
     --------

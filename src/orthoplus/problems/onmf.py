@@ -37,7 +37,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, eq=False)
 class ONMF(Problem):
-    r"""min :math:`\|A - XX^\top A\|_F^2` over S+, eq. (1.4), which is eq. (1.3) with the best Y.
+    r"""min :math:`\|A - XX^\top A\|_F^2` over S+, (1.4), which is (1.3) with the best Y.
 
     .. math:: \min_{X \in S_+,\, Y \ge 0} \|A - XY^\top\|_F^2
               = \min_{X \in S_+} \|A - XX^\top A\|_F^2, \qquad Y = A^\top X.
@@ -59,6 +59,11 @@ class ONMF(Problem):
         True for data of any sign, of which only X must be nonnegative: the projective model, eq.
         (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
         `orthoplus.row_groups.nonnegative_vectors`; the bound holds all the same.
+
+    Notes
+    -----
+    A value or gradient is one product with A and one with A', O(nnz(A) k); with Y held, as in the
+    inner iterations of EP4Orth+, O(nk^2) without A.
 
     Examples
     --------

@@ -1,0 +1,32 @@
+"""
+How many groups?
+================
+
+The fit improves with every further group, so the fit alone cannot say how many there are.
+:func:`orthoplus.select_rank` fits a range of k and compares.
+"""
+
+# %%
+# Five groups of rows, hidden in noise.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import orthoplus as op
+
+rng = np.random.default_rng(0)
+groups = rng.integers(5, size=300)
+X = rng.uniform(0.5, 1.5, (300, 1)) * rng.random((5, 40))[groups] + 0.2 * rng.random((300, 40))
+
+# %%
+# One call for all k from 2 to 8.
+
+choice = op.select_rank(X, range(2, 9), random_state=0)
+print(choice.k)
+choice.plot()
+plt.show()
+
+# %%
+# The claim. Next: :doc:`/cluster` fits the k that was chosen.
+
+assert choice.k == 5
