@@ -15,8 +15,8 @@ import numpy as np
 import orthoplus as op
 
 rng = np.random.default_rng(0)
-groups = rng.integers(5, size=300)
-X = rng.uniform(0.5, 1.5, (300, 1)) * rng.random((5, 40))[groups] + 0.2 * rng.random((300, 40))
+groups = rng.integers(5, size=120)
+X = rng.uniform(0.5, 1.5, (120, 1)) * rng.random((5, 20))[groups] + 0.2 * rng.random((120, 20))
 
 # %%
 # One call for all k from 2 to 8.
