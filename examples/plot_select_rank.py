@@ -9,6 +9,8 @@ The fit improves with every further group, so the fit alone cannot say how many 
 # %%
 # Five groups of rows, hidden in noise.
 
+import io
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,8 +24,17 @@ X = rng.uniform(0.5, 1.5, (120, 1)) * rng.random((5, 20))[groups] + 0.2 * rng.ra
 # One call for all k from 2 to 8.
 
 choice = op.select_rank(X, range(2, 9), random_state=0)
-print(choice.k)
-choice.plot()
+print(choice)
+
+# %%
+# ``plot`` gives a figure of its own, to be saved; here it is shown.
+
+buffer = io.BytesIO()
+choice.plot().savefig(buffer, dpi=160)
+buffer.seek(0)
+figure, axis = plt.subplots(figsize=(8, 5.2), layout="constrained")
+axis.imshow(plt.imread(buffer))
+axis.set_axis_off()
 plt.show()
 
 # %%
