@@ -11,6 +11,8 @@ import orthoplus as op
 HERE = Path(__file__).parent
 sys.path.insert(0, os.fspath(HERE))
 
+from gallery_setup import ORDER, WAITING  # noqa: E402
+
 project = "orthoplus"
 author = "The orthoplus developers"
 copyright = author
@@ -49,23 +51,6 @@ add_module_names = False
 python_display_short_literal_types = True
 toc_object_entries_show_parents = "hide"
 
-# The gallery in the order of the user guide.
-ORDER = [
-    "plot_digits_parts.py",
-    "plot_text_topics.py",
-    "plot_select_rank.py",
-    "plot_unmixing.py",
-    "plot_parcellation.py",
-    "plot_projection_certificate.py",
-    "plot_penalty_path.py",
-    "plot_indicators_kmeans.py",
-    "plot_spectral_shapes.py",
-    "plot_nonnegative_pca.py",
-    "plot_qap.py",
-    "plot_own_function_jax.py",
-]
-# An example whose function is not in the package yet is left out of the gallery.
-WAITING = {"plot_select_rank": "select_rank"}
 _left_out = [name for name, needed in WAITING.items() if not hasattr(op, needed)]
 
 sphinx_gallery_conf = {
@@ -79,7 +64,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "generated/backreferences",
     "inspect_global_variables": False,
     "image_scrapers": ("matplotlib",),
-    "reset_modules": ("matplotlib", "gallery_style.set_style"),
+    "reset_modules": ("matplotlib", "gallery_setup.set_style"),
     "matplotlib_animations": False,
     "abort_on_example_error": True,
     "plot_gallery": True,
