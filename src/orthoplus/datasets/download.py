@@ -24,7 +24,13 @@ Opener = Callable[[str], IO[bytes]]
 
 
 class FetchError(ValueError):
-    """A set that could not be had; the message says why, and what to do."""
+    """A set that could not be had; the message says why, and what to do.
+
+    Examples
+    --------
+    >>> issubclass(FetchError, ValueError)
+    True
+    """
 
 
 def fetch(
@@ -57,6 +63,12 @@ def fetch(
     -----
     Every file is written under a temporary name and renamed when it is complete. Nothing of what
     comes is run: the reader of MATLAB files takes arrays of numbers only.
+
+    Examples
+    --------
+    >>> fetch("UrbanCrop", "nowhere")
+    Traceback (most recent call last):
+    orthoplus.datasets.download.FetchError: UrbanCrop cannot be downloaded: it was made from ...
     """
     check_choice(name, "name", tuple(sources()))
     source = sources()[name]

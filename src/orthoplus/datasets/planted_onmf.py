@@ -11,7 +11,13 @@ from orthoplus.protocols import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PlantedONMF:
-    """A and the matrix B of S+ that is hidden in it."""
+    """A and the matrix B of S+ that is hidden in it.
+
+    Examples
+    --------
+    >>> PlantedONMF(np.ones((3, 2)), np.eye(3, 2)).labels
+    array([ 0,  1, -1])
+    """
 
     A: FloatArray
     B: FloatArray

@@ -26,7 +26,14 @@ FOLDER_VARIABLE = "ORTHOPLUS_DATA"
 
 
 class MissingDataError(ValueError):
-    """A set that is not on this machine; the message says how to get it."""
+    """A set that is not on this machine; the message says how to get it.
+
+    Examples
+    --------
+    >>> load_arrays("Yale", "nowhere")
+    Traceback (most recent call last):
+    orthoplus.datasets.real.MissingDataError: The data set Yale is not there: ...
+    """
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,12 @@ class Source:
         In words, where there is no single public file.
     image_shape, endmember_names
         Of a scene.
+
+    Examples
+    --------
+    >>> scene = sources()["Samson"]
+    >>> scene.image_shape, scene.groups
+    ((95, 95), 3)
     """
 
     name: str
@@ -72,7 +85,13 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """A matrix, one sample a row, dense or CSR, and the class of each row from 0 on."""
+    """A matrix, one sample a row, dense or CSR, and the class of each row from 0 on.
+
+    Examples
+    --------
+    >>> LabelledData("two rows", np.eye(2), np.array([0, 1]), 2).n_classes
+    2
+    """
 
     name: str
     A: Any
@@ -93,6 +112,13 @@ class SceneData:
     image_shape : tuple of int
     names : tuple of str
         Of the materials.
+
+    Examples
+    --------
+    >>> pixel, one = np.ones((1, 3)), np.ones((1, 1))
+    >>> scene = SceneData("dot", pixel, pixel, one, (1, 1), ("ash",))
+    >>> scene.A.reshape(*scene.image_shape, -1).shape
+    (1, 1, 3)
     """
 
     name: str
@@ -120,7 +146,13 @@ def sources() -> dict[str, Source]:
 
 
 def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of the sets: the given one, else ``ORTHOPLUS_DATA``, else the user's cache."""
+    """The folder of the sets: the given one, else ``ORTHOPLUS_DATA``, else the user's cache.
+
+    Examples
+    --------
+    >>> find_folder("my-data").name
+    'my-data'
+    """
     if folder is not None:
         return Path(folder)
     if os.environ.get(FOLDER_VARIABLE):
@@ -130,7 +162,13 @@ def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> LabelledData:
-    """A set of documents, images or features with its classes."""
+    """A set of documents, images or features with its classes.
+
+    Examples
+    --------
+    >>> load_labelled("Yale").A.shape  # doctest: +SKIP
+    (165, 1024)
+    """
     check_choice(name, "name", (*TEXT_SETS, *IMAGE_SETS, *FEATURE_SETS))
     parts = load_arrays(name, folder)
     if "A" in parts:
@@ -144,7 +182,13 @@ def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> La
 
 
 def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> SceneData:
-    """A hyperspectral image with its ground truth; reflectance from 0 on."""
+    """A hyperspectral image with its ground truth; reflectance from 0 on.
+
+    Examples
+    --------
+    >>> load_scene("Samson").names  # doctest: +SKIP
+    ('rock', 'tree', 'water')
+    """
     check_choice(name, "name", SCENES)
     parts = load_arrays(name, folder)
     height, width = parts["image_shape"].tolist()
@@ -159,7 +203,13 @@ def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> Scene
 
 
 def load_arrays(name: str, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """The arrays of a set as they are stored; `MissingDataError` where it is not there."""
+    """The arrays of a set as they are stored; `MissingDataError` where it is not there.
+
+    Examples
+    --------
+    >>> sorted(load_arrays("Yale"))  # doctest: +SKIP
+    ['A', 'image_shape', 'label_values', 'labels']
+    """
     path = find_folder(folder) / f"{name}.npz"
     if not path.is_file():
         way = (

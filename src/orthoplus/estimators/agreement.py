@@ -49,6 +49,12 @@ class Consensus:
         ``matches[s, j]`` is the component of run s that is component j here.
     unexplained : ndarray of shape (n_runs,)
         The share of ||X||^2 that each run misses.
+
+    Examples
+    --------
+    >>> found = consensus(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), 2, n_runs=2)
+    >>> isinstance(found, Consensus), found.score
+    (True, 1.0)
     """
 
     score: float

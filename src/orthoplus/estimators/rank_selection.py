@@ -52,6 +52,11 @@ class RankSelection:
         The groups of the rows at rank k.
     named : dict
         The rank that each criterion names: "held-out", "stability", "knee"; None for none.
+
+    Examples
+    --------
+    >>> RankSelection(3, ("all agree",), (), np.zeros(4, dtype=int), {"knee": 3}).k
+    3
     """
 
     k: int
