@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from threadpoolctl import ThreadpoolController
 
 from orthoplus.kernels import fused, reference
+from orthoplus.kernels.blocks import for_blocks, limited_threads, n_threads
 
 K = 3
 # Sums of at most a hundred numbers of size one, in float64 for either dtype.
@@ -35,3 +37,50 @@ def test_group_products_agree(dtype, order, shape, rng):
         ):
             assert found.dtype == np.float64
             np.testing.assert_allclose(found, expected, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("form", ["C", "F", "csr"])
+def test_group_products_have_the_same_bits_for_any_number_of_threads(form, rng, monkeypatch):
+    n, r = 40_000, 40  # above PARALLEL_SIZE: several blocks
+    A = rng.random((n, r)) * (rng.random((n, r)) < 0.8)
+    S = csr_array(A)
+    labels, weights, W = rng.integers(-1, K, size=n), rng.random(n), rng.random((K, r))
+    found = []
+    for threads in ("1", "2", "2"):
+        monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", threads)
+        if form == "csr":
+            parts = (S.data, S.indices, S.indptr)
+            sums = fused.sparse_group_sums(parts, labels, weights, (K, r))
+            dots = fused.sparse_group_dots(parts, labels, W)
+        else:
+            sums = fused.dense_group_sums(np.array(A, order=form), labels, weights, K)
+            dots = fused.dense_group_dots(np.array(A, order=form), labels, W)
+        found.append((sums.tobytes(), dots.tobytes()))
+    assert found[0] == found[1] == found[2]
+    expected = reference.dense_group_sums(A, labels, weights, K)
+    np.testing.assert_allclose(sums, expected, rtol=1e-11)
+    np.testing.assert_allclose(dots, reference.dense_group_dots(A, labels, W), atol=ROUNDING)
+
+
+def test_blas_has_one_thread_while_ours_run(monkeypatch):
+    controller = ThreadpoolController().select(user_api="blas")
+    seen = []
+
+    def look(number, rows):
+        seen.extend(library["num_threads"] for library in controller.info())
+
+    monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", "2")
+    with controller.limit(limits=2):
+        for_blocks(look, [slice(0, 1), slice(1, 2)])
+        after = {library["num_threads"] for library in controller.info()}
+    assert set(seen) == {1}
+    assert after == {2}
+
+
+def test_threads_are_limited_where_others_run_beside(monkeypatch):
+    monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", "4")
+    with limited_threads(3):
+        with limited_threads(1):
+            assert n_threads() == 1
+        assert n_threads() == 3
+    assert n_threads() == 4

@@ -18,6 +18,8 @@ LAYERS = {
     "checks": 0,
     "memory": 0,
     "kernels": 1,
+    "row_blocks": 2,
+    "dask_blocks": 2,
     "data_matrix": 2,
     "divergence": 2,
     "row_groups": 2,
@@ -53,7 +55,8 @@ TOP = 8
 # Folders of independent files: one problem, one rival a file.
 ISLANDS = ("orthoplus.problems", "orthoplus.methods.baselines")
 HEAVY = (
-    "numba", "sklearn", "matplotlib", "jax", "torch", "typer", "rich", "jinja2", "h5py"
+    "numba", "sklearn", "matplotlib", "jax", "torch", "typer", "rich", "jinja2", "h5py", "dask",
+    "joblib",
 )  # fmt: skip
 
 

@@ -1,26 +1,29 @@
 """The nonnegative data matrix A in every form it may come in, and what products cannot tell.
 
-A is a dense array (any memory order, a memory map stays one), a SciPy CSR matrix, or a SciPy
-``LinearOperator``. ``A @ Y`` and ``A.T @ X`` work for all three; what else is needed of A is here.
-Nothing is densified, and nothing of the size of A is copied.
+A is a dense array (any memory order, a memory map stays one), a SciPy CSR matrix, a SciPy
+``LinearOperator``, or `RowBlocks` of the first two. Products with it, and what else is needed of
+it, are here. Nothing is densified, and nothing of the size of A is copied.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.checks import as_data_matrix, check_finite
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
+from orthoplus.row_blocks import RowBlocks, as_row_blocks
 
 # Entries that are in memory at a time where A is read in blocks.
 _BLOCK_SIZE = 1 << 18
+# Entries of a product with slices of A.
+_SLICE_SIZE = 1 << 21
 
 
 def as_data(A: Any, name: str = "A") -> Any:
-    """A as a float array, CSR matrix or LinearOperator, checked; copied only if needed.
+    """A as a float array, CSR matrix, LinearOperator or RowBlocks, checked; copied only if needed.
 
     A dense or CSR matrix of either dtype is used as it is; other dtypes become float64, other
     sparse formats CSR. Repeated entries of a sparse matrix are added. Of a LinearOperator neither
@@ -31,17 +34,7 @@ def as_data(A: Any, name: str = "A") -> Any:
     >>> as_data([[1, 0], [0, -2]]).dtype
     dtype('float64')
     """
-    if isinstance(A, LinearOperator):
-        return _checked_operator(A, name)
-    if issparse(A):
-        A = A.tocsr()
-        A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-        if not A.has_canonical_format:
-            A = A.copy()
-            A.sum_duplicates()
-        check_finite(A.data, name)
-        return A
-    return as_data_matrix(A, name)
+    return _checked(A, name)[0]
 
 
 def as_nonnegative_data(A: Any, name: str = "A", *, advice: str = "Shift or clip the data.") -> Any:
@@ -53,17 +46,56 @@ def as_nonnegative_data(A: Any, name: str = "A", *, advice: str = "Shift or clip
     Traceback (most recent call last):
     ValueError: `A` has negative entries (the smallest is -2): orthogonal NMF needs A >= 0. ...
     """
-    A = as_data(A, name)
-    if isinstance(A, LinearOperator):
-        return A
-    entries = A.data if issparse(A) else A
-    least = entries.min() if entries.size else 0.0
+    A, least = _checked(A, name)
     if least < 0:
         raise ValueError(
             f"`{name}` has negative entries (the smallest is {least:.3g}): "
             f"orthogonal NMF needs A >= 0. {advice}"
         )
     return A
+
+
+def _checked(A: Any, name: str) -> tuple[Any, float]:
+    """The data of `as_data`, and their least entry, 0 for that of an operator."""
+    if isinstance(A, LinearOperator):
+        return _checked_operator(A, name), 0.0
+    rows = as_row_blocks(A, name)
+    if rows is not None:
+        return rows, _check_rows(rows, name)
+    if issparse(A):
+        A = A.tocsr()
+        A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
+        if not A.has_canonical_format:
+            A = A.copy()
+            A.sum_duplicates()
+        check_finite(A.data, name)
+        return A, A.data.min(initial=0.0)
+    A = as_data_matrix(A, name)
+    return A, A.min(initial=0.0)
+
+
+def _check_rows(A: RowBlocks, name: str) -> float:
+    """The least entry; raise unless all are finite, in the same pass."""
+    n_bad, least = A.reduce(_look_at_entries, combine=_worse)
+    if n_bad:
+        raise ValueError(
+            f"`{name}` has {n_bad} entries that are NaN or infinite. Remove or impute them first."
+        )
+    return float(least)
+
+
+def _look_at_entries(block: Any) -> tuple[int, float]:
+    """The number of entries that are not finite, and the least entry."""
+    entries = block.data if issparse(block) else block
+    with np.errstate(invalid="ignore"):
+        least = float(entries.min(initial=0.0))
+    if np.isfinite(least) and np.isfinite(entries.max(initial=0.0)):
+        return 0, least
+    return int(np.count_nonzero(~np.isfinite(entries))), 0.0
+
+
+def _worse(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, float]:
+    return one[0] + other[0], min(one[1], other[1])
 
 
 def _checked_operator(A: LinearOperator, name: str) -> LinearOperator:
@@ -84,12 +116,51 @@ def _checked_operator(A: LinearOperator, name: str) -> LinearOperator:
 
 def times(A: Any, Y: FloatArray) -> FloatArray:
     """AY in the arithmetic of A: Y is rounded to its dtype, A is never converted."""
+    if isinstance(A, RowBlocks):
+        return np.asarray(A.map(times, args=(Y,)))
     return np.asarray(A @ Y.astype(A.dtype, copy=False))
 
 
 def times_transposed(A: Any, X: FloatArray) -> FloatArray:
     """A'X in the arithmetic of A: X is rounded to its dtype, A is never converted."""
+    if isinstance(A, RowBlocks):
+        return np.asarray(A.reduce(times_transposed, X))
     return np.asarray(A.T @ X.astype(A.dtype, copy=False))
+
+
+def row_slices(A: Any, width: int) -> Iterator[Any]:
+    """A in slices of rows whose products with ``width`` columns stay small; an operator whole."""
+    n = A.shape[0]
+    height = n if isinstance(A, LinearOperator) else max(1, _SLICE_SIZE // max(1, width))
+    if n <= height:
+        yield A
+        return
+    for start in range(0, n, height):
+        yield A[start : start + height]
+
+
+def normal_product(A: Any, V: FloatArray) -> FloatArray:
+    """A'AV in float64, for V of r x q: the one pass over A that a power step in r-space takes."""
+    if isinstance(A, RowBlocks):
+        return np.asarray(A.reduce(normal_product, args=(V,)))
+    total = np.zeros(V.shape)
+    for part in row_slices(A, V.shape[1]):
+        total += times_transposed(part, times(part, V))
+    return total
+
+
+def gram_matrix(A: Any) -> FloatArray:
+    """A'A in float64, r x r: one pass over A."""
+    if isinstance(A, RowBlocks):
+        return np.asarray(A.reduce(gram_matrix))
+    if isinstance(A, LinearOperator):
+        return normal_product(A, np.eye(A.shape[1]))
+    total = np.zeros((A.shape[1], A.shape[1]))
+    for part in row_slices(A, A.shape[1]):
+        part = part.astype(np.float64, copy=False)
+        product = part.T @ part
+        total += product.toarray() if issparse(product) else product
+    return total
 
 
 def as_operator(A: Any) -> LinearOperator:
@@ -108,6 +179,8 @@ def as_operator(A: Any) -> LinearOperator:
 
 def squared_norm(A: Any) -> float:
     """||A||_F^2, summed in float64; of an operator by blocks of its shorter side."""
+    if isinstance(A, RowBlocks):
+        return float(A.reduce(squared_norm))
     if issparse(A):
         return sum(float(np.vdot(part, part)) for part in _parts(A.data))
     if isinstance(A, LinearOperator):
@@ -116,7 +189,9 @@ def squared_norm(A: Any) -> float:
 
 
 def row_squares(A: Any) -> FloatArray:
-    """||a_i||^2 for each row of A, in float64."""
+    """||a_i||^2 for each row of A, in float64; of row blocks as a vector in their form."""
+    if isinstance(A, RowBlocks):
+        return A.map(row_squares)
     squares = np.zeros(A.shape[0])
     if issparse(A):
         return _sparse_row_squares(A, squares)
@@ -146,6 +221,31 @@ def take_rows(A: Any, rows: IntArray) -> FloatArray:
     if isinstance(A, LinearOperator):
         return times_transposed(A, _unit_columns(A.shape[0], rows)).T
     return np.asarray(A[rows].toarray() if issparse(A) else A[rows])
+
+
+def zero_rows(A: Any, rows: IntArray) -> BoolArray:
+    """Which of these rows of A, not in blocks, are zero."""
+    if isinstance(A, LinearOperator):
+        return np.asarray(row_sums(A)[rows] == 0)
+    if issparse(A):
+        return np.asarray(abs(A[rows]).sum(axis=1)).ravel() == 0
+    return np.asarray(~np.asarray(A[rows]).any(axis=1))
+
+
+def sample_rows(A: Any, rows: IntArray) -> Any:
+    """Some rows of A, in rising order, dense or sparse as A is, in memory; not of an operator."""
+    if isinstance(A, RowBlocks):
+        return A.reduce(_own_rows, A.numbers(), args=(rows,), combine=_stacked)
+    return A[rows]
+
+
+def _own_rows(block: Any, numbers: IntArray, rows: IntArray) -> Any:
+    low, high = np.searchsorted(rows, [numbers[0], numbers[-1] + 1])
+    return block[rows[low:high] - numbers[0]]
+
+
+def _stacked(one: Any, other: Any) -> Any:
+    return vstack([one, other], format="csr") if issparse(one) else np.concatenate([one, other])
 
 
 def as_dense(A: Any) -> FloatArray:

@@ -1,5 +1,6 @@
 """What every solver returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.row_blocks import is_lazy
 from orthoplus.status import Status
 
 
@@ -88,19 +90,24 @@ class Result:
 
     @cached_property
     def X(self) -> FloatArray:
-        """The dense matrix."""
-        X = np.zeros((len(self.labels), self.n_columns), dtype=self.weights.dtype)
-        rows = np.flatnonzero(self.labels >= 0)
-        X[rows, self.labels[rows]] = self.weights[rows]
-        return X
+        """The dense matrix; a lazy one where labels and weights are Dask arrays."""
+        return self._by_rows(_dense, self.weights.dtype)
 
     @cached_property
     def violation(self) -> float:
         """||X'X - I||_F: the rows of X hold one entry each, so only the diagonal counts."""
-        rows = np.flatnonzero(self.labels >= 0)
-        entries = self.weights[rows].astype(np.float64)
-        squares = np.bincount(self.labels[rows], entries * entries, minlength=self.n_columns)
+        squares = np.asarray(self._by_rows(_column_squares, np.float64)).sum(axis=0)
         return float(np.linalg.norm(squares - 1.0))
+
+    def _by_rows(self, work: Callable[..., FloatArray], dtype: Any) -> Any:
+        """``work(labels, weights, k)``, n x k or 1 x k; chunk by chunk of Dask arrays."""
+        labels: Any = self.labels
+        weights, k = self.weights, self.n_columns
+        if not is_lazy(labels):
+            return work(labels, weights, k)
+        heights = labels.chunks[0] if work is _dense else (1,) * labels.numblocks[0]
+        shape = {"chunks": (heights, (k,)), "new_axis": [1], "dtype": dtype}
+        return labels.map_blocks(work, weights, k, **shape, meta=np.empty((0, 0), dtype=dtype))
 
     @property
     def success(self) -> bool:
@@ -125,3 +132,17 @@ class Result:
             "work": f"{self.n_iter} iterations, {self.n_eval} evaluations, {self.seconds:.3g} s",
         }
         return "\n".join(f"{name:>13}  {text}" for name, text in rows.items())
+
+
+def _dense(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    X = np.zeros((len(labels), k), dtype=weights.dtype)
+    rows = np.flatnonzero(labels >= 0)
+    X[rows, labels[rows]] = weights[rows]
+    return X
+
+
+def _column_squares(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    rows = np.flatnonzero(labels >= 0)
+    entries = weights[rows].astype(np.float64)
+    squares = np.bincount(labels[rows], entries * entries, minlength=k)
+    return squares[None].astype(np.float64)

@@ -25,15 +25,26 @@ from orthoplus.geometry import (
     project_oblique_plus,
 )
 from orthoplus.loop import OuterMethod, OuterState, run
+from orthoplus.methods.alternation import ROUGH
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.refine import refine
-from orthoplus.methods.swap_search import SwapSearch
+from orthoplus.methods.swap_search import SwapSearch, SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks, StoredBlocks
+from orthoplus.row_groups import (
+    Centres,
+    assign_rows,
+    column_entries,
+    group_sums,
+    stationarity_of_groups,
+    support_labels,
+)
+from orthoplus.starts import leading_centres
 from orthoplus.status import Status
 from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
 
@@ -99,7 +110,7 @@ def minimize(
     rng : Generator or int, optional
         For a random start; the default is the seed 0.
     **options
-        As in `solve`: ``callback, time_limit, resume, checkpoint, with_bound``.
+        As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
 
     Returns
     -------
@@ -127,7 +138,7 @@ def minimize(
 
 def solve(  # noqa: PLR0913
     problem: Problem,
-    X0: FloatArray | None = None,
+    X0: FloatArray | Centres | None = None,
     *,
     method: OuterMethod | None = None,
     rng: np.random.Generator | int | None = None,
@@ -135,6 +146,7 @@ def solve(  # noqa: PLR0913
     time_limit: float | None = None,
     resume: OuterState | str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 0.0,
     with_bound: bool = True,
 ) -> Result:
     """Minimise a problem over S+.
@@ -144,7 +156,8 @@ def solve(  # noqa: PLR0913
     problem : Problem
         One of `orthoplus.problems`, or your own subclass of `Problem`.
     X0 : array of shape (n, k), optional
-        Starting point; a point outside OB+ is projected onto it. By default the problem's own.
+        Starting point; a point outside OB+ is projected onto it. By default the problem's own; for
+        `SwapSearch` the centres of `orthoplus.starts.leading_centres`.
     method : EP4Orth, optional
         By default the paper's parameters for this problem, where it has them.
     rng : Generator or int, optional
@@ -157,6 +170,8 @@ def solve(  # noqa: PLR0913
         Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored.
     checkpoint : path, optional
         Save the state there after every outer iteration (written aside, then renamed).
+    checkpoint_every : float
+        Seconds that have to pass between two checkpoints; the last state is always saved.
     with_bound : bool
         Whether to compute the problem's bound, which may cost a truncated SVD.
 
@@ -185,8 +200,10 @@ def solve(  # noqa: PLR0913
             f"`orthoplus.minimize(fun, X0)`."
         )
     notes: tuple[str, ...] = ()
-    X = None
-    if X0 is not None:
+    X: FloatArray | Centres | None = None
+    if isinstance(X0, Centres):
+        X = X0
+    elif X0 is not None:
         X, size, notes = _read_start(X0)
         if size != problem.shape:
             raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
@@ -199,6 +216,7 @@ def solve(  # noqa: PLR0913
         time_limit=time_limit,
         resume=resume,
         checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
         with_bound=with_bound,
         notes=notes,
     )
@@ -280,7 +298,7 @@ def _read_start(
 
 def _solve(  # noqa: PLR0913
     problem: Problem,
-    X: FloatArray | None,
+    X: FloatArray | Centres | None,
     *,
     method: OuterMethod | None,
     rng: np.random.Generator | int | None,
@@ -289,25 +307,27 @@ def _solve(  # noqa: PLR0913
     time_limit: float | None = None,
     resume: OuterState | str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 0.0,
     with_bound: bool = True,
 ) -> Result:
+    check_range(checkpoint_every, "checkpoint_every", low=0.0)
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     if method is not None:
         _check_method(method)
     method = method or _preset(problem)
     meter = Meter(np.inf if time_limit is None else time_limit)
-    if X is None:
-        X = problem.start(np.random.default_rng(0 if rng is None else rng))
+    X = _start(problem, method, np.random.default_rng(0 if rng is None else rng), X)
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
     if state is not None:
         check_type(state, "resume", method.state_type)
-        if state.X.shape != problem.shape:
+        size = _size_of(state, problem)
+        if size != problem.shape:
             raise ValueError(
-                f"`resume` is a state of shape {state.X.shape}, but the problem needs "
+                f"`resume` is a state of shape {size}, but the problem needs "
                 f"{problem.shape}: it belongs to another problem."
             )
-    watch = Watch(method, meter, callback, checkpoint)
+    watch = Watch(method, meter, callback, checkpoint, checkpoint_every)
     status, failure = watch.follow(Metered(problem, meter), X, state)
     result = _finish(problem, X, watch, status, notes, with_bound)
     if failure is not None:
@@ -317,6 +337,45 @@ def _solve(  # noqa: PLR0913
             result,
         ) from failure
     return result
+
+
+def _start(
+    problem: Problem, method: OuterMethod, rng: np.random.Generator, X: FloatArray | Centres | None
+) -> FloatArray | Centres:
+    """The given start, or the problem's own; raise where it does not suit the method."""
+    A = getattr(problem, "A", None)
+    takes_centres = getattr(method, "takes_centres", False)
+    is_elsewhere = isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks)
+    if is_elsewhere and not takes_centres:
+        raise TypeError(
+            f"{type(method).__name__} works on n x k matrices in memory, but the data are a Dask "
+            f"array. Use SwapSearch(), or compute the array first."
+        )
+    if isinstance(X, Centres):
+        if not takes_centres:
+            raise TypeError(
+                f"`X0` is a set of centres, which {type(method).__name__} cannot start from: pass "
+                f"a matrix of shape {problem.shape}."
+            )
+        wanted = (problem.shape[1], A.shape[1])  # type: ignore[union-attr]
+        if X.vectors.shape != wanted:
+            raise ValueError(
+                f"`X0` has centres of shape {X.vectors.shape}, but the problem needs {wanted}."
+            )
+        return X
+    if X is not None:
+        return X
+    if takes_centres and A is not None:
+        return leading_centres(A, problem.shape[1], rng)
+    return problem.start(rng)
+
+
+def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
+    """The shape of the point of a state, not made where it is a label and a weight a row."""
+    if not isinstance(state, SwapState):
+        return state.X.shape[0], state.X.shape[1]
+    is_here = isinstance(state.labels, np.ndarray)
+    return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
 
 def _preset(problem: Problem) -> OuterMethod:
@@ -336,7 +395,7 @@ def _check_method(method: object) -> None:
 
 def _finish(
     problem: Problem,
-    X0: FloatArray,
+    X0: FloatArray | Centres,
     watch: Watch,
     status: Status,
     notes: tuple[str, ...],
@@ -344,6 +403,8 @@ def _finish(
 ) -> Result:
     """Round, refine, and report; the better of the last iterate and a feasible start."""
     state = watch.state
+    if isinstance(state, SwapState) or isinstance(X0, Centres):
+        return _finish_groups(problem, X0, watch, status, notes, with_bound)
     if state is not None and state.Y is not None:
         problem = problem.warm(state.Y)
     X, status = _best_feasible(problem, X0, watch, status)
@@ -365,6 +426,49 @@ def _finish(
         bound=bound,
         gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
         Y=Y,
+        notes=notes,
+        state=state,
+    )
+
+
+def _finish_groups(
+    problem: Any,
+    X0: FloatArray | Centres,
+    watch: Watch,
+    status: Status,
+    notes: tuple[str, ...],
+    with_bound: bool,
+) -> Result:
+    """Report a point that is a label and a weight a row, refined already: no n x k matrix."""
+    state, A, k = watch.state, problem.A, problem.shape[1]
+    if isinstance(state, SwapState):
+        labels, weights = watch.method.entries(problem, state)  # type: ignore[attr-defined]
+    else:  # ended before there was a state
+        assert isinstance(X0, Centres)
+        labels, scores = assign_rows(A, X0.vectors)
+        V, squares = problem.group_directions(labels, scores, ROUGH)
+        weights = column_entries(A, labels, V, squares)
+    labels = support_labels(A, labels, weights)
+    W = group_sums(A, labels, weights, k)
+    value = problem.total - float(np.vdot(W, W))
+    bound = problem.lower_bound() if with_bound else None
+    residual = stationarity_of_groups(A, labels, weights, W)
+    if isinstance(A, RowBlocks):
+        labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
+    return Result(
+        labels=labels,
+        weights=weights,
+        n_columns=k,
+        value=value,
+        stationarity=residual,
+        status=status,
+        n_iter=0 if state is None else state.n_iter,
+        n_eval=watch.meter.n_eval,
+        seconds=watch.meter.seconds,
+        history=tuple(watch.history),
+        bound=bound,
+        gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
+        Y=np.ascontiguousarray(W.T, dtype=A.dtype),
         notes=notes,
         state=state,
     )

@@ -8,13 +8,23 @@ from scipy.linalg import qr
 from scipy.sparse.linalg import svds
 
 from orthoplus.checks import check_choice, check_shape
-from orthoplus.data_matrix import as_dense, as_operator, row_sums
+from orthoplus.data_matrix import (
+    as_dense,
+    as_operator,
+    gram_matrix,
+    normal_product,
+    row_slices,
+    row_sums,
+    times,
+)
 from orthoplus.geometry import (
     project_oblique_plus,
     random_oblique_plus,
     round_to_stiefel_plus,
 )
 from orthoplus.protocols import FloatArray
+from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_groups import Centres
 from orthoplus.symmetric import SymmetricMap, bottom_eigenpairs
 
 SVD_VARIANTS = ("nndsvd", "nndsvda", "nndsvdar", "clipped")
@@ -23,6 +33,10 @@ SVD_VARIANTS = ("nndsvd", "nndsvda", "nndsvdar", "clipped")
 _DENSE_SIDE = 64
 # NNDSVDar fills zeros with numbers up to this share of the mean.
 _RANDOM_SHARE = 0.01
+# With no more columns than this A'A is formed.
+_GRAM_SIDE = 128
+# Columns of a subspace iteration beyond those that are sought.
+_SPARE = 8
 
 
 def svd_start(
@@ -80,6 +94,62 @@ def svd_start(
     elif variant == "nndsvdar":
         X[empty] = _mean(A) * _RANDOM_SHARE * rng.random(np.count_nonzero(empty))
     return X.astype(_dtype_of(A), copy=False)
+
+
+def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
+    r"""The groups of `svd_start` with "clipped", as centres: nothing of length n is made.
+
+    .. math:: c_j = \pm v_j / \|(A v_j)^{\pm}\|, \qquad x_j \propto (A c_j)^+,
+
+    v_j the leading right singular vectors: exact for few columns, otherwise by some steps of
+    subspace iteration, for this is but a start. Where there are fewer than k, the others are at
+    random. A few passes over A, which may be in row blocks.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> (A @ leading_centres(A, 2, np.random.default_rng(0)).vectors.T).round(3)
+    array([[0.447, 0.   ],
+           [0.894, 0.   ],
+           [0.   , 1.   ]])
+    """
+    r = A.shape[1]
+    V = leading_right_vectors(A, k, rng)[0]
+    V = np.hstack([V, np.abs(rng.standard_normal((r, k - V.shape[1])))])
+    above, below = _part_squares(A, V)
+    sizes = np.sqrt(np.maximum(above, below))
+    signs = np.where(below > above, -1.0, 1.0)
+    return Centres(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
+
+
+def leading_right_vectors(
+    A: Any, k: int, rng: np.random.Generator, n_steps: int = 3
+) -> tuple[FloatArray, FloatArray]:
+    """V (r x q) and the squares of the q <= min(k, n, r) largest singular values, falling."""
+    n, r = A.shape
+    q = min(k, n, r)
+    if r <= _GRAM_SIDE:
+        Q, M = np.eye(r), gram_matrix(A)
+    else:
+        Q = np.linalg.qr(rng.standard_normal((r, min(r, k + _SPARE))))[0]
+        for _ in range(n_steps):
+            Q = np.linalg.qr(normal_product(A, Q))[0]
+        M = Q.T @ normal_product(A, Q)
+    values, vectors = np.linalg.eigh(0.5 * (M + M.T))
+    return Q @ vectors[:, ::-1][:, :q], np.maximum(values[::-1][:q], 0.0)
+
+
+def _part_squares(A: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The squared norms of the positive and of the negative parts of the columns of AV."""
+    if isinstance(A, RowBlocks):
+        above, below = A.reduce(_part_squares, args=(V,))
+        return above, below
+    above, below = np.zeros(V.shape[1]), np.zeros(V.shape[1])
+    for part in row_slices(A, V.shape[1]):
+        images = times(part, V).astype(np.float64, copy=False)
+        above += np.einsum("ij,ij->j", images, np.maximum(images, 0.0))
+        below += np.einsum("ij,ij->j", images, np.minimum(images, 0.0))
+    return above, below
 
 
 def signed_left_vectors(A: Any, k: int, rng: np.random.Generator) -> FloatArray:

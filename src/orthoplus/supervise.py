@@ -111,18 +111,24 @@ class Watch:
     meter: Meter
     callback: Callback | None
     checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float = 0.0
     state: OuterState | None = None
+    saved: OuterState | None = None
+    saved_at: float = -np.inf
     history: list[HistoryRow] = field(default_factory=list)
 
     def follow(
-        self, problem: Problem, X: FloatArray, state: OuterState | None
+        self, problem: Problem, X: Any, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         """Run to the end, from X or from a state; how it ended, and what a callback raised."""
         with reused_memory():
-            return self._follow(problem, X, state)
+            try:
+                return self._follow(problem, X, state)
+            finally:
+                self._save(-np.inf)
 
     def _follow(
-        self, problem: Problem, X: FloatArray, state: OuterState | None
+        self, problem: Problem, X: Any, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         stop = self.method.stop()
         try:
@@ -149,8 +155,16 @@ class Watch:
         sigma, n_inner = getattr(state, "sigma", np.nan), getattr(state, "n_inner", 1)
         progress = (state.n_iter, sigma, state.violation, state.value, n_inner)
         self.history.append(HistoryRow(*progress, self.meter.seconds))
-        if self.checkpoint is not None:
+        self._save(self.checkpoint_every)
+
+    def _save(self, every: float) -> None:
+        """Write the state, unless that was done within so many seconds."""
+        state, now = self.state, self.meter.seconds
+        if self.checkpoint is None or not self.history or state is self.saved:
+            return
+        if state is not None and now - self.saved_at >= every:
             save_state(self.checkpoint, state)
+            self.saved, self.saved_at = state, self.meter.seconds
 
     def _call_back(self, state: OuterState) -> tuple[bool, Exception | None]:
         if self.callback is None:

@@ -374,3 +374,14 @@ def test_estimators_are_loaded_when_asked_for():
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'OrthogonalNmf'"):
         _ = op.OrthogonalNmf
+
+
+def test_answer_does_not_depend_on_the_number_of_processes(rng):
+    X = rng.random((40, 8)) ** 3
+    method = op.EP4Orth.for_onmf(size=float((X**2).sum()), penalty_growth=1.5)
+    one, two = (
+        op.OrthogonalNMF(3, method=method, n_init=3, n_jobs=n_jobs, random_state=0).fit(X)
+        for n_jobs in (None, 2)
+    )
+    assert one.components_.tobytes() == two.components_.tobytes()
+    np.testing.assert_array_equal(one.labels_, two.labels_)

@@ -10,9 +10,10 @@ from scipy.sparse.linalg import aslinearoperator
 import orthoplus as op
 from orthoplus.geometry import assemble, random_stiefel_plus, violation
 from orthoplus.methods import SwapSearch
-from orthoplus.methods.alternation import alternate, best_columns
+from orthoplus.methods.alternation import alternate
 from orthoplus.methods.baselines import EMONMF
 from orthoplus.problems import ONMF
+from orthoplus.row_groups import assign_rows
 from orthoplus.starts import svd_start
 
 
@@ -134,8 +135,8 @@ def test_alternation_ends_where_no_row_fits_another_column_better(rng):
 
 
 def test_no_column_is_left_without_a_row():
-    problem = ONMF(np.array([[2.0, 0.0], [1.0, 0.1], [3.0, 0.0], [0.0, 0.0]]), 2)
-    labels = best_columns(problem, np.array([[2.0, 1.0], [1.0, 0.5], [3.0, 1.0], [0.0, 0.0]]))
+    A = np.array([[2.0, 0.0], [1.0, 0.1], [3.0, 0.0], [0.0, 0.0]])
+    labels, _ = assign_rows(A, np.array([[1.0, 0.1], [0.5, 0.05]]))
     assert labels[3] == -1
     assert set(labels[:3]) == {0, 1}
     X = assemble(labels, np.ones(4), 2)

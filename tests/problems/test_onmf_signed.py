@@ -11,7 +11,7 @@ import orthoplus as op
 from brute_force import supports
 from orthoplus import baselines
 from orthoplus.geometry import random_stiefel_plus, violation
-from orthoplus.methods.alternation import alternate, start_weights
+from orthoplus.methods.alternation import alternate
 from orthoplus.problems import ONMF
 from orthoplus.row_groups import best_column, leading_vectors, nonnegative_vectors
 
@@ -179,15 +179,6 @@ def test_factor_is_feasible_when_there_are_few_rows(rng, n):
         assert model.reconstruction_err_ == pytest.approx(missed, abs=1e-7)
         if n == 3:  # a row for each column
             assert missed == pytest.approx(0.0, abs=1e-7)
-
-
-def test_start_of_a_column_without_positive_scores_is_positive():
-    problem = ONMF(np.ones((4, 2)), 2, allow_negative=True)
-    scores = np.array([[2.0, 1.0], [-1.0, -2.0], [-3.0, -1.0], [-3.0, -1.0]])
-    labels = np.array([0, 0, 1, -1])
-    np.testing.assert_array_equal(start_weights(problem, scores, labels)[:3], [2.0, 0.0, 1.0])
-    plain = ONMF(np.ones((4, 2)), 2)
-    np.testing.assert_array_equal(start_weights(plain, scores, labels)[:3], [2.0, 1.0, 1.0])
 
 
 def test_best_column_of_negative_scores_is_the_largest():

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.checks import check_count
 from orthoplus.data_matrix import as_data
-from orthoplus.estimators.rank_path import assign_rows
+from orthoplus.estimators.rank_path import nearest_centres
 from orthoplus.geometry import random_oblique_plus
 from orthoplus.methods.swap_search import SwapSearch
 from orthoplus.problems import ONMF
@@ -122,7 +122,7 @@ def _run(problem: ONMF, seed: int) -> _Run:
     X0 = X0.astype(problem.A.dtype, copy=False)
     result = solve(problem, X0, method=SwapSearch(n_init=1, seed=seed), with_bound=False)
     centres = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
-    labels = assign_rows(problem.A, centres)
+    labels = nearest_centres(problem.A, centres)
     return _Run(centres, labels, result.value / (problem.total or 1.0))
 
 

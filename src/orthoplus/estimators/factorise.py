@@ -4,7 +4,8 @@ The one place that says which method and which starts the estimators use.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
 from orthoplus.geometry import random_oblique_plus
+from orthoplus.kernels.blocks import limited_threads, n_threads
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.alternation import alternate
 from orthoplus.methods.ep4orth import EP4Orth
@@ -20,7 +22,10 @@ from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks, is_lazy
+from orthoplus.row_groups import Centres
 from orthoplus.solve import solve
+from orthoplus.starts import leading_centres
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
@@ -60,16 +65,18 @@ def factorise(
     *,
     n_init: int | None,
     rng: np.random.Generator,
+    n_jobs: int | None = None,
     with_bound: bool = False,
     **watch: Any,
 ) -> Result:
     """The best of several runs, the first from the singular vectors, the others at random.
 
     Each is settled: no row would fit another column better, but for ties. The columns come by
-    falling weight. A method with starts of
-    its own makes them in one run; None leaves it their number, and is one run of another method.
-    ``watch`` goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them
-    is the last.
+    falling weight. A method with starts of its own makes them in one run; None leaves it their
+    number, and is one run of another method.
+    ``n_jobs`` runs go on at a time, each in a process of its own, with the same answer. ``watch``
+    goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the
+    last.
     """
     if n_init is not None:
         check_count(n_init, "n_init", low=1)
@@ -78,12 +85,13 @@ def factorise(
             {} if n_init is None else {"n_init": n_init}
         )
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
+    children = rng.spawn(n_init or 1)
+    run: Callable[..., Result] = partial(_run, problem, method, with_bound=with_bound, **watch)
+    results: Iterator[Result] = (run(i, child) for i, child in enumerate(children))
+    if n_jobs not in (None, 1) and len(children) > 1:
+        results = _in_processes(run, children, n_jobs)
     best: Result | None = None
-    for i, child in enumerate(rng.spawn(n_init or 1)):
-        X0 = problem.start(child) if i == 0 else random_oblique_plus(*problem.shape, child)
-        # The bound is the same for all of them.
-        result = solve(problem, X0, method=method, with_bound=with_bound and i == 0, **watch)
-        result = _settle_unless_interrupted(problem, result)
+    for result in results:
         if best is None:
             best = result
         elif result.value < best.value:
@@ -102,7 +110,50 @@ def _in_order(result: Result) -> Result:
     order = np.argsort(-np.linalg.norm(Y, axis=0), kind="stable")
     rank = np.empty(len(order) + 1, dtype=result.labels.dtype)
     rank[order], rank[-1] = np.arange(len(order)), -1
-    return dataclasses.replace(result, labels=rank[result.labels], Y=Y[:, order])
+    labels: Any = result.labels
+    labels = labels.map_blocks(rank.take) if is_lazy(labels) else rank[labels]
+    return dataclasses.replace(result, labels=labels, Y=Y[:, order])
+
+
+def _run(
+    problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
+) -> Result:
+    """The i-th run, settled."""
+    # The bound is the same for all of them.
+    options["with_bound"] = options["with_bound"] and i == 0
+    X0 = _start(problem, method, i, rng)
+    result = solve(problem, X0, method=method, **options)
+    # A search that came to its end is settled; one in row blocks that did not stays as it was.
+    is_settled = isinstance(X0, Centres) and (result.success or isinstance(problem.A, RowBlocks))
+    return result if is_settled else _settle_unless_interrupted(problem, result)
+
+
+def _start(
+    problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator
+) -> FloatArray | Centres:
+    """From the singular vectors for the first run, at random for the others."""
+    if i > 0:
+        return random_oblique_plus(*problem.shape, rng)
+    if getattr(method, "takes_centres", False):
+        return leading_centres(problem.A, problem.shape[1], rng)
+    return problem.start(rng)
+
+
+def _in_processes(
+    run: Callable[..., Result], children: list[np.random.Generator], n_jobs: int | None
+) -> Iterator[Result]:
+    """The results in the order of the starts; threads of ours are shared out to the processes."""
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    jobs = min(effective_n_jobs(n_jobs), len(children))
+    threads = max(1, n_threads() // jobs)
+    calls = (delayed(_run_with_threads)(threads, run, i, rng) for i, rng in enumerate(children))
+    return iter(Parallel(n_jobs=jobs)(calls))
+
+
+def _run_with_threads(threads: int, run: Callable[..., Result], *given: Any) -> Result:
+    with limited_threads(threads):
+        return run(*given)
 
 
 def starts_by_itself(method: OuterMethod) -> bool:

@@ -1,5 +1,6 @@
 """Orthogonal NMF as a scikit-learn estimator."""
 
+import dataclasses
 import warnings
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks, as_row_blocks
 from orthoplus.row_groups import best_column
 
 # What scikit-learn's own words for bad data do not say.
@@ -64,10 +66,18 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
     allow_negative : bool
         True for data of any sign: then only the orthonormal factor is nonnegative, the other has
-        any sign. A sample whose coefficient would be negative gets 0.
+        any sign. A sample whose coefficient would be negative gets 0. Not for Dask arrays.
     missing : {"error", "mask"}
         What NaN in a dense X means: an error, or an entry that was not observed and counts nowhere,
-        which is not the same as 0.
+        which is not the same as 0. Not for data that are read in blocks of rows.
+    n_jobs : int, optional
+        Runs at a time, each in a process of its own; -1 for all processors. The answer does not
+        depend on it. The searches of "auto" are one run, which uses threads where X is large.
+    memory_limit : int or str, optional
+        In bytes, or as in "512MB": X, a memory map or any array, is then read in blocks of rows
+        that fit into it, see `orthoplus.row_blocks.as_row_blocks`, and nothing of the size of X or
+        of its coefficients is made. Datasets of h5py and arrays of Zarr are always read so, with
+        "1GB" where nothing else is said; Dask arrays by their chunks.
 
     Attributes
     ----------
@@ -78,7 +88,10 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         component with the largest coefficient.
     orthonormal_ : ndarray of shape (n_samples, n_components) or (n_features, n_components)
         The orthonormal factor: no negative entry, at most one positive entry a row, unit columns to
-        the last digit. With sample weights w, row i of W times the root of w_i.
+        the last digit. With sample weights w, row i of W times the root of w_i. Made when asked for
+        from `result_`.
+    result_ : Result
+        The factorisation; its ``labels`` and ``weights`` are those of the orthonormal factor.
     reconstruction_err_ : float
         The Frobenius norm of X - WH (rows times the root of their weights), over the entries that
         were observed.
@@ -118,6 +131,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with_bound: bool = False,
         allow_negative: bool = False,
         missing: str = "error",
+        n_jobs: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.orthogonal = orthogonal
@@ -129,6 +144,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.with_bound = with_bound
         self.allow_negative = allow_negative
         self.missing = missing
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> Self:
         """Factorise X.
@@ -136,7 +153,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (n_samples, n_features)
-            Nonnegative, unless ``allow_negative``; with NaN for ``missing="mask"``.
+            Nonnegative, unless ``allow_negative``; with NaN for ``missing="mask"``. Or a dataset of
+            h5py, an array of Zarr, or a Dask array of dense or SciPy sparse chunks, on whatever
+            scheduler it has: then ``labels_`` is a Dask array too.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             A sample of weight 2 counts as two samples.
@@ -180,20 +199,20 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def score(self, X: Any, y: object = None) -> float:
         r"""The share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         A = self._validated(X)
-        W, H = self._coefficients(A), self.components_
         if self._has_gaps(A):
+            W, H = self._coefficients(A), self.components_
             missed = np.nansum((A - W @ H) ** 2, dtype=np.float64)
             total = float(np.nansum(A * A, dtype=np.float64))
             return 1.0 - float(missed) / total if total else 1.0
-        total = float(np.linalg.norm(A.data if issparse(A) else A)) ** 2
-        # ||X - WH||^2 = ||X||^2 - 2 <XH', W> + <W'W, HH'>
-        explained = 2.0 * float(np.vdot(A @ H.T, W)) - float(np.vdot(W.T @ W, H @ H.T))
-        return explained / total if total else 1.0
+        args = (self.components_, self.orthogonal)
+        in_blocks = isinstance(A, RowBlocks)
+        sums = A.reduce(_explained, args=args) if in_blocks else _explained(A, *args)
+        return float(sums[0] / sums[1]) if sums[1] else 1.0
 
     def _fit(self, X: Any, sample_weight: Any) -> Any:
         A = self._read(X, reset=True)
         self._check_parameters(*A.shape)
-        weighted = _scale_rows(A, sample_weight)
+        weighted = self._weighted(A, sample_weight)
         result = self._solve(weighted.T if self.orthogonal == "features" else weighted)
         self._unpack(result, A.dtype)
         self.labels_ = self._assign(A)[0]
@@ -212,6 +231,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
                 n_init=self.n_init,
                 rng=rng,
+                n_jobs=self.n_jobs,
                 with_bound=self.with_bound and not has_gaps,
             )
 
@@ -222,8 +242,21 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.reconstruction_err_ = float(np.sqrt(result.value))
         else:
             result = run(ONMF(A, self.n_components, allow_negative=self.allow_negative))
-            self.reconstruction_err_ = residual(A, result.X)
+            in_blocks = isinstance(A, RowBlocks)
+            missed = float(np.sqrt(max(result.value, 0.0))) if in_blocks else residual(A, result.X)
+            self.reconstruction_err_ = missed
         return result
+
+    def _weighted(self, A: Any, sample_weight: Any) -> Any:
+        if not isinstance(A, RowBlocks):
+            return _scale_rows(A, sample_weight)
+        if sample_weight is not None or self.orthogonal == "features":
+            given = "`sample_weight`" if sample_weight is not None else '`orthogonal="features"`'
+            raise ValueError(
+                f"{given} is not for data that are read in blocks of rows. Scale the rows by the "
+                f"roots of their weights, or store the transpose, or bring the data into memory."
+            )
+        return A
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
         check_choice(self.orthogonal, "orthogonal", ("samples", "features"))
@@ -237,9 +270,10 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
 
     def _unpack(self, result: Result, dtype: Any) -> None:
-        factor, other = result.X, np.asarray(result.Y)
-        components = factor if self.orthogonal == "features" else other
-        self.orthonormal_ = factor.astype(dtype, copy=False)
+        components = result.X if self.orthogonal == "features" else np.asarray(result.Y)
+        self.result_ = dataclasses.replace(
+            result, weights=result.weights.astype(dtype, copy=False), state=None
+        )
         self.components_ = np.ascontiguousarray(components.T, dtype=dtype)
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
         self.gap_ = None
@@ -247,12 +281,22 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.gap_ = (self.reconstruction_err_ - self.bound_) / (self.bound_ or 1.0)
         self.n_iter_ = result.n_iter
 
+    @property
+    def orthonormal_(self) -> FloatArray:
+        check_is_fitted(self)
+        return self.result_.X
+
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
         return self._read(X, reset=False)
 
     def _read(self, X: Any, *, reset: bool) -> Any:
+        """X as an array, a sparse matrix or row blocks, checked."""
         check_choice(self.missing, "missing", ("error", "mask"))
+        rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
+        if rows is not None:
+            self._check_rows(rows, reset=reset)
+            return rows
         try:
             A = validate_data(
                 self,
@@ -275,29 +319,42 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     ) from error
             raise
 
+    def _check_rows(self, rows: RowBlocks, *, reset: bool) -> None:
+        if self.missing == "mask":
+            raise ValueError(
+                '`missing="mask"` is not for data that are read in blocks of rows: it needs all of '
+                "them at once. Impute what is missing, or bring the data into memory."
+            )
+        if reset:
+            self.n_features_in_ = rows.shape[1]
+        elif rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+
     def _assign(self, A: Any) -> tuple[IntArray, FloatArray]:
         """The component of each row, and its coefficient there."""
+        if isinstance(A, RowBlocks):
+            labels, weights = A.map(_assign, args=(self.components_,), n_vectors=2)
+            return A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
         if self._has_gaps(A):
             return assign(observe(A), self.components_)[:2]
-        norms = np.linalg.norm(self.components_, axis=1)
-        norms[norms == 0] = 1.0
-        fits = np.asarray(A @ (self.components_ / norms[:, None]).T)
-        labels = best_column(fits)
-        weights = np.maximum(fits[np.arange(len(fits)), labels], 0.0)
-        return labels, weights / norms[labels]
+        return _assign(A, self.components_)
 
     def _coefficients(self, A: Any) -> FloatArray:
-        if self.orthogonal == "features":
-            if self._has_gaps(A):  # the supports are disjoint: a least-squares problem for each
-                return coefficients(observe(A), self.components_)[0]
-            return np.asarray(A @ self.components_.T)
-        labels, weights = self._assign(A)
-        W = np.zeros((len(labels), len(self.components_)), dtype=weights.dtype)
-        W[np.arange(len(labels)), labels] = weights
-        return W
+        args = (self.components_, self.orthogonal)
+        if isinstance(A, RowBlocks):
+            return A.as_array(A.map(_coefficients, args=args), A.dtype, width=len(self.components_))
+        if not self._has_gaps(A):
+            return _coefficients(A, *args)
+        if self.orthogonal == "features":  # disjoint supports: a least-squares problem for each
+            return coefficients(observe(A), self.components_)[0]
+        return _spread(*self._assign(A), len(self.components_))
 
     def _has_gaps(self, A: Any) -> bool:
-        return self.missing == "mask" and not issparse(A) and bool(np.isnan(A).any())
+        is_masked = self.missing == "mask" and isinstance(A, np.ndarray)
+        return is_masked and bool(np.isnan(A).any())
 
     @property
     def _n_features_out(self) -> int:
@@ -311,6 +368,38 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.input_tags.allow_nan = self.missing == "mask"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _assign(A: Any, components: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The component of each row, and its coefficient there."""
+    norms = np.linalg.norm(components, axis=1)
+    norms[norms == 0] = 1.0
+    fits = np.asarray(A @ (components / norms[:, None]).T)
+    labels = best_column(fits)
+    weights = np.maximum(fits[np.arange(len(fits)), labels], 0.0)
+    return labels, weights / norms[labels]
+
+
+def _coefficients(A: Any, components: FloatArray, orthogonal: str) -> FloatArray:
+    """W for these rows."""
+    if orthogonal == "features":
+        return np.asarray(A @ components.T)
+    return _spread(*_assign(A, components), len(components))
+
+
+def _spread(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The matrix of k columns with one entry a row."""
+    W = np.zeros((len(labels), k), dtype=weights.dtype)
+    W[np.arange(len(labels)), labels] = weights
+    return W
+
+
+def _explained(A: Any, components: FloatArray, orthogonal: str) -> tuple[float, float]:
+    """||X||^2 - ||X - WH||^2 = 2 <XH', W> - <W'W, HH'>, and ||X||^2."""
+    W, H = _coefficients(A, components, orthogonal), components
+    total = float(np.linalg.norm(A.data if issparse(A) else A)) ** 2
+    explained = 2.0 * float(np.vdot(A @ H.T, W)) - float(np.vdot(W.T @ W, H @ H.T))
+    return explained, total
 
 
 def _scale_rows(A: Any, sample_weight: Any) -> Any:

@@ -40,11 +40,11 @@ def fit_path(
         method = SwapSearch(n_init=n_init, seed=seed)
         before = solve(problem, X0, method=method, with_bound=False)
         centres = unit_rows(np.asarray(before.Y).T)
-        labels = assign_rows(A, centres)
+        labels = nearest_centres(A, centres)
         yield PathPoint(k, centres, labels, before.value / (problem.total or 1.0))
 
 
-def assign_rows(A: Any, centres: FloatArray) -> IntArray:
+def nearest_centres(A: Any, centres: FloatArray) -> IntArray:
     """The centre with the largest cosine, for each row."""
     return best_column(times(A, centres.T))
 

@@ -18,7 +18,7 @@ from orthoplus.checkpoint import write_arrays
 from orthoplus.checks import check_count
 from orthoplus.data_matrix import as_data, as_nonnegative_data, row_squares, squared_norm, times
 from orthoplus.estimators.rank_choice import RankRow, choose, standard_error
-from orthoplus.estimators.rank_path import PathPoint, assign_rows, fit_path
+from orthoplus.estimators.rank_path import PathPoint, fit_path, nearest_centres
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.row_groups import best_column
 
@@ -220,7 +220,7 @@ def _fit_halves(A: Any, work: _Work, task: str) -> Arrays:
     pieces = [[half[:, np.sort(fold)] for fold in folds] for half in halves]
     stability, heldout = [], []
     for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
-        stability.append(adjusted_rand_score(*(assign_rows(A, p.centres) for p in points)))
+        stability.append(adjusted_rand_score(*(nearest_centres(A, p.centres) for p in points)))
         heldout.append(
             [
                 _predict_hidden(other, [point.centres[:, np.sort(fold)] for fold in folds])

@@ -5,8 +5,10 @@ added in the order of the blocks: the answer has the same bits for any number of
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -17,13 +19,55 @@ PARALLEL_SIZE = 1 << 20
 BLOCK_SIZE = 1 << 18
 MAX_BLOCKS = 32
 
+_most_threads: ContextVar[int | None] = ContextVar("orthoplus_threads", default=None)
+
 
 def n_threads() -> int:
-    """Threads for large passes: ``ORTHOPLUS_NUM_THREADS``, else the processors we may run on."""
+    """Threads for large passes: ``ORTHOPLUS_NUM_THREADS``, else the processors we may run on.
+
+    Within `limited_threads` at most as many as that says.
+    """
+    most = _most_threads.get()
+    return _wanted_threads() if most is None else min(most, _wanted_threads())
+
+
+def _wanted_threads() -> int:
     wanted = os.environ.get("ORTHOPLUS_NUM_THREADS", "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def limited_threads(most: int) -> Iterator[None]:
+    """Within this block at most so many threads of our own: others run beside it.
+
+    Examples
+    --------
+    >>> with limited_threads(1):
+    ...     n_threads()
+    1
+    """
+    token = _most_threads.set(most)
+    try:
+        yield
+    finally:
+        _most_threads.reset(token)
+
+
+@cache
+def _blas() -> Any:
+    # Looking for the libraries takes milliseconds: once. All that we use are loaded by now.
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def _single_blas() -> Iterator[None]:
+    """One BLAS thread in each thread of ours: together they would be more than the processors."""
+    with _blas().limit(limits=1):
+        yield
 
 
 @cache
@@ -32,21 +76,29 @@ def _pool(threads: int, pid: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="orthoplus")
 
 
-def row_blocks(n: int, k: int) -> list[slice]:
-    """Row ranges of a fixed partition; one range when the matrix is small."""
+def row_blocks(n: int, k: int, least: int = 1) -> list[slice]:
+    """Row ranges of a fixed partition; one range when the matrix is small.
+
+    ``least`` is the number of rows below which a block costs more than it gives: what a block adds
+    up has to be added to the others.
+    """
     size = n * k
     if size < PARALLEL_SIZE:
         return [slice(0, n)]
-    blocks = min(MAX_BLOCKS, n, size // BLOCK_SIZE)
+    blocks = max(1, min(MAX_BLOCKS, n // max(1, least), size // BLOCK_SIZE))
     edges = [n * b // blocks for b in range(blocks + 1)]
     return [slice(low, high) for low, high in pairwise(edges)]
 
 
 def for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
-    """Run ``work(number, rows)`` for every block, on threads when that pays."""
+    """Run ``work(number, rows)`` for every block, on threads when that pays.
+
+    While they run, BLAS has one thread in each of them.
+    """
     threads = min(n_threads(), len(blocks)) if len(blocks) > 1 else 1
     if threads == 1:
         for number, rows in enumerate(blocks):
             work(number, rows)
     else:
-        list(_pool(threads, os.getpid()).map(work, range(len(blocks)), blocks))
+        with _single_blas():
+            list(_pool(threads, os.getpid()).map(work, range(len(blocks)), blocks))

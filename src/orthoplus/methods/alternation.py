@@ -1,31 +1,33 @@
 """The exact alternation of orthogonal NMF: best vector of each group, best group of each row."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.data_matrix import times
-from orthoplus.geometry import assemble, cover_columns
+from orthoplus.geometry import assemble
 from orthoplus.methods.factors import data_of
-from orthoplus.methods.row_moves import disjoint_moves, gainful_moves
-from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_groups import best_column, group_sums, unit_rows
+from orthoplus.methods.row_moves import apply_moves, best_disjoint_moves, single_moves
+from orthoplus.protocols import FloatArray, Problem
+from orthoplus.row_groups import assign_rows, column_entries, count_rows, group_sums, same_rows
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
-_ROUGH = 1e-4
+ROUGH = 1e-4
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
 
 
-class _Rest(NamedTuple):
-    """Groups at rest: scores are a_i'y_j, squares the leading ones of the groups."""
+class Groups(NamedTuple):
+    """Rows in groups, and a point of S+ on them: a label and a weight a row, n-vectors both.
 
-    labels: IntArray
-    weights: FloatArray
+    On the way the weights are those that the next vectors start from.
+    """
+
+    labels: Any
+    weights: Any
+    directions: FloatArray  # k x r: y_j / ||y_j||
+    squares: FloatArray  # the leading ones of the groups
     value: float
-    scores: FloatArray
-    squares: FloatArray
 
 
 def alternate(
@@ -41,8 +43,21 @@ def alternate(
     another centre is nearer, see `row_moves`. The value never rises; no row would fit another
     column better, but for ties.
     """
-    labels, weights = kernels.largest_entries(X)
-    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
+    groups = alternate_groups(problem, *kernels.largest_entries(X), with_moves=with_moves)
+    weights = groups.weights.astype(X.dtype, copy=False)
+    return assemble(groups.labels, weights, X.shape[1]), groups.value
+
+
+def alternate_groups(
+    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True, is_rough: bool = False
+) -> Groups:
+    """`alternate` from labels and weights: no n x k matrix is made.
+
+    For data in row blocks the vectors are in the form of the data. Where it ``is_rough``, it ends
+    at rest with rough vectors, and the value is that of the point with those.
+    """
+    A, k = data_of(problem), problem.shape[1]
+    for residual in (ROUGH,) if is_rough else (ROUGH, None):  # at rest, then to the last digit
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
             better = _move_rows(problem, rest, residual)
@@ -50,76 +65,45 @@ def alternate(
                 break
             rest = better
         labels, weights = rest.labels, rest.weights
-    return assemble(rest.labels, rest.weights.astype(X.dtype, copy=False), X.shape[1]), rest.value
+    weights = column_entries(A, labels, rest.directions, rest.squares)
+    if not is_rough:
+        return rest._replace(weights=weights)
+    W = group_sums(A, labels, weights, k)
+    value = problem.total - float(np.vdot(W, W))  # type: ignore[attr-defined]
+    return rest._replace(weights=weights, value=value)
 
 
-def _come_to_rest(
-    problem: Problem, labels: IntArray, weights: FloatArray, residual: float | None
-) -> _Rest:
+def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
     """Alternate until no row moves."""
-    A, k = data_of(problem), problem.shape[1]
-    best: _Rest | None = None
+    A = data_of(problem)
+    best: Groups | None = None
     for _ in range(_MAX_ROUNDS):
-        weights, squares = problem.group_vectors(labels, weights, residual)  # type: ignore[attr-defined]
+        V, squares = problem.group_directions(labels, weights, residual)  # type: ignore[attr-defined]
         value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
         if best is not None and not value < best.value:
             break
-        scores = times(A, unit_rows(group_sums(A, labels, weights, k)).T)
-        best = _Rest(labels, weights, value, scores, squares)
-        moved = best_columns(problem, scores)
-        if (moved == labels).all():
-            break
-        labels, weights = moved, start_weights(problem, scores, moved)
+        best = Groups(labels, weights, V, squares, value)
+        moved, scores = assign_rows(A, V)
+        if same_rows(A, moved, labels):
+            return best._replace(weights=scores)  # a power step beyond the vectors
+        labels, weights = moved, scores
     assert best is not None
     return best
 
 
-def _move_rows(problem: Problem, rest: _Rest, residual: float | None) -> _Rest | None:
+def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups | None:
     """At rest again after moves of single rows, with a lower value; None where none gains."""
+    A, k = data_of(problem), problem.shape[1]
     row_squares = problem.row_squares  # type: ignore[attr-defined]
-    moves = gainful_moves(rest.scores, rest.labels, row_squares, rest.squares)
-    if len(moves[0]) == 0:
+    columns, gains = single_moves(A, rest.labels, row_squares, rest.directions, rest.squares)
+    disjoint = best_disjoint_moves(A, rest.labels, columns, gains)
+    if len(disjoint[0]) == 0:
         return None
     # All at once may be too many: those that share no group are safe.
-    for rows, columns in (moves[:2], disjoint_moves(rest.labels, moves)):
-        labels = rest.labels.copy()
-        labels[rows] = columns
-        if cover_columns(labels, problem.shape[1]):
-            weights = start_weights(problem, rest.scores, labels)
-            better = _come_to_rest(problem, labels, weights, residual)
+    for is_all in (True, False):
+        labels = apply_moves(A, rest.labels, columns, None if is_all else disjoint)
+        if count_rows(A, labels, k).all():
+            better = _come_to_rest(problem, labels, rest.weights, residual)
             if better.value < rest.value:
                 return better
     return None
-
-
-def best_columns(problem: Problem, scores: FloatArray) -> IntArray:
-    """The column of each row's largest score, -1 for a row of zeros; no column without a row.
-
-    A column that would lose its last row takes the row that is fitted worst.
-    """
-    squares = problem.row_squares  # type: ignore[attr-defined]
-    labels = best_column(scores)
-    missed = np.maximum(squares - np.maximum(kernels.gather(scores, labels), 0.0) ** 2, 0.0)
-    labels[squares == 0] = -1
-    counts = np.bincount(labels[labels >= 0], minlength=scores.shape[1])
-    for column in np.flatnonzero(counts == 0):
-        is_spare = (labels < 0) | (counts[labels] > 1)
-        row = int(np.where(is_spare, missed, -1.0).argmax())
-        if labels[row] >= 0:
-            counts[labels[row]] -= 1
-        labels[row], counts[column] = column, 1
-    return labels
-
-
-def start_weights(problem: Problem, scores: FloatArray, labels: IntArray) -> FloatArray:
-    """A start for the vectors of the groups: the score of each row in its column, where positive.
-
-    Elsewhere 1, since no entry of a leading vector of nonnegative data need be zero; but 0 for data
-    of any sign, where 1 would lose what other rows gain, unless the column has no other.
-    """
-    weights = kernels.gather(scores, labels)
-    is_bare = weights <= 0
-    if getattr(problem, "allow_negative", False):
-        is_fit = ~is_bare & (labels >= 0)
-        is_bare &= np.bincount(labels[is_fit], minlength=scores.shape[1])[labels] == 0
-    return np.where(is_bare, weights.dtype.type(1), np.maximum(weights, 0))

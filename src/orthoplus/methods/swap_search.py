@@ -9,12 +9,19 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
 from orthoplus.checks import check_count, check_positive
-from orthoplus.data_matrix import times, times_transposed
+from orthoplus.data_matrix import sample_rows, times, times_transposed
 from orthoplus.geometry import assemble, keep_largest
-from orthoplus.methods.alternation import alternate, best_columns, start_weights
+from orthoplus.methods.alternation import Groups, alternate_groups
 from orthoplus.methods.factors import data_of
-from orthoplus.protocols import Carry, FloatArray, Problem
-from orthoplus.row_groups import group_sums, unit_rows
+from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
+from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_groups import (
+    Centres,
+    assign_rows,
+    column_entries,
+    group_products,
+    unit_rows,
+)
 from orthoplus.status import Status
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
@@ -32,9 +39,16 @@ _RANK = 1e-12
 
 
 class SwapState(NamedTuple):
-    """The best feasible point, and the search for a better one: its sketch and its centres."""
+    """The best feasible point, and the search for a better one: its sketch and its centres.
 
-    X: FloatArray
+    The point is a label and a weight a row, n-vectors in the form of the data, with the k x r
+    directions that say which label. Vectors that are not in memory are not saved with the state:
+    None then stands for them, and `SwapSearch.entries` makes them again.
+    """
+
+    labels: Any
+    weights: Any
+    directions: FloatArray
     value: float
     n_iter: int
     sketch: FloatArray
@@ -48,6 +62,16 @@ class SwapState(NamedTuple):
     is_over: bool
     violation: float = 0.0
     Y: FloatArray | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """The point as a dense matrix, made anew each time."""
+        if not isinstance(self.labels, np.ndarray):
+            raise ValueError(
+                "The rows of this state are not in memory: `result.labels` and `result.weights` "
+                "hold the point, in the form of the data."
+            )
+        return assemble(self.labels, self.weights, len(self.directions))
 
 
 @dataclass(frozen=True)
@@ -85,9 +109,9 @@ class SwapSearch:
 
     Notes
     -----
-    Never worse than the alternation from X (EM-ONMF), with which it begins. The sketch costs
-    some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of the exact
-    alternation one product with k columns and some passes over A.
+    Never worse than the alternation from X (EM-ONMF) with rough vectors, with which it begins. The
+    sketch costs some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of
+    the exact alternation one product with k columns and some passes over A.
 
     Examples
     --------
@@ -98,6 +122,7 @@ class SwapSearch:
     """
 
     state_type: ClassVar[Any] = SwapState
+    takes_centres: ClassVar[bool] = True  # as a start
 
     n_init: int = 3
     patience: int = 3
@@ -114,15 +139,30 @@ class SwapSearch:
         check_count(self.sample, "sample", low=1)
         check_count(self.seed, "seed")
 
-    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SwapState:
-        """The alternation from X, and its centres in the sketch."""
+    def init(
+        self, problem: Problem, X: FloatArray | Centres, carry: Carry | None = None
+    ) -> SwapState:
+        """The alternation from the groups of X, or of centres, and its centres in the sketch."""
         A, rng = data_of(problem), np.random.default_rng(self.seed)
-        X, value = alternate(problem, keep_largest(X), with_moves=False)
+        groups = assign_rows(A, X.vectors) if isinstance(X, Centres) else _groups_of(X)
+        found = alternate_groups(problem, *groups, with_moves=False, is_rough=True)
         B, basis = _sketch(A, self._columns(problem), self.sample, rng)
-        labels, weights = kernels.largest_entries(X)
-        first = unit_rows(group_sums(A, labels, weights, problem.shape[1]) @ basis)
+        first = unit_rows(found.directions @ basis)
         centres, _ = kernels.alternate_centres(B, first, _FIRST_STEPS)
-        return SwapState(X, value, 0, B, basis, centres, centres, -np.inf, 1, 0, 0, False)
+        point = _point(found, A.dtype if isinstance(X, Centres) else X.dtype)
+        return SwapState(
+            **point,
+            n_iter=0,
+            sketch=B,
+            basis=basis,
+            centres=centres,
+            best_centres=centres,
+            best_sum=-np.inf,
+            n_started=1,
+            n_trials=0,
+            n_failures=0,
+            is_over=False,
+        )
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
         """A batch of swaps; after the last one of a search the next, or the exact end."""
@@ -145,7 +185,7 @@ class SwapSearch:
 
     def progress(self, state: SwapState) -> float:
         """The share of the searches that is done, by the failures of the last one."""
-        current = min(state.n_failures / self._limit(state.X.shape[1]), 1.0)
+        current = min(state.n_failures / self._limit(len(state.directions)), 1.0)
         return (state.n_started - 1 + current) / self.n_init
 
     def _limit(self, k: int) -> int:
@@ -178,17 +218,44 @@ class SwapSearch:
 
     def _end(self, problem: Problem, state: SwapState) -> SwapState:
         """The groups of all rows by the best centres, then the exact alternation."""
-        scores = times(data_of(problem), state.basis @ state.best_centres.T)
-        labels = best_columns(problem, scores)
-        weights = start_weights(problem, scores, labels).astype(state.X.dtype)
-        X, value = alternate(problem, assemble(labels, weights, problem.shape[1]))
-        if state.value < value:
-            X, value = alternate(problem, state.X)
-        return state._replace(X=X, value=value, is_over=True)
+        groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
+        found = alternate_groups(problem, *groups)
+        if state.value < found.value:
+            found = alternate_groups(problem, *self.entries(problem, state))
+        dtype = getattr(state.weights, "dtype", None)
+        return state._replace(**_point(found, dtype), is_over=True)
+
+    def entries(self, problem: Problem, state: SwapState) -> tuple[Any, Any]:
+        """Labels and weights of the point, in the form of the data."""
+        A = data_of(problem)
+        if state.labels is not None:
+            return state.labels, state.weights
+        labels, _ = assign_rows(A, state.directions)
+        sizes = group_products(A, labels, state.directions)
+        squares = np.einsum("jc,jc->j", sizes, state.directions)
+        return labels, column_entries(A, labels, state.directions, squares)
 
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape
         return min(int(self.sketch * k) + _SPARE, n, data_of(problem).shape[1])
+
+
+def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    labels, weights = kernels.largest_entries(keep_largest(X))
+    return labels, weights
+
+
+def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
+    """What a state holds of a point."""
+    weights = groups.weights
+    if isinstance(weights, np.ndarray):
+        weights = weights.astype(dtype, copy=False)
+    return {
+        "labels": groups.labels,
+        "weights": weights,
+        "directions": groups.directions,
+        "value": groups.value,
+    }
 
 
 def _sketch(
@@ -198,8 +265,11 @@ def _sketch(
 
     V nearly spans the leading right singular vectors: subspace iteration from a random start.
     """
-    if A.shape[0] > sample and not isinstance(A, LinearOperator):
-        A = A[np.sort(rng.permutation(A.shape[0])[:sample])]
+    n = A.shape[0]
+    if n > sample and not isinstance(A, LinearOperator):
+        A = sample_rows(A, np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
+    elif isinstance(A, RowBlocks):
+        A = sample_rows(A, np.arange(n))
     Q = np.linalg.qr(rng.standard_normal((A.shape[0], columns)))[0]
     for _ in range(_POWER_STEPS):
         Q = np.linalg.qr(times(A, times_transposed(A, Q)))[0]

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
 from orthoplus import kernels
 from orthoplus.checks import check_range, check_shape
@@ -14,19 +14,30 @@ from orthoplus.data_matrix import (
     as_dense,
     as_nonnegative_data,
     as_operator,
+    gram_matrix,
+    normal_product,
     row_squares,
     squared_norm,
     times,
     times_transposed,
 )
-from orthoplus.geometry import assemble, labels_of
+from orthoplus.geometry import assemble, labels_of, project_oblique_plus
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
-from orthoplus.row_groups import leading_vectors, nonnegative_vectors
-from orthoplus.starts import svd_start
+from orthoplus.row_blocks import RowBlocks, StoredBlocks
+from orthoplus.row_groups import (
+    group_sums,
+    leading_directions,
+    leading_vectors,
+    nonnegative_vectors,
+    unit_rows,
+)
+from orthoplus.starts import leading_centres, svd_start
 
 # Matrices with a side this short are decomposed densely.
 _DENSE_SIDE = 64
+# Data in row blocks have their Gram matrix decomposed up to this many columns.
+_GRAM_SIDE = 1024
 # X'X this near to I, in roundings, is I.
 _EYE_ROUNDOFFS = 5000
 _ADVICE = (
@@ -44,11 +55,12 @@ class ONMF(Problem):
 
     Parameters
     ----------
-    A : nonnegative array, SciPy sparse matrix or LinearOperator of shape (n, r)
+    A : nonnegative array, SciPy sparse matrix, LinearOperator or RowBlocks of shape (n, r)
         Used through products only: never densified nor copied, AA' never formed. A memory map stays
         on disk. float32 stays float32: products are in its arithmetic, their sums in float64. An
         operator needs products from both sides. Rows and columns of zeros are kept: a zero row of A
-        may be a zero row of X.
+        may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in row blocks, see
+        `orthoplus.row_blocks.as_row_blocks`; `SwapSearch` then makes no n x k matrix.
     k : int
     quartic : bool
         True works on the quartic function itself; False, as in the paper, on the partial
@@ -58,7 +70,8 @@ class ONMF(Problem):
     allow_negative : bool
         True for data of any sign, of which only X must be nonnegative: the projective model, eq.
         (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
-        `orthoplus.row_groups.nonnegative_vectors`; the bound holds all the same.
+        `orthoplus.row_groups.nonnegative_vectors`; the bound holds all the same. Not for Dask
+        arrays.
 
     Notes
     -----
@@ -81,6 +94,12 @@ class ONMF(Problem):
 
     def __post_init__(self) -> None:
         A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
+        if self.allow_negative and isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks):
+            raise ValueError(
+                "`allow_negative=True` is not for Dask arrays: data of any sign need vectors with "
+                "a number for each row in one place. Shift or clip the data, or store them as HDF5 "
+                "or Zarr and read them in blocks of rows."
+            )
         check_shape(A.shape[0], self.k, "X")
         if self.squares is not None:
             check_range(self.squares, "squares", low=0.0)
@@ -97,11 +116,14 @@ class ONMF(Problem):
 
     @cached_property
     def row_squares(self) -> FloatArray:
-        """||a_i||^2 for each row of A."""
+        """||a_i||^2 for each row of A; of row blocks a vector in their form."""
         return row_squares(self.A)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
         """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
+        if isinstance(self.A, RowBlocks):
+            centres = leading_centres(self.A, self.k, rng)
+            return project_oblique_plus(times(self.A, centres.vectors.T))
         return svd_start(self.A, self.k, "clipped", rng)
 
     def value(self, X: FloatArray) -> float:
@@ -168,10 +190,24 @@ class ONMF(Problem):
         find = nonnegative_vectors if self.allow_negative else leading_vectors
         return find(self.A, labels, start, self.k, residual)
 
+    def group_directions(
+        self, labels: Any, start: Any, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""k x r unit vectors :math:`y_j / \|y_j\|` with :math:`y_j = A_j^\top x_j`, and squares.
+
+        For the x_j of `group_vectors`; A may be in row blocks, labels and start in their form.
+        """
+        if not self.allow_negative:
+            return leading_directions(self.A, labels, start, self.k, residual)
+        x, squares = nonnegative_vectors(self.A, labels, start, self.k, residual)
+        return unit_rows(group_sums(self.A, labels, x, self.k)), squares
+
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
         if self.total == 0.0:
             return 0.0
+        if isinstance(self.A, RowBlocks):
+            return max(self.total - float(_largest_squares(self.A, self.k).sum()), 0.0)
         if min(self.A.shape) <= max(_DENSE_SIDE, 2 * self.k):
             values = np.linalg.svd(as_dense(self.A), compute_uv=False)[: self.k]
         else:
@@ -211,6 +247,20 @@ class FactorFit(Problem):
     @cached_property
     def lipschitz(self) -> float:
         return 2.0 * float(np.linalg.norm(self.YtY, 2))
+
+
+def _largest_squares(A: RowBlocks, k: int) -> FloatArray:
+    """The k largest squared singular values, by products with A'A: a pass over A each."""
+    r = A.shape[1]
+    if r <= max(_GRAM_SIDE, 2 * k):
+        return np.linalg.eigvalsh(gram_matrix(A))[-k:]
+    normal = LinearOperator((r, r), matvec=lambda v: _normal_vector(A, v), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(r)
+    return np.asarray(eigsh(normal, k=k, v0=start, return_eigenvectors=False))
+
+
+def _normal_vector(A: RowBlocks, v: FloatArray) -> FloatArray:
+    return normal_product(A, v.reshape(-1, 1)).ravel()
 
 
 def _inner(X: FloatArray, Z: FloatArray) -> float:

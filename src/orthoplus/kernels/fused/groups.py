@@ -1,9 +1,16 @@
-"""The products of `reference.groups`, compiled: one pass over the data each, no copy of it."""
+"""The products of `reference.groups`, compiled: one pass over the data each, no copy of it.
+
+Threads share large matrices by blocks of rows, or of columns where these are contiguous.
+"""
 
 import numpy as np
 from numba import njit
 
+from orthoplus.kernels.blocks import for_blocks, row_blocks
 from orthoplus.protocols import FloatArray, IntArray
+
+# Rows of a block for each group: below, adding its sums to the others takes as long as making them.
+_ROWS_PER_GROUP = 8
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -34,12 +41,25 @@ def _sums_by_columns(At, labels, weights, W):  # type: ignore[no-untyped-def]
 
 
 def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    W = np.zeros((k, A.shape[1]))
+    n, r = A.shape
+    A = np.asarray(A)  # a memory map is one to NumPy only
     if A.flags.f_contiguous and not A.flags.c_contiguous:
-        _sums_by_columns(A.T, labels, weights, W)
-    else:
-        _sums_by_rows(A, labels, weights, W)
-    return W
+        W = np.zeros((k, r))
+        for_blocks(
+            lambda b, c: _sums_by_columns(A.T[c], labels, weights, W[:, c]), row_blocks(r, n)
+        )
+        return W
+    blocks = row_blocks(n, r, _ROWS_PER_GROUP * k)
+    partial = np.zeros((len(blocks), k, r))
+    for_blocks(lambda b, i: _sums_by_rows(A[i], labels[i], weights[i], partial[b]), blocks)
+    return _added(partial)
+
+
+def _added(partial: FloatArray) -> FloatArray:
+    """The sum over the blocks, in their order, in the memory of the first."""
+    for part in partial[1:]:
+        partial[0] += part
+    return partial[0]
 
 
 @_compiled
@@ -67,11 +87,16 @@ def _dots_by_columns(At, labels, W, out):  # type: ignore[no-untyped-def]
 
 def dense_group_dots(A: FloatArray, labels: IntArray, W: FloatArray) -> FloatArray:
     dots = np.zeros(A.shape[0])
+    A = np.asarray(A)
+    work = _dots_by_rows
     if A.flags.f_contiguous and not A.flags.c_contiguous:
-        _dots_by_columns(A.T, labels, W, dots)
-    else:
-        _dots_by_rows(A, labels, W, dots)
+        work = _transposed_dots
+    for_blocks(lambda b, i: work(A[i], labels[i], W, dots[i]), row_blocks(*A.shape))
     return dots
+
+
+def _transposed_dots(A: FloatArray, labels: IntArray, W: FloatArray, out: FloatArray) -> None:
+    _dots_by_columns(A.T, labels, W, out)
 
 
 @_compiled
@@ -90,9 +115,18 @@ def sparse_group_sums(
     weights: FloatArray,
     size: tuple[int, int],
 ) -> FloatArray:
-    W = np.zeros(size)
-    _sparse_sums(*parts, labels, weights, W)
-    return W
+    data, indices, indptr = parts
+    n = len(labels)
+    least = _ROWS_PER_GROUP * size[0] * size[1] * n // max(1, len(data))  # so many entries, in rows
+    blocks = row_blocks(n, max(1, len(data) // max(1, n)), least)
+    partial = np.zeros((len(blocks), *size))
+
+    def work(b: int, i: slice) -> None:
+        rows = indptr[i.start : i.stop + 1]
+        _sparse_sums(data, indices, rows, labels[i], weights[i], partial[b])
+
+    for_blocks(work, blocks)
+    return _added(partial)
 
 
 @_compiled
@@ -109,6 +143,12 @@ def _sparse_dots(data, indices, indptr, labels, W, out):  # type: ignore[no-unty
 def sparse_group_dots(
     parts: tuple[FloatArray, IntArray, IntArray], labels: IntArray, W: FloatArray
 ) -> FloatArray:
-    dots = np.empty(len(labels))
-    _sparse_dots(*parts, labels, W, dots)
+    data, indices, indptr = parts
+    n = len(labels)
+    dots = np.empty(n)
+
+    def work(b: int, i: slice) -> None:
+        _sparse_dots(data, indices, indptr[i.start : i.stop + 1], labels[i], W, dots[i])
+
+    for_blocks(work, row_blocks(n, max(1, len(data) // max(1, n))))
     return dots

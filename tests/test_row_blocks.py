@@ -1,0 +1,249 @@
+"""Data that are read in blocks of rows: the answers of those in memory, in the memory given."""
+
+import mmap
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import orthoplus as op
+from orthoplus.data_matrix import gram_matrix, normal_product, sample_rows, squared_norm
+from orthoplus.problems import ONMF
+from orthoplus.row_blocks import StoredBlocks, as_row_blocks, parse_memory
+from orthoplus.row_groups import (
+    assign_rows,
+    column_entries,
+    group_dots,
+    group_products,
+    group_sums,
+    leading_directions,
+    leading_vectors,
+    stationarity_of_groups,
+)
+
+N, R, K = 700, 12, 4
+# Blocks of about 40 rows: the limit counts eight times a block of float64.
+LIMIT = 8 * 40 * R * 8
+FORMS = ("memmap", "h5py", "zarr")
+
+
+@pytest.fixture
+def data(rng):
+    return planted(rng, N)
+
+
+def planted(rng, n, noise=0.05):
+    labels = rng.integers(K, size=n)
+    spectra = rng.random((K, R)) ** 4
+    return (0.2 + rng.random((n, 1))) * spectra[labels] + noise * rng.random((n, R))
+
+
+def store(A, form, folder):
+    if form == "memmap":
+        np.save(folder / "A.npy", A)
+        return np.load(folder / "A.npy", mmap_mode="r")
+    if form == "zarr":
+        stored = zarr.create_array(folder / "A.zarr", shape=A.shape, dtype=A.dtype, chunks=(32, R))
+    else:
+        stored = h5py.File(folder / "A.h5", "w").create_dataset(
+            "A", shape=A.shape, dtype=A.dtype, chunks=(32, R)
+        )
+    stored[:] = A
+    return stored
+
+
+def blocks_of(A):
+    return StoredBlocks(A, LIMIT)
+
+
+def test_every_sum_and_vector_is_that_of_the_whole(data, rng):
+    rows = blocks_of(data)
+    assert len(list(rows.blocks())) > 10
+    labels, weights = rng.integers(-1, K, size=N), rng.random(N)
+    V = rng.random((K, R))
+    for find in (
+        lambda A: group_sums(A, labels, weights, K),
+        lambda A: group_dots(A, labels, V),
+        lambda A: group_products(A, labels, V),
+        lambda A: assign_rows(A, V)[0],
+        lambda A: assign_rows(A, V)[1],
+        lambda A: normal_product(A, V.T),
+        lambda A: column_entries(A, labels, V, np.ones(K)),
+        lambda A: leading_directions(A, labels, weights, K)[1],
+        lambda A: stationarity_of_groups(A, labels, weights, V),
+        lambda A: sample_rows(A, np.array([0, 39, 40, 41, 500, N - 1])),
+        gram_matrix,
+        squared_norm,
+    ):
+        np.testing.assert_allclose(find(rows), find(data), rtol=1e-10, atol=1e-12)
+
+
+def test_groups_without_a_row_take_the_rows_that_are_fitted_worst(data):
+    centres = np.vstack([np.ones((1, R)), -np.ones((3, R))]) / np.sqrt(R)
+    labels, scores = assign_rows(data, centres)
+    missed = (data**2).sum(axis=1) - scores**2
+    worst = np.argsort(-missed, kind="stable")[:3]
+    np.testing.assert_array_equal(labels[worst], [1, 2, 3])
+    np.testing.assert_array_equal(assign_rows(blocks_of(data), centres)[0], labels)
+
+
+def test_leading_directions_are_those_of_the_groups(data, rng):
+    labels = rng.integers(K, size=N)
+    V, squares = leading_directions(data, labels, np.ones(N), K)
+    for j in range(K):
+        _, sizes, right = np.linalg.svd(data[labels == j])
+        assert squares[j] == pytest.approx(sizes[0] ** 2, rel=1e-12)
+        np.testing.assert_allclose(V[j], np.abs(right[0]), atol=1e-9)
+    _, left_squares = leading_vectors(data, labels, np.ones(N), K)
+    np.testing.assert_allclose(squares, left_squares, rtol=1e-12)
+
+
+def test_stationarity_of_groups_is_that_of_the_matrix(data, rng):
+    problem = ONMF(data, K)
+    X = problem.refine(op.geometry.random_stiefel_plus(N, K, rng))
+    labels, weights = X.argmax(axis=1), X.max(axis=1) ** 1.5
+    for j in range(K):
+        weights[labels == j] /= np.linalg.norm(weights[labels == j])
+    X[np.arange(N), labels] = weights
+    _, gradient = problem.value_and_gradient(X)
+    W = group_sums(data, labels, weights, K)
+    ours = stationarity_of_groups(data, labels, weights, W)
+    assert ours == pytest.approx(op.optimality.stationarity(X, gradient), rel=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+def test_estimator_gives_the_same_answer_from_disk(form, dtype, data, tmp_path):
+    data = (100 * data).astype(dtype)
+    stored = store(data, form, tmp_path)
+    model = op.OrthogonalNMF(K, random_state=0, with_bound=True, memory_limit=LIMIT).fit(stored)
+    whole = op.OrthogonalNMF(K, random_state=0, with_bound=True).fit(data)
+    np.testing.assert_array_equal(model.labels_, whole.labels_)
+    rtol = 1e-5 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(model.components_, whole.components_, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(model.orthonormal_, whole.orthonormal_, rtol=rtol, atol=rtol)
+    assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=rtol)
+    assert model.gap_ == pytest.approx(whole.gap_, abs=10 * rtol)
+    assert model.score(stored) == pytest.approx(whole.score(data), rel=rtol)
+    np.testing.assert_allclose(model.transform(stored), whole.transform(data), rtol=rtol)
+    np.testing.assert_array_equal(model.predict(data), model.labels_)
+
+
+def test_the_answer_does_not_depend_on_the_limit(data):
+    few, many = (
+        op.OrthogonalNMF(K, random_state=0, memory_limit=limit).fit(data)
+        for limit in (LIMIT, "1GB")
+    )
+    np.testing.assert_array_equal(few.labels_, many.labels_)
+    np.testing.assert_allclose(few.components_, many.components_, rtol=1e-10)
+
+
+def test_solve_takes_a_dataset_and_other_methods_read_it_too(data, tmp_path):
+    stored = store(data, "h5py", tmp_path)
+    ours = op.solve(ONMF(stored, K))
+    assert ours.success
+    assert ours.bound <= ours.value
+    other = op.solve(ONMF(stored, K), method=op.EP4Orth(penalty_growth=2.0))
+    inside = op.solve(ONMF(data, K), method=op.EP4Orth(penalty_growth=2.0))
+    assert other.value == pytest.approx(inside.value, rel=1e-9)
+
+
+SCRIPT = """
+import resource, sys
+import numpy as np
+import orthoplus as op
+from orthoplus.estimators import OrthogonalNMF
+OrthogonalNMF(3, random_state=0).fit(np.random.default_rng(0).random((200, 50)))  # all is loaded
+OrthogonalNMF(3, random_state=0, memory_limit=10**6).fit(
+    np.random.default_rng(0).random((9000, 50)).astype(np.float32)
+)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+A = np.load(sys.argv[1], mmap_mode="r")
+model = OrthogonalNMF(3, n_init=1, random_state=0, memory_limit=sys.argv[2]).fit(A)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="the system keeps pages it has read")
+def test_peak_memory_is_set_by_the_limit(tmp_path):
+    # 60 MB on disk; 300,000 rows have vectors of 2.4 MB.
+    rng = np.random.default_rng(0)
+    name = tmp_path / "A.npy"
+    file = np.lib.format.open_memmap(name, "w+", np.float32, (300_000, 50))
+    for start in range(0, len(file), 50_000):
+        labels = rng.integers(3, size=50_000)
+        file[start : start + 50_000] = np.eye(3, 50)[labels] + 0.1 * rng.random((50_000, 50))
+    file.flush()
+    del file
+    command = [sys.executable, "-c", SCRIPT, str(name), "10MB"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    page = 1024 if sys.platform != "darwin" else 1
+    assert int(done.stdout) * page < 45e6  # the limit, and a dozen vectors
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [("512MB", 512e6), ("1.5 GiB", 1.5 * 2**30), ("2k", 2000), (7, 7), ("10", 10)],
+)
+def test_memory_is_read_from_words(words, size):
+    assert parse_memory(words) == size
+
+
+@pytest.mark.parametrize("words", ["much", "1.2.3MB", 0, -1, "", 1.5, True, "5XB"])
+def test_words_that_are_no_memory_are_refused(words):
+    with pytest.raises(ValueError, match=r"`memory_limit=.* is no amount of memory"):
+        op.OrthogonalNMF(2, memory_limit=words).fit(np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "message"),
+    [
+        (np.array([[1.0, np.nan], [1.0, 1.0]]), ValueError, "1 entries that are NaN or infinite"),
+        (np.array([[1.0, np.inf], [1.0, np.inf]]), ValueError, "2 entries that are NaN"),
+        (np.array([[1.0, -2.0], [1.0, 1.0]]), ValueError, r"the smallest is -2\): orthogonal NMF"),
+        (np.ones(3), ValueError, r"shape \(3,\): a matrix"),
+        (np.array([["a"]]), TypeError, "real numbers are needed"),
+    ],
+)
+def test_bad_data_are_named(array, error, message):
+    with pytest.raises(error, match=message):
+        op.OrthogonalNMF(1, memory_limit="1MB").fit(array)
+
+
+def test_what_needs_the_whole_matrix_is_refused(data):
+    model = op.OrthogonalNMF(2, memory_limit="1MB")
+    with pytest.raises(ValueError, match="`sample_weight` is not for data that are read in blocks"):
+        model.fit(data, sample_weight=np.ones(N))
+    with pytest.raises(ValueError, match='`orthogonal="features"` is not for data'):
+        op.OrthogonalNMF(2, orthogonal="features", memory_limit="1MB").fit(data)
+    with pytest.raises(
+        ValueError, match='`missing="mask"` is not for data that are read in blocks'
+    ):
+        op.OrthogonalNMF(2, missing="mask", memory_limit="1MB").fit(data)
+    with pytest.raises(ValueError, match=f"X has {R - 1} features, but OrthogonalNMF is expecting"):
+        model.fit(data).predict(data[:, 1:])
+
+
+def test_data_of_any_sign_give_the_same_answer_from_disk(rng, tmp_path):
+    data = planted(rng, N) - 0.2
+    stored = store(data, "h5py", tmp_path)
+    options = {"random_state": 0, "allow_negative": True}
+    model = op.OrthogonalNMF(K, memory_limit=LIMIT, **options).fit(stored)
+    whole = op.OrthogonalNMF(K, **options).fit(data)
+    np.testing.assert_array_equal(model.labels_, whole.labels_)
+    assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=1e-9)
+    assert model.components_.min() < 0
+
+
+def test_data_of_any_sign_are_not_for_dask(data):
+    dask_array = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="`allow_negative=True` is not for Dask arrays"):
+        op.OrthogonalNMF(2, allow_negative=True).fit(dask_array.from_array(data, chunks=(100, R)))
+
+
+def test_an_array_in_memory_stays_one():
+    assert as_row_blocks(np.eye(2), "A") is None
+    assert as_row_blocks([[1.0]], "A", memory_limit="1MB") is None
