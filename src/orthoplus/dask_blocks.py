@@ -51,16 +51,14 @@ class DaskBlocks(RowBlocks):
         self.clip = clip
 
     @cached_property
-    def _blocks(self) -> list[Any]:
-        read = dask.delayed(_read, pure=True)
-        return [read(block, self.dtype, self.clip) for block in self.array.to_delayed().ravel()]
+    def _blocks(self) -> "Pieces":
+        return Pieces(self.array.to_delayed().ravel().tolist())
 
     def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
-        made = dask.persist(*self._parts(self._blocks, work, vectors, args))
+        made = list(dask.persist(*self._parts(True, work, vectors, args)))
         if n_vectors == 1:
-            return Pieces(list(made))
-        take = dask.delayed(getitem, pure=False)
-        return tuple(Pieces([take(part, place) for part in made]) for place in range(n_vectors))
+            return Pieces(made)
+        return tuple(Pieces(made, place) for place in range(n_vectors))
 
     def reduce(
         self,
@@ -70,7 +68,7 @@ class DaskBlocks(RowBlocks):
         combine: Work = add_parts,
         with_blocks: bool = True,
     ) -> Any:
-        parts = self._parts(self._blocks if with_blocks else None, work, vectors, args)
+        parts = self._parts(with_blocks, work, vectors, args)
         merge = dask.delayed(_combined, pure=False)
         while len(parts) > 1:
             parts = [
@@ -80,13 +78,15 @@ class DaskBlocks(RowBlocks):
         return dask.compute(parts[0])[0]
 
     def _parts(
-        self, blocks: list[Any] | None, work: Work, vectors: Any, args: tuple[Any, ...]
+        self, with_blocks: bool, work: Work, vectors: Any, args: tuple[Any, ...]
     ) -> list[Any]:
+        """One task for each block."""
         call = dask.delayed(_call, pure=False)
-        shared = [dask.delayed(value, pure=False, traverse=False) for value in args]
-        pieces = [vector.pieces for vector in vectors]
-        columns = pieces if blocks is None else [blocks, *pieces]
-        return [call(work, list(row), shared) for row in zip(*columns, strict=True)]
+        reader = (self.dtype, self.clip) if with_blocks else None
+        shared = dask.delayed((work, reader, [vector.place for vector in vectors], args))
+        columns = [self._blocks.pieces] if with_blocks else []
+        columns += [vector.pieces for vector in vectors]
+        return [call(shared, *row) for row in zip(*columns, strict=True)]
 
     def numbers(self) -> Any:
         ends = np.cumsum([0, *self.heights])
@@ -95,15 +95,22 @@ class DaskBlocks(RowBlocks):
 
     def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
         tail = () if width is None else (width,)
-        parts = zip(vector.pieces, self.heights, strict=True)
+        pieces = vector.pieces
+        if vector.place is not None:
+            take = dask.delayed(getitem, pure=False)
+            pieces = [take(piece, vector.place) for piece in pieces]
+        parts = zip(pieces, self.heights, strict=True)
         return da.concatenate([da.from_delayed(p, (h, *tail), dtype=dtype) for p, h in parts])
 
 
 class Pieces:
-    """A vector as one piece for each block, each beside its block."""
+    """A vector as one piece for each block, each beside its block.
 
-    def __init__(self, pieces: list[Any]) -> None:
-        self.pieces = pieces
+    Several vectors may be made together: then each has a place in the tuple that is the piece.
+    """
+
+    def __init__(self, pieces: list[Any], place: int | None = None) -> None:
+        self.pieces, self.place = pieces, place
 
 
 def _read(block: Any, dtype: Any, clip: bool) -> Any:
@@ -114,10 +121,16 @@ def _read(block: Any, dtype: Any, clip: bool) -> Any:
     return np.maximum(block, 0) if clip else block
 
 
-def _call(work: Callable[..., Any], pieces: list[Any], args: list[Any]) -> Any:
+def _call(shared: tuple[Any, ...], *pieces: Any) -> Any:
+    work, reader, places, args = shared
+    block = [] if reader is None else [_read(pieces[0], *reader)]
+    vectors = [
+        piece if place is None else piece[place]
+        for piece, place in zip(pieces[len(block) :], places, strict=True)
+    ]
     # The scheduler runs several of these at once: no threads of our own in them.
     with limited_threads(1):
-        return work(*pieces, *args)
+        return work(*block, *vectors, *args)
 
 
 def _combined(combine: Callable[..., Any], parts: list[Any]) -> Any:

@@ -61,7 +61,7 @@ def _checked(A: Any, name: str) -> tuple[Any, float]:
         return _checked_operator(A, name), 0.0
     rows = as_row_blocks(A, name)
     if rows is not None:
-        return rows, _check_rows(rows, name)
+        return rows, least_entry(rows, name)
     if issparse(A):
         A = A.tocsr()
         A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
@@ -74,8 +74,8 @@ def _checked(A: Any, name: str) -> tuple[Any, float]:
     return A, A.min(initial=0.0)
 
 
-def _check_rows(A: RowBlocks, name: str) -> float:
-    """The least entry; raise unless all are finite, in the same pass."""
+def least_entry(A: RowBlocks, name: str) -> float:
+    """The least of 0 and the entries of A; raise if one is not finite. One pass."""
     n_bad, least = A.reduce(_look_at_entries, combine=_worse)
     if n_bad:
         raise ValueError(

@@ -107,18 +107,34 @@ class Centres(NamedTuple):
     vectors: FloatArray  # k x r
 
 
-def assign_rows(A: Any, centres: FloatArray) -> tuple[Any, Any]:
+class Assigned(NamedTuple):
+    """Rows in groups, and whether these are the groups they were in."""
+
+    labels: Any
+    scores: Any
+    is_same: bool
+
+
+def assign_rows(A: Any, centres: FloatArray, before: Any = None) -> Assigned:
     """The group of each row and its score there: the largest a_i'c_j, the first among ties.
 
     A row of zeros has label -1. No group is without a row: one that would be takes the row, of
     those that are not the last of another, that its score fits worst. One pass over A, O(nnz k).
+    ``before`` are labels to compare with.
     """
+    k = len(centres)
     labels, scores = map_rows(A, _assign_rows, args=(centres,), n_vectors=2)
-    counts = count_rows(A, labels, len(centres))
+    old = labels if before is None else before
+    counts, n_moved = _reduce(A, _compare_rows, labels, old, args=(k,))
     empty = np.flatnonzero(counts == 0)
     if len(empty):
         labels = give_rows(A, labels, _spare_rows(A, labels, scores, counts, empty), empty)
-    return labels, scores
+        _, n_moved = _reduce(A, _compare_rows, labels, old, args=(k,))
+    return Assigned(labels, scores, before is not None and int(n_moved) == 0)
+
+
+def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray, int]:
+    return _count_rows(labels, k), int(np.count_nonzero(labels != before))
 
 
 def map_rows(
@@ -220,17 +236,9 @@ def _sorted_worst(missed: FloatArray, rows: IntArray, labels: IntArray, most: in
     return missed[order], rows[order], labels[order], most
 
 
-def same_rows(A: Any, one: Any, other: Any) -> bool:
-    """Whether two vectors of labels are equal."""
-    return int(_reduce(A, _count_different, one, other)) == 0
-
-
-def _count_different(one: IntArray, other: IntArray) -> int:
-    return int(np.count_nonzero(one != other))
-
-
-def _positive(A: Any, weights: FloatArray) -> FloatArray:
-    return np.where(weights > 0, weights, weights.dtype.type(1))
+def _start_sums(A: Any, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """`group_sums` with 1 for weights that are not positive: no group is left without a start."""
+    return group_sums(A, labels, np.where(weights > 0, weights, weights.dtype.type(1)), k)
 
 
 def column_entries(A: Any, labels: Any, V: FloatArray, squares: FloatArray) -> Any:
@@ -320,13 +328,17 @@ def leading_directions(
     entries of X, and always for row blocks: then nothing of length n is made. Otherwise over X.
     """
     n, r = A.shape
-    weights = map_rows(A, _positive, weights)
     if k * r > n and not isinstance(A, RowBlocks):
-        x, squares = leading_vectors(A, labels, weights, k, residual)
+        start = np.where(weights > 0, weights, weights.dtype.type(1))
+        x, squares = leading_vectors(A, labels, start, k, residual)
         V = unit_rows(group_sums(A, labels, x, k))
     else:
         space = _Directions(A, labels, k, _RESIDUAL if residual is None else residual)
-        V, squares = _leading(space, group_sums(A, labels, weights, k))
+        if isinstance(A, RowBlocks):
+            first = A.reduce(_start_sums, labels, weights, args=(k,))
+        else:
+            first = _start_sums(A, labels, weights, k)
+        V, squares = _leading(space, first)
     return np.where(V > _LEFT_OVER, V, 0.0), squares
 
 

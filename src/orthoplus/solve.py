@@ -18,6 +18,7 @@ from orthoplus.checks import (
     check_shape,
     check_type,
 )
+from orthoplus.data_matrix import least_entry, sample_rows
 from orthoplus.geometry import (
     assemble,
     cover_columns,
@@ -33,9 +34,10 @@ from orthoplus.methods.swap_search import SwapSearch, SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
+from orthoplus.projection.merged import project_row_blocks
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
-from orthoplus.row_blocks import RowBlocks, StoredBlocks
+from orthoplus.row_blocks import RowBlocks, StoredBlocks, as_row_blocks
 from orthoplus.row_groups import (
     Centres,
     assign_rows,
@@ -58,6 +60,8 @@ _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
 }
 
 
+# A matrix in row blocks that has no more rows is projected in memory.
+SMALL_ROWS = 1 << 12
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
 
@@ -222,18 +226,25 @@ def solve(  # noqa: PLR0913
     )
 
 
-def project(C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100) -> Result:
+def project(
+    C: Any, *, tol: float = 1e-12, max_passes: int = 100, memory_limit: int | str | None = None
+) -> Result:
     r"""The nearest matrix of S+, with a proof: maximise :math:`\langle C, X \rangle` over S+.
 
     Parameters
     ----------
     C : array of shape (n, k)
-        float32 or float64, any memory order; a memory map is read in blocks of rows.
+        float32 or float64, any memory order; a memory map is read in blocks of rows. Datasets of
+        h5py, arrays of Zarr and Dask arrays too: then every column needs a positive entry, and for
+        a Dask array ``labels`` and ``weights`` are Dask arrays.
     tol : float
         The relative gap at which the point counts as optimal. A looser one saves time where the
         proof is the slow part.
     max_passes : int
         Most passes over C.
+    memory_limit : int or str, optional
+        In bytes, or as in "512MB": read C in blocks that fit, see
+        `orthoplus.row_blocks.as_row_blocks`.
 
     Returns
     -------
@@ -255,13 +266,22 @@ def project(C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100) -> Resu
     """
     check_range(tol, "tol", low=0.0)
     check_count(max_passes, "max_passes", low=1)
-    C = as_data_matrix(C, "C")
-    check_shape(C.shape[0], C.shape[1], "C")
+    rows = as_row_blocks(C, "C", memory_limit=memory_limit)
     meter = Meter()
-    found = project_stiefel_plus(C, tol=tol, max_passes=max_passes)
-    weights = found.weights.astype(C.dtype, copy=False)
+    if rows is not None:
+        check_shape(*rows.shape, "C")
+        least_entry(rows, "C")
+        C = rows if len(rows) > SMALL_ROWS else sample_rows(rows, np.arange(len(rows)))
+    if isinstance(C, RowBlocks):
+        found: Any = project_row_blocks(C, tol=tol, max_passes=max_passes)
+        labels, weights = C.as_array(found.labels, np.int64), C.as_array(found.weights, C.dtype)
+    else:
+        C = as_data_matrix(C, "C")
+        check_shape(C.shape[0], C.shape[1], "C")
+        found = project_stiefel_plus(C, tol=tol, max_passes=max_passes)
+        labels, weights = found.labels, found.weights.astype(C.dtype, copy=False)
     return Result(
-        labels=found.labels,
+        labels=labels,
         weights=weights,
         n_columns=C.shape[1],
         value=found.value,
@@ -445,7 +465,7 @@ def _finish_groups(
         labels, weights = watch.method.entries(problem, state)  # type: ignore[attr-defined]
     else:  # ended before there was a state
         assert isinstance(X0, Centres)
-        labels, scores = assign_rows(A, X0.vectors)
+        labels, scores, _ = assign_rows(A, X0.vectors)
         V, squares = problem.group_directions(labels, scores, ROUGH)
         weights = column_entries(A, labels, V, squares)
     labels = support_labels(A, labels, weights)

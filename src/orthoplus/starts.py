@@ -116,7 +116,7 @@ def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
     r = A.shape[1]
     V = leading_right_vectors(A, k, rng)[0]
     V = np.hstack([V, np.abs(rng.standard_normal((r, k - V.shape[1])))])
-    above, below = _part_squares(A, V)
+    above, below = part_squares(A, V)
     sizes = np.sqrt(np.maximum(above, below))
     signs = np.where(below > above, -1.0, 1.0)
     return Centres(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
@@ -139,10 +139,10 @@ def leading_right_vectors(
     return Q @ vectors[:, ::-1][:, :q], np.maximum(values[::-1][:q], 0.0)
 
 
-def _part_squares(A: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+def part_squares(A: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The squared norms of the positive and of the negative parts of the columns of AV."""
     if isinstance(A, RowBlocks):
-        above, below = A.reduce(_part_squares, args=(V,))
+        above, below = A.reduce(part_squares, args=(V,))
         return above, below
     above, below = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for part in row_slices(A, V.shape[1]):

@@ -136,7 +136,7 @@ def test_alternation_ends_where_no_row_fits_another_column_better(rng):
 
 def test_no_column_is_left_without_a_row():
     A = np.array([[2.0, 0.0], [1.0, 0.1], [3.0, 0.0], [0.0, 0.0]])
-    labels, _ = assign_rows(A, np.array([[1.0, 0.1], [0.5, 0.05]]))
+    labels, _, _ = assign_rows(A, np.array([[1.0, 0.1], [0.5, 0.05]]))
     assert labels[3] == -1
     assert set(labels[:3]) == {0, 1}
     X = assemble(labels, np.ones(4), 2)

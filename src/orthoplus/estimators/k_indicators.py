@@ -12,14 +12,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.checks import check_choice, check_count
+from orthoplus.data_matrix import times
+from orthoplus.estimators.lazy_indicators import alternate_indicators
 from orthoplus.geometry import random_stiefel_plus
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import KIndicators
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
+from orthoplus.row_blocks import as_row_blocks, is_lazy
 from orthoplus.solve import solve
-from orthoplus.starts import signed_left_vectors
+from orthoplus.starts import leading_right_vectors, part_squares, signed_left_vectors
 
+_MAX_SEED = np.iinfo(np.int32).max
+# Steps of the subspace iteration for the singular vectors of a Dask array of many columns.
+_EMBEDDING_STEPS = 20
+# Singular values below this share of the largest are rounding of A'A.
+_RANK = 1e-7
 EMBEDDINGS = ("svd", "laplacian", "precomputed")
 
 
@@ -99,7 +107,14 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed"."""
+        """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed".
+
+        A Dask array gives ``labels_``, ``indicators_`` and ``embedding_`` as Dask arrays. It is
+        clustered by the certified X-step and the Procrustes Y-step in turn, from U: the end of the
+        default method without its penalty, for which X would have to be in memory.
+        """
+        if is_lazy(X):
+            return self._fit_lazy(X)
         is_embedded = self.embedding == "precomputed"
         A = validate_data(
             self,
@@ -120,6 +135,39 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if not result.success:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
+
+    def _fit_lazy(self, X: Any) -> Self:
+        self._check_parameters(*X.shape)
+        if self.embedding == "laplacian" or self.method is not None or self.n_init != 1:
+            raise ValueError(
+                'A Dask array is clustered with embedding="svd" or "precomputed", one start and '
+                "the default method only: compute the array first for all else."
+            )
+        self.n_features_in_ = X.shape[1]
+        self.embedding_ = U = self._embed_lazy(X)
+        found = alternate_indicators(U, self.n_clusters)
+        self.indicators_, self.rotation_ = found.result.X, found.rotation
+        self.labels_ = found.labels
+        self.objective_, self.n_iter_ = found.objective, found.n_iter
+        return self
+
+    def _embed_lazy(self, X: Any) -> Any:
+        """U = A V / s, chunk by chunk, V by A'A: nothing of the length of X is made here."""
+        if self.embedding == "precomputed":
+            return X
+        rows = as_row_blocks(X, "X")
+        assert rows is not None
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(_MAX_SEED))
+        V, squares = leading_right_vectors(rows, self.n_clusters, rng, _EMBEDDING_STEPS)
+        above, below = part_squares(rows, V)
+        sizes = np.sqrt(squares)
+        is_sound = sizes > _RANK * sizes[0]
+        scale = np.where(below > above, -1.0, 1.0) * is_sound / np.where(is_sound, sizes, 1.0)
+        M = np.zeros((X.shape[1], self.n_clusters))
+        M[:, : V.shape[1]] = V * scale
+        chunks = (X.chunks[0], (self.n_clusters,))
+        whole = X.rechunk({1: -1})
+        return whole.map_blocks(times, M.astype(rows.dtype), dtype=rows.dtype, chunks=chunks)
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
         check_choice(self.embedding, "embedding", EMBEDDINGS)

@@ -9,7 +9,7 @@ from orthoplus.geometry import assemble
 from orthoplus.methods.factors import data_of
 from orthoplus.methods.row_moves import apply_moves, best_disjoint_moves, single_moves
 from orthoplus.protocols import FloatArray, Problem
-from orthoplus.row_groups import assign_rows, column_entries, count_rows, group_sums, same_rows
+from orthoplus.row_groups import assign_rows, column_entries, count_rows, group_sums
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
 ROUGH = 1e-4
@@ -83,10 +83,10 @@ def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float |
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)
-        moved, scores = assign_rows(A, V)
-        if same_rows(A, moved, labels):
-            return best._replace(weights=scores)  # a power step beyond the vectors
-        labels, weights = moved, scores
+        moved = assign_rows(A, V, labels)
+        if moved.is_same:
+            return best._replace(weights=moved.scores)  # a power step beyond the vectors
+        labels, weights = moved.labels, moved.scores
     assert best is not None
     return best
 

@@ -144,7 +144,7 @@ class SwapSearch:
     ) -> SwapState:
         """The alternation from the groups of X, or of centres, and its centres in the sketch."""
         A, rng = data_of(problem), np.random.default_rng(self.seed)
-        groups = assign_rows(A, X.vectors) if isinstance(X, Centres) else _groups_of(X)
+        groups = assign_rows(A, X.vectors)[:2] if isinstance(X, Centres) else _groups_of(X)
         found = alternate_groups(problem, *groups, with_moves=False, is_rough=True)
         B, basis = _sketch(A, self._columns(problem), self.sample, rng)
         first = unit_rows(found.directions @ basis)
@@ -219,7 +219,7 @@ class SwapSearch:
     def _end(self, problem: Problem, state: SwapState) -> SwapState:
         """The groups of all rows by the best centres, then the exact alternation."""
         groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
-        found = alternate_groups(problem, *groups)
+        found = alternate_groups(problem, groups.labels, groups.scores)
         if state.value < found.value:
             found = alternate_groups(problem, *self.entries(problem, state))
         dtype = getattr(state.weights, "dtype", None)
@@ -230,7 +230,7 @@ class SwapSearch:
         A = data_of(problem)
         if state.labels is not None:
             return state.labels, state.weights
-        labels, _ = assign_rows(A, state.directions)
+        labels = assign_rows(A, state.directions).labels
         sizes = group_products(A, labels, state.directions)
         squares = np.einsum("jc,jc->j", sizes, state.directions)
         return labels, column_entries(A, labels, state.directions, squares)

@@ -1,0 +1,214 @@
+r"""The projection onto S+ of a matrix in row blocks: rows that are decided are merged into one.
+
+A pass at weights w bounds the value by D(w), see `dual`, and tells for each row how far the second
+best of its :math:`w_j P_{ij}` is below the best. Rows where that is far go to their best column;
+those of a column have, together, the same effect as one row with the root of their sum of P. What
+is left, k such rows and the rows that are nearly tied, is a projection that fits into memory.
+
+If D(w) exceeds the best value v by g, an assignment that is better than v leaves no row further
+than g from its best column: where all rows within g were left open, the small problem decides.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from orthoplus.data_matrix import sample_rows
+from orthoplus.projection.certify import SAFE_RANGE, project_stiefel_plus
+from orthoplus.projection.dual import next_root, scaled_dual
+from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.row_blocks import RowBlocks
+from orthoplus.row_groups import give_rows, map_rows, reduce_rows
+from orthoplus.status import Status
+
+# Rows that are brought into memory: for the first weights, and those that are nearly tied.
+SAMPLE_ROWS, OPEN_ROWS = 1 << 13, 1 << 15
+# More of them than wanted may be nearly tied; never more than this many times.
+MOST_OPEN = 4.0
+# So many passes in a row that neither raise the value nor lower the bound are the last.
+MAX_STALLS = 3
+# Relative changes below this are rounding.
+ROUNDING = 1e-14
+
+
+@dataclass(frozen=True)
+class MergedProjection:
+    """As `CertifiedProjection`, with labels and weights in the form of the blocks."""
+
+    labels: Any
+    weights: Any
+    value: float
+    bound: float
+    status: Status
+    passes: int
+
+    @property
+    def gap(self) -> float:
+        """(bound - value) / |bound|: 0 is optimal."""
+        return max(self.bound - self.value, 0.0) / (abs(self.bound) or 1.0)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What a pass at weights w found: over all rows, the rows that are decided, and the others."""
+
+    sums: FloatArray  # S_j with every row at its best column
+    fixed: FloatArray  # of the rows that are decided
+    rows: IntArray  # that are open, rising
+    entries: FloatArray  # of these rows
+    reach: float  # all rows whose two best are no further apart are open
+
+    def joined(self, other: "_Pass") -> "_Pass":
+        return _Pass(
+            self.sums + other.sums,
+            self.fixed + other.fixed,
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.entries, other.entries]),
+            min(self.reach, other.reach),
+        )
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """An assignment: each row to the largest sqrt(w_j) C_ij, but for some rows."""
+
+    value: float
+    root: FloatArray
+    rows: IntArray
+    labels: IntArray
+
+
+def project_row_blocks(C: RowBlocks, *, tol: float, max_passes: int) -> MergedProjection:
+    """Maximise <C, X> over S+ with an upper bound, C in row blocks with n > k.
+
+    Only sums of k numbers, a sample of the rows and those that are nearly tied leave their blocks.
+    """
+    n, k = C.shape
+    root, share = _first_root(C), min(1.0, OPEN_ROWS / n)
+    nothing = np.zeros(0, dtype=np.int64)
+    best, bound, passes, stalls = _Choice(-np.inf, root, nothing, nothing), np.inf, 0, 0
+    while passes < max_passes and stalls < MAX_STALLS:
+        found = C.reduce(_look, C.numbers(), args=(root, share), combine=_Pass.joined)
+        passes += 1
+        own, weights = scaled_dual(root, found.sums, np.ones(k, dtype=bool))
+        choice, sums, small = _decide(found, root, tol)
+        gain = choice.value - best.value
+        best = choice if gain > 0 else best
+        scale = float(weights[0] / root[0] ** 2)
+        if scale * found.reach >= own - best.value:
+            own = max(small, best.value)
+        is_better = max(gain, bound - own) > ROUNDING * abs(best.value)
+        bound, stalls = min(bound, own), 0 if is_better else stalls + 1
+        if bound - best.value <= tol * abs(bound):
+            break
+        root = next_root(sums, root)
+    labels, weights = _spread(C, best)
+    bound = max(bound, best.value)
+    closed = bound - best.value <= tol * abs(bound)
+    status = Status.CERTIFIED if closed else Status.GAP_LEFT
+    return MergedProjection(labels, weights, best.value, bound, status, passes)
+
+
+def _first_root(C: RowBlocks) -> FloatArray:
+    """sqrt(w) from the projection of a sample of rows; raise where no weights are to be had."""
+    n, k = C.shape
+    maxima = C.reduce(_maxima, combine=np.maximum)
+    if (maxima <= 0.0).any():
+        column = int(np.flatnonzero(maxima <= 0.0)[0])
+        raise ValueError(
+            f"Column {column} of `C` has no positive entry: which row it takes cannot be decided "
+            f"block by block. Leave it out, or bring `C` into memory."
+        )
+    if not SAFE_RANGE[0] < maxima.max() < SAFE_RANGE[1]:
+        raise ValueError(
+            f"The largest entry of `C` is {maxima.max():.3g}: its square is out of range. Divide "
+            f"`C` by it, which does not change the nearest point."
+        )
+    rows = np.unique(np.linspace(0, n - 1, min(n, max(SAMPLE_ROWS, 16 * k))).astype(np.int64))
+    sample = np.maximum(np.asarray(sample_rows(C, rows), dtype=np.float64), 0.0)
+    sums = (sample * sample).sum(axis=0)
+    start = 1.0 / np.where(sums > 0.0, np.sqrt(np.maximum(sums, 1e-300)), maxima)
+    if (sums <= 0.0).any():
+        return np.asarray(start)
+    nearest = project_stiefel_plus(sample, tol=1e-6, max_passes=20)
+    entries = sample[np.arange(len(sample)), nearest.labels] * (nearest.labels >= 0)
+    sums = np.bincount(np.maximum(nearest.labels, 0), entries**2, minlength=k)
+    return next_root(sums * (n / len(rows)), start)
+
+
+def _maxima(C: FloatArray) -> FloatArray:
+    return np.asarray(C.max(axis=0), dtype=np.float64)
+
+
+def _look(C: FloatArray, numbers: IntArray, root: FloatArray, share: float) -> _Pass:
+    """The rows of a block whose two best columns are nearest to each other are open."""
+    positive = np.maximum(np.asarray(C, dtype=np.float64), 0.0)
+    priced = (root * positive) ** 2
+    rows = np.arange(len(priced))
+    best = priced.argmax(axis=1)
+    top = priced[rows, best]
+    priced[rows, best] = -1.0
+    slack = top - np.maximum(priced.max(axis=1), 0.0) if C.shape[1] > 1 else top + 1.0
+    slack[top <= 0.0] = np.inf  # a row without positive entry is nobody's
+    gains = positive[rows, best] ** 2
+    wanted = int(np.ceil(share * len(rows)))
+    is_open, reach = _nearest(slack, wanted)
+    k = C.shape[1]
+    sums = np.bincount(best, gains, minlength=k).astype(np.float64)
+    fixed = np.bincount(best[~is_open], gains[~is_open], minlength=k).astype(np.float64)
+    return _Pass(sums, fixed, numbers[is_open], positive[is_open], reach)
+
+
+def _nearest(slack: FloatArray, wanted: int) -> tuple[Any, float]:
+    """Which rows are open, and up to which slack all are."""
+    if wanted >= len(slack):
+        return np.isfinite(slack), np.inf
+    edge = float(np.partition(slack, wanted)[wanted])
+    is_open = slack <= edge if np.isfinite(edge) else np.isfinite(slack)
+    if np.count_nonzero(is_open) <= MOST_OPEN * wanted:
+        return is_open, edge
+    is_open = slack < edge  # too many are tied there
+    return is_open, float(slack[is_open].max(initial=-1.0))
+
+
+def _decide(found: _Pass, root: FloatArray, tol: float) -> tuple[_Choice, FloatArray, float]:
+    """The small projection: an assignment, its sums, and a bound for those with merged rows."""
+    k = len(root)
+    small = np.vstack([np.diag(np.sqrt(found.fixed)), found.entries])
+    nearest = project_stiefel_plus(small, tol=tol)
+    is_kept = (nearest.labels[:k] == np.arange(k)) | (found.fixed == 0.0)
+    labels = nearest.labels[k:]
+    used = labels >= 0
+    gains = found.entries[used, labels[used]] ** 2
+    sums = found.fixed + np.bincount(labels[used], gains, minlength=k)
+    value = float(np.sqrt(sums).sum()) if is_kept.all() and (sums > 0.0).all() else -np.inf
+    return _Choice(value, root, found.rows, labels), sums, nearest.bound
+
+
+def _spread(C: RowBlocks, choice: _Choice) -> tuple[Any, Any]:
+    """Labels and weights of all rows."""
+    k = C.shape[1]
+    labels = C.map(_best_labels, args=(choice.root,))
+    labels = give_rows(C, labels, choice.rows, choice.labels)
+    sums = reduce_rows(C, _label_sums, labels, args=(k,))
+    return labels, map_rows(C, _label_weights, labels, args=(np.sqrt(sums),))
+
+
+def _best_labels(C: FloatArray, root: FloatArray) -> IntArray:
+    labels = (root * C).argmax(axis=1)
+    return np.where(C[np.arange(len(C)), labels] > 0.0, labels, -1)
+
+
+def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
+    own = np.asarray(C[np.arange(len(C)), labels], dtype=np.float64)
+    return np.where(labels >= 0, np.maximum(own, 0.0), 0.0)
+
+
+def _label_sums(C: FloatArray, labels: IntArray, numbers: IntArray, k: int) -> FloatArray:
+    squares = _entries(C, labels) ** 2
+    return np.bincount(np.maximum(labels, 0), squares, minlength=k).astype(np.float64)
+
+
+def _label_weights(C: FloatArray, labels: IntArray, sizes: FloatArray) -> FloatArray:
+    return np.where(labels >= 0, _entries(C, labels) / sizes[labels], 0.0).astype(C.dtype)

@@ -1,0 +1,163 @@
+"""Dask arrays: the answers of arrays in memory, on every scheduler, with workers that die."""
+
+import os
+import signal
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from scipy.sparse import csr_array, csr_matrix
+
+import orthoplus as op
+from orthoplus.dask_blocks import DaskBlocks
+from orthoplus.methods import SwapSearch
+from orthoplus.problems import ONMF
+from orthoplus.row_groups import assign_rows, group_products, leading_directions
+
+N, R, K = 900, 12, 4
+# Sums over blocks in another order than in memory.
+RTOL = 1e-9
+
+
+def planted(seed=0):
+    rng = np.random.default_rng(seed)
+    spectra = rng.random((K, R)) ** 4
+    labels = rng.integers(K, size=N)
+    return (0.2 + rng.random((N, 1))) * spectra[labels] + 0.1 * rng.random((N, R))
+
+
+def assert_same_model(model, whole, X, data):
+    np.testing.assert_array_equal(np.asarray(model.labels_), whole.labels_)
+    np.testing.assert_allclose(model.components_, whole.components_, rtol=RTOL)
+    np.testing.assert_allclose(np.asarray(model.orthonormal_), whole.orthonormal_, atol=RTOL)
+    assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=RTOL)
+    assert model.result_.violation <= 1e-14
+    assert model.score(X) == pytest.approx(whole.score(data), rel=RTOL)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "form"),
+    [("threads", np.asarray), ("synchronous", csr_array), ("synchronous", csr_matrix)],
+)
+def test_estimator_gives_the_answer_of_the_array(scheduler, form):
+    data = planted()
+    X = da.from_array(data, chunks=(270, R)).map_blocks(form, dtype=data.dtype)
+    with dask.config.set(scheduler=scheduler):
+        model = op.OrthogonalNMF(K, random_state=0, n_init=2, with_bound=True).fit(X)
+        whole = op.OrthogonalNMF(K, random_state=0, n_init=2, with_bound=True).fit(data)
+        assert isinstance(model.labels_, da.Array)
+        assert model.gap_ == pytest.approx(whole.gap_, abs=RTOL)
+        assert_same_model(model, whole, X, data)
+        np.testing.assert_allclose(np.asarray(model.transform(X)), whole.transform(data), rtol=RTOL)
+
+
+def test_columns_in_several_chunks_are_brought_together():
+    data = planted()
+    rows = DaskBlocks(da.from_array(data, chunks=(200, 5)), "A")
+    V = np.random.default_rng(1).random((K, R))
+    labels, scores, _ = assign_rows(rows, V)
+    expected = assign_rows(data, V)
+    np.testing.assert_array_equal(np.asarray(rows.as_array(labels, np.int64)), expected[0])
+    np.testing.assert_allclose(
+        group_products(rows, labels, V), group_products(data, expected[0], V)
+    )
+    ours, theirs = (
+        leading_directions(A, own, weights, K)
+        for A, own, weights in ((rows, labels, scores), (data, *expected[:2]))
+    )
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-12)
+
+
+def test_nothing_of_the_length_of_the_data_travels(monkeypatch):
+    sizes = []
+    compute = dask.compute
+
+    def weigh(*wanted, **options):
+        found = compute(*wanted, **options)
+        for part in found[0] if isinstance(found[0], tuple) else found:
+            sizes.append(np.size(part))
+        return found
+
+    monkeypatch.setattr(dask, "compute", weigh)
+    X = da.from_array(planted(), chunks=(100, R))
+    op.solve(ONMF(X, K), method=SwapSearch(sample=50), with_bound=False)
+    assert len(sizes) > 10
+    assert max(sizes) <= max(K * R, R * R, 50 * R)
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "message"),
+    [
+        (da.ones((4, 2, 2)), ValueError, r"Pass `X\.reshape\(-1, 2\)`"),
+        (da.ones((4, 2), dtype=complex), TypeError, "real numbers are needed"),
+        (da.from_array(-np.eye(4), chunks=2), ValueError, "has negative entries"),
+        (da.from_array(np.full((4, 2), np.nan)), ValueError, "8 entries that are NaN"),
+        (da.ones((9, 2))[da.ones(9) > 0], ValueError, r"call `X\.compute_chunk_sizes\(\)` first"),
+    ],
+)
+def test_bad_arrays_are_named(array, error, message):
+    with pytest.raises(error, match=message):
+        op.OrthogonalNMF(1).fit(array)
+
+
+def test_methods_that_need_the_whole_matrix_say_so():
+    with pytest.raises(TypeError, match="EP4Orth works on n x k matrices in memory, but the data"):
+        op.solve(ONMF(da.ones((6, 2)), 2), method=op.EP4Orth())
+
+
+def test_resumed_from_a_file_equals_uninterrupted(tmp_path):
+    problem, method = ONMF(da.from_array(planted(), chunks=(200, R)), K), SwapSearch(n_init=4)
+    whole = op.solve(problem, method=method, with_bound=False)
+    op.solve(
+        problem,
+        method=method,
+        with_bound=False,
+        checkpoint=tmp_path / "run.npz",
+        callback=lambda state: state.n_iter == 3,
+    )
+    assert os.path.getsize(tmp_path / "run.npz") < 8 * 30 * N  # the sketch; no vector of the rows
+    resumed = op.solve(problem, method=method, with_bound=False, resume=tmp_path / "run.npz")
+    assert resumed.n_iter == whole.n_iter
+    np.testing.assert_array_equal(np.asarray(resumed.labels), np.asarray(whole.labels))
+    np.testing.assert_allclose(np.asarray(resumed.weights), np.asarray(whole.weights), rtol=RTOL)
+
+
+def block_or_death(block, armed):
+    """The block; but the first process to ask for one once the file is there dies."""
+    try:
+        os.unlink(armed)
+    except FileNotFoundError:
+        return block
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_worker_that_is_killed_costs_time_not_the_answer(tmp_path):
+    data, armed = planted(), tmp_path / "armed"
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        X = da.from_array(data, chunks=(250, R)).map_blocks(
+            block_or_death, str(armed), dtype=data.dtype
+        )
+        before = set(client.run(os.getpid).values())
+        method, seen = SwapSearch(n_init=1), []
+
+        def arm(state):
+            seen.append(state.n_iter)
+            if len(seen) == 1:
+                armed.touch()  # the next pass over the data loses a worker and what it held
+
+        result = op.solve(ONMF(X, K), method=method, callback=arm, with_bound=False)
+        labels, weights = np.asarray(result.labels), np.asarray(result.weights)
+        assert not armed.exists()
+        assert before != set(client.run(os.getpid).values())
+    whole = op.solve(ONMF(data, K), method=method, with_bound=False)
+    np.testing.assert_array_equal(labels, whole.labels)
+    np.testing.assert_allclose(weights, whole.weights, rtol=RTOL)
+    assert result.value == pytest.approx(whole.value, rel=RTOL)
