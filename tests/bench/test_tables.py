@@ -93,7 +93,7 @@ def test_projection_table_has_both_methods_beside_the_paper(monkeypatch):
     assert len(outcome.rows) == 2 * len(paper.PROJECTION_NOISES)
     first = outcome.rows[0]
     assert first.case == "k = 10, xi = 0.5"
-    assert first.paper == {"near": 100, "gap": 0.0, "cpu": 0.01, "projections": 20.5}
+    assert first.paper == {"exact": 100, "gap": 0.0, "cpu": 0.01, "projections": 20.5}
     assert "in 6 of 6 cells" in outcome.verdicts[0]
 
 
