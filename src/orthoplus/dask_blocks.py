@@ -32,7 +32,7 @@ class DaskBlocks(RowBlocks):
     ((6, 2), np.float64(12.0))
     """
 
-    def __init__(self, array: Any, name: str, *, clip: bool = False) -> None:
+    def __init__(self, array: Any, name: str) -> None:
         check_source(array, name)
         if array.ndim != 2:
             raise ValueError(
@@ -48,7 +48,6 @@ class DaskBlocks(RowBlocks):
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
         self.heights = self.array.chunks[0]
-        self.clip = clip
 
     @cached_property
     def _blocks(self) -> "Pieces":

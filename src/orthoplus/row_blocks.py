@@ -10,7 +10,8 @@ import operator
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,6 +44,13 @@ class RowBlocks(ABC):
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    clip: bool = False
+
+    def clipped(self) -> Self:
+        """The same blocks, with negative entries read as zeros."""
+        other = copy(self)
+        other.clip = True
+        return other
 
     @abstractmethod
     def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
@@ -81,8 +89,6 @@ class StoredBlocks(RowBlocks):
         Zarr. An image is read as the matrix of its pixels.
     memory_limit : int or str
         In bytes, or as in "512MB": see `as_row_blocks`.
-    clip : bool
-        Whether negative entries are read as zeros.
 
     Examples
     --------
@@ -91,8 +97,8 @@ class StoredBlocks(RowBlocks):
     ([1, 1, 1], np.float64(15.0))
     """
 
-    def __init__(self, source: Any, memory_limit: int | str, *, clip: bool = False) -> None:
-        self.source, self.clip = source, clip
+    def __init__(self, source: Any, memory_limit: int | str) -> None:
+        self.source = source
         self._width = 1 if len(source.shape) == 2 else int(source.shape[1])
         self.shape = (int(source.shape[0]) * self._width, int(source.shape[-1]))
         is_single = np.dtype(source.dtype) == np.float32
@@ -181,7 +187,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def as_row_blocks(
-    value: Any, name: str, *, memory_limit: int | str | None = None, clip: bool = False
+    value: Any, name: str, *, memory_limit: int | str | None = None
 ) -> RowBlocks | None:
     """The matrix in row blocks: of a Dask array, of a stored one, or of one with a limit; or None.
 
@@ -195,8 +201,6 @@ def as_row_blocks(
         made of them may take. Vectors with a number for each row come on top. For a Dask array the
         chunks decide. A stored array without a limit has "1GB"; an array in memory without one is
         not read in blocks.
-    clip : bool
-        Whether negative entries are read as zeros.
 
     Examples
     --------
@@ -212,12 +216,12 @@ def as_row_blocks(
     if is_lazy(value):
         from orthoplus.dask_blocks import DaskBlocks
 
-        return DaskBlocks(value, name, clip=clip)
+        return DaskBlocks(value, name)
     is_array = isinstance(value, np.ndarray) and memory_limit is not None
     if not (is_array or is_stored(value)):
         return None
     check_source(value, name)
-    return StoredBlocks(value, memory_limit or DEFAULT_LIMIT, clip=clip)
+    return StoredBlocks(value, memory_limit or DEFAULT_LIMIT)
 
 
 def check_source(value: Any, name: str) -> None:

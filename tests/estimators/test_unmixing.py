@@ -1,5 +1,7 @@
 """Unmixing: exact small images, every bad cube, and the two images of the paper."""
 
+import dask.array as da
+import h5py
 import numpy as np
 import pytest
 
@@ -135,3 +137,24 @@ def test_run_is_watched_and_can_be_ended(rng):
     assert seen == [1]  # a run that is ended is the last
     assert found.result.status is op.Status.CALLBACK
     assert op.unmix(cube, 3, with_bound=True).result.bound is not None
+
+
+@pytest.mark.parametrize("form", ["array", "h5py", "dask"])
+def test_cube_that_is_read_in_blocks_gives_the_same_maps(form, rng, tmp_path):
+    cube = image(rng)[0]
+    cube[0, :2] = 0.0
+    cube[1, 1, 0] = -1.0
+    whole = op.unmix(cube, 3, method="auto")
+    given = {"memory_limit": 64 * cube.shape[1] * cube.shape[2] * 8 * 2}
+    if form == "h5py":
+        stored = h5py.File(tmp_path / "cube.h5", "w").create_dataset("cube", data=cube)
+    elif form == "dask":
+        stored, given = da.from_array(cube.reshape(-1, cube.shape[2]), chunks=(50, -1)), {}
+    else:
+        stored = cube
+    found = op.unmix(stored, 3, **given)
+    np.testing.assert_array_equal(found.labels.ravel(), whole.labels.ravel())
+    np.testing.assert_allclose(found.endmembers, whole.endmembers, rtol=1e-9)
+    np.testing.assert_allclose(found.abundances.ravel(), whole.abundances.ravel(), rtol=1e-9)
+    assert found.result.notes == ("1 negative values of the cube were set to zero.",)
+    assert (found.labels.ravel()[:2] == -1).all()

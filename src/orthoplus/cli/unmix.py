@@ -1,6 +1,5 @@
 """``orthoplus unmix``: the materials of a hyperspectral image, their spectra and their maps."""
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -151,9 +150,9 @@ def run_unmix(
 
 def default_method() -> str:
     """The library's, for images."""
-    from orthoplus.estimators import unmix as unmix_cube
+    from orthoplus.estimators.unmixing import METHOD_IN_MEMORY
 
-    return str(inspect.signature(unmix_cube).parameters["method"].default)
+    return METHOD_IN_MEMORY
 
 
 def _record(

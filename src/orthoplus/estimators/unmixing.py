@@ -2,18 +2,25 @@
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from orthoplus.checks import check_count
+from orthoplus.data_matrix import row_squares
 from orthoplus.estimators.factorise import choose_method, factorise
 from orthoplus.loop import OuterMethod
 from orthoplus.metrics import spectral_angle_distance
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
+from orthoplus.row_blocks import RowBlocks, as_row_blocks
+
+# The paper's parameters; and the method that makes no n x k matrix.
+METHOD_IN_MEMORY, METHOD_IN_BLOCKS = "unmixing", "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +31,14 @@ class Unmixing:
     ----------
     abundances : ndarray of shape (h, w, k)
         One map for each endmember; each pixel is in one of them. The abundances of an endmember
-        are 1 on average over its pixels: brighter pixels are above 1.
+        are 1 on average over its pixels: brighter pixels are above 1. Made from ``labels`` and
+        ``brightness`` when first asked for.
     endmembers : ndarray of shape (k, n_bands)
         Spectra in the units of the cube.
     labels : ndarray of int, shape (h, w)
         The endmember of each pixel, -1 for a pixel of zeros.
+    brightness : ndarray of shape (h, w)
+        The abundance of that endmember, 0 for a pixel of zeros.
     result : Result
         The factorisation: objective, status, history; ``result.notes`` says what was changed in the
         cube.
@@ -41,10 +51,19 @@ class Unmixing:
     ((2, 3, 2), 0.0)
     """
 
-    abundances: FloatArray = field(repr=False)
     endmembers: FloatArray = field(repr=False)
     labels: IntArray = field(repr=False)
+    brightness: FloatArray = field(repr=False)
     result: Result
+
+    @cached_property
+    def abundances(self) -> FloatArray:
+        """The maps."""
+        k = len(self.endmembers)
+        maps = np.zeros((self.labels.size, k), dtype=self.brightness.dtype)
+        pixels = np.flatnonzero(self.labels.ravel() >= 0)
+        maps[pixels, self.labels.ravel()[pixels]] = self.brightness.ravel()[pixels]
+        return maps.reshape(*self.labels.shape, k)
 
     def spectral_angle(self, reference: npt.ArrayLike) -> float:
         """Mean angle to the reference spectra (k, n_bands) in radians, optimally matched."""
@@ -52,12 +71,13 @@ class Unmixing:
 
 
 def unmix(
-    cube: npt.ArrayLike,
+    cube: Any,
     n_endmembers: int,
     *,
-    method: str | OuterMethod = "unmixing",
+    method: str | OuterMethod | None = None,
     n_init: int | None = None,
     random_state: np.random.Generator | int | None = 0,
+    memory_limit: int | str | None = None,
     **watch: Any,
 ) -> Unmixing:
     """Endmember spectra and abundance maps of a hyperspectral image, one endmember a pixel.
@@ -66,18 +86,23 @@ def unmix(
     ----------
     cube : array of shape (h, w, n_bands) or (n_pixels, n_bands)
         Reflectance; the scale does not matter. Negative values are set to zero, and
-        ``result.notes`` says how many. Pixels of zeros (a border) belong to no endmember.
+        ``result.notes`` says how many. Pixels of zeros (a border) belong to no endmember. Datasets
+        of h5py and arrays of Zarr are read in blocks of lines; a Dask array must be a matrix.
     n_endmembers : int
         k.
-    method : str or object
-        As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images.
+    method : str or object, optional
+        As in `OrthogonalNMF`; by default "unmixing", which has the paper's parameters for
+        hyperspectral images, and "auto" for a cube that is read in blocks.
     n_init : int, optional
         Number of runs, of which the best is kept: the first from the singular vectors of the
         pixels, the others at random. By default as in `OrthogonalNMF`.
     random_state : Generator, int or None
         For the random starts.
+    memory_limit : int or str, optional
+        In bytes, or as in "512MB": read the cube, a memory map or any array, in blocks that fit,
+        see `orthoplus.row_blocks.as_row_blocks`.
     **watch
-        As in `solve`: ``callback, time_limit, resume, checkpoint, with_bound``.
+        As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
 
     Returns
     -------
@@ -99,7 +124,8 @@ def unmix(
     >>> round(found.spectral_angle([soil, water]), 6)
     0.0
     """
-    pixels, size, notes = _read_cube(cube)
+    rows = as_row_blocks(cube, "cube", memory_limit=memory_limit)
+    pixels, size, notes = _read_cube(cube) if rows is None else _read_stored(rows, cube)
     check_count(n_endmembers, "n_endmembers", low=1)
     if n_endmembers > len(pixels):
         raise ValueError(
@@ -107,20 +133,35 @@ def unmix(
             f"endmember needs a pixel. Use at most {len(pixels)}."
         )
     problem = ONMF(pixels, n_endmembers)
+    method = method or (METHOD_IN_MEMORY if rows is None else METHOD_IN_BLOCKS)
     chosen = choose_method(problem, method, max_iter=None, tol=None)
     rng = np.random.default_rng(random_state)
     result = factorise(problem, chosen, n_init=n_init, rng=rng, **watch)
     result = dataclasses.replace(result, notes=(*result.notes, *notes))
     # A pixel of zeros may hold a column that no other pixel needs: it is still none's.
-    labels = np.where(pixels.any(axis=1), result.labels, -1)
-    scale = _mean_weights(labels, result.weights, n_endmembers)
-    abundances = np.where((labels >= 0)[:, None], result.X / scale, 0.0)
+    is_lit = row_squares(pixels) > 0 if rows is None else np.asarray(result.weights) > 0
+    labels = np.where(is_lit, np.asarray(result.labels), -1)
+    weights = np.where(labels >= 0, np.asarray(result.weights), 0.0)
+    scale = _mean_weights(labels, weights, n_endmembers)
     return Unmixing(
-        abundances=abundances.reshape(*size, n_endmembers),
         endmembers=scale[:, None] * np.asarray(result.Y).T,
         labels=labels.reshape(size),
+        brightness=np.where(labels >= 0, weights / scale[labels], 0.0).reshape(size),
         result=result,
     )
+
+
+def _read_stored(rows: RowBlocks, cube: Any) -> tuple[RowBlocks, tuple[int, ...], tuple[str, ...]]:
+    """The pixels in row blocks, negative values read as zeros; as `_read_cube`."""
+    size, n_negative = tuple(cube.shape[:-1]), int(rows.reduce(_count_negative))
+    if n_negative == 0:
+        return rows, size, ()
+    note = f"{n_negative} negative values of the cube were set to zero."
+    return rows.clipped(), size, (note,)
+
+
+def _count_negative(block: Any) -> int:
+    return int(np.count_nonzero((block.data if issparse(block) else block) < 0))
 
 
 def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
