@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs linkcheck clean
 
 $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,5 +32,8 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+linkcheck: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/linkcheck
+
 clean:
-	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/generated docs/auto_examples .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,38 +3,20 @@
 python benchmarks/kl_documents.py [folder of the real data]
 """
 
-import os
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
-from scipy.sparse import csr_array
-
 import orthoplus as op
-
-SETS = ("T-l10", "T-t10", "R-t10", "T-l20", "T-t20", "R-t20", "NewsG-t5")
-FOLDER = Path(
-    (sys.argv[1:] or [os.environ.get("ORTHOPLUS_DATA", "")])[0]
-    or Path(__file__).resolve().parents[2] / "shared" / "data"
-)
-
-
-def load(name: str) -> tuple[csr_array, np.ndarray]:
-    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as parts:
-        data, indices = parts["data"].astype(float), parts["indices"].astype(np.int32)
-        A = csr_array((data, indices, parts["indptr"]), shape=tuple(parts["shape"]))
-        return A, np.unique(parts["labels"], return_inverse=True)[1]
+from orthoplus.datasets.real import TEXT_SETS
 
 
 def main() -> None:
-    if not FOLDER.is_dir():
-        print(f"no real data in {FOLDER}: set ORTHOPLUS_DATA")
-        return
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     print(f"{'set':>9} {'model':>10} {'purity':>7} {'NMI':>6} {'seconds':>8} {'divergence':>12}")
-    for name in SETS:
-        A, truth = load(name)
-        k = int(truth.max()) + 1
+    for name in TEXT_SETS:
+        data = op.datasets.load_labelled(name, folder)
+        A, truth, k = data.A, data.labels, data.n_classes
         counts = op.problems.KLONMF(A, k)
         runs = {
             "KL": (counts, None),

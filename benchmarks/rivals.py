@@ -6,7 +6,6 @@ On documents (T-l10, where the data are to be had) and on the synthetic data of 
 n = 1000, r = 3000, k = 10, xi = 1. Each run has a limit of iterations, which is printed.
 """
 
-import os
 import sys
 import time
 from dataclasses import replace
@@ -14,35 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 import orthoplus as op
-from orthoplus.geometry import random_stiefel_plus
+from orthoplus.datasets import MissingDataError, load_labelled, planted_onmf
 from orthoplus.loop import run
 
 LIMIT = 3000
-FOLDER = Path(
-    (sys.argv[1:] or [os.environ.get("ORTHOPLUS_DATA", "")])[0]
-    or Path(__file__).resolve().parents[2] / "shared" / "data"
-)
-
-
-def synthetic(xi: float, rng: np.random.Generator) -> np.ndarray:
-    n, r, k = 1000, 3000, 10
-    A = random_stiefel_plus(n, k, rng) @ rng.random((k, r))
-    D = rng.random((n, r))
-    return A / np.linalg.norm(A) + xi / np.linalg.norm(D) * D
+FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 
 
 def data() -> dict[str, tuple[Any, int]]:
     sets: dict[str, tuple[Any, int]] = {}
-    path = FOLDER / "T-l10.npz"
-    if path.is_file():
-        with np.load(path, allow_pickle=False) as parts:
-            values, indices = parts["data"].astype(float), parts["indices"].astype(np.int32)
-            A = csr_array((values, indices, parts["indptr"]), shape=tuple(parts["shape"]))
-        sets["T-l10"] = A, 10
-    sets["synthetic"] = synthetic(1.0, np.random.default_rng(0)), 10
+    try:
+        sets["T-l10"] = load_labelled("T-l10", FOLDER).A, 10
+    except MissingDataError as error:
+        print(error)
+    sets["synthetic"] = planted_onmf(1000, 3000, 10, 1.0, np.random.default_rng(0)).A, 10
     return sets
 
 

@@ -221,8 +221,29 @@ def test_what_needs_the_whole_matrix_is_refused(data):
         model.fit(data, sample_weight=np.ones(N))
     with pytest.raises(ValueError, match='`orthogonal="features"` is not for data'):
         op.OrthogonalNMF(2, orthogonal="features", memory_limit="1MB").fit(data)
+    with pytest.raises(
+        ValueError, match='`missing="mask"` is not for data that are read in blocks'
+    ):
+        op.OrthogonalNMF(2, missing="mask", memory_limit="1MB").fit(data)
     with pytest.raises(ValueError, match=f"X has {R - 1} features, but OrthogonalNMF is expecting"):
         model.fit(data).predict(data[:, 1:])
+
+
+def test_data_of_any_sign_give_the_same_answer_from_disk(rng, tmp_path):
+    data = planted(rng, N) - 0.2
+    stored = store(data, "h5py", tmp_path)
+    options = {"random_state": 0, "allow_negative": True}
+    model = op.OrthogonalNMF(K, memory_limit=LIMIT, **options).fit(stored)
+    whole = op.OrthogonalNMF(K, **options).fit(data)
+    np.testing.assert_array_equal(model.labels_, whole.labels_)
+    assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=1e-9)
+    assert model.components_.min() < 0
+
+
+def test_data_of_any_sign_are_not_for_dask(data):
+    dask_array = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="`allow_negative=True` is not for Dask arrays"):
+        op.OrthogonalNMF(2, allow_negative=True).fit(dask_array.from_array(data, chunks=(100, R)))
 
 
 def test_an_array_in_memory_stays_one():

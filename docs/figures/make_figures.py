@@ -1,4 +1,4 @@
-"""Draw the figures of the method page: ``python docs/figures/make_figures.py``."""
+"""Draw the figures of the documentation: ``python docs/figures/make_figures.py``."""
 
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,48 @@ def draw_path() -> None:
     save(figure, "penalty-path.png")
 
 
+def draw_ranks() -> None:
+    """The example of the page on the choice of k."""
+    rng = np.random.default_rng(0)
+    profiles = rng.random((5, 40))
+    X = rng.uniform(0.5, 1.5, size=(200, 1)) * profiles[rng.integers(5, size=200)]
+    X += rng.random(X.shape)
+    save(op.select_rank(X, range(2, 11)).plot(), "choose-k.png")
+
+
+def draw_bound() -> None:
+    """Two columns: value of the assignment and dual bound, over the ratio of the weights."""
+    C = np.random.default_rng(0).random((400, 2))
+    P = C**2
+    ratios = np.geomspace(0.02, 50.0, 600)
+
+    def value(t: float) -> float:
+        second = t * P[:, 1] > P[:, 0]
+        return float(np.sqrt(P[~second, 0].sum()) + np.sqrt(P[second, 1].sum()))
+
+    values = np.array([value(t) for t in ratios])
+    bounds = [np.sqrt(np.maximum(P[:, 0], t * P[:, 1]).sum() * (1 + 1 / t)) for t in ratios]
+    best = op.project(C).value
+    figure, axis = plt.subplots(figsize=(8, 4.0), layout="constrained")
+    axis.fill_between(ratios, values, bounds, color=BLUE, alpha=0.08)
+    axis.semilogx(ratios, bounds, color=ORANGE, linewidth=2.2)
+    axis.semilogx(ratios, values, color=BLUE, linewidth=2.2)
+    touch = ratios[np.argmin(np.array(bounds) - values)]
+    axis.plot(touch, best, "o", color=INK, markersize=9)
+    axis.annotate("they meet: globally optimal", (touch, best), (touch, 1.22 * best), ha="center",
+                  arrowprops={"arrowstyle": "-", "color": QUIET})  # fmt: skip
+    axis.text(5.2, 1.04 * best, "$D(w)$: no point of $\\mathcal{S}_+$ is above", color=ORANGE)
+    axis.text(5.2, 0.78 * best, "rows dealt out by $w$:\na point of $\\mathcal{S}_+$", color=BLUE)
+    axis.set(xlabel="$w_2 / w_1$", ylabel="$\\langle C, X\\rangle$")
+    axis.set_ylim(0.65 * best, 1.35 * best)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+    save(figure, "dual-bound.png")
+
+
 if __name__ == "__main__":
     with plt.rc_context(STYLE):
         draw_sets()
         draw_path()
+        draw_ranks()
+        draw_bound()

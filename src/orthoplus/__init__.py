@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         NonnegativePCA,
         NonnegativeSpectralClustering,
         OrthogonalNMF,
+        consensus,
+        select_rank,
         unmix,
     )
 
@@ -54,6 +56,8 @@ _LAZY = (
     "NonnegativePCA",
     "NonnegativeSpectralClustering",
     "OrthogonalNMF",
+    "consensus",
+    "select_rank",
     "unmix",
 )
 
@@ -75,6 +79,7 @@ __all__ = [
     "autodiff",
     "baselines",
     "check_gradient",
+    "consensus",
     "datasets",
     "geometry",
     "is_copositive",
@@ -88,6 +93,7 @@ __all__ = [
     "project",
     "quadratic_assignment",
     "save_state",
+    "select_rank",
     "solve",
     "unmix",
 ]

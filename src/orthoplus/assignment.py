@@ -48,9 +48,9 @@ def quadratic_assignment(
     method: str | EP4Orth = "ep4orth",
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    r"""Match the rows of A to the rows of B: minimise over permutations p
+    r"""Match the rows of A to the rows of B: the best permutation p.
 
-    .. math:: \sum_{ij} A_{ij} B_{p(i)p(j)} = \mathrm{tr}(A^\top X B X^\top),
+    .. math:: \min_p \sum_{ij} A_{ij} B_{p(i)p(j)} = \mathrm{tr}(A^\top X B X^\top),
               \qquad X_{ip(i)} = 1.
 
     Arguments, options and result are named as in `scipy.optimize.quadratic_assignment`.

@@ -117,6 +117,12 @@ def from_torch(
     -----
     Two backward passes rather than forward mode over one: more operations support them. The problem
     can be pickled if ``fun`` can.
+
+    Examples
+    --------
+    >>> problem = from_torch(lambda X: (X**4).sum(), (2, 1))  # doctest: +SKIP
+    >>> problem.value(np.array([[1.0], [2.0]]))  # doctest: +SKIP
+    17.0
     """
     _require("torch")
     return _TorchProblem(fun, shape, dtype, device)

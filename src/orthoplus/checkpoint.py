@@ -43,6 +43,11 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
         "tree": _describe(fields, "", arrays),
     }
     arrays["__state__"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    write_arrays(path, arrays)
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write arrays as ``.npz``; the file appears under its name only when it is complete."""
     target = Path(path)
     aside = target.with_name(target.name + f".{os.getpid()}.part")
     try:
@@ -54,7 +59,19 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
 
 
 def load_state(path: str | os.PathLike[str]) -> OuterState:
-    """Read a state written by `save_state`; a damaged or foreign file is a ValueError."""
+    """Read a state written by `save_state`; a damaged or foreign file is a ValueError.
+
+    Examples
+    --------
+    >>> import tempfile, orthoplus as op
+    >>> problem = op.problems.TraceMin(np.diag([3.0, 1.0, 2.0, 4.0]), 2)
+    >>> name = Path(tempfile.mkdtemp()) / "run.npz"
+    >>> half = op.solve(problem, callback=lambda state: state.n_iter == 1, checkpoint=name)
+    >>> load_state(name).n_iter
+    1
+    >>> bool((op.solve(problem, resume=load_state(name)).X == op.solve(problem).X).all())
+    True
+    """
     try:
         # Opened here: a damaged archive would leave NumPy's own file open.
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:

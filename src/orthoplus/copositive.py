@@ -69,6 +69,7 @@ def is_copositive(
     the diagonal), which proves; up to n = 12 all faces of the orthant, which decides; then
     min tr(x'Mx) over S+ with k = 1 from several starts, which may refute. In general the question
     is NP-hard.
+    O(2^n) at worst for the complete search of a small M, O(n^3) for each simple proof.
 
     Examples
     --------

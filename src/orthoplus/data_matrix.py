@@ -22,7 +22,7 @@ _BLOCK_SIZE = 1 << 18
 _SLICE_SIZE = 1 << 21
 
 
-def as_nonnegative_data(A: Any, name: str = "A") -> Any:
+def as_data(A: Any, name: str = "A") -> Any:
     """A as a float array, CSR matrix, LinearOperator or RowBlocks, checked; copied only if needed.
 
     A dense or CSR matrix of either dtype is used as it is; other dtypes become float64, other
@@ -31,14 +31,37 @@ def as_nonnegative_data(A: Any, name: str = "A") -> Any:
 
     Examples
     --------
-    >>> as_nonnegative_data([[1, 0], [0, 2]]).dtype
+    >>> as_data([[1, 0], [0, -2]]).dtype
     dtype('float64')
     """
+    return _checked(A, name)[0]
+
+
+def as_nonnegative_data(A: Any, name: str = "A", *, advice: str = "Shift or clip the data.") -> Any:
+    """`as_data` that has no negative entry; the error for one that has ends in the advice.
+
+    Examples
+    --------
+    >>> as_nonnegative_data([[1, 0], [0, -2]])
+    Traceback (most recent call last):
+    ValueError: `A` has negative entries (the smallest is -2): orthogonal NMF needs A >= 0. ...
+    """
+    A, least = _checked(A, name)
+    if least < 0:
+        raise ValueError(
+            f"`{name}` has negative entries (the smallest is {least:.3g}): "
+            f"orthogonal NMF needs A >= 0. {advice}"
+        )
+    return A
+
+
+def _checked(A: Any, name: str) -> tuple[Any, float]:
+    """The data of `as_data`, and their least entry, 0 for that of an operator."""
     if isinstance(A, LinearOperator):
-        return _checked_operator(A, name)
+        return _checked_operator(A, name), 0.0
     rows = as_row_blocks(A, name)
     if rows is not None:
-        return _checked_rows(rows, name)
+        return rows, least_entry(rows, name)
     if issparse(A):
         A = A.tocsr()
         A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
@@ -46,25 +69,9 @@ def as_nonnegative_data(A: Any, name: str = "A") -> Any:
             A = A.copy()
             A.sum_duplicates()
         check_finite(A.data, name)
-        least = A.data.min() if A.nnz else 0.0
-    else:
-        A = as_data_matrix(A, name)
-        least = A.min() if A.size else 0.0
-    _check_least(least, name)
-    return A
-
-
-def _check_least(least: float, name: str) -> None:
-    if least < 0:
-        raise ValueError(
-            f"`{name}` has negative entries (the smallest is {least:.3g}): "
-            f"orthogonal NMF needs A >= 0. Shift or clip the data."
-        )
-
-
-def _checked_rows(A: RowBlocks, name: str) -> RowBlocks:
-    _check_least(least_entry(A, name), name)
-    return A
+        return A, A.data.min(initial=0.0)
+    A = as_data_matrix(A, name)
+    return A, A.min(initial=0.0)
 
 
 def least_entry(A: RowBlocks, name: str) -> float:
@@ -182,9 +189,9 @@ def squared_norm(A: Any) -> float:
 
 
 def row_squares(A: Any) -> FloatArray:
-    """||a_i||^2 for each row of A, in float64."""
+    """||a_i||^2 for each row of A, in float64; of row blocks as a vector in their form."""
     if isinstance(A, RowBlocks):
-        return np.asarray(A.map(row_squares))
+        return A.map(row_squares)
     squares = np.zeros(A.shape[0])
     if issparse(A):
         return _sparse_row_squares(A, squares)

@@ -113,6 +113,21 @@ def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
     X, Z, H : ndarray of shape (n, k)
         The point that defines Delta(X), a projected point ``Z = project_delta(X, C)``, and a
         direction.
+
+    Returns
+    -------
+    D : ndarray of shape (n, k)
+
+    Notes
+    -----
+    O(nk). ``docs/paper.md``, row "HS-Jacobian".
+
+    Examples
+    --------
+    >>> X = np.array([[0.6], [0.8]])
+    >>> D = delta_jacobian(X, np.ones((2, 1)), np.array([[1.0], [0.0]]))
+    >>> D.round(3).ravel(), abs(round(float(X[:, 0] @ D[:, 0]), 12))
+    (array([ 0.64, -0.48]), 0.0)
     """
     free = Z > 0
     masked, kept = np.where(free, H, 0.0), np.where(free, X, 0.0)
@@ -135,17 +150,39 @@ def project_tangent(X: FloatArray, W: FloatArray) -> FloatArray:
 
 
 def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
-    r"""Gradient on the oblique manifold, eq. (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`."""
+    r"""Gradient on the oblique manifold, (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`.
+
+    X in OB+ and G, the Euclidean gradient, of shape (n, k); O(nk).
+
+    Examples
+    --------
+    >>> riemannian_gradient(np.eye(3, 1), np.array([[5.0], [2.0], [-1.0]])).ravel()
+    array([ 0.,  2., -1.])
+    """
     return np.asarray(G - X * kernels.column_dots(X, G))
 
 
 def labels_of(X: FloatArray) -> IntArray:
-    """The column of the largest entry of each row, the first among ties; -1 for a row of zeros."""
+    """The column of the largest entry of each row, the first among ties; -1 for a row of zeros.
+
+    One pass, O(nk).
+
+    Examples
+    --------
+    >>> labels_of(np.array([[0.6, 0.0], [0.8, 0.6], [0.0, 0.0]]))
+    array([ 0,  0, -1])
+    """
     return kernels.largest_entries(X)[0]
 
 
 def cover_columns(labels: IntArray, k: int) -> bool:
-    """Whether every one of k columns has a row."""
+    """Whether every one of k columns has a row.
+
+    Examples
+    --------
+    >>> cover_columns(np.array([0, 1, -1]), 2), cover_columns(np.array([0, 0, -1]), 2)
+    (True, False)
+    """
     return bool(np.bincount(labels[labels >= 0], minlength=k).all())
 
 
@@ -201,6 +238,12 @@ def polar_factor(M: FloatArray) -> FloatArray:
 
     It maximises :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
     singular values. O(nk^2): from the eigenvectors of M'M where M is well conditioned, else an SVD.
+
+    Examples
+    --------
+    >>> polar_factor(np.array([[0.0, -2.0], [5.0, 0.0]])).round(12) + 0.0
+    array([[ 0., -1.],
+           [ 1.,  0.]])
     """
     values, vectors = np.linalg.eigh(M.T @ M)
     if values[0] > _SAFE_EIGENVALUE * values[-1]:
@@ -244,7 +287,15 @@ def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
 
 
 def keep_largest(X: FloatArray) -> FloatArray:
-    """Procedure 1 for a matrix that is known to be in order: `round_to_stiefel_plus` unchecked."""
+    """Procedure 1 for a matrix that is known to be in order: `round_to_stiefel_plus` unchecked.
+
+    Examples
+    --------
+    >>> keep_largest(np.array([[0.6, 0.0], [0.8, 0.6], [0.0, 0.8]]))
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
+    """
     n, k = X.shape
     labels, entries = kernels.largest_entries(X)
     return assemble(labels, entries, k) if cover_columns(labels, k) else np.eye(n, k, dtype=X.dtype)
@@ -282,6 +333,16 @@ def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
     r"""The bound :math:`\varrho_q \sqrt{\zeta_q(X)}` on the distance from X to S+, Lemma 3.2.
 
     For V = e / sqrt(k); X must be in OB+. The exponent 1/2 cannot be improved.
+
+    One pass, O(nk).
+
+    Examples
+    --------
+    >>> X = random_oblique_plus(20, 3, np.random.default_rng(0))
+    >>> bool(np.linalg.norm(round_to_stiefel_plus(X) - X) <= rounding_error_bound(X))
+    True
+    >>> rounding_error_bound(np.eye(4, 2))
+    0.0
     """
     zeta = max(kernels.row_energy(as_matrix(X, "X")) ** (q / 2) - 1.0, 0.0)
     return rounding_constant(X.shape[1], q) * float(np.sqrt(zeta))
@@ -350,9 +411,17 @@ def random_stiefel_plus(
 
 
 def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    r"""Whether D is in the linearised cone of S+ at X, eq. (2.2).
+    r"""Whether D is in the linearised cone of S+ at X, (2.2).
 
     ``x_j'd_j = 0``; D = 0 at the zeros of a nonzero row of X; D >= 0 on the zero rows of X.
+
+    Examples
+    --------
+    >>> X = np.eye(3, 2)
+    >>> in_linearised_cone(X, np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
+    True
+    >>> in_linearised_cone(X, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))  # beside an entry
+    False
     """
     scale = tol * max(1.0, float(np.abs(D).max(initial=0.0)))
     zero_row = ~X.any(axis=1)
@@ -365,7 +434,7 @@ def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> b
 
 
 def in_tangent_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    """Whether D is in the tangent cone of S+ at X, eq. (2.3).
+    """Whether D is in the tangent cone of S+ at X, (2.3).
 
     The linearised cone, and on each zero row of X at most one nonzero entry of D.
 

@@ -43,7 +43,7 @@ class ObliqueState(State, Protocol):
 
 @dataclass(frozen=True)
 class ObliqueStop:
-    """Stop over OB+ by ``||min(X, grad h)|| <= tol``, eq. (4.1), or by a step no longer than tol.
+    """Stop over OB+ by ``||min(X, grad h)|| <= tol``, (4.1), or by a step no longer than tol.
 
     Parameters
     ----------

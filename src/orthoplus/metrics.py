@@ -94,6 +94,10 @@ def spectral_angle_distance(
         Pair the spectra so that the mean is least, as `match_spectra` does; False compares row i
         with row i.
 
+    Notes
+    -----
+    O(k^2 n_bands + k^3): all pairs, then an optimal matching.
+
     Examples
     --------
     >>> spectral_angle_distance([[0.0, 2.0], [3.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
@@ -150,6 +154,7 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
     has a residual at rounding level. For sparse A, where it would be dense, the residual is
     :math:`(\|A\|^2 - 2 \|W\|^2 + \|XW^\top\|^2)^{1/2}` with :math:`W = A^\top X^R`: below about
     1e-8 ||A|| it is rounding.
+    O(nnz(A) k), in blocks of rows.
 
     Examples
     --------

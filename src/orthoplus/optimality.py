@@ -69,6 +69,13 @@ class OptimalityReport:
         A unit D in the cone N with negative curvature, where one was found.
     dimension : int
         Of the span of the critical cone.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> report = check(problems.Projection(np.eye(4, 2)), np.eye(4, 2))
+    >>> report.is_stationary, report.constraint_qualification
+    (True, 'Guignard only')
     """
 
     set_name: str

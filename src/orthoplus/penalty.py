@@ -60,6 +60,13 @@ class Penalty(ABC):
     V : ndarray of shape (k, r), optional
         Unit Frobenius norm and VV' > 0. None means e / sqrt(k): then X V V' is the mean of each row
         and everything costs O(nk) instead of O(nk^2).
+
+    Examples
+    --------
+    >>> PowerPenalty(3.0).value(np.eye(4, 2))  # zero on S+
+    0.0
+    >>> round(PowerPenalty(3.0).value(np.array([[1.0, 1.0], [0.0, 0.0]])), 12)  # 3 (||XV||^2 - 1)
+    3.0
     """
 
     sigma: float
@@ -120,7 +127,7 @@ class Penalty(ABC):
 
 @dataclass(frozen=True)
 class PowerPenalty(Penalty):
-    r"""The paper's penalty, eq. (1.8): :math:`\sigma (\|XV\|_F^q - 1 + \epsilon)^p`.
+    r"""The paper's penalty, (1.8): :math:`\sigma (\|XV\|_F^q - 1 + \epsilon)^p`.
 
     Parameters
     ----------
@@ -215,7 +222,7 @@ Profile = Callable[[float], tuple[float, float, float]]
 
 @dataclass(frozen=True)
 class GeneralPenalty(Penalty):
-    r"""The general model, eq. (3.9): :math:`\sigma \Psi(Q(X))` with an increasing Psi.
+    r"""The general model, (3.9): :math:`\sigma \Psi(Q(X))` with an increasing Psi.
 
     .. math:: Q(X) = \varrho_q \sqrt{\|XV\|_F^q - 1 + \epsilon}, \qquad
               Q_0 = \varrho_q \sqrt{\epsilon}.
@@ -288,7 +295,16 @@ class GeneralPenalty(Penalty):
 
 
 class Evaluation(NamedTuple):
-    """An objective at one point: its gradient is ``gradient + weight * rowmean(X)``."""
+    """An objective at one point: its gradient is ``gradient + weight * rowmean(X)``.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> h = Penalised(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
+    >>> here = h.evaluate(np.eye(3, 2))
+    >>> here.value, here.weight
+    (2.0, 2.0)
+    """
 
     value: float
     gradient: FloatArray
@@ -297,7 +313,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class Penalised(Problem):
-    """h = f + penalty over OB+, eq. (1.8): again a problem.
+    """h = f + penalty over OB+, (1.8): again a problem.
 
     Parameters
     ----------
@@ -308,6 +324,14 @@ class Penalised(Problem):
     unit : float
         The size of a gradient that counts as 1 when stationarity is judged, and of an objective
         whose rounding errors a line search forgives.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> h = Penalised(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
+    >>> X = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> round(h.value(X), 12)  # tr X'X = 2, and 1 for two equal columns
+    3.0
     """
 
     problem: Problem
@@ -362,10 +386,24 @@ class Penalised(Problem):
 
 
 def as_penalised(problem: Problem) -> Penalised:
-    """The problem itself if it is penalised already, else with sigma = 0."""
+    """The problem itself if it is penalised already, else with sigma = 0.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> as_penalised(problems.TraceMin(np.eye(3), 2)).penalty.sigma
+    0.0
+    """
     return problem if isinstance(problem, Penalised) else without_penalty(problem)
 
 
 def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalised:
-    """f alone, in the form the methods take; ``unit`` is the size of its gradient."""
+    """f alone, in the form the methods take; ``unit`` is the size of its gradient.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> without_penalty(problems.TraceMin(np.eye(3), 2)).value(np.eye(3, 2))
+    2.0
+    """
     return Penalised(problem, PowerPenalty(0.0), unit)

@@ -30,6 +30,18 @@ class Problem(ABC):
 
     A subclass gives ``shape`` and ``value_and_gradient``. Everything else has a default that is
     right for any smooth f, and is overridden where the problem knows better.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> class Spread(Problem):
+    ...     shape = (4, 1)
+    ...     def value_and_gradient(self, X):
+    ...         return -float(X.sum()), -np.ones(self.shape)
+    >>> op.check_gradient(Spread()).is_right
+    True
+    >>> round(op.solve(Spread()).value, 6)  # four entries of 1/2
+    -2.0
     """
 
     @property

@@ -61,6 +61,15 @@ class Result:
         What was changed in the input, in words.
     state : object
         The last state; ``solve(..., resume=result.state)`` continues from it, bit for bit.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> result = op.project(np.array([[3.0, 0.0], [4.0, 1.0], [0.0, 2.0]]))
+    >>> result.labels, result.weights
+    (array([0, 0, 1]), array([0.6, 0.8, 1. ]))
+    >>> result.value, result.bound, result.status.name
+    (7.0, 7.0, 'CERTIFIED')
     """
 
     labels: IntArray = field(repr=False)

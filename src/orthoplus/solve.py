@@ -26,6 +26,7 @@ from orthoplus.geometry import (
     project_oblique_plus,
 )
 from orthoplus.loop import OuterMethod, OuterState, run
+from orthoplus.methods.alternation import ROUGH
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.refine import refine
@@ -42,8 +43,8 @@ from orthoplus.row_groups import (
     assign_rows,
     column_entries,
     group_sums,
-    leading_directions,
     stationarity_of_groups,
+    support_labels,
 )
 from orthoplus.starts import leading_centres
 from orthoplus.status import Status
@@ -63,12 +64,22 @@ _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
 SMALL_ROWS = 1 << 12
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
-# Residual of the vectors of a run that was ended before its first state.
-_ROUGH = 1e-4
 
 
 class CallbackError(RuntimeError):
-    """A callback raised; ``result`` holds the best point so far."""
+    """A callback raised; ``result`` holds the best point so far.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> def careless(state):
+    ...     raise KeyError("missing")
+    >>> try:
+    ...     op.solve(op.problems.TraceMin(np.diag([3.0, 1.0, 2.0]), 2), callback=careless)
+    ... except op.CallbackError as error:
+    ...     print(error.result.status.name, error.result.violation < 1e-12)
+    CALLBACK True
+    """
 
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
@@ -85,7 +96,7 @@ def minimize(
     rng: np.random.Generator | int | None = None,
     **options: Any,
 ) -> Result:
-    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, eq. (1.1).
+    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, (1.1).
 
     Parameters
     ----------
@@ -108,6 +119,10 @@ def minimize(
     Returns
     -------
     Result
+
+    Notes
+    -----
+    The cost is that of ``fun`` and ``jac``, and O(nk) a step.
 
     Examples
     --------
@@ -169,6 +184,10 @@ def solve(  # noqa: PLR0913
     Result
         Never worse than the rounded last iterate, nor than the rounded X0. Ctrl-C returns the best
         point so far.
+
+    Notes
+    -----
+    A step of the default first-order method is one evaluation of f with its gradient, and O(nk).
 
     Examples
     --------
@@ -447,8 +466,9 @@ def _finish_groups(
     else:  # ended before there was a state
         assert isinstance(X0, Centres)
         labels, scores, _ = assign_rows(A, X0.vectors)
-        V, squares = leading_directions(A, labels, scores, k, _ROUGH)
+        V, squares = problem.group_directions(labels, scores, ROUGH)
         weights = column_entries(A, labels, V, squares)
+    labels = support_labels(A, labels, weights)
     W = group_sums(A, labels, weights, k)
     value = problem.total - float(np.vdot(W, W))
     bound = problem.lower_bound() if with_bound else None

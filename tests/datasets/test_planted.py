@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orthoplus.datasets import planted_projection, planted_projection_from
+from orthoplus.datasets import planted_onmf, planted_projection, planted_projection_from
 from orthoplus.projection import project_stiefel_plus
 
 
@@ -40,3 +40,26 @@ def test_planted_projection_from_is_its_own_projection():
 def test_planted_projection_from_refuses_other_matrices(L, message):
     with pytest.raises(ValueError, match=message):
         planted_projection_from(np.eye(3, 2), np.array(L))
+
+
+def test_planted_onmf_is_its_formula(rng):
+    planted = planted_onmf(30, 12, 4, 2.5, rng)
+    B = planted.B
+    assert np.abs(B.T @ B - np.eye(4)).max() < 1e-14
+    assert sorted(set(planted.labels.tolist()) - {-1}) == [0, 1, 2, 3]
+    # The noise has norm xi, the signal norm 1; both are nonnegative.
+    exact = planted_onmf(30, 12, 4, 0.0, np.random.default_rng(1))
+    noisy = planted_onmf(30, 12, 4, 2.5, np.random.default_rng(1))
+    assert np.linalg.norm(exact.A) == pytest.approx(1.0)
+    assert np.linalg.norm(noisy.A - exact.A) == pytest.approx(2.5)
+    assert noisy.A.min() >= 0.0
+    assert np.abs(exact.A - exact.B @ (exact.B.T @ exact.A)).max() < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((3, 5, 4, 0.1), "B"), ((5, 0, 2, 0.1), "`r"), ((5, 5, 2, -1.0), "`xi")],
+)
+def test_planted_onmf_refuses_what_cannot_be(arguments, message, rng):
+    with pytest.raises(ValueError, match=message):
+        planted_onmf(*arguments, rng)

@@ -29,7 +29,11 @@ FEASIBLE = 1e-13
 
 
 @parametrize_with_checks(
-    [op.OrthogonalNMF(), op.OrthogonalNMF(orthogonal="features", n_init=2, with_bound=True)]
+    [
+        op.OrthogonalNMF(),
+        op.OrthogonalNMF(orthogonal="features", n_init=2, with_bound=True),
+        op.OrthogonalNMF(allow_negative=True, missing="mask"),
+    ]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
@@ -361,7 +365,8 @@ def test_clusters_of_documents_are_those_of_the_paper(load_data):
 def test_estimators_are_loaded_when_asked_for():
     code = (
         "import sys, orthoplus as op; assert 'sklearn' not in sys.modules; "
-        "assert 'OrthogonalNMF' in dir(op); op.OrthogonalNMF; assert 'sklearn' in sys.modules"
+        "assert 'OrthogonalNMF' in dir(op); op.OrthogonalNMF; assert 'sklearn' in sys.modules; "
+        "op.select_rank; assert 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

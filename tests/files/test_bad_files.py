@@ -1,6 +1,5 @@
 """A bad file is one clear sentence: what is wrong with it, before anything large is read."""
 
-import os
 import pickle
 import zipfile
 import zlib
@@ -14,7 +13,7 @@ from formats import CUBE, DENSE, MATRIX_WRITERS, write_envi, write_h5, write_mat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orthoplus.files import FileError, memory_limit, read_cube, read_labels, read_matrix
+from orthoplus.files import FileError, hdf5, memory_limit, read_cube, read_labels, read_matrix
 
 HUGE = (1 << 20, 1 << 20)
 
@@ -268,14 +267,7 @@ def test_limit_is_read_from_the_environment(monkeypatch):
 
 ENVI = "scene.hdr"
 HDF5 = (".h5", ".hdf5", ".h5ad", "v73.mat", "v73sparse.mat")
-# The HDF5 library itself never returns from some damaged files: no random search there.
-only_fixed = pytest.mark.skipif(
-    "ORTHOPLUS_TEST_SEED" in os.environ, reason="the HDF5 library may loop for ever"
-)
-FUZZED = [
-    pytest.param(name, marks=only_fixed if name.endswith(HDF5) else ())
-    for name in (*MATRIX_WRITERS, ENVI)
-]
+NAMES = (*MATRIX_WRITERS, ENVI)
 
 
 @pytest.fixture(scope="module")
@@ -294,10 +286,38 @@ changes = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", FUZZED)
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(HDF5)])
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=changes, keep=st.floats(0.5, 1.5))
 def test_changed_bytes_are_read_or_refused(originals, tmp_path, name, changes, keep):
+    read_changed(originals, tmp_path, name, changes, keep)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(HDF5)])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=changes, keep=st.floats(0.9, 1.1))
+def test_changed_hdf5_is_read_or_refused(originals, tmp_path, name, changes, keep):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hdf5, "_TRIAL_SECONDS", 8.0)
+        read_changed(originals, tmp_path, name, changes, keep)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [("while True: pass", "could not be read within 1 sec"), ("import os; os.abort()", "crash")],
+)
+def test_hdf5_that_never_ends_or_crashes_the_library_is_refused(
+    originals, tmp_path, monkeypatch, code, message
+):
+    (tmp_path / "trial.py").write_text(code)
+    monkeypatch.setattr(hdf5, "_TRIAL", tmp_path / "trial.py")
+    monkeypatch.setattr(hdf5, "_TRIAL_SECONDS", 0.6)
+    name = next(name for name in NAMES if name.endswith(".h5"))
+    with pytest.raises(FileError, match=message):
+        read_matrix(originals / name)
+
+
+def read_changed(originals, tmp_path, name, changes, keep):
     """Nothing but a `FileError` leaves a reader, whatever the bytes."""
     raw = bytearray((originals / name).read_bytes())
     for place, new in changes:

@@ -87,6 +87,8 @@ BUILD = {
     "onmf": [
         lambda rng: ONMF(rng.random((N, 4)), K),
         lambda rng: ONMF(rng.random((N, 4)), K, quartic=True),
+        lambda rng: ONMF(rng.standard_normal((N, 4)), K, allow_negative=True),
+        lambda rng: ONMF(csr_array(rng.standard_normal((N, 4))), K, allow_negative=True),
         lambda rng: ONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
     ],
     "kl_onmf": [

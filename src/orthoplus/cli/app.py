@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 from orthoplus import __version__
+from orthoplus.cli.bench import bench
 from orthoplus.cli.cluster import cluster
+from orthoplus.cli.data import app as data
 from orthoplus.cli.demo import demo
 from orthoplus.cli.info import info
 from orthoplus.cli.project import project
@@ -20,8 +22,9 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 not converged but written, 2 bad input, 130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, cluster, unmix, project, info):
+for command in (demo, cluster, unmix, project, bench, info):
     app.command()(command)
+app.add_typer(data)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -1,16 +1,42 @@
-"""Data to try the methods on."""
+"""Data to try the methods on: planted instances, and the real sets of the paper."""
 
+from orthoplus.datasets.download import FetchError, fetch
 from orthoplus.datasets.planted import (
     PlantedProjection,
     planted_projection,
     planted_projection_from,
 )
+from orthoplus.datasets.planted_onmf import PlantedONMF, planted_onmf
 from orthoplus.datasets.planted_partition import PlantedPartition, planted_partition
+from orthoplus.datasets.real import (
+    LabelledData,
+    MissingDataError,
+    SceneData,
+    Source,
+    find_folder,
+    load_arrays,
+    load_labelled,
+    load_scene,
+    sources,
+)
 
 __all__ = [
+    "FetchError",
+    "LabelledData",
+    "MissingDataError",
+    "PlantedONMF",
     "PlantedPartition",
     "PlantedProjection",
+    "SceneData",
+    "Source",
+    "fetch",
+    "find_folder",
+    "load_arrays",
+    "load_labelled",
+    "load_scene",
+    "planted_onmf",
     "planted_partition",
     "planted_projection",
     "planted_projection_from",
+    "sources",
 ]

@@ -13,7 +13,14 @@ DIAGONAL_RANGE = (0.5, 3.5)
 
 @dataclass(frozen=True)
 class PlantedProjection:
-    """C and the one matrix X of S+ nearest to it; ``value`` is <C, X>."""
+    """C and the one matrix X of S+ nearest to it; ``value`` is <C, X>.
+
+    Examples
+    --------
+    >>> planted = planted_projection(6, 2, 0.5, np.random.default_rng(0))
+    >>> bool(np.isclose(np.vdot(planted.C, planted.X), planted.value))
+    True
+    """
 
     C: FloatArray
     X: FloatArray
@@ -41,6 +48,10 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
         Noise level; the larger, the harder to find X*.
     rng : numpy.random.Generator
         Source of all randomness.
+
+    Notes
+    -----
+    O(nk^2). Section 6.1 of the paper.
 
     Examples
     --------
@@ -73,6 +84,10 @@ def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProject
     ------
     ValueError
         If L does not satisfy the condition, naming a pair (i, j) that fails.
+
+    Notes
+    -----
+    O(nk^2). Proposition A.1 of the paper.
 
     Examples
     --------

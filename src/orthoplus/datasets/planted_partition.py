@@ -10,7 +10,14 @@ from orthoplus.protocols import IntArray
 
 
 class PlantedPartition(NamedTuple):
-    """A sparse symmetric adjacency matrix, and the group of each vertex."""
+    """A sparse symmetric adjacency matrix, and the group of each vertex.
+
+    Examples
+    --------
+    >>> W, labels = planted_partition([3, 2], 1.0, 0.0, np.random.default_rng(0))
+    >>> W.toarray()[0], labels
+    (array([0., 1., 1., 0., 0.]), array([0, 0, 0, 1, 1]))
+    """
 
     W: Any
     labels: IntArray

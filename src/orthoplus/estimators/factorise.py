@@ -22,7 +22,7 @@ from orthoplus.optimality import stationarity
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
-from orthoplus.row_blocks import is_lazy
+from orthoplus.row_blocks import RowBlocks, is_lazy
 from orthoplus.row_groups import Centres
 from orthoplus.solve import solve
 from orthoplus.starts import leading_centres
@@ -123,7 +123,9 @@ def _run(
     options["with_bound"] = options["with_bound"] and i == 0
     X0 = _start(problem, method, i, rng)
     result = solve(problem, X0, method=method, **options)
-    return result if isinstance(X0, Centres) else _settle_unless_interrupted(problem, result)
+    # A search that came to its end is settled; one in row blocks that did not stays as it was.
+    is_settled = isinstance(X0, Centres) and (result.success or isinstance(problem.A, RowBlocks))
+    return result if is_settled else _settle_unless_interrupted(problem, result)
 
 
 def _start(

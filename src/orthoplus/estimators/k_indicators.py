@@ -79,6 +79,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     largest one. Where X has fewer singular vectors than clusters, the missing columns of U are
     zero. Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators*
     (2019).
+    O(nk^2) an alternation, O(nk) once X is sparse, after the embedding.
 
     Examples
     --------

@@ -66,6 +66,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Notes
     -----
     The covariance matrix is never formed: a product with it costs two with X.
+    O(nnz(X) k) a step.
 
     Examples
     --------

@@ -13,11 +13,13 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
     check_is_fitted,
+    check_non_negative,
     validate_data,
 )
 
 from orthoplus.checks import check_choice, check_count
 from orthoplus.estimators.factorise import choose_method, factorise
+from orthoplus.estimators.missing import assign, coefficients, factorise_observed, observe
 from orthoplus.loop import OuterMethod
 from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
@@ -25,6 +27,13 @@ from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, as_row_blocks
 from orthoplus.row_groups import best_column
+
+# What scikit-learn's own words for bad data do not say.
+_ADVICE = {
+    "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
+    "orthonormal factor must be nonnegative.",
+    "contains NaN": 'If NaN stands for entries that were not observed, set `missing="mask"`.',
+}
 
 
 class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,6 +64,12 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         For the random starts, and all that "auto" samples.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
+    allow_negative : bool
+        True for data of any sign: then only the orthonormal factor is nonnegative, the other has
+        any sign. A sample whose coefficient would be negative gets 0. Not for Dask arrays.
+    missing : {"error", "mask"}
+        What NaN in a dense X means: an error, or an entry that was not observed and counts nowhere,
+        which is not the same as 0. Not for data that are read in blocks of rows.
     n_jobs : int, optional
         Runs at a time, each in a process of its own; -1 for all processors. The answer does not
         depend on it. The searches of "auto" are one run, which uses threads where X is large.
@@ -78,10 +93,11 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     result_ : Result
         The factorisation; its ``labels`` and ``weights`` are those of the orthonormal factor.
     reconstruction_err_ : float
-        The Frobenius norm of X - WH (rows times the root of their weights).
+        The Frobenius norm of X - WH (rows times the root of their weights), over the entries that
+        were observed.
     bound_, gap_ : float or None
         A proven lower bound of ``reconstruction_err_`` over all matrices of this kind, and the
-        relative distance to it; None without ``with_bound``.
+        relative distance to it; None without ``with_bound``, or where entries are missing.
     n_iter_ : int
         Outer iterations of the run that was kept.
     n_features_in_, feature_names_in_
@@ -92,6 +108,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ``fit_transform(X)`` is ``transform(X)``: after the method ends, rows and components are
     alternated until no row fits another component better. Sparse input stays sparse. It is a
     clusterer in all but the base class ``ClusterMixin``, whose checks want negative data.
+    An alternation costs O(nnz(X) k).
 
     Examples
     --------
@@ -112,6 +129,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tol: float | None = None,
         random_state: Any = None,
         with_bound: bool = False,
+        allow_negative: bool = False,
+        missing: str = "error",
         n_jobs: int | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
@@ -123,6 +142,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.tol = tol
         self.random_state = random_state
         self.with_bound = with_bound
+        self.allow_negative = allow_negative
+        self.missing = missing
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
 
@@ -132,8 +153,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (n_samples, n_features)
-            Nonnegative. Or a dataset of h5py, an array of Zarr, or a Dask array of dense or SciPy
-            sparse chunks, on whatever scheduler it has: then ``labels_`` is a Dask array too.
+            Nonnegative, unless ``allow_negative``; with NaN for ``missing="mask"``. Or a dataset of
+            h5py, an array of Zarr, or a Dask array of dense or SciPy sparse chunks, on whatever
+            scheduler it has: then ``labels_`` is a Dask array too.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             A sample of weight 2 counts as two samples.
@@ -154,7 +176,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""W for these samples, with the components as they are.
 
         For "samples", each row has one entry, at the component with the largest cosine:
-        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`. For "features", :math:`W = XH^\top`.
+        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`, 0 where that is negative.
+        For "features", :math:`W = XH^\top`. Of a sample with missing entries only the others count.
         """
         return self._coefficients(self._validated(X))
 
@@ -176,6 +199,11 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def score(self, X: Any, y: object = None) -> float:
         r"""The share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         A = self._validated(X)
+        if self._has_gaps(A):
+            W, H = self._coefficients(A), self.components_
+            missed = np.nansum((A - W @ H) ** 2, dtype=np.float64)
+            total = float(np.nansum(A * A, dtype=np.float64))
+            return 1.0 - float(missed) / total if total else 1.0
         args = (self.components_, self.orthogonal)
         in_blocks = isinstance(A, RowBlocks)
         sums = A.reduce(_explained, args=args) if in_blocks else _explained(A, *args)
@@ -185,43 +213,39 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         A = self._read(X, reset=True)
         self._check_parameters(*A.shape)
         weighted = self._weighted(A, sample_weight)
-        problem = ONMF(weighted.T if self.orthogonal == "features" else weighted, self.n_components)
-        method = choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        result = factorise(
-            problem,
-            method,
-            n_init=self.n_init,
-            rng=np.random.default_rng(seed),
-            n_jobs=self.n_jobs,
-            with_bound=self.with_bound,
-        )
-        self._unpack(problem, result, A.dtype)
+        result = self._solve(weighted.T if self.orthogonal == "features" else weighted)
+        self._unpack(result, A.dtype)
         self.labels_ = self._assign(A)[0]
         if not result.success:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return A
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        """X as an array, a sparse matrix or row blocks, checked."""
-        rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
-        if rows is not None:
-            if reset:
-                self.n_features_in_ = rows.shape[1]
-            elif rows.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-            return rows
-        return validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_non_negative=True,
-            reset=reset,
-        )
+    def _solve(self, A: Any) -> Result:
+        """The orthonormal factor of A, and ``reconstruction_err_``."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+
+        def run(problem: ONMF) -> Result:
+            return factorise(
+                problem,
+                choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
+                n_init=self.n_init,
+                rng=rng,
+                n_jobs=self.n_jobs,
+                with_bound=self.with_bound and not has_gaps,
+            )
+
+        if has_gaps := self._has_gaps(A):
+            result = factorise_observed(
+                observe(A), self.n_components, allow_negative=self.allow_negative, run=run
+            )
+            self.reconstruction_err_ = float(np.sqrt(result.value))
+        else:
+            result = run(ONMF(A, self.n_components, allow_negative=self.allow_negative))
+            in_blocks = isinstance(A, RowBlocks)
+            missed = float(np.sqrt(max(result.value, 0.0))) if in_blocks else residual(A, result.X)
+            self.reconstruction_err_ = missed
+        return result
 
     def _weighted(self, A: Any, sample_weight: Any) -> Any:
         if not isinstance(A, RowBlocks):
@@ -245,17 +269,12 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"nonnegative. Use at most {most}."
             )
 
-    def _unpack(self, problem: ONMF, result: Result, dtype: Any) -> None:
+    def _unpack(self, result: Result, dtype: Any) -> None:
         components = result.X if self.orthogonal == "features" else np.asarray(result.Y)
         self.result_ = dataclasses.replace(
             result, weights=result.weights.astype(dtype, copy=False), state=None
         )
         self.components_ = np.ascontiguousarray(components.T, dtype=dtype)
-        self.reconstruction_err_ = (
-            float(np.sqrt(max(result.value, 0.0)))
-            if isinstance(problem.A, RowBlocks)
-            else residual(problem.A, result.X)
-        )
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
         self.gap_ = None
         if self.bound_ is not None:
@@ -271,18 +290,71 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return self._read(X, reset=False)
 
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """X as an array, a sparse matrix or row blocks, checked."""
+        check_choice(self.missing, "missing", ("error", "mask"))
+        rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
+        if rows is not None:
+            self._check_rows(rows, reset=reset)
+            return rows
+        try:
+            A = validate_data(
+                self,
+                X,
+                accept_sparse=("csr", "csc"),
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+                ensure_non_negative=not self.allow_negative,
+                reset=reset,
+            )
+            _check_gaps(A)
+            if self._has_gaps(A) and not self.allow_negative:  # NaN hides the sign above
+                check_non_negative(observe(A).values, type(self).__name__)
+            return A
+        except ValueError as error:
+            for sign, advice in _ADVICE.items():
+                if sign in str(error):
+                    raise ValueError(
+                        f"{str(error).splitlines()[0].rstrip('.')}. {advice}"
+                    ) from error
+            raise
+
+    def _check_rows(self, rows: RowBlocks, *, reset: bool) -> None:
+        if self.missing == "mask":
+            raise ValueError(
+                '`missing="mask"` is not for data that are read in blocks of rows: it needs all of '
+                "them at once. Impute what is missing, or bring the data into memory."
+            )
+        if reset:
+            self.n_features_in_ = rows.shape[1]
+        elif rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+
     def _assign(self, A: Any) -> tuple[IntArray, FloatArray]:
         """The component of each row, and its coefficient there."""
-        if not isinstance(A, RowBlocks):
-            return _assign(A, self.components_)
-        labels, weights = A.map(_assign, args=(self.components_,), n_vectors=2)
-        return A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
+        if isinstance(A, RowBlocks):
+            labels, weights = A.map(_assign, args=(self.components_,), n_vectors=2)
+            return A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
+        if self._has_gaps(A):
+            return assign(observe(A), self.components_)[:2]
+        return _assign(A, self.components_)
 
     def _coefficients(self, A: Any) -> FloatArray:
         args = (self.components_, self.orthogonal)
-        if not isinstance(A, RowBlocks):
+        if isinstance(A, RowBlocks):
+            return A.as_array(A.map(_coefficients, args=args), A.dtype, width=len(self.components_))
+        if not self._has_gaps(A):
             return _coefficients(A, *args)
-        return A.as_array(A.map(_coefficients, args=args), A.dtype, width=len(self.components_))
+        if self.orthogonal == "features":  # disjoint supports: a least-squares problem for each
+            return coefficients(observe(A), self.components_)[0]
+        return _spread(*self._assign(A), len(self.components_))
+
+    def _has_gaps(self, A: Any) -> bool:
+        is_masked = self.missing == "mask" and isinstance(A, np.ndarray)
+        return is_masked and bool(np.isnan(A).any())
 
     @property
     def _n_features_out(self) -> int:
@@ -291,8 +363,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "clusterer"
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = not self.allow_negative
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -303,15 +376,20 @@ def _assign(A: Any, components: FloatArray) -> tuple[IntArray, FloatArray]:
     norms[norms == 0] = 1.0
     fits = np.asarray(A @ (components / norms[:, None]).T)
     labels = best_column(fits)
-    return labels, fits[np.arange(len(fits)), labels] / norms[labels]
+    weights = np.maximum(fits[np.arange(len(fits)), labels], 0.0)
+    return labels, weights / norms[labels]
 
 
 def _coefficients(A: Any, components: FloatArray, orthogonal: str) -> FloatArray:
     """W for these rows."""
     if orthogonal == "features":
         return np.asarray(A @ components.T)
-    labels, weights = _assign(A, components)
-    W = np.zeros((len(labels), len(components)), dtype=weights.dtype)
+    return _spread(*_assign(A, components), len(components))
+
+
+def _spread(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The matrix of k columns with one entry a row."""
+    W = np.zeros((len(labels), k), dtype=weights.dtype)
     W[np.arange(len(labels)), labels] = weights
     return W
 
@@ -331,3 +409,11 @@ def _scale_rows(A: Any, sample_weight: Any) -> Any:
     weights = _check_sample_weight(sample_weight, A, dtype=A.dtype, ensure_non_negative=True)
     root = np.sqrt(weights)
     return diags_array(root) @ A if issparse(A) else A * root[:, None]
+
+
+def _check_gaps(A: Any) -> None:
+    if issparse(A) and np.isnan(A.data).any():
+        raise ValueError(
+            "`X` is sparse and has NaN: missing entries of sparse data are not supported, since "
+            "what is not stored is zero. Pass a dense array with NaN where nothing was observed."
+        )

@@ -71,6 +71,10 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
+    Notes
+    -----
+    A step costs O(nnz(W) k) for a graph W.
+
     Examples
     --------
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])

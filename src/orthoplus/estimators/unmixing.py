@@ -42,6 +42,13 @@ class Unmixing:
     result : Result
         The factorisation: objective, status, history; ``result.notes`` says what was changed in the
         cube.
+
+    Examples
+    --------
+    >>> spectra = np.array([[1.0, 2.0, 4.0], [5.0, 1.0, 0.5]])
+    >>> found = unmix(spectra[[[0, 0, 1], [1, 1, 0]]], 2)
+    >>> found.abundances.shape, round(found.spectral_angle(spectra), 6) + 0.0
+    ((2, 3, 2), 0.0)
     """
 
     endmembers: FloatArray = field(repr=False)
@@ -102,6 +109,10 @@ def unmix(
     Unmixing
         For a cube of two dimensions the maps have one: abundances (n_pixels, k), labels
         (n_pixels,).
+
+    Notes
+    -----
+    An inner step costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k).
 
     Examples
     --------

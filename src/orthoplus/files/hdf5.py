@@ -1,6 +1,8 @@
 """HDF5: any data set by its key, the sparse groups and names of AnnData, MATLAB's v7.3 files."""
 
 import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,14 @@ from orthoplus.files.content import (
     byte_count,
     check_bytes,
     compressed_rows,
+    memory_limit,
 )
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MOST_ENTRIES = 1000
+# A trial reading may take this long, and as much again for every so many bytes.
+_TRIAL_SECONDS, _TRIAL_BYTES = 20.0, 1 << 28
+_TRIAL = Path(__file__).with_name("trial.py")
 
 
 def read_hdf5(path: Path) -> Catalogue:
@@ -34,6 +40,29 @@ def read_matlab_hdf5(path: Path) -> Catalogue:
 
 
 def _catalogue(path: Path, *, is_matlab: bool) -> Catalogue:
+    _read_on_trial(path)
+    return _walk(path, is_matlab=is_matlab)
+
+
+def _read_on_trial(path: Path) -> None:
+    """Refuse a file on which the HDF5 library crashes or never ends, as it does on damaged ones.
+
+    A process of its own reads it first; an error that it reports comes again in ours.
+    """
+    limit = _TRIAL_SECONDS * (1.0 + os.path.getsize(path) / _TRIAL_BYTES)
+    words = [sys.executable, str(_TRIAL), str(path), str(memory_limit())]
+    try:
+        trial = subprocess.run(words, timeout=limit, capture_output=True, check=False)
+    except subprocess.TimeoutExpired:
+        raise FileError(
+            f"`{path}` could not be read within {limit:.0f} seconds: it is probably damaged. Open "
+            f"it with h5py and save the array anew, for example as .npz."
+        ) from None
+    if trial.returncode < 0:
+        raise FileError(f"`{path}` makes the HDF5 library crash: it is damaged.")
+
+
+def _walk(path: Path, *, is_matlab: bool) -> Catalogue:
     import h5py  # loaded when used
 
     entries: dict[str, Entry] = {}

@@ -2,20 +2,17 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from orthoplus import kernels
 from orthoplus.geometry import assemble
 from orthoplus.methods.factors import data_of
 from orthoplus.methods.row_moves import apply_moves, best_disjoint_moves, single_moves
 from orthoplus.protocols import FloatArray, Problem
-from orthoplus.row_groups import (
-    assign_rows,
-    column_entries,
-    count_rows,
-    leading_directions,
-)
+from orthoplus.row_groups import assign_rows, column_entries, count_rows, group_sums
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
-_ROUGH = 1e-4
+ROUGH = 1e-4
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
 
@@ -41,7 +38,8 @@ def alternate(
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
-    which is EM-ONMF; then, unless ``with_moves`` is False, rows move that gain by it although
+    which is EM-ONMF; for data of any sign x_j is the best nonnegative vector that the projected
+    power method finds. Then, unless ``with_moves`` is False, rows move that gain by it although
     another centre is nearer, see `row_moves`. The value never rises; no row would fit another
     column better, but for ties.
     """
@@ -51,14 +49,15 @@ def alternate(
 
 
 def alternate_groups(
-    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True
+    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True, is_rough: bool = False
 ) -> Groups:
     """`alternate` from labels and weights: no n x k matrix is made.
 
-    For data in row blocks the vectors are in the form of the data.
+    For data in row blocks the vectors are in the form of the data. Where it ``is_rough``, it ends
+    at rest with rough vectors, and the value is that of the point with those.
     """
-    A = data_of(problem)
-    for residual in (_ROUGH, None):  # to rest with rough vectors, then to the last digit
+    A, k = data_of(problem), problem.shape[1]
+    for residual in (ROUGH,) if is_rough else (ROUGH, None):  # at rest, then to the last digit
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
             better = _move_rows(problem, rest, residual)
@@ -66,22 +65,27 @@ def alternate_groups(
                 break
             rest = better
         labels, weights = rest.labels, rest.weights
-    return rest._replace(weights=column_entries(A, rest.labels, rest.directions, rest.squares))
+    weights = column_entries(A, labels, rest.directions, rest.squares)
+    if not is_rough:
+        return rest._replace(weights=weights)
+    W = group_sums(A, labels, weights, k)
+    value = problem.total - float(np.vdot(W, W))  # type: ignore[attr-defined]
+    return rest._replace(weights=weights, value=value)
 
 
 def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
     """Alternate until no row moves."""
-    A, k = data_of(problem), problem.shape[1]
+    A = data_of(problem)
     best: Groups | None = None
     for _ in range(_MAX_ROUNDS):
-        V, squares = leading_directions(A, labels, weights, k, residual)
+        V, squares = problem.group_directions(labels, weights, residual)  # type: ignore[attr-defined]
         value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)
         moved = assign_rows(A, V, labels)
         if moved.is_same:
-            break
+            return best._replace(weights=moved.scores)  # a power step beyond the vectors
         labels, weights = moved.labels, moved.scores
     assert best is not None
     return best
@@ -90,7 +94,8 @@ def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float |
 def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups | None:
     """At rest again after moves of single rows, with a lower value; None where none gains."""
     A, k = data_of(problem), problem.shape[1]
-    columns, gains = single_moves(A, rest.labels, rest.directions, rest.squares)
+    row_squares = problem.row_squares  # type: ignore[attr-defined]
+    columns, gains = single_moves(A, rest.labels, row_squares, rest.directions, rest.squares)
     disjoint = best_disjoint_moves(A, rest.labels, columns, gains)
     if len(disjoint[0]) == 0:
         return None

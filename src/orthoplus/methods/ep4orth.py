@@ -92,6 +92,22 @@ class EP4Orth:
     -----
     The convergence theory asks for eta < gamma_1^(1-p) / gamma_2; the paper's own experiments use
     slower decay, and so do the presets. A warning is a matter of documentation, not of the code.
+
+    An outer iteration costs the inner solver's steps, each one evaluation of f and its gradient and
+    O(nk) besides; ``docs/method.md`` has the mathematics.
+
+    References
+    ----------
+    B. Jiang, X. Meng, Z. Wen and X. Chen, *An exact penalty approach for optimization with
+    nonnegative orthogonality constraints*, Math. Program. (2023), Algorithm 1.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> problem = op.problems.TraceMin(np.diag([3.0, 1.0, 2.0]), 2)
+    >>> result = op.solve(problem, method=EP4Orth(penalty_growth=1.5))
+    >>> sorted(result.labels.tolist()), round(result.value, 6)  # -1: a row of zeros
+    ([-1, 0, 1], 3.0)
     """
 
     state_type: ClassVar[Any] = PenaltyState

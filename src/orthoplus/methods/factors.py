@@ -125,6 +125,11 @@ def coimage(problem: Problem, X: FloatArray) -> FloatArray:
 def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> FloatArray:
     """X itself for ``start="given"``, otherwise the SVD start of that name."""
     A = data_of(problem)
+    if getattr(problem, "allow_negative", False):
+        raise TypeError(
+            "This method multiplies by quotients of nonnegative numbers, and the data of a problem "
+            "with `allow_negative=True` may have others. Use SwapSearch or EP4Orth."
+        )
     if start == "given":
         return X.astype(np.float64)
     first = svd_start(A, problem.shape[1], start, np.random.default_rng(seed))

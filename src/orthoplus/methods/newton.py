@@ -89,6 +89,19 @@ class RegularizedNewton(StopsOverOblique):
     subproblem : SemismoothNewton
     criterion, tol, min_iter, max_iter
         As in `ProjectedGradient`; "step" stops when the full predicted step is short.
+
+    Notes
+    -----
+    A step costs a few dozen Hessian products of f and O(nk) for each. It is worth its price where f
+    is badly conditioned or the answer must be sharp.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> problem = op.problems.TraceMin(np.diag([3.0, 1.0, 2.0]), 1)
+    >>> newton = op.EP4Orth(second_order=RegularizedNewton(), switch_violation=1.0)
+    >>> round(op.solve(problem, method=newton).value, 9)
+    1.0
     """
 
     tau_start: float = 5e-2

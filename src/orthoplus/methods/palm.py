@@ -47,6 +47,28 @@ class PALM(StopsOverOblique):
         ``dist(Y, projection of Y - grad_Y P)``; "step" the longer of the two steps.
     tol, min_iter, max_iter
         When to stop; inside EP4Orth the tolerance follows its schedule.
+
+    Notes
+    -----
+    An alternation is one evaluation of f for each trial step and O(nk) besides.
+
+    References
+    ----------
+    J. Bolte, S. Sabach and M. Teboulle, *Proximal alternating linearized minimization for nonconvex
+    and nonsmooth problems*, Math. Program. 146 (2014).
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 0.1], [6.0, 0.2]])
+    >>> def fit(X, Y):
+    ...     R = X @ Y.T - A
+    ...     return np.vdot(R, R), 2 * R @ Y, 2 * R.T @ X
+    >>> problem = op.problems.TwoBlock(
+    ...     fit, (4, 2), np.ones((2, 2)), project_y=lambda Y: np.maximum(Y, 0))
+    >>> result = op.solve(problem, method=op.EP4Orth(inner=PALM()))
+    >>> result.success, bool(result.Y.min() >= 0)
+    (True, True)
     """
 
     x_step: ProjectedGradient = field(default_factory=ProjectedGradient)

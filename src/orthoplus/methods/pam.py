@@ -31,6 +31,25 @@ class ProximalAlternating(PALM):
         mu.
     n_y_steps : int
         Projected gradient steps in Y where there is no closed form.
+
+    x_step, criterion, tol, min_iter, max_iter
+        As in `PALM`.
+
+    Notes
+    -----
+    Fewer and dearer alternations than `PALM`: each solves a subproblem in X.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> C = np.array([[2.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
+    >>> def fit(X, Y):
+    ...     R = X - C @ Y
+    ...     return np.vdot(R, R), 2 * R, -2 * C.T @ R
+    >>> problem = op.problems.TwoBlock(
+    ...     fit, (3, 2), np.eye(2), minimise_y=lambda X: op.geometry.polar_factor(C.T @ X))
+    >>> op.solve(problem, method=op.EP4Orth(inner=ProximalAlternating())).labels
+    array([0, 0, 1])
     """
 
     x_method: RegularizedNewton | ProjectedGradient = field(

@@ -81,6 +81,16 @@ class ProjectedGradient(StopsOverOblique):
     descent condition (4.2) holds. Four n x k arrays are alive during a step. A whole run of
     EP4Orth+ with this method holds at most 10 besides the input, the problem's own temporaries
     included (measured: 7 for a linear f, 9 for orthogonal NMF; ``tests/test_memory.py``).
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> from orthoplus.loop import minimise_oblique
+    >>> C = np.array([[3.0, 1.0], [4.0, -1.0]])
+    >>> state, _ = minimise_oblique(problems.Projection(C), ProjectedGradient(), np.eye(2))
+    >>> state.X.round(6)  # over OB+ the columns do not see one another
+    array([[0.6, 1. ],
+           [0.8, 0. ]])
     """
 
     step_rule: str = "long"

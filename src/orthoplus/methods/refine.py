@@ -22,7 +22,7 @@ _FOOTHOLD = 1e-6  # the first entry of a row that is called back
 
 
 def refine(problem: Problem, X: FloatArray) -> FloatArray:
-    """Minimise f over S+ on the support of X, eq. (3.1); never worse than X.
+    """Minimise f over S+ on the support of X, (3.1); never worse than X.
 
     In closed form where the problem has one, otherwise by projected gradient, then Newton's method.
     A row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.data_matrix import row_slices, row_squares, times
+from orthoplus.data_matrix import row_slices, times
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.row_groups import count_rows, give_rows, map_rows, reduce_rows
 
@@ -66,23 +66,30 @@ def gainful_moves(
     return rows, columns, gains
 
 
-def single_moves(A: Any, labels: Any, V: FloatArray, squares: FloatArray) -> tuple[Any, Any]:
+def single_moves(
+    A: Any, labels: Any, row_squares: Any, V: FloatArray, squares: FloatArray
+) -> tuple[Any, Any]:
     """For each row the column it gains most by moving to, else its own; and the gain, else 0.
 
     V holds the leading unit vectors of the groups. One pass over A, which may be in row blocks.
     """
     args = (V, squares, count_rows(A, labels, len(V)))
-    columns, gains = map_rows(A, _moves_of_rows, labels, args=args, n_vectors=2)
+    columns, gains = map_rows(A, _moves_of_rows, labels, row_squares, args=args, n_vectors=2)
     return columns, gains
 
 
 def _moves_of_rows(
-    A: Any, labels: IntArray, V: FloatArray, squares: FloatArray, counts: IntArray
+    A: Any,
+    labels: IntArray,
+    row_squares: FloatArray,
+    V: FloatArray,
+    squares: FloatArray,
+    counts: IntArray,
 ) -> tuple[IntArray, FloatArray]:
     columns, gains, start = labels.copy(), np.zeros(len(labels)), 0
     for part in row_slices(A, len(V)):
         here = slice(start, start + part.shape[0])
-        given = (times(part, V.T), labels[here], row_squares(part), squares, counts)
+        given = (times(part, V.T), labels[here], row_squares[here], squares, counts)
         rows, best, gain = gainful_moves(*given)
         columns[start + rows], gains[start + rows] = best, gain
         start = here.stop

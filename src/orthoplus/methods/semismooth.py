@@ -56,6 +56,19 @@ class SemismoothNewton:
         A Newton step is taken when it brings ||F|| below this share of its last value and does not
         raise the model; otherwise, and where the model is not convex, ``n_gradient_steps``
         projected gradient steps on the model take its place.
+
+    Notes
+    -----
+    A step is one projection onto Delta(X) and at most ``cg_max_iter`` Hessian products, O(nk) each
+    besides.
+
+    Examples
+    --------
+    >>> X = np.array([[0.6], [0.8]])
+    >>> model = QuadraticModel(X, np.array([[1.0], [0.0]]), lambda D: 2 * D)
+    >>> Z, curvature = SemismoothNewton(max_iter=50, tol=1e-12).solve(model)
+    >>> Z.round(6).ravel(), curvature  # x'z = 1, z >= 0
+    (array([0.28, 1.04]), 0.0)
     """
 
     max_iter: int = 10

@@ -109,9 +109,9 @@ class SwapSearch:
 
     Notes
     -----
-    Never worse than the alternation from X (EM-ONMF), with which it begins. The sketch costs
-    some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of the exact
-    alternation one product with k columns and some passes over A.
+    Never worse than the alternation from X (EM-ONMF) with rough vectors, with which it begins. The
+    sketch costs some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of
+    the exact alternation one product with k columns and some passes over A.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class SwapSearch:
         """The alternation from the groups of X, or of centres, and its centres in the sketch."""
         A, rng = data_of(problem), np.random.default_rng(self.seed)
         groups = assign_rows(A, X.vectors)[:2] if isinstance(X, Centres) else _groups_of(X)
-        found = alternate_groups(problem, *groups, with_moves=False)
+        found = alternate_groups(problem, *groups, with_moves=False, is_rough=True)
         B, basis = _sketch(A, self._columns(problem), self.sample, rng)
         first = unit_rows(found.directions @ basis)
         centres, _ = kernels.alternate_centres(B, first, _FIRST_STEPS)

@@ -22,7 +22,7 @@ _MAX_ALTERNATIONS, _ALTERNATION_GAIN = 50, 1e-10
 
 @dataclass(frozen=True, eq=False)
 class KIndicators(Problem):
-    r"""min :math:`\|UY - X\|_F^2` over X in S+ and orthogonal Y, eq. (1.5).
+    r"""min :math:`\|UY - X\|_F^2` over X in S+ and orthogonal Y, (1.5).
 
     .. math:: \min_{Y^\top Y = I} \|UY - X\|_F^2 = \|U\|_F^2 + k - 2 \|U^\top X\|_*,
               \qquad Y = \Pi(U^\top X),

@@ -40,6 +40,7 @@ class KMeans(Problem):
     clustering* (2005). f is the residual of orthogonal NMF of A with one more column,
     :math:`\sqrt{\mu} e`. Where mu is at least the largest squared norm of a row, no entry of
     :math:`AA^\top + \mu ee^\top` is negative and `refine` is exact.
+    A value or gradient costs O(nrk) for A of n x r.
 
     Examples
     --------

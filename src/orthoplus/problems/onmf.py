@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh, svds
 from orthoplus import kernels
 from orthoplus.checks import check_range, check_shape
 from orthoplus.data_matrix import (
+    as_data,
     as_dense,
     as_nonnegative_data,
     as_operator,
@@ -22,9 +23,15 @@ from orthoplus.data_matrix import (
 )
 from orthoplus.geometry import assemble, labels_of, project_oblique_plus
 from orthoplus.memory import empty_like
-from orthoplus.protocols import FloatArray, Linear, Problem
-from orthoplus.row_blocks import RowBlocks
-from orthoplus.row_groups import leading_vectors
+from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
+from orthoplus.row_blocks import RowBlocks, StoredBlocks
+from orthoplus.row_groups import (
+    group_sums,
+    leading_directions,
+    leading_vectors,
+    nonnegative_vectors,
+    unit_rows,
+)
 from orthoplus.starts import leading_centres, svd_start
 
 # Matrices with a side this short are decomposed densely.
@@ -33,11 +40,15 @@ _DENSE_SIDE = 64
 _GRAM_SIDE = 1024
 # X'X this near to I, in roundings, is I.
 _EYE_ROUNDOFFS = 5000
+_ADVICE = (
+    "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
+    "nonnegative."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class ONMF(Problem):
-    r"""min :math:`\|A - XX^\top A\|_F^2` over S+, eq. (1.4), which is eq. (1.3) with the best Y.
+    r"""min :math:`\|A - XX^\top A\|_F^2` over S+, (1.4), which is (1.3) with the best Y.
 
     .. math:: \min_{X \in S_+,\, Y \ge 0} \|A - XY^\top\|_F^2
               = \min_{X \in S_+} \|A - XX^\top A\|_F^2, \qquad Y = A^\top X.
@@ -56,6 +67,16 @@ class ONMF(Problem):
         Gauss-Newton model with Y renewed once an outer iteration.
     squares : float, optional
         ||A||_F^2 where it is known; otherwise one pass over A, for an operator min(n, r) products.
+    allow_negative : bool
+        True for data of any sign, of which only X must be nonnegative: the projective model, eq.
+        (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
+        `orthoplus.row_groups.nonnegative_vectors`; the bound holds all the same. Not for Dask
+        arrays.
+
+    Notes
+    -----
+    A value or gradient is one product with A and one with A', O(nnz(A) k); with Y held, as in the
+    inner iterations of EP4Orth+, O(nk^2) without A.
 
     Examples
     --------
@@ -69,9 +90,16 @@ class ONMF(Problem):
     k: int
     quartic: bool = False
     squares: float | None = None
+    allow_negative: bool = False
 
     def __post_init__(self) -> None:
-        A = as_nonnegative_data(self.A)
+        A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
+        if self.allow_negative and isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks):
+            raise ValueError(
+                "`allow_negative=True` is not for Dask arrays: data of any sign need vectors with "
+                "a number for each row in one place. Shift or clip the data, or store them as HDF5 "
+                "or Zarr and read them in blocks of rows."
+            )
         check_shape(A.shape[0], self.k, "X")
         if self.squares is not None:
             check_range(self.squares, "squares", low=0.0)
@@ -88,7 +116,7 @@ class ONMF(Problem):
 
     @cached_property
     def row_squares(self) -> FloatArray:
-        """||a_i||^2 for each row of A."""
+        """||a_i||^2 for each row of A; of row blocks a vector in their form."""
         return row_squares(self.A)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
@@ -126,13 +154,14 @@ class ONMF(Problem):
         return product
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Y = max(A'X (X'X)^-1, 0), the factor of the partial Gauss-Newton model."""
+        """Y = A'X (X'X)^-1, clipped at 0 unless the data may be negative."""
         W = times_transposed(self.A, X)
         gram = _gram(X)
         if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
             return W
         inverse = np.linalg.pinv(gram, hermitian=True)
-        return np.maximum(W @ inverse.astype(W.dtype), 0.0)
+        Y = W @ inverse.astype(W.dtype)
+        return Y if self.allow_negative else np.maximum(Y, 0.0)
 
     def freeze(self, X: FloatArray) -> Problem:
         if self.quartic:
@@ -146,10 +175,32 @@ class ONMF(Problem):
         return times(self.A, times_transposed(self.A, X)).astype(X.dtype, copy=False)
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """The leading left singular vector of the rows of each group, section 4 (ii)."""
+        """The best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
         labels = labels_of(X)
-        vector, _ = leading_vectors(self.A, labels, X[np.arange(len(X)), labels], self.k)
+        vector, _ = self.group_vectors(labels, X[np.arange(len(X)), labels])
         return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
+
+    def group_vectors(
+        self, labels: IntArray, start: FloatArray, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""A nonnegative unit vector x_j for each group of rows, and :math:`\|A_j^\top x_j\|^2`.
+
+        The leading left singular vector, or `nonnegative_vectors` for data of any sign.
+        """
+        find = nonnegative_vectors if self.allow_negative else leading_vectors
+        return find(self.A, labels, start, self.k, residual)
+
+    def group_directions(
+        self, labels: Any, start: Any, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""k x r unit vectors :math:`y_j / \|y_j\|` with :math:`y_j = A_j^\top x_j`, and squares.
+
+        For the x_j of `group_vectors`; A may be in row blocks, labels and start in their form.
+        """
+        if not self.allow_negative:
+            return leading_directions(self.A, labels, start, self.k, residual)
+        x, squares = nonnegative_vectors(self.A, labels, start, self.k, residual)
+        return unit_rows(group_sums(self.A, labels, x, self.k)), squares
 
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""

@@ -13,7 +13,7 @@ from orthoplus.protocols import FloatArray, Problem
 
 @dataclass(frozen=True, eq=False)
 class Projection(Problem):
-    r"""min :math:`\|X - C\|_F^2` over S+, eq. (6.1).
+    r"""min :math:`\|X - C\|_F^2` over S+, (6.1).
 
     Over OB+ the squared distance is linear in X, and this linear function is what the methods see:
 
@@ -22,6 +22,10 @@ class Projection(Problem):
     Parameters
     ----------
     C : array of shape (n, k)
+
+    Notes
+    -----
+    O(nk) for everything. `orthoplus.project` solves the same problem with a certificate.
 
     Examples
     --------

@@ -30,6 +30,10 @@ class Smooth(Problem):
     smoothness : float, optional
         A Lipschitz constant of the gradient over OB+, where known.
 
+    Notes
+    -----
+    The cost is that of the callables; Hessian products by differences cost one gradient more.
+
     Examples
     --------
     >>> problem = Smooth(lambda X: float((X**2).sum()), (3, 2), jac=lambda X: 2 * X)

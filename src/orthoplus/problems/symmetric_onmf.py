@@ -31,6 +31,7 @@ class SymmetricONMF(Problem):
     -----
     Symmetric NMF of Kuang, Ding and Park, SDM 2012, with orthonormal columns. The groups do not
     depend on the scale of M, nor on its diagonal where that is constant.
+    A product costs O(nnz(M) k).
 
     Examples
     --------

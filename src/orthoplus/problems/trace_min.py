@@ -20,7 +20,7 @@ from orthoplus.symmetric import (
 
 @dataclass(frozen=True, eq=False)
 class TraceMin(Problem):
-    r"""min :math:`\mathrm{tr}(X^\top M X)` over S+, eq. (1.2); M symmetric, indefinite allowed.
+    r"""min :math:`\mathrm{tr}(X^\top M X)` over S+, (1.2); M symmetric, indefinite allowed.
 
     Parameters
     ----------
@@ -34,6 +34,7 @@ class TraceMin(Problem):
     The best X on a given support has the bottom eigenvector of each block of M as its columns,
     where these are nonnegative. The sum of the k smallest eigenvalues of M is a lower bound: the
     minimum over all orthonormal X.
+    A value or gradient is one product MX: O(n^2 k), or O(nnz(M) k) where M is sparse.
 
     Examples
     --------
@@ -107,6 +108,10 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
         :math:`M = -(AA^\top - r\, m m^\top)`, m the row means, which loses digits where the means
         are far larger than the deviations.
 
+    Notes
+    -----
+    A product costs O(nnz(A) k): AA' is not formed.
+
     References
     ----------
     Zass and Shashua, NIPS 2006; Montanari and Richard, IEEE Trans. Inf. Theory 62 (2016).
@@ -144,6 +149,7 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
     -----
     With the weights free, a group costs the smallest eigenvalue of its block of M, at most its cut
     over its size: a relaxation of the ratio cut, and a partition of least Dirichlet energy.
+    A product costs O(nnz(W) k).
 
     References
     ----------
@@ -179,6 +185,7 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
     no row of zeros only. There the value is the ratio cut, the sum over the groups of the cut over
     the size. As :math:`\tau` grows, minimisers tend to those of the ratio cut. M is
     :math:`D - W + \tau (I/k - 11^\top/n)`, kept as a sparse matrix and a product.
+    A product costs O(nnz(W) k): the dense term is a product of two vectors.
 
     References
     ----------

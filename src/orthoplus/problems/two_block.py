@@ -16,7 +16,7 @@ _Y_TOL = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class TwoBlock(Problem):
-    r"""min :math:`f(X, Y)` over :math:`X \in S_+,\ Y \in \mathcal{Y}`, eq. (1.9).
+    r"""min :math:`f(X, Y)` over :math:`X \in S_+,\ Y \in \mathcal{Y}`, (1.9).
 
     Parameters
     ----------
@@ -32,6 +32,10 @@ class TwoBlock(Problem):
         ``minimise_y(X) -> Y``, the closed-form minimiser over the set, where there is one.
     curvature : callable, optional
         ``curvature(X, Y, D) -> f_XX(X, Y)[D]``; None takes differences of two gradients.
+
+    Notes
+    -----
+    The cost is that of the callables. Section 4 and eq. (4.25) of the paper.
 
     Examples
     --------

@@ -31,9 +31,28 @@ class Component(NamedTuple):
     features: tuple[Feature, ...]
 
 
+class GridCell(NamedTuple):
+    """A cell of a table of figures: text, something quieter after it, and how it is set."""
+
+    text: str
+    aside: str = ""
+    is_best: bool = False
+    is_heading: bool = False
+
+
+class Grid(NamedTuple):
+    """A table of figures; a row of one heading spans all columns."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[GridCell, ...], ...]
+
+
 @dataclass(frozen=True)
 class Section:
-    """A heading with a sentence, then figures (SVG that we drew), cards or a table."""
+    """A heading with a sentence, then figures, pictures, a grid, cards or a table.
+
+    ``figures`` are SVG that we drew, ``pictures`` addresses of images inside the page.
+    """
 
     title: str
     text: str = ""
@@ -41,6 +60,9 @@ class Section:
     components: tuple[Component, ...] = ()
     table: tuple[tuple[str, str], ...] = ()
     code: str = ""
+    grid: Grid | None = None
+    lines: tuple[str, ...] = ()
+    pictures: tuple[tuple[str, str], ...] = ()  # (what it shows, data address)
 
 
 @dataclass(frozen=True)

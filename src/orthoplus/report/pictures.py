@@ -15,7 +15,7 @@ _DPI = 110
 
 def draw_spectra(file: IO[bytes], endmembers: FloatArray, bands: tuple[str, ...] | None) -> None:
     """One line a spectrum."""
-    figure = _figure(8.0, 4.5)
+    figure = new_figure(8.0, 4.5)
     axis = figure.subplots()
     x, label = band_axis(bands, endmembers.shape[1])
     for j, row in enumerate(endmembers):
@@ -33,7 +33,7 @@ def draw_maps(file: IO[bytes], abundances: FloatArray) -> None:
     columns = min(k, 4)
     rows = -(-k // columns)
     cell = 2.6
-    figure = _figure(columns * cell + 0.6, rows * (cell * min(h / w, 2.0) + 0.35))
+    figure = new_figure(columns * cell + 0.6, rows * (cell * min(h / w, 2.0) + 0.35))
     axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     top = float(np.quantile(abundances.max(axis=2), 0.995)) or 1.0
     for axis in axes:
@@ -54,7 +54,7 @@ def draw_digits(
     """
     k, side = len(parts), round(float(np.sqrt(images.shape[1])))
     found = np.array([np.bincount(digits[labels == j]).argmax() for j in range(k)])
-    figure = _figure(10.0, 6.0, constrained=False)
+    figure = new_figure(10.0, 6.0, constrained=False)
     axes = figure.subplots(1 + _MEMBERS, k, gridspec_kw={"wspace": 0.16, "hspace": 0.12})
     figure.subplots_adjust(left=0.085, right=0.99, top=0.79, bottom=0.09)
     for column, j in zip(axes.T, np.argsort(found, kind="stable"), strict=True):
@@ -93,7 +93,8 @@ def _show(
         spine.set(color=frame or _FRAME, linewidth=3.0 if frame else 0.8)
 
 
-def _figure(width: float, height: float, *, constrained: bool = True) -> Any:
+def new_figure(width: float, height: float, *, constrained: bool = True) -> Any:
+    """A figure on white, of this size in inches, that no window shows."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -37,6 +37,14 @@ class HALSONMF(FactorMethod):
     of X, then all of Y; an iteration costs two products with A. The clipping breaks the condition
     again, so the columns are near orthogonal only. No descent is proved for X; each column of Y is
     a minimiser, so that their sweep never raises the fit.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=HALSONMF()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
     """
 
     floor: float = 1e-16

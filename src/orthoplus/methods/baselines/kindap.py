@@ -62,6 +62,15 @@ class KindAP:
     parameters of the authors' code. An outer step is the whole inner layer, one rounding and one
     projection back. A column of H may be empty: H is then not in S+, and only `solve` makes an
     answer of it. An inner iteration costs two products of O(nk^2) and an SVD of k x k.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> noisy = np.eye(2)[[0, 0, 1, 1]] + 0.1 * np.random.default_rng(0).standard_normal((4, 2))
+    >>> U = np.linalg.svd(noisy, full_matrices=False)[0]
+    >>> labels = op.solve(op.problems.KIndicators(U), method=KindAP()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3])
+    (True, True)
     """
 
     state_type: ClassVar[Any] = KindAPState

@@ -69,6 +69,14 @@ class ONPMF:
     U'U = I the best Y is max(A'U, 0), and the fit needs AY only. ``X`` is max(U, 0) with unit
     columns, ``violation`` belongs to U. An iteration costs two products with A and a few products
     of n x k with k x k.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=ONPMF()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
     """
 
     state_type: ClassVar[Any] = ONPState

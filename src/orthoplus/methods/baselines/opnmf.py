@@ -62,6 +62,14 @@ class OPNMF(FactorMethod):
     does not matter. With the exponent 1 the objective may rise, and where groups share no column of
     A the norms of the columns swing for ever, the labels at rest. An iteration costs two products
     with A; with "kl" also XX'A at the nonzeros of A.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=OPNMF()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
     """
 
     divergence: str = "frobenius"

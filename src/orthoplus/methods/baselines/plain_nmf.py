@@ -36,6 +36,14 @@ class NMFBaseline:
     -----
     One step is the whole fit. The given X is not used. Needs scikit-learn, imported when first
     used; its SVD start needs k at most the number of columns of A, beyond that it is at random.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=NMFBaseline()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
     """
 
     state_type: ClassVar[Any] = FactorState

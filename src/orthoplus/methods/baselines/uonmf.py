@@ -40,6 +40,14 @@ class UONMF(FactorMethod):
     at A'X. The published tables of EP4Orth+ are met with
     NNDSVD as it is: its zeros stay. An iteration costs two products with A. Where A has zero rows
     or columns the formula divides by zero; here such entries of the factors become zero.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=UONMF()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
     """
 
     start: str = "nndsvd"

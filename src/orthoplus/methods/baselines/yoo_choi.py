@@ -44,6 +44,14 @@ class YooChoi(FactorMethod):
     :math:`X Y^\top A^\top X - AY` of the fit on the manifold has a positive and a negative part:
     their quotient is the update. No descent is proved for X; the update of Y, which is that of
     plain NMF, never raises the fit. An iteration costs two products with A.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=YooChoi()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
     """
 
     normalise: bool = True

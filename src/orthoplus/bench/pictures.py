@@ -1,0 +1,65 @@
+"""The pictures of the tables, as PNG."""
+
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from orthoplus.protocols import FloatArray
+from orthoplus.report.pictures import new_figure
+from orthoplus.report.svg import hue
+from orthoplus.result import HistoryRow
+
+_DPI = 110
+_CELL = 1.35
+_TOP_QUANTILE = 0.995
+
+
+def draw_convergence(file: IO[bytes], paths: Mapping[str, Sequence[HistoryRow]]) -> None:
+    """sigma, violation and objective over the outer iterations, one line a set."""
+    figure = new_figure(10.0, 3.4)
+    axes = figure.subplots(1, 3)
+    panels = (("sigma", "sigma, the penalty"), ("violation", "violation, ||XV||² - 1"),
+              ("value", "objective, share of ||A||²"))  # fmt: skip
+    for axis, (key, title) in zip(axes, panels, strict=True):
+        for j, (name, history) in enumerate(paths.items()):
+            values = np.array([getattr(row, key) for row in history], dtype=float)
+            values[values <= 0] = np.nan
+            axis.plot([row.n_iter for row in history], values, color=hue(j), label=name, lw=1.4)
+        if key != "value":
+            axis.set_yscale("log")
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_xlabel("outer iteration", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right", fontsize=8,
+                  frameon=False)  # fmt: skip
+    figure.savefig(file, format="png", dpi=_DPI)
+
+
+def draw_abundances(
+    file: IO[bytes],
+    maps: Mapping[str, FloatArray],
+    names: Sequence[str],
+    size: tuple[int, int],
+) -> None:
+    """A row a material, a column a method, ground truth first; each map on its own scale."""
+    k = len(names)
+    height = _CELL * size[0] / size[1]
+    figure = new_figure(_CELL * len(maps) + 0.7, (height + 0.05) * k + 0.5)
+    axes = np.atleast_2d(figure.subplots(k, len(maps)))
+    for column, (method, values) in enumerate(maps.items()):
+        for row in range(k):
+            _show_map(axes[row, column], values[:, row].reshape(size))
+        axes[0, column].set_title(method, fontsize=9)
+    for row, name in enumerate(names):
+        axes[row, 0].set_ylabel(name, fontsize=9)
+    figure.savefig(file, format="png", dpi=_DPI)
+
+
+def _show_map(axis: Any, image: FloatArray) -> None:
+    used = image[image > 0]
+    top = float(np.quantile(used, _TOP_QUANTILE)) if used.size else 1.0
+    axis.imshow(image, cmap="magma", vmin=0.0, vmax=top, interpolation="nearest")
+    axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)

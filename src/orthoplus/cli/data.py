@@ -1,0 +1,93 @@
+"""``orthoplus data``: which real data sets there are, where they are, and downloading them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
+from orthoplus.cli.summary import console
+from orthoplus.datasets.download import BASE
+
+app = typer.Typer(
+    name="data",
+    help="The real data of the paper: list, download, find.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Their folder. [dim]default: ORTHOPLUS_DATA[/dim]"),
+]
+
+
+@app.command("list")
+@guarded
+def list_sets(data: Folder = None) -> int:
+    """List every set: its size, whether it is here, where it comes from."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from orthoplus.datasets import find_folder, sources
+
+    folder = find_folder(data)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for title in ("set", "size", "groups", "here", "what it is"):
+        table.add_column(title, justify="right" if title == "groups" else "left")
+    for name, source in sources().items():
+        is_here = (folder / f"{name}.npz").is_file()
+        way = "yes" if is_here else ("fetch" if source.is_public_file else "by hand")
+        size = " x ".join(str(length) for length in source.shape if length)
+        table.add_row(name, size, str(source.groups or ""), way, source.about)
+    Console(highlight=False, markup=False).print(table)
+    console().print(f"In {folder}. `orthoplus data fetch NAME` downloads a set.", style="dim")
+    return DONE
+
+
+@app.command("fetch")
+@guarded
+def fetch_sets(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Sets; none stands for all.")
+    ] = None,
+    data: Folder = None,
+    base: Annotated[
+        str, typer.Option(metavar="URL", help="Where the repositories are, also file:///...")
+    ] = BASE,
+) -> int:
+    """Download sets, check their SHA-256, convert them; a set that is here is left alone."""
+    from orthoplus.datasets import FetchError, fetch, sources
+
+    failed = False
+    for name in names or [name for name, source in sources().items() if source.is_public_file]:
+        try:
+            console().print(f"{name}: {fetch(name, data, base=base)}")
+        except FetchError as error:
+            typer.echo(f"Error: {error}", err=True)
+            failed = True
+    return BAD_INPUT if failed else DONE
+
+
+@app.command("path")
+@guarded
+def show_path(
+    name: Annotated[str | None, typer.Argument(help="A set; none stands for the folder.")] = None,
+    data: Folder = None,
+) -> int:
+    """Print where a set is, or where all of them are looked for."""
+    from orthoplus.checks import check_choice
+    from orthoplus.datasets import find_folder, sources
+
+    folder = find_folder(data)
+    if name is None:
+        typer.echo(folder)
+        return DONE
+    check_choice(name, "name", tuple(sources()))
+    path = folder / f"{name}.npz"
+    typer.echo(path)
+    if not path.is_file():
+        typer.echo(f"Error: it is not there. `orthoplus data fetch {name}` gets it.", err=True)
+        return BAD_INPUT
+    return DONE

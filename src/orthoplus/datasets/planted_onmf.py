@@ -1,0 +1,61 @@
+"""Matrices with a planted orthogonal factorisation: the paper's section 6.2.1."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from orthoplus.checks import check_count, check_range, check_shape
+from orthoplus.geometry import labels_of, random_stiefel_plus
+from orthoplus.protocols import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedONMF:
+    """A and the matrix B of S+ that is hidden in it.
+
+    Examples
+    --------
+    >>> PlantedONMF(np.ones((3, 2)), np.eye(3, 2)).labels
+    array([ 0,  1, -1])
+    """
+
+    A: FloatArray
+    B: FloatArray
+
+    @property
+    def labels(self) -> IntArray:
+        """The column of each row's positive entry in B, -1 for a zero row."""
+        return labels_of(self.B)
+
+
+def planted_onmf(n: int, r: int, k: int, xi: float, rng: np.random.Generator) -> PlantedONMF:
+    r"""The paper's instance, with noise level :math:`\xi \ge 0`.
+
+    .. math:: A = \frac{BC}{\|BC\|_F} + \frac{\xi}{\|D\|_F} D,
+
+    with B in S+ at random, and the entries of C (k x r) and D (n x r) uniform in [0, 1).
+
+    Parameters
+    ----------
+    n, r, k : int
+        A is n x r, B is n x k, n >= k.
+    xi : float
+        The norm of the noise; that of the signal is 1. At 0 the residual of B is 0.
+    rng : numpy.random.Generator
+        Source of all randomness.
+
+    Examples
+    --------
+    >>> planted = planted_onmf(6, 4, 2, 0.0, np.random.default_rng(0))
+    >>> missed = planted.A - planted.B @ (planted.B.T @ planted.A)
+    >>> planted.A.shape, bool(np.abs(missed).max() < 1e-15)
+    ((6, 4), True)
+    """
+    check_shape(n, k, "B")
+    check_count(r, "r", low=1)
+    check_range(xi, "xi", low=0.0)
+    B = random_stiefel_plus(n, k, rng)
+    signal = B @ rng.random((k, r))
+    noise = rng.random((n, r))
+    A = signal / np.linalg.norm(signal) + xi / np.linalg.norm(noise) * noise
+    return PlantedONMF(A, B)

@@ -1,0 +1,229 @@
+"""The real data of the paper's experiments: where they come from, and how they are read.
+
+A set is one file ``NAME.npz`` in a folder; `orthoplus.datasets.fetch` makes it from the public file
+it comes from. None is part of this package.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from orthoplus.checks import check_choice
+from orthoplus.protocols import FloatArray, IntArray
+
+TEXT_SETS = ("T-l10", "T-t10", "R-t10", "T-l20", "T-t20", "R-t20", "NewsG-t5")
+IMAGE_SETS = ("MNIST", "Yale")
+SCENES = ("Samson", "JasperRidge", "UrbanCrop")
+FEATURE_SETS = ("kind_ORL", "kind_catsndogs", "kind_flower")
+FOLDER_VARIABLE = "ORTHOPLUS_DATA"
+
+
+class MissingDataError(ValueError):
+    """A set that is not on this machine; the message says how to get it.
+
+    Examples
+    --------
+    >>> load_arrays("Yale", "nowhere")
+    Traceback (most recent call last):
+    orthoplus.datasets.real.MissingDataError: The data set Yale is not there: ...
+    """
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a set comes from, and what it is once converted.
+
+    Attributes
+    ----------
+    name, about : str
+    layout : {"documents", "images", "features", "scene", "instances"}
+        Which arrays the public file has, and which ours.
+    shape : tuple of int
+        Of the matrix, samples by features.
+    groups : int
+        Classes, or materials.
+    repository, commit, path, bytes, sha256
+        The public file; None where a set was made from several.
+    origin : str
+        In words, where there is no single public file.
+    image_shape, endmember_names
+        Of a scene.
+
+    Examples
+    --------
+    >>> scene = sources()["Samson"]
+    >>> scene.image_shape, scene.groups
+    ((95, 95), 3)
+    """
+
+    name: str
+    about: str
+    layout: str
+    shape: tuple[int, int]
+    groups: int
+    repository: str | None = None
+    commit: str | None = None
+    path: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+    origin: str = ""
+    image_shape: tuple[int, int] | None = None
+    endmember_names: tuple[str, ...] = ()
+
+    @property
+    def is_public_file(self) -> bool:
+        """Whether `fetch` can get it."""
+        return self.sha256 is not None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledData:
+    """A matrix, one sample a row, dense or CSR, and the class of each row from 0 on.
+
+    Examples
+    --------
+    >>> LabelledData("two rows", np.eye(2), np.array([0, 1]), 2).n_classes
+    2
+    """
+
+    name: str
+    A: Any
+    labels: IntArray
+    n_classes: int
+
+
+@dataclass(frozen=True, eq=False)
+class SceneData:
+    """A hyperspectral image with its ground truth.
+
+    Attributes
+    ----------
+    A : ndarray of shape (height * width, bands)
+        Pixels in row-major order.
+    endmembers : ndarray of shape (k, bands)
+    abundances : ndarray of shape (height * width, k)
+    image_shape : tuple of int
+    names : tuple of str
+        Of the materials.
+
+    Examples
+    --------
+    >>> pixel, one = np.ones((1, 3)), np.ones((1, 1))
+    >>> scene = SceneData("dot", pixel, pixel, one, (1, 1), ("ash",))
+    >>> scene.A.reshape(*scene.image_shape, -1).shape
+    (1, 1, 3)
+    """
+
+    name: str
+    A: FloatArray
+    endmembers: FloatArray
+    abundances: FloatArray
+    image_shape: tuple[int, int]
+    names: tuple[str, ...]
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Every known set by its name.
+
+    Examples
+    --------
+    >>> sources()["Yale"].shape
+    (165, 1024)
+    """
+    text = files("orthoplus.datasets").joinpath("sources.json").read_text(encoding="utf-8")
+    return {
+        name: Source(name, **{key: _as_tuple(value) for key, value in entry.items()})
+        for name, entry in json.loads(text)["sets"].items()
+    }
+
+
+def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of the sets: the given one, else ``ORTHOPLUS_DATA``, else the user's cache.
+
+    Examples
+    --------
+    >>> find_folder("my-data").name
+    'my-data'
+    """
+    if folder is not None:
+        return Path(folder)
+    if os.environ.get(FOLDER_VARIABLE):
+        return Path(os.environ[FOLDER_VARIABLE])
+    cache_home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache_home) / "orthoplus"
+
+
+def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> LabelledData:
+    """A set of documents, images or features with its classes.
+
+    Examples
+    --------
+    >>> load_labelled("Yale").A.shape  # doctest: +SKIP
+    (165, 1024)
+    """
+    check_choice(name, "name", (*TEXT_SETS, *IMAGE_SETS, *FEATURE_SETS))
+    parts = load_arrays(name, folder)
+    if "A" in parts:
+        A: Any = parts["A"].astype(np.float64)
+    else:
+        indices = parts["indices"].astype(np.int32)  # stored in the smallest type
+        data = parts["data"].astype(np.float64)
+        A = csr_array((data, indices, parts["indptr"]), shape=tuple(parts["shape"].tolist()))
+    classes, labels = np.unique(parts["labels"], return_inverse=True)
+    return LabelledData(name, A, labels, len(classes))
+
+
+def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> SceneData:
+    """A hyperspectral image with its ground truth; reflectance from 0 on.
+
+    Examples
+    --------
+    >>> load_scene("Samson").names  # doctest: +SKIP
+    ('rock', 'tree', 'water')
+    """
+    check_choice(name, "name", SCENES)
+    parts = load_arrays(name, folder)
+    height, width = parts["image_shape"].tolist()
+    return SceneData(
+        name=name,
+        A=parts["A"] / float(parts["scale"]),
+        endmembers=parts["endmembers"],
+        abundances=parts["abundances"],
+        image_shape=(height, width),
+        names=tuple(parts["endmember_names"].tolist()),
+    )
+
+
+def load_arrays(name: str, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """The arrays of a set as they are stored; `MissingDataError` where it is not there.
+
+    Examples
+    --------
+    >>> sorted(load_arrays("Yale"))  # doctest: +SKIP
+    ['A', 'image_shape', 'label_values', 'labels']
+    """
+    path = find_folder(folder) / f"{name}.npz"
+    if not path.is_file():
+        way = (
+            f"`orthoplus data fetch {name}` downloads it"
+            if sources()[name].is_public_file
+            else f"it has no single public file ({sources()[name].origin})"
+        )
+        raise MissingDataError(
+            f"The data set {name} is not there: no {path}. Give its folder by `--data DIR` or "
+            f"{FOLDER_VARIABLE}; {way}."
+        )
+    with np.load(path, allow_pickle=False) as parts:
+        return {key: parts[key] for key in parts.files}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,254 @@
+"""The tables run on small data, judge their rows and fail in words."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+
+from orthoplus.bench import (
+    GROUPS,
+    TABLES,
+    load_table,
+    names_of,
+    onmf_methods,
+    projection,
+    speed_growth,
+    speed_large,
+    synthetic,
+    text,
+)
+from orthoplus.bench import paper_figures as paper
+from orthoplus.bench.run import run_tables
+from orthoplus.bench.table import Row, Session, geometric_mean
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def draw(picture):
+    """The bytes of a picture."""
+    file = io.BytesIO()
+    picture.draw(file)
+    return file.getvalue()
+
+
+def run_quick(name, folder=None):
+    """The outcome of one table."""
+    session = Session(quick=True, folder=folder)
+    (outcome,) = run_tables([name], session, lambda table, row: None)
+    return outcome
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_table_says_what_it_is(name):
+    table = load_table(name)
+    assert table.name == name
+    assert all((table.title, table.about, table.quick_about))
+    assert len({column.key for column in table.columns}) == len(table.columns)
+    assert {column.best for column in table.columns} <= {"", "least", "most"}
+
+
+def test_groups_name_tables():
+    assert all(name in TABLES for group in GROUPS.values() for name in group)
+    assert set(GROUPS["all"]) == set(TABLES)
+
+
+def test_unknown_table_is_refused():
+    with pytest.raises(ValueError, match=r"`texts` is no table\. Known are projection"):
+        names_of("texts")
+
+
+# Entries read again from the printed tables, at corners where a slip of a row or column shows.
+@pytest.mark.parametrize(
+    ("found", "printed"),
+    [
+        (paper.PROJECTION[10][5], (37, 1.2e-3, 0.01, 38.1)),
+        (paper.PROJECTION[400][0], (50, 0.0, 1.96, 99.8)),
+        (paper.PROJECTION[300][4], (20, 2.5e-4, 8.60, 718.6)),
+        (paper.SYNTHETIC[0]["U-onmf"], (5.7e-2, 4.9e-16, 9)),
+        (paper.SYNTHETIC[100]["ONP-MF"], (3.2e-3, 50.3, 32)),
+        (paper.TEXT["R-t20"]["EM-ONMF"], (64.1, 57.4, 37.8, None, 30)),
+        (paper.TEXT["Yale"]["EP4Orth+"], (44.8, 47.9, 52.1, 6e-16, 2)),
+        (paper.TEXT["MNIST"]["OPNMF"], (55.1, 44.1, 55.9, 1.3, 218)),
+        (paper.UNMIXING["Urban"]["EM-ONMF"], (0.091, 17)),
+        (paper.INDICATORS["UKBench"][2]["KindAP"], (90.64, 97.64, 2.36, 3215)),
+    ],
+)
+def test_paper_figures_are_those_printed(found, printed):
+    assert found == printed
+
+
+def test_paper_figures_are_complete():
+    assert {len(rows) for rows in paper.PROJECTION.values()} == {len(paper.PROJECTION_NOISES)}
+    assert [len(methods) for methods in paper.SYNTHETIC.values()] == [4] * 6
+    assert [len(methods) for methods in paper.TEXT.values()] == [6] * 9
+    assert [len(methods) for methods in paper.UNMIXING.values()] == [6] * 3
+    assert len(paper.INDICATORS) == 8
+
+
+def test_projection_table_has_both_methods_beside_the_paper(monkeypatch):
+    monkeypatch.setattr(projection, "N", 60)
+    monkeypatch.setattr(projection, "QUICK_COLUMNS", (10,))
+    outcome = run_quick("projection")
+    assert len(outcome.rows) == 2 * len(paper.PROJECTION_NOISES)
+    first = outcome.rows[0]
+    assert first.case == "k = 10, xi = 0.5"
+    assert first.paper == {"exact": 100, "gap": 0.0, "cpu": 0.01, "projections": 20.5}
+    assert "in 6 of 6 cells" in outcome.verdicts[0]
+
+
+def test_synthetic_table_has_every_method(monkeypatch):
+    monkeypatch.setattr(onmf_methods, "QUICK_LIMIT", 0.1)
+    monkeypatch.setattr(synthetic, "QUICK_SIZE", (60, 80, 4))
+    monkeypatch.setattr(synthetic, "QUICK_NOISES", (0.1,))
+    outcome = run_quick("synthetic")
+    assert [row.method for row in outcome.rows] == list(onmf_methods.METHODS)
+    by_method = {row.method: row.figures for row in outcome.rows}
+    # No residual is below that of the best rank-k approximation; the planted groups are found.
+    for figures in by_method.values():
+        assert figures["refit"] <= figures["residual"] * (1 + 1e-12)
+    assert by_method["default"]["violation"] < 1e-14
+    assert by_method["default"]["residual"] == pytest.approx(by_method["EP4Orth+"]["refit"])
+
+
+def make_rows(default, rival, penalty):
+    """Rows of one set: shares of two methods, and purity of EP4Orth+."""
+    printed = {"purity": 84.5, "nmi": 79.9, "entropy": 20.1}
+    own = printed | {"purity": penalty, "share": 0.1, "violation": 0.0}
+    return [
+        Row("T-l10", "default", {"share": default, "violation": 1e-15}),
+        Row("T-l10", "OPNMF", {"share": rival, "violation": 1.0}),
+        Row("T-l10", "EP4Orth+", own, printed),
+        Row("T-l10", "EP4Orth+ 1.05", own, printed),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("default", "wanted"), [(0.3, "on 1 of 1"), (0.3 - 9e-6, "on 1 of 1"), (0.2999, "on 0 of 1")]
+)
+def test_text_verdict_knows_ties(default, wanted):
+    verdict = text.judge(make_rows(default, 0.3, 84.5))[-1]
+    assert f"best of all methods {wanted} sets" in verdict
+
+
+@pytest.mark.parametrize(
+    ("purity", "near", "enough"), [(85.5, 1, 1), (85.6, 0, 1), (87.0, 0, 1), (87.1, 0, 0)]
+)
+def test_text_verdict_counts_points_from_the_paper(purity, near, enough):
+    verdict = text.judge(make_rows(0.3, 0.3, purity))[0]
+    assert f"on {near} of 1 sets, within 2.5 on {enough};" in verdict
+
+
+def test_unmixing_table_finds_planted_spectra_and_draws_maps(small_data):
+    outcome = run_quick("unmixing", small_data)
+    angles = {row.method: row.figures["angle"] for row in outcome.rows}
+    assert angles["default"] < 0.02  # the noise is a thousandth of the signal
+    assert "within 0.075" in outcome.verdicts[0]
+    assert [picture.name for picture in outcome.pictures] == ["unmixing-Samson"]
+    assert draw(outcome.pictures[0])[:8] == PNG
+
+
+def test_text_and_speed_tables_share_runs_and_judge(small_data):
+    session = Session(quick=True, folder=small_data)
+    outcome, speed = run_tables(["text", "speed-sets"], session, lambda table, row: None)
+    assert not outcome.failure
+    assert [row.case for row in outcome.rows] == ["T-l10"] * 11 + ["Yale"] * 11
+    for row in outcome.rows:
+        assert 0.0 < row.figures["share"] <= 1.0
+        assert 0.0 < row.figures["purity"] <= 100.0
+    ours = [row for row in outcome.rows if row.method == "default"]
+    assert all(row.figures["violation"] < 1e-14 for row in ours)
+    assert "within 1 point of the paper's purity, NMI and entropy on" in outcome.verdicts[0]
+    assert "best of all methods on" in outcome.verdicts[-1]
+    assert [picture.name for picture in outcome.pictures] == ["convergence"]
+    assert draw(outcome.pictures[0])[:8] == PNG
+    seconds = {(row.case, row.method): row.figures["cpu"] for row in outcome.rows}
+    for row in speed.rows:
+        if row.method == "OPNMF":
+            assert row.figures["cpu"] == seconds[row.case, "OPNMF"]
+    ratios = [row.figures["ratio"] for row in speed.rows if row.method == "default"]
+    assert ratios == [1.0, 1.0]
+    rivals = [verdict.split(" takes")[0] for verdict in speed.verdicts]
+    assert rivals == ["scikit-learn NMF", "OPNMF", "ONP-MF"]
+
+
+def test_large_table_measures_in_processes_of_their_own(monkeypatch):
+    monkeypatch.setattr(speed_large, "QUICK_SIZE", (3000, 40, 3))
+    outcome = run_quick("speed-large")
+    default, opnmf = outcome.rows
+    assert default.figures["memory"] >= 0.0
+    assert 0.9 < default.figures["share"] < 1.0
+    assert opnmf.figures["cpu"] == pytest.approx(opnmf.figures["step"] * opnmf.figures["steps"])
+    assert "projected" in opnmf.note
+    assert "times the data" in outcome.verdicts[0]
+
+
+def test_growth_is_the_exponent():
+    rows = [Row("dense", str(n), {"size": n, "cpu": 3.0 * n**1.5}) for n in (10, 20, 40)]
+    assert speed_growth.slope_of(rows, "dense") == pytest.approx(1.5)
+
+
+def test_growth_table_covers_dense_and_sparse(monkeypatch):
+    monkeypatch.setattr(speed_growth, "QUICK_ROWS", (100, 200))
+    monkeypatch.setattr(speed_growth, "QUICK_SPARSE_SIZE", (60, 50))
+    monkeypatch.setattr(speed_growth, "QUICK_PER_ROW", (5, 10))
+    outcome = run_quick("speed-growth")
+    assert [row.case for row in outcome.rows] == ["dense, rows"] * 2 + ["sparse, entries"] * 2
+    assert len(outcome.verdicts) == 2
+
+
+def test_missing_data_is_a_sentence_not_a_traceback(tmp_path):
+    outcome = run_quick("text", tmp_path)
+    assert outcome.rows == ()
+    assert "The data set T-l10 is not there" in outcome.failure
+    assert "orthoplus data fetch T-l10" in outcome.failure
+
+
+def test_interrupted_table_keeps_its_rows_and_ends_the_run(monkeypatch):
+    def broken(session):
+        yield Row("a case", "a method", {"exact": 100.0, "bound": 0.0})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(projection, "TABLE", load_table("projection").__class__(
+        **{**vars(load_table("projection")), "run": broken}))  # fmt: skip
+    outcomes = list(run_tables(["projection", "text"], Session(), lambda table, row: None))
+    assert len(outcomes) == 1
+    assert len(outcomes[0].rows) == 1
+    assert outcomes[0].failure.startswith("Interrupted")
+
+
+def test_session_computes_once():
+    session, calls = Session(), []
+    for _ in range(2):
+        session.once("key", lambda: calls.append(1))
+    assert calls == [1]
+
+
+def test_geometric_mean_of_nothing_is_nan():
+    assert math.isnan(geometric_mean([]))
+
+
+def test_round_any_gives_every_column_a_row(rng):
+    X = np.zeros((5, 3))
+    X[:, 0] = 1.0
+    X[0, 1] = X[1, 2] = 0.5
+    rounded = onmf_methods.round_any(X)
+    assert (rounded.any(axis=0)).all()
+    assert np.abs(rounded.T @ rounded - np.eye(3)).max() < 1e-14
+
+
+def test_explained_share_is_the_sum_of_leading_singular_values(rng):
+    A = rng.random((9, 5))
+    labels = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    share = sum(np.linalg.norm(A[labels == j], 2) ** 2 for j in range(3)) / np.linalg.norm(A) ** 2
+    X = np.eye(3)[labels] * rng.uniform(0.5, 1.5, (9, 1))
+    assert onmf_methods.explained_share(A, 3, X) == pytest.approx(share, rel=1e-10)
+
+
+def test_penalty_method_reproduces_the_paper_on_documents(load_data, tmp_path):
+    parts = load_data("T-l10")
+    np.savez(tmp_path / "T-l10.npz", **parts)
+    data = text.load_labelled("T-l10", tmp_path)
+    row = text.measure(Session(quick=True), data, "EP4Orth+")
+    for key in text.MEASURES:
+        assert abs(row.figures[key] - row.paper[key]) <= 0.5

@@ -1,0 +1,298 @@
+"""The choice of the rank, and the consensus over seeds."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.metrics import adjusted_rand_score
+
+import orthoplus as op
+from orthoplus.estimators import rank_selection
+from orthoplus.estimators.agreement import _Run, co_assignment, match_components, summarise_runs
+from orthoplus.estimators.rank_choice import RankRow, choose
+from orthoplus.estimators.rank_path import fit_path
+from orthoplus.estimators.rank_selection import _predict_hidden
+
+RANKS = range(2, 8)
+
+
+def planted(k, noise, seed, n=150, r=30):
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.arange(n) % k)
+    rows = (0.5 + rng.random((n, 1))) * rng.random((k, r))[groups]
+    return rows + noise * rng.random((n, r)), groups
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted(4, 0.5, seed=0)
+
+
+@pytest.fixture(scope="module")
+def chosen(data):
+    return op.select_rank(data[0], RANKS, n_splits=3)
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("k", [3, 5])
+def test_planted_rank_is_found(k, noise):
+    A, groups = planted(k, noise, seed=k)
+    found = op.select_rank(A, RANKS, n_splits=3)
+    assert found.k == k
+    assert adjusted_rand_score(groups, found.labels) > 0.9
+
+
+def test_rank_of_signed_and_sparse_data():
+    rng = np.random.default_rng(0)
+    groups = np.arange(120) % 4
+    A = rng.standard_normal((4, 20))[groups] + 0.5 * rng.standard_normal((120, 20))
+    assert op.select_rank(A, RANKS, n_splits=2, allow_negative=True).k == 4
+    B = np.kron(np.eye(4), np.ones((30, 8))) * (rng.random((120, 32)) < 0.6)
+    dense = op.select_rank(B, RANKS, n_splits=2)
+    sparse = op.select_rank(csr_array(B), RANKS, n_splits=2)
+    assert sparse.k == dense.k == 4
+    np.testing.assert_allclose(sparse.rows, dense.rows, rtol=1e-6, atol=1e-9)
+
+
+def test_table_and_reasons_say_what_was_found(chosen):
+    assert [row.k for row in chosen.rows] == list(RANKS)
+    errors = [row.unexplained for row in chosen.rows]
+    assert (np.diff(errors) <= 1e-12).all()
+    assert chosen.named == {"held-out": 4, "stability": 4, "knee": 4}
+    assert chosen.reasons[0] == "k = 4: all three criteria name it."
+    assert len(chosen.reasons) == 4
+    assert all(text in str(chosen) for text in chosen.reasons)
+    assert str(chosen).splitlines()[3].startswith(">   4")
+
+
+def test_same_seed_same_answer_in_one_process_or_two(data, chosen):
+    again = op.select_rank(data[0], RANKS, n_splits=3, n_jobs=2)
+    assert again.rows == chosen.rows
+    np.testing.assert_array_equal(again.labels, chosen.labels)
+
+
+def test_path_lowers_the_error_and_its_groups_are_those_of_its_centres(data):
+    points = list(fit_path(data[0], [2, 4, 9], n_init=1, seed=0))
+    assert [len(point.centres) for point in points] == [2, 4, 9]
+    assert points[0].unexplained > points[1].unexplained > points[2].unexplained
+    model = op.OrthogonalNMF(4, random_state=0).fit(data[0])
+    share = model.reconstruction_err_**2 / np.linalg.norm(data[0]) ** 2
+    assert points[1].unexplained == pytest.approx(share, rel=1e-6)
+    assert adjusted_rand_score(points[1].labels, model.labels_) == 1.0
+
+
+def test_hidden_entries_are_predicted_from_the_others_alone(rng):
+    A, C = rng.standard_normal((9, 7)), rng.standard_normal((3, 7))
+    folds = np.array_split(rng.permutation(7), 3)
+    missed = 0.0
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(7), fold)
+        for row in A:
+            fits = row[rest] @ C[:, rest].T / np.linalg.norm(C[:, rest], axis=1)
+            centre = C[fits.argmax()]
+            weight = max(row[rest] @ centre[rest], 0.0) / (centre[rest] @ centre[rest])
+            missed += ((row[fold] - weight * centre[fold]) ** 2).sum()
+    ours = _predict_hidden([A[:, fold] for fold in folds], [C[:, fold] for fold in folds])
+    assert ours == pytest.approx(missed / (A**2).sum())
+
+
+def row(k, *, stability=0.9, heldout=0.5, unexplained=0.5, se=0.001):
+    return RankRow(k, unexplained, stability, se, heldout, se)
+
+
+def test_criteria_are_read_as_they_say():
+    stability = [1.0, 0.6, 1.0, 0.8, 0.7]
+    heldout = [0.9, 0.7, 0.401, 0.4, 0.41]
+    unexplained = [0.9, 0.6, 0.3, 0.28, 0.26]
+    rows = tuple(
+        row(k, stability=s, heldout=h, unexplained=u)
+        for k, s, h, u in zip(range(2, 7), stability, heldout, unexplained, strict=True)
+    )
+    noise = np.array([[0, 0], [0, 0], [0.01, -0.01], [0, 0], [0, 0]])
+    k, named, reasons = choose(rows, np.array(heldout)[:, None] + noise)
+    assert (k, named) == (4, {"held-out": 4, "stability": 4, "knee": 4})
+    assert "as the best, k = 5" in reasons[1]
+    k, named, _ = choose(rows, np.array(heldout)[:, None] + 0 * noise)
+    assert (k, named["held-out"]) == (4, 5)  # without noise 0.001 is a difference
+
+
+@pytest.mark.parametrize(
+    ("stabilities", "heldouts", "errors", "k", "words"),
+    [
+        ([0.9, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.3, 0.2], 3, "middle one"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "held-out prediction decides"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on no k"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "has no knee"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "largest that was tried"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on few groups"),
+        ([0.9, 0.9, 0.3], [0.5, 0.3, 0.3], [0.9, 0.6, 0.3], 3, "held-out and stability name it"),
+    ],
+)
+def test_reasons_when_the_criteria_differ(stabilities, heldouts, errors, k, words):
+    rows = tuple(
+        row(i, stability=s, heldout=h, unexplained=u)
+        for i, s, h, u in zip((2, 3, 4), stabilities, heldouts, errors, strict=True)
+    )
+    found, _, reasons = choose(rows, np.repeat(np.array(heldouts)[:, None], 4, axis=1))
+    assert found == k
+    assert words in " ".join(reasons)
+
+
+def test_one_rank_alone_and_rank_one(data):
+    assert op.select_rank(data[0], [3], n_splits=2).k == 3
+    single = op.select_rank(data[0], [1], n_splits=2)
+    assert "says nothing" in " ".join(single.reasons)
+    assert not single.labels.any()
+
+
+def test_run_is_resumed_with_the_same_answer(data, chosen, tmp_path, monkeypatch):
+    file = tmp_path / "ranks.npz"
+    original, computed = rank_selection._named, []
+
+    def counted(A, work, name):
+        if len(computed) == 2 and not file.with_name("go").exists():
+            raise KeyboardInterrupt
+        computed.append(name)
+        return original(A, work, name)
+
+    monkeypatch.setattr(rank_selection, "_named", counted)
+    with pytest.raises(KeyboardInterrupt):
+        op.select_rank(data[0], RANKS, n_splits=3, resume=file)
+    assert [path.name for path in tmp_path.iterdir()] == ["ranks.npz"]
+    file.with_name("go").touch()
+    again = op.select_rank(data[0], RANKS, n_splits=3, resume=file)
+    assert sorted(computed) == ["full", "split0", "split1", "split2"]  # none of them twice
+    assert again.rows == chosen.rows
+    monkeypatch.setattr(rank_selection, "_named", None)  # nothing is left to compute
+    assert op.select_rank(data[0], RANKS, n_splits=3, resume=file).rows == chosen.rows
+
+
+def test_file_of_another_run_is_refused(data, tmp_path):
+    A, file = data[0], tmp_path / "ranks.npz"
+    op.select_rank(A, [2, 3], n_splits=2, resume=file)
+    with pytest.raises(ValueError, match="another run: it differs in ranks"):
+        op.select_rank(A, [2, 4], n_splits=2, resume=file)
+    with pytest.raises(ValueError, match="differs in random_state"):
+        op.select_rank(A, [2, 3], n_splits=2, resume=file, random_state=1)
+    with pytest.raises(ValueError, match="differs in data"):
+        op.select_rank(2 * A, [2, 3], n_splits=2, resume=file)
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(ValueError, match="not a file of `select_rank`, or is damaged"):
+        op.select_rank(A, [2, 3], n_splits=2, resume=file)
+    np.savez(file, x=json.dumps([1]))
+    with pytest.raises(ValueError, match="not a file of `select_rank`"):
+        op.select_rank(A, [2, 3], n_splits=2, resume=file)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "error", "message"),
+    [
+        ([], {}, ValueError, r"empty.*range\(2, 21\)"),
+        ([2, 76], {}, ValueError, "half of the 150 rows of X are 75.*at most 75"),
+        ([0, 2], {}, ValueError, "`ranks=0`"),
+        ([2.5], {}, TypeError, "not a whole number"),
+        ([2], {"n_splits": 1}, ValueError, "n_splits=1"),
+        ([2], {"n_init": 0}, ValueError, "n_init=0"),
+        ([2], {"random_state": None}, TypeError, "random_state=None"),
+    ],
+)
+def test_bad_option_is_named(data, ranks, options, error, message):
+    with pytest.raises(error, match=message):
+        op.select_rank(data[0], ranks, **options)
+
+
+def test_bad_data_are_named(data):
+    with pytest.raises(ValueError, match=r"negative entries.*allow_negative=True"):
+        op.select_rank(data[0] - 1.0, RANKS)
+    with pytest.raises(ValueError, match="at least two are needed"):
+        op.select_rank(data[0][:, :1], RANKS)
+    with pytest.raises(ValueError, match="NaN"):
+        op.select_rank(np.where(data[0] > 1, np.nan, data[0]), RANKS)
+
+
+def test_plot_shows_the_three_criteria(chosen, tmp_path):
+    figure = chosen.plot()
+    above, below = figure.axes
+    assert "stability: k = 4" in {text.get_text() for text in above.get_legend().get_texts()}
+    words = {text.get_text() for text in below.get_legend().get_texts()}
+    assert {"fit", "held-out: k = 4", "knee: k = 4"} <= words
+    figure.savefig(tmp_path / "ranks.png")
+    assert (tmp_path / "ranks.png").stat().st_size > 1000
+
+
+# --- consensus ------------------------------------------------------------------------------------
+
+
+def test_consensus_of_planted_groups_is_complete(data):
+    A, groups = data
+    found = op.consensus(A, 4, n_runs=4)
+    assert found.score == 1.0
+    np.testing.assert_array_equal(found.stability, np.ones(4))
+    np.testing.assert_allclose(found.cosines, 1.0)
+    assert (found.agreement == 1.0).all()
+    assert adjusted_rand_score(groups, found.labels) == 1.0
+    model = op.OrthogonalNMF(4, random_state=0).fit(A)
+    cosines = model.components_ @ found.components.T
+    best = cosines.max(axis=1) / np.linalg.norm(model.components_, axis=1)
+    np.testing.assert_allclose(best, 1.0)
+
+
+def test_consensus_is_lower_without_groups(data, rng):
+    noise = op.consensus(rng.random((80, 10)), 5, n_runs=5)
+    assert noise.score < 0.9
+    assert noise.stability.shape == (5,)
+    assert noise.stability.min() < 1.0
+    assert noise.agreement.min() < 1.0
+    again = op.consensus(np.random.default_rng(0).random((80, 10)), 5, n_runs=5, n_jobs=2)
+    once = op.consensus(np.random.default_rng(0).random((80, 10)), 5, n_runs=5)
+    np.testing.assert_array_equal(again.labels, once.labels)
+
+
+def test_runs_are_renamed_before_they_vote(rng):
+    centres = np.eye(3)
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    order = np.array([2, 0, 1])  # component j of the second run is component order[j] of the first
+    moved = np.array([0, 0, 1, 2, 2, 2])
+    names = np.argsort(order)
+    runs = [
+        _Run(centres, labels, 0.1),
+        _Run(centres[order], names[moved], 0.2),
+        _Run(centres, labels, 0.3),
+    ]
+    found = summarise_runs(runs)
+    np.testing.assert_array_equal(found.matches[1], names)
+    np.testing.assert_array_equal(found.labels, labels)
+    np.testing.assert_allclose(found.agreement, [1, 1, 1, 2 / 3, 1, 1])
+    np.testing.assert_allclose(found.stability, [1, 2 / 3, 1])
+    np.testing.assert_allclose(found.components, centres)
+    pair = adjusted_rand_score(labels, moved)
+    assert found.score == pytest.approx((1 + 2 * pair) / 3)
+
+
+def test_co_assignment_counts_pairs(rng):
+    labels, runs = rng.integers(3, size=20), rng.integers(4, size=(5, 20))
+    together = (runs[:, :, None] == runs[:, None, :]).mean(axis=0)
+    for j, share in enumerate(co_assignment(labels, runs, 3)):
+        rows = np.flatnonzero(labels == j)
+        pairs = together[np.ix_(rows, rows)][~np.eye(len(rows), dtype=bool)]
+        assert share == pytest.approx(pairs.mean())
+
+
+def test_match_undoes_a_permutation(rng):
+    C = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    order = rng.permutation(6)
+    np.testing.assert_allclose(C[order][match_components(C, C[order])], C)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_runs": 1}, "n_runs=1"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_components": 151}, "150"),
+    ],
+)
+def test_bad_option_of_consensus_is_named(data, options, message):
+    with pytest.raises(ValueError, match=message):
+        op.consensus(data[0], **({"n_components": 3} | options))
