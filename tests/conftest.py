@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from stand_ins import write_sets
+
 # The same examples every time, unless a seed asks for others. No deadline: the first call of a
 # kernel compiles it.
 SEED = os.environ.get("ORTHOPLUS_TEST_SEED", "")
@@ -35,3 +37,11 @@ def load_data():
             return {key: parts[key] for key in parts.files}
 
     return load
+
+
+@pytest.fixture
+def small_data(tmp_path, rng, monkeypatch):
+    """A folder with the sets of a quick run; a rival gets a tenth of a second."""
+    monkeypatch.setattr("orthoplus.bench.onmf_methods.QUICK_LIMIT", 0.1)
+    write_sets(tmp_path / "data", rng)
+    return tmp_path / "data"

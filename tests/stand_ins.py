@@ -1,10 +1,7 @@
 """Small stand-ins for the real data, in the same format."""
 
 import numpy as np
-import pytest
 from scipy.sparse import csr_array
-
-from orthoplus.bench import onmf_methods
 
 
 def documents(rng, n, r, k):
@@ -36,15 +33,11 @@ def scene(rng, height, width, bands, k):
     }
 
 
-@pytest.fixture
-def small_data(tmp_path, rng, monkeypatch):
-    """A folder with the sets of a quick run; a rival gets a tenth of a second."""
-    monkeypatch.setattr(onmf_methods, "QUICK_LIMIT", 0.1)
-    folder = tmp_path / "data"
+def write_sets(folder, rng):
+    """The sets of a quick run of the tables."""
     folder.mkdir()
     np.savez(folder / "T-l10.npz", **documents(rng, 40, 60, 4))
     labels = np.repeat(np.arange(4), 6)
     images = rng.integers(50, size=(24, 30)) + 100 * (np.arange(30) % 4 == labels[:, None])
     np.savez(folder / "Yale.npz", A=images.astype(np.uint8), labels=labels + 1)
     np.savez(folder / "Samson.npz", **scene(rng, 6, 5, 12, 3))
-    return folder
