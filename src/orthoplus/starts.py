@@ -16,6 +16,7 @@ from orthoplus.data_matrix import (
     row_slices,
     row_sums,
     times,
+    times_transposed,
 )
 from orthoplus.geometry import (
     project_oblique_plus,
@@ -37,6 +38,8 @@ _RANDOM_SHARE = 0.01
 _GRAM_SIDE = 128
 # Columns of a subspace iteration beyond those that are sought.
 _SPARE = 8
+# Squared singular values below this share of the largest are rounding.
+_RANK = 1e-12
 
 
 def svd_start(
@@ -128,6 +131,8 @@ def leading_right_vectors(
     """V (r x q) and the squares of the q <= min(k, n, r) largest singular values, falling."""
     n, r = A.shape
     q = min(k, n, r)
+    if n < r and r > _GRAM_SIDE and not isinstance(A, RowBlocks):
+        return _right_vectors_from_left(A, q, rng, n_steps)
     if r <= _GRAM_SIDE:
         Q, M = np.eye(r), gram_matrix(A)
     else:
@@ -137,6 +142,21 @@ def leading_right_vectors(
         M = Q.T @ normal_product(A, Q)
     values, vectors = np.linalg.eigh(0.5 * (M + M.T))
     return Q @ vectors[:, ::-1][:, :q], np.maximum(values[::-1][:q], 0.0)
+
+
+def _right_vectors_from_left(
+    A: Any, q: int, rng: np.random.Generator, n_steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """`leading_right_vectors` with the iteration on the shorter side; fewer where the rank is."""
+    n = A.shape[0]
+    Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _SPARE))))[0]
+    for _ in range(n_steps):
+        Q = np.linalg.qr(times(A, times_transposed(A, Q)))[0]
+    W = times_transposed(A, Q).astype(np.float64)
+    values, vectors = np.linalg.eigh(W.T @ W)  # W is long: its Gram matrix instead of its QR
+    is_sound = values > _RANK * values[-1]
+    V = W @ (vectors[:, is_sound] / np.sqrt(values[is_sound]))
+    return V[:, ::-1][:, :q], values[is_sound][::-1][:q]
 
 
 def part_squares(A: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
 from orthoplus.checks import check_count, check_positive
-from orthoplus.data_matrix import sample_rows, times, times_transposed
+from orthoplus.data_matrix import sample_rows, times
 from orthoplus.geometry import assemble, keep_largest
 from orthoplus.methods.alternation import Groups, alternate_groups
 from orthoplus.methods.factors import data_of
@@ -22,6 +22,7 @@ from orthoplus.row_groups import (
     group_products,
     unit_rows,
 )
+from orthoplus.starts import leading_right_vectors
 from orthoplus.status import Status
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
@@ -32,10 +33,10 @@ _SPARE = 8
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Fewer centres than this get the patience of this many.
 _FEW = 10
+# A first point that is worse by less than this share of ||A||^2 may still end better.
+_NEAR = 1e-3
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
-# Singular values below the root of this share of the largest have no part in the sketch.
-_RANK = 1e-12
 
 
 class SwapState(NamedTuple):
@@ -217,11 +218,12 @@ class SwapSearch:
         )
 
     def _end(self, problem: Problem, state: SwapState) -> SwapState:
-        """The groups of all rows by the best centres, then the exact alternation."""
+        """The exact alternation from the best centres, and from the first point if it is near."""
         groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
         found = alternate_groups(problem, groups.labels, groups.scores)
-        if state.value < found.value:
-            found = alternate_groups(problem, *self.entries(problem, state))
+        if state.value < found.value + _NEAR * problem.total:  # type: ignore[attr-defined]
+            first = alternate_groups(problem, *self.entries(problem, state))
+            found = first if first.value < found.value else found
         dtype = getattr(state.weights, "dtype", None)
         return state._replace(**_point(found, dtype), is_over=True)
 
@@ -270,13 +272,7 @@ def _sketch(
         A = sample_rows(A, np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
     elif isinstance(A, RowBlocks):
         A = sample_rows(A, np.arange(n))
-    Q = np.linalg.qr(rng.standard_normal((A.shape[0], columns)))[0]
-    for _ in range(_POWER_STEPS):
-        Q = np.linalg.qr(times(A, times_transposed(A, Q)))[0]
-    W = times_transposed(A, Q).astype(np.float64)
-    values, vectors = np.linalg.eigh(W.T @ W)  # W is long: its Gram matrix instead of its QR
-    is_sound = values > _RANK * values[-1]
-    V = W @ (vectors[:, is_sound] / np.sqrt(values[is_sound]))
+    V, _ = leading_right_vectors(A, columns, rng, _POWER_STEPS)
     return np.ascontiguousarray(times(A, V), dtype=np.float64), V
 
 
