@@ -11,6 +11,7 @@ import zarr
 
 import orthoplus as op
 from orthoplus.data_matrix import gram_matrix, normal_product, sample_rows, squared_norm
+from orthoplus.group_vectors import leading_directions, leading_vectors
 from orthoplus.problems import ONMF
 from orthoplus.row_blocks import StoredBlocks, as_row_blocks, parse_memory
 from orthoplus.row_groups import (
@@ -19,8 +20,6 @@ from orthoplus.row_groups import (
     group_dots,
     group_products,
     group_sums,
-    leading_directions,
-    leading_vectors,
     stationarity_of_groups,
 )
 

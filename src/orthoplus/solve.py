@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus import kernels
 from orthoplus.checkpoint import load_state
 from orthoplus.checks import (
     as_data_matrix,
@@ -19,19 +18,14 @@ from orthoplus.checks import (
     check_type,
 )
 from orthoplus.data_matrix import least_entry, sample_rows
+from orthoplus.finish import finish
 from orthoplus.geometry import (
-    assemble,
-    cover_columns,
-    keep_largest,
     project_oblique_plus,
 )
-from orthoplus.loop import OuterMethod, OuterState, run
-from orthoplus.methods.alternation import ROUGH
+from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
-from orthoplus.methods.refine import refine
 from orthoplus.methods.swap_search import SwapSearch, SwapState
-from orthoplus.optimality import stationarity
 from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.projection.merged import project_row_blocks
@@ -40,15 +34,9 @@ from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, StoredBlocks, as_row_blocks
 from orthoplus.row_groups import (
     Centres,
-    assign_rows,
-    column_entries,
-    group_sums,
-    stationarity_of_groups,
-    support_labels,
 )
 from orthoplus.starts import leading_centres
-from orthoplus.status import Status
-from orthoplus.supervise import Callback, Meter, Metered, OutOfTimeError, Watch
+from orthoplus.supervise import Callback, Meter, Metered, Watch
 
 # The paper's parameters where the paper has them, and ours for the rest.
 _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
@@ -62,8 +50,6 @@ _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
 
 # A matrix in row blocks that has no more rows is projected in memory.
 SMALL_ROWS = 1 << 12
-# Where Procedure 1 fails, a few passes find a point of S+ near enough.
-_ROUNDING_PASSES = 10
 
 
 class CallbackError(RuntimeError):
@@ -349,7 +335,7 @@ def _solve(  # noqa: PLR0913
             )
     watch = Watch(method, meter, callback, checkpoint, checkpoint_every)
     status, failure = watch.follow(Metered(problem, meter), X, state)
-    result = _finish(problem, X, watch, status, notes, with_bound)
+    result = finish(problem, X, watch, status, with_bound=with_bound, notes=notes)
     if failure is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
@@ -411,128 +397,3 @@ def _check_method(method: object) -> None:
             f"`method` must be an object such as EP4Orth(), it is {name}. A solver over OB+ goes "
             f"inside one: EP4Orth(inner=ProjectedGradient())."
         )
-
-
-def _finish(
-    problem: Problem,
-    X0: FloatArray | Centres,
-    watch: Watch,
-    status: Status,
-    notes: tuple[str, ...],
-    with_bound: bool,
-) -> Result:
-    """Round, refine, and report; the better of the last iterate and a feasible start."""
-    state = watch.state
-    if isinstance(state, SwapState) or isinstance(X0, Centres):
-        return _finish_groups(problem, X0, watch, status, notes, with_bound)
-    if state is not None and state.Y is not None:
-        problem = problem.warm(state.Y)
-    X, status = _best_feasible(problem, X0, watch, status)
-    value, gradient = problem.value_and_gradient(X)
-    bound = problem.lower_bound() if with_bound else None
-    Y = problem.second_block(X)
-    labels, weights = kernels.largest_entries(X)
-    return Result(
-        labels=labels,
-        weights=weights,
-        n_columns=X.shape[1],
-        value=value,
-        stationarity=stationarity(X, gradient),
-        status=status,
-        n_iter=0 if state is None else state.n_iter,
-        n_eval=watch.meter.n_eval,
-        seconds=watch.meter.seconds,
-        history=tuple(watch.history),
-        bound=bound,
-        gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
-        Y=Y,
-        notes=notes,
-        state=state,
-    )
-
-
-def _finish_groups(
-    problem: Any,
-    X0: FloatArray | Centres,
-    watch: Watch,
-    status: Status,
-    notes: tuple[str, ...],
-    with_bound: bool,
-) -> Result:
-    """Report a point that is a label and a weight a row, refined already: no n x k matrix."""
-    state, A, k = watch.state, problem.A, problem.shape[1]
-    if isinstance(state, SwapState):
-        labels, weights = watch.method.entries(problem, state)  # type: ignore[attr-defined]
-    else:  # ended before there was a state
-        assert isinstance(X0, Centres)
-        labels, scores, _ = assign_rows(A, X0.vectors)
-        V, squares = problem.group_directions(labels, scores, ROUGH)
-        weights = column_entries(A, labels, V, squares)
-    labels = support_labels(A, labels, weights)
-    W = group_sums(A, labels, weights, k)
-    value = problem.total - float(np.vdot(W, W))
-    bound = problem.lower_bound() if with_bound else None
-    residual = stationarity_of_groups(A, labels, weights, W)
-    if isinstance(A, RowBlocks):
-        labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
-    return Result(
-        labels=labels,
-        weights=weights,
-        n_columns=k,
-        value=value,
-        stationarity=residual,
-        status=status,
-        n_iter=0 if state is None else state.n_iter,
-        n_eval=watch.meter.n_eval,
-        seconds=watch.meter.seconds,
-        history=tuple(watch.history),
-        bound=bound,
-        gap=None if bound is None else (value - bound) / (abs(bound) or 1.0),
-        Y=np.ascontiguousarray(W.T, dtype=A.dtype),
-        notes=notes,
-        state=state,
-    )
-
-
-def _best_feasible(
-    problem: Problem, X0: FloatArray, watch: Watch, status: Status
-) -> tuple[FloatArray, Status]:
-    """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
-    state = watch.state
-    rounded = _round(X0 if state is None else state.X)
-    start = getattr(state, "X_feas", None)
-    start = keep_largest(X0) if start is None else start
-    timed = Metered(problem, watch.meter)
-    try:
-        X = _descend(timed, rounded, watch.method)
-        if _rank(timed, start) < _rank(timed, X):
-            X = _descend(timed, start, watch.method)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    except OutOfTimeError:
-        status = Status.TIME_LIMIT
-    else:
-        return X, status
-    return (start if _rank(problem, start) < _rank(problem, rounded) else rounded), status
-
-
-def _descend(problem: Problem, X: FloatArray, method: OuterMethod) -> FloatArray:
-    """Refined on the support of X, or polished, where the method asks for that; never worse."""
-    polish = getattr(method, "polish", None)
-    if polish is None:
-        return refine(problem, X)
-    return np.asarray(run(problem, polish, polish.init(problem, X), polish.stop())[0].X)
-
-
-def _rank(problem: Problem, X: FloatArray) -> float:
-    """f(X), with NaN as the worst."""
-    value = problem.value(X)
-    return np.inf if np.isnan(value) else value
-
-
-def _round(X: FloatArray) -> FloatArray:
-    """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
-    labels, entries = kernels.largest_entries(X)
-    if cover_columns(labels, X.shape[1]):
-        return assemble(labels, entries, X.shape[1])
-    return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)

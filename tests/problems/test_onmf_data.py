@@ -10,8 +10,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 import orthoplus as op
 from orthoplus.data_matrix import as_nonnegative_data, row_squares, squared_norm, take_rows
 from orthoplus.geometry import labels_of, random_oblique_plus, random_stiefel_plus, violation
+from orthoplus.group_vectors import leading_vectors
 from orthoplus.problems import ONMF
-from orthoplus.row_groups import group_dots, group_sums, leading_vectors
+from orthoplus.row_groups import group_dots, group_sums
 from orthoplus.starts import SVD_VARIANTS, svd_start
 
 N, R, K = 40, 90, 3

@@ -15,13 +15,7 @@ from orthoplus.methods.alternation import Groups, alternate_groups
 from orthoplus.methods.factors import data_of
 from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
 from orthoplus.row_blocks import RowBlocks
-from orthoplus.row_groups import (
-    Centres,
-    assign_rows,
-    column_entries,
-    group_products,
-    unit_rows,
-)
+from orthoplus.row_groups import Centres, assign_rows, column_entries, group_products, unit_rows
 from orthoplus.starts import leading_right_vectors
 from orthoplus.status import Status
 

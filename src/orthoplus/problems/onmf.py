@@ -22,16 +22,11 @@ from orthoplus.data_matrix import (
     times_transposed,
 )
 from orthoplus.geometry import assemble, labels_of, project_oblique_plus
+from orthoplus.group_vectors import leading_directions, leading_vectors, nonnegative_vectors
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
 from orthoplus.row_blocks import RowBlocks, StoredBlocks
-from orthoplus.row_groups import (
-    group_sums,
-    leading_directions,
-    leading_vectors,
-    nonnegative_vectors,
-    unit_rows,
-)
+from orthoplus.row_groups import group_sums, unit_rows
 from orthoplus.starts import leading_centres, svd_start
 
 # Matrices with a side this short are decomposed densely.
@@ -70,7 +65,7 @@ class ONMF(Problem):
     allow_negative : bool
         True for data of any sign, of which only X must be nonnegative: the projective model, eq.
         (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
-        `orthoplus.row_groups.nonnegative_vectors`; the bound holds all the same. Not for Dask
+        `orthoplus.group_vectors.nonnegative_vectors`; the bound holds all the same. Not for Dask
         arrays.
 
     Notes
