@@ -1,4 +1,4 @@
-"""The paper map: every numbered item has a row, every name exists, nothing is "to come" that is."""
+"""The paper map: every numbered item has a row, every name and every test exists."""
 
 import importlib
 import re
@@ -43,12 +43,6 @@ def quoted(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", re.sub(r"\([^)]*\)", "", text))
 
 
-def planned(row: Row) -> list[str]:
-    """The names after "to come", up to a semicolon."""
-    found = re.search(r"to come:([^;]*)", row.code)
-    return quoted(found[1]) if found else []
-
-
 def exists(dotted: str) -> bool:
     """Whether a name relative to the package can be reached; fields of dataclasses count."""
     parts = ["orthoplus", *dotted.split(".")]
@@ -91,22 +85,16 @@ def test_map_has_every_statement():
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.paper for row in ROWS])
 def test_row_leads_somewhere(row):
-    names = [name for name in quoted(row.code) if name not in planned(row)]
-    assert names or row.code == "*proof*" or row.code.startswith("to come")
+    names = quoted(row.code)
+    assert names or row.code == "*proof*"
     assert [name for name in names if not exists(name)] == []
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if planned(r)], ids=lambda row: row.paper)
-def test_planned_names_do_not_exist_yet(row):
-    assert [name for name in planned(row) if exists(name)] == []
-
-
 @pytest.mark.parametrize("row", [r for r in ROWS if r.test], ids=lambda row: row.paper)
-def test_named_test_exists_once_its_file_does(row):
+def test_named_test_exists(row):
     for name in quoted(row.test):
         path, _, function = name.partition("::")
-        if (ROOT / path).exists():
-            assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
+        assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_exists_sees_what_is_and_what_is_not():
