@@ -142,11 +142,12 @@ def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
 
 
 def line(seen: Progress) -> str:
-    """A state in one line of text."""
+    """A state in one line of text; what only a penalty method has, only for one."""
+    penalty = f"  sigma {_sigma(seen)}  violation {seen.violation:9.3e}"
     gap = "" if seen.gap is None else f"  gap {percent(seen.gap)}"
     return (
-        f"  iteration {seen.n_iter:4d}  sigma {_sigma(seen)}  violation {seen.violation:9.3e}  "
-        f"objective {seen.objective:.6f}{gap}  {seen.seconds:.1f} s"
+        f"  iteration {seen.n_iter:4d}{'' if math.isnan(seen.sigma) else penalty}"
+        f"  objective {seen.objective:.6f}{gap}  {seen.seconds:.1f} s"
     )
 
 
