@@ -8,29 +8,17 @@ Examples
 array([0, 0, 1])
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from orthoplus import (
-    autodiff,
-    datasets,
-    geometry,
-    methods,
-    metrics,
-    optimality,
-    penalty,
-    problems,
-)
-from orthoplus.assignment import quadratic_assignment
+from orthoplus import geometry, methods, optimality, penalty, problems
 from orthoplus.checkpoint import load_state, save_state
-from orthoplus.copositive import is_copositive
-from orthoplus.derivatives import check_gradient
 from orthoplus.methods import (
     PALM,
     EP4Orth,
     ProjectedGradient,
     ProximalAlternating,
     RegularizedNewton,
-    baselines,
 )
 from orthoplus.protocols import Problem
 from orthoplus.result import Result
@@ -38,6 +26,10 @@ from orthoplus.solve import CallbackError, minimize, project, solve
 from orthoplus.status import Status
 
 if TYPE_CHECKING:
+    from orthoplus import autodiff, datasets, metrics
+    from orthoplus.assignment import quadratic_assignment
+    from orthoplus.copositive import is_copositive
+    from orthoplus.derivatives import check_gradient
     from orthoplus.estimators import (
         KIndicatorsClustering,
         NonnegativePCA,
@@ -47,19 +39,28 @@ if TYPE_CHECKING:
         select_rank,
         unmix,
     )
+    from orthoplus.methods import baselines
 
 __version__ = "0.1.0.dev0"
 
-# Imported when first asked for: scikit-learn takes a second.
-_LAZY = (
-    "KIndicatorsClustering",
-    "NonnegativePCA",
-    "NonnegativeSpectralClustering",
-    "OrthogonalNMF",
-    "consensus",
-    "select_rank",
-    "unmix",
-)
+# Imported when first asked for, each name from its module, or as one: a solve needs none of them,
+# and the estimators bring scikit-learn, which takes a second.
+_LAZY = {
+    "KIndicatorsClustering": "estimators",
+    "NonnegativePCA": "estimators",
+    "NonnegativeSpectralClustering": "estimators",
+    "OrthogonalNMF": "estimators",
+    "autodiff": "",
+    "baselines": "methods",
+    "check_gradient": "derivatives",
+    "consensus": "estimators",
+    "datasets": "",
+    "is_copositive": "copositive",
+    "metrics": "",
+    "quadratic_assignment": "assignment",
+    "select_rank": "estimators",
+    "unmix": "estimators",
+}
 
 __all__ = [
     "PALM",
@@ -102,9 +103,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
-    from orthoplus import estimators
-
-    return getattr(estimators, name)
+    home = _LAZY[name]
+    if not home:
+        return import_module(f"orthoplus.{name}")
+    return getattr(import_module(f"orthoplus.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,18 @@ import numpy as np
 
 from orthoplus.loop import OuterState
 from orthoplus.methods import METHODS
-from orthoplus.methods.baselines import BASELINES
 
 _FORMAT = "orthoplus-state-1"
-_STATES: dict[str, Any] = {
-    method.state_type.__name__: method.state_type
-    for method in (METHODS | BASELINES).values()
-    if hasattr(method, "state_type")
-}
+
+
+@cache
+def _state_types() -> dict[str, Any]:
+    """The states of all methods and rivals by their names."""
+    from orthoplus.methods.baselines import BASELINES
+
+    methods = (METHODS | BASELINES).values()
+    types = [method.state_type for method in methods if hasattr(method, "state_type")]
+    return {kind.__name__: kind for kind in types}
 
 
 def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
@@ -78,7 +83,7 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
             header = json.loads(bytes(file["__state__"]))
             if header["format"] != _FORMAT:
                 raise KeyError(header["format"])
-            return _STATES[header["type"]](**_restore(header["tree"], file))
+            return _state_types()[header["type"]](**_restore(header["tree"], file))
     except FileNotFoundError:
         raise
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:

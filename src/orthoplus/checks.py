@@ -112,7 +112,7 @@ def check_range(value: float, name: str, *, low: float, high: float = np.inf) ->
 def check_positive(value: float, name: str, *, finite: bool = True) -> None:
     """Raise unless the option is a number above zero, finite unless that is not asked for."""
     check_range(value, name, low=0.0)
-    if value == 0 or (finite and np.isinf(value)):
+    if value == 0 or (finite and math.isinf(value)):
         kind = "positive and finite" if finite else "positive"
         raise ValueError(f"`{name}={value!r}` is out of range: it must be {kind}.")
 

@@ -156,32 +156,32 @@ class ProjectedGradient(StopsOverOblique):
         alpha, T = state.alpha, empty_like(state.X)
         roundoff = _ROUNDOFF[T.dtype]
         slack = _ROUNDOFFS * roundoff * max(problem.unit, abs(state.reference))
-        still = T.shape[1] * (_STILL * roundoff) ** 2
-        is_accepted = False
         for _ in range(_MAX_BACKTRACKS):
             sums = kernels.projected_step_into(state.X, state.gradient, state.weight, alpha, T)
-            step_sq, energy, *crossed = sums or _careful_step_into(state, alpha, T)
-            if alpha < state.alpha and step_sq <= still:
-                break
-            here = problem.evaluate(T, energy)
+            if sums is None:
+                sums = _careful_step_into(state, alpha, T)
+            step_sq = sums[0]
+            if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * roundoff) ** 2:
+                return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+            here = problem.evaluate(T, sums[1])
             bound = state.reference - self.decrease / (2 * alpha) * step_sq + slack
-            is_accepted = here.value <= bound or not self.search
-            if is_accepted:
+            if here.value <= bound or not self.search:
                 break
             alpha *= self.backtrack
-        if not is_accepted:
+        else:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         # Zhang and Hager: a running mean of the values, never above the first one.
-        mass = self.memory * state.mass + 1.0
-        reference = (self.memory * state.mass * state.reference + here.value) / mass
+        past = self.memory * state.mass
+        reference = (past * state.reference + here.value) / (past + 1.0)
+        is_fixed = self.step_rule == "fixed"
         return GradientState(
             X=T,
             value=here.value,
             gradient=here.gradient,
             weight=here.weight,
-            alpha=self._next_step(problem, state, T, here, (step_sq, *crossed)),
+            alpha=state.alpha if is_fixed else self._next_step(problem, state, T, here, sums),
             reference=max(reference, here.value),
-            mass=mass,
+            mass=past + 1.0,
             step_length=step_sq**0.5,
             stationarity=self._stationarity(problem, T, here),
             n_iter=state.n_iter + 1,
@@ -197,8 +197,8 @@ class ProjectedGradient(StopsOverOblique):
         sums: tuple[float, ...],
     ) -> float:
         """The Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
-        step_sq, cross_new, cross_old = sums
-        if self.step_rule == "fixed" or step_sq == 0.0:
+        step_sq, _, cross_new, cross_old = sums
+        if step_sq == 0.0:
             return old.alpha
         unit = self._unit(new.weight)
         use_short = self.step_rule == "short" or (
