@@ -139,6 +139,17 @@ def check_type(value: object, name: str, *kinds: type) -> None:
         raise TypeError(f"`{name}` must be an object of type {wanted}, it is {got}.")
 
 
+def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """The generator itself, or one with this seed; None is the seed 0."""
+    try:
+        return np.random.default_rng(0 if rng is None else rng)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`rng` must be a numpy.random.Generator or a seed that is a whole number from 0 on, "
+            f"it is {rng!r}."
+        ) from error
+
+
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
     """Raise unless the option is one of the given words."""
     if value not in choices:

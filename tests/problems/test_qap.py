@@ -39,6 +39,21 @@ def test_centred_problem_agrees_on_permutations_and_not_elsewhere(is_symmetric, 
     assert abs(frozen.value(X) - problem.value(X)) > 1e-3
 
 
+@pytest.mark.parametrize("which", ["A", "B", "both", "neither"])
+def test_symmetrised_problem_has_the_same_values_everywhere(which, rng):
+    A, B, C = rng.standard_normal((3, 5, 5))
+    A = A + A.T if which in ("A", "both") else A
+    B = B + B.T if which in ("B", "both") else B
+    problem = QAP(A, B, C, constant=2.0)
+    same = problem.symmetrised()
+    assert same.is_symmetric == (which != "neither")
+    assert (same is problem) == (which in ("both", "neither"))
+    X = random_oblique_plus(5, 5, rng)
+    value, gradient = problem.value_and_gradient(X)
+    assert same.value(X) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(same.value_and_gradient(X)[1], gradient, atol=1e-12)
+
+
 @pytest.mark.parametrize("has_linear", [False, True])
 def test_matched_problem_is_the_whole_one_with_rows_fixed(has_linear, rng):
     A, B, C = rng.standard_normal((3, 5, 5))
