@@ -102,6 +102,7 @@ def test_scale_does_not_matter(scale):
     [
         (np.ones((2, 3)), {}, r"`M` has shape \(2, 3\): a square matrix is needed"),
         ([[0.0, 1.0], [0.0, 0.0]], {}, "`M` is not symmetric"),
+        (np.empty((0, 0)), {}, r"`M` has shape \(0, 0\): it is empty"),
         ([[np.nan]], {}, "`M` has 1 entries that are NaN"),
         (np.eye(2), {"tol": 0.0}, "`tol=0.0` is out of range"),
         (np.eye(2), {"n_init": -1}, "`n_init=-1` is out of range"),

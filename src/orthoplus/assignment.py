@@ -1,7 +1,7 @@
 """Quadratic assignment: EP4Orth+ over the permutations, then pairwise exchanges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,9 @@ def quadratic_assignment(
 
     asked = _read_options(options)
     _check_method(method)
-    whole = QAP(_as_float(A, "A"), _as_float(B, "B"), asked.linear)
+    whole = QAP(_as_float(A, "A"), _as_float(B, "B"))
+    if asked.linear is not None:
+        whole = replace(whole, C=_read_linear(asked.linear, whole.shape))
     sign = -1.0 if asked.maximize else 1.0
     rows, columns = _read_match(asked.partial_match, len(whole.A))
     signed = QAP(sign * whole.A, whole.B, None if whole.C is None else sign * whole.C)
@@ -196,7 +198,18 @@ def _as_float(matrix: npt.ArrayLike, name: str) -> FloatArray:
     return as_matrix(matrix, name).astype(np.float64, copy=False)
 
 
+def _read_linear(linear: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:
+    C = _as_float(linear, "linear")
+    if C.shape != shape:
+        raise ValueError(
+            f"`linear` has shape {C.shape}, but `A` and `B` have {shape}: it needs an entry for "
+            f"each pair of their rows."
+        )
+    return C
+
+
 def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
+    check_type(options, "options", Mapping, type(None))
     known = [field.name for field in fields(AssignmentOptions)]
     unknown = [name for name in options or {} if name not in known]
     if unknown:

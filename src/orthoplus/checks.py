@@ -85,7 +85,8 @@ def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
 
 
 def check_shape(n: int, k: int, name: str) -> None:
-    """Raise unless 1 <= k <= n: only then has S+ a point."""
+    """Raise unless 1 <= k <= n, a whole number: only then has S+ a point."""
+    _check_whole(k, "k")
     if n < 1 or k < 1:
         raise ValueError(
             f"`{name}` has shape ({n}, {k}): it is empty. "
@@ -126,9 +127,13 @@ def check_growth(value: float, name: str) -> None:
 
 def check_count(value: int, name: str, *, low: int = 0) -> None:
     """Raise unless the option is a whole number, at least low."""
+    _check_whole(value, name)
+    check_range(value, name, low=low)
+
+
+def _check_whole(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"`{name}={value!r}` is not a whole number.")
-    check_range(value, name, low=low)
 
 
 def check_type(value: object, name: str, *kinds: type) -> None:

@@ -102,6 +102,17 @@ def test_solve_returns_a_permutation_with_its_gap(rng):
     np.testing.assert_array_equal(short.labels, result.labels)  # the preset
 
 
+@pytest.mark.parametrize("p", [[0, 1], [0, 0, 1], [0, -1, 1], [0.0, 1.0, 2.0], [1, 2, 3]])
+def test_bad_permutations_are_explained(p):
+    with pytest.raises(ValueError, match="does not hold each of 0 to 2 once"):
+        QAP(np.eye(3), np.eye(3)).value_of(p)
+
+
+def test_bad_matches_are_explained():
+    with pytest.raises(ValueError, match="`rows` has 2 entries, 1 of them different"):
+        QAP(np.eye(3), np.eye(3)).match(np.array([0, 0]), np.array([0, 1]))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -76,9 +76,18 @@ class QAP(Problem):
 
     def value_of(self, permutation: IntArray | list[int]) -> float:
         """f of the permutation i -> permutation[i]; O(n^2), exact for whole numbers."""
-        p = np.asarray(permutation)
+        p = self._as_permutation(permutation)
         linear = 0.0 if self.C is None else float(self.C[np.arange(len(p)), p].sum())
         return float(np.vdot(self.A, self.B[np.ix_(p, p)])) + linear + self.constant
+
+    def _as_permutation(self, permutation: IntArray | list[int]) -> IntArray:
+        p, n = np.asarray(permutation), len(self.A)
+        if p.shape != (n,) or p.dtype.kind not in "iu" or (np.sort(p) != np.arange(n)).any():
+            raise ValueError(
+                f"`permutation` of shape {p.shape} and dtype {p.dtype} does not hold each of 0 to "
+                f"{n - 1} once."
+            )
+        return p
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         G = self._product(X)
@@ -164,6 +173,11 @@ class QAP(Problem):
         its linear term.
         """
         n = len(self.A)
+        if not len(rows) == len(np.unique(rows)) == len(np.unique(columns)) == len(columns):
+            raise ValueError(
+                f"`rows` has {len(rows)} entries, {len(np.unique(rows))} of them different, "
+                f"`columns` {len(columns)} and {len(np.unique(columns))}: each has one partner."
+            )
         i, j = np.delete(np.arange(n), rows), np.delete(np.arange(n), columns)
         A, B = self.A, self.B
         C = (
