@@ -135,6 +135,11 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
     ("options", "error", "message"),
     [
         ({"maximise": True}, TypeError, "unknown entries 'maximise'. Known are maximize, partial"),
+        ({"shuffle_input": True}, TypeError, "For shuffle_input: leave it out"),
+        ({"maxiter": 5}, TypeError, r"For maxiter: .*EP4Orth.for_assignment\(max_iter"),
+        ({"tol": 1.0}, TypeError, r"For tol: .*EP4Orth.for_assignment\(tol_start"),
+        ({"partial_guess": [[0, 1]]}, TypeError, "For partial_guess: .* as `P0`"),
+        ({"rng": "seed"}, TypeError, "`rng` must be"),
         ({"maximize": 1}, TypeError, "`maximize` must be an object of type bool"),
         ({"n_init": 0}, ValueError, "`n_init=0` is out of range"),
         ({"search_steps": -1}, ValueError, "`search_steps=-1` is out of range"),
@@ -146,7 +151,8 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
         ({"partial_match": [[0, 3]]}, ValueError, "entries from 0 to 3: rows are numbered from 0"),
         ({"partial_match": [[0, 1], [0, 2]]}, ValueError, "names a row of A twice"),
         ({"partial_match": [[0, 1], [1, 1]]}, ValueError, "names a row of B twice"),
-        ({"linear": np.eye(2)}, ValueError, r"`A` has shape \(3, 3\) and `C` \(2, 2\)"),
+        ({"linear": np.eye(2)}, ValueError, r"`linear` has shape \(2, 2\), but `A` and `B`"),
+        ([("maximize", True)], TypeError, "`options` must be an object of type Mapping"),
     ],
 )
 def test_bad_options_are_explained(options, error, message):

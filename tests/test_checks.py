@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import orthoplus as op
 from orthoplus.checks import (
+    as_generator,
     as_matrix,
     check_choice,
     check_finite,
@@ -106,3 +108,21 @@ def test_check_choice_lists_the_words():
     with pytest.raises(ValueError, match=r"`rule='x'` is unknown\. Choose one of long, short\."):
         check_choice("x", "rule", ("long", "short"))
     check_choice("long", "rule", ("long", "short"))
+
+
+@pytest.mark.parametrize("k", [2.0, 1.5, "2", None, True])
+def test_number_of_columns_is_a_whole_number(k):
+    with pytest.raises(TypeError, match=f"`k={k!r}` is not a whole number"):
+        op.problems.TraceMin(np.eye(3), k)
+
+
+@pytest.mark.parametrize("rng", [-1, "seed", 0.5])
+def test_bad_seed_is_explained(rng):
+    with pytest.raises(TypeError, match=f"`rng` must be .* it is {rng!r}"):
+        as_generator(rng)
+
+
+def test_generator_goes_through_and_no_seed_is_zero():
+    rng = np.random.default_rng(5)
+    assert as_generator(rng) is rng
+    assert as_generator(None).random() == np.random.default_rng(0).random()

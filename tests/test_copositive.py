@@ -102,6 +102,7 @@ def test_scale_does_not_matter(scale):
     [
         (np.ones((2, 3)), {}, r"`M` has shape \(2, 3\): a square matrix is needed"),
         ([[0.0, 1.0], [0.0, 0.0]], {}, "`M` is not symmetric"),
+        (np.empty((0, 0)), {}, r"`M` has shape \(0, 0\): it is empty"),
         ([[np.nan]], {}, "`M` has 1 entries that are NaN"),
         (np.eye(2), {"tol": 0.0}, "`tol=0.0` is out of range"),
         (np.eye(2), {"n_init": -1}, "`n_init=-1` is out of range"),
@@ -110,3 +111,35 @@ def test_scale_does_not_matter(scale):
 def test_bad_input_is_explained(M, options, message):
     with pytest.raises(ValueError, match=message):
         op.is_copositive(M, **options)
+
+
+def test_bad_seed_is_explained():
+    with pytest.raises(TypeError, match=r"`rng` must be a numpy\.random\.Generator or a seed"):
+        op.is_copositive(np.eye(2), rng=-1)
+
+
+def test_horn_matrix_is_on_the_boundary(rng):
+    """It is copositive; less any multiple of x x' with x'Hx = 0 and x > 0 there it is not."""
+    zero = np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+    assert zero @ HORN @ zero == 0.0
+    for size in (1e-1, 1e-3, 1e-6):
+        below = HORN - size * np.outer(zero, zero)
+        assert_certificate(op.is_copositive(below), below)
+        assert op.is_copositive(HORN + size * np.eye(5)).is_copositive
+        lowered = HORN - size * np.eye(5)
+        assert_certificate(op.is_copositive(lowered), lowered)
+    order = rng.permutation(5)
+    assert op.is_copositive(HORN[np.ix_(order, order)] * np.outer(*[1 + rng.random(5)] * 2))
+
+
+def test_hildebrand_matrix_is_copositive():
+    """An extreme ray with angles t, sum below pi: neither semidefinite nor plus nonnegative."""
+    t = np.array([0.3, 0.4, 0.5, 0.6, 0.7])
+    M = np.eye(5)
+    for i in range(5):
+        M[i, (i + 1) % 5] = M[(i + 1) % 5, i] = -np.cos(t[i])
+        M[i, (i + 2) % 5] = M[(i + 2) % 5, i] = np.cos(t[i] + t[(i + 1) % 5])
+    assert np.linalg.eigvalsh(M)[0] < -0.1
+    assert op.is_copositive(M).is_copositive
+    found = op.is_copositive(M - 1e-4 * np.eye(5))
+    assert_certificate(found, M - 1e-4 * np.eye(5))

@@ -6,15 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orthoplus.kernels import fused, reference
+from orthoplus.kernels.reference.exchange import drawn_pair
 
 BOTH = pytest.mark.parametrize("kernels", [fused, reference], ids=["fused", "reference"])
-instances = st.tuples(st.integers(1, 8), st.integers(0, 2**32 - 1))
+instances = st.tuples(st.integers(1, 8), st.integers(0, 2**32 - 1), st.booleans())
 
 
-def instance(n, seed):
-    """Whole numbers, so that sums are exact; no symmetry, diagonals not zero."""
+def instance(n, seed, is_symmetric):
+    """Whole numbers, so that sums are exact; diagonals not zero; C is never symmetric."""
     rng = np.random.default_rng(seed)
     A, B, C = rng.integers(-9, 10, (3, n, n)).astype(float)
+    if is_symmetric:
+        A, B = A + A.T, B + B.T
     return A, B, C, rng.permutation(n), rng
 
 
@@ -67,6 +70,33 @@ def test_search_agrees_with_the_reference_and_returns_its_gain(drawn, n_steps):
         assert kernels.exchange_deltas(A, B, C, q).min() >= 0  # no exchange gains
         found.append(q)
     np.testing.assert_array_equal(*found)
+
+
+@given(n=st.integers(2, 30), draw=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2))
+def test_drawn_pair_is_one_of_two_different_rows(n, draw):
+    r, s = drawn_pair(draw, n)
+    assert 0 <= r < s < n
+
+
+def test_drawn_pairs_are_all_as_likely(rng):
+    pairs = [drawn_pair(draw, 4) for draw in rng.random((6000, 2))]
+    counts = [pairs.count((r, s)) for s in range(4) for r in range(s)]
+    assert sum(counts) == 6000
+    assert min(counts) > 850  # 1000 expected, five standard deviations below
+
+
+def test_search_finds_what_descent_alone_does_not(rng):
+    # A tour of the corners of a 20-gon, hidden by a relabelling: descent alone ends elsewhere.
+    tour = np.roll(np.eye(20), 1, axis=1)
+    corners = np.exp(2j * np.pi * np.arange(20) / 20)[rng.permutation(20)]
+    lengths = np.abs(corners[:, None] - corners)
+    best, values = 20 * np.abs(1 - np.exp(2j * np.pi / 20)), []
+    for n_steps in (0, 3000):
+        p = np.arange(20)
+        fused.exchange_search_into(tour, lengths, np.zeros((20, 20)), p, rng.random((n_steps, 2)))
+        values.append(objective(tour, lengths, np.zeros((20, 20)), p))
+    assert values[0] > best + 0.1
+    assert values[1] == pytest.approx(best)
 
 
 def test_search_ends_when_gains_are_rounding_only(rng):

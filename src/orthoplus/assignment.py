@@ -1,20 +1,27 @@
 """Quadratic assignment: EP4Orth+ over the permutations, then pairwise exchanges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from orthoplus import kernels
-from orthoplus.checks import as_matrix, check_count, check_type
+from orthoplus.checks import as_generator, as_matrix, check_count, check_type
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.problems import QAP
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.solve import solve
 
+# Options of SciPy's methods that have no meaning here, and what to do instead.
+_ONLY_SCIPY = {
+    "maxiter": "for the iterations of a start pass `method=EP4Orth.for_assignment(max_iter=...)`",
+    "tol": "for the tolerance of a start pass `method=EP4Orth.for_assignment(tol_start=...)`",
+    "shuffle_input": "leave it out: the starts are random anyway",
+    "partial_guess": "pass the permutation matrix of the guess as `P0`",
+}
 # A value this near to the bound, relative to the terms of f, is optimal.
 _BOUND_TOL = 1e-12
 
@@ -28,13 +35,14 @@ class AssignmentOptions:
     rng: np.random.Generator | int | None = None
     P0: FloatArray | str = "randomized"
     n_init: int = 10
-    search_steps: int = 1000
+    search_steps: int = 2000
     linear: FloatArray | None = None
 
     def __post_init__(self) -> None:
         check_type(self.maximize, "maximize", bool, np.bool_)
         check_count(self.n_init, "n_init", low=1)
         check_count(self.search_steps, "search_steps")
+        object.__setattr__(self, "rng", as_generator(self.rng))
         if isinstance(self.P0, str) and self.P0 not in ("randomized", "barycenter"):
             raise ValueError(
                 f"`P0={self.P0!r}` is unknown. Pass 'randomized', 'barycenter', or a nonnegative "
@@ -75,8 +83,8 @@ def quadratic_assignment(
         n_init : int
             Number of starts, of which the best is kept. Default 10.
         search_steps : int
-            Steps of tabu search after each start; 0 is the plain pairwise exchange method. Default
-            1000.
+            Exchanges of the search after each start; 0 is the plain pairwise exchange method.
+            Default 2000.
         linear : array of shape (n, n)
             C of a linear term sum_i C[i, p(i)], as Koopmans and Beckmann have.
 
@@ -91,14 +99,15 @@ def quadratic_assignment(
     Notes
     -----
     For n = k the set S+ is that of the permutation matrices, and rounding to it a linear
-    assignment. The search is Taillard's robust tabu search: a step looks at all pairs of rows and
-    costs O(n^2), for the gain of an exchange is updated in O(1). The bound is that of Gilmore and
-    Lawler. With A = 0 it is the linear assignment problem, solved exactly.
+    assignment. The search is an iterated descent: pairwise exchanges until none gains, some at
+    random, and so on from the best permutation. An exchange costs O(n^2), for the gains of all
+    pairs are updated in O(1) each. The bound is that of Gilmore and Lawler. With A = 0 it is the
+    linear assignment problem, solved exactly.
 
     References
     ----------
-    É. Taillard, Robust taboo search for the quadratic assignment problem, Parallel Computing 17
-    (1991).
+    T. Stützle, *Iterated local search for the quadratic assignment problem*, European J. Oper. Res.
+    174 (2006).
 
     Examples
     --------
@@ -112,7 +121,9 @@ def quadratic_assignment(
 
     asked = _read_options(options)
     _check_method(method)
-    whole = QAP(_as_float(A, "A"), _as_float(B, "B"), asked.linear)
+    whole = QAP(_as_float(A, "A"), _as_float(B, "B"))
+    if asked.linear is not None:
+        whole = replace(whole, C=_read_linear(asked.linear, whole.shape))
     sign = -1.0 if asked.maximize else 1.0
     rows, columns = _read_match(asked.partial_match, len(whole.A))
     signed = QAP(sign * whole.A, whole.B, None if whole.C is None else sign * whole.C)
@@ -123,7 +134,7 @@ def quadratic_assignment(
         return OptimizeResult(
             col_ind=col_ind, fun=value, nit=0, start_values=np.array([value]), bound=value
         )
-    problem = signed.match(rows, columns) if len(rows) else signed
+    problem = (signed.match(rows, columns) if len(rows) else signed).symmetrised()
     p, values, bound, nit = _best_of_starts(problem, method, asked)
     open_rows = np.delete(np.arange(len(col_ind)), rows)
     col_ind[open_rows] = np.delete(np.arange(len(col_ind)), columns)[p]
@@ -140,7 +151,7 @@ def _best_of_starts(
     problem: QAP, method: str | EP4Orth, asked: AssignmentOptions
 ) -> tuple[IntArray, list[float], float, int]:
     """The best permutation, the value of each start, the bound, and the work."""
-    rng = np.random.default_rng(0 if asked.rng is None else asked.rng)
+    rng = as_generator(asked.rng)
     first = _read_first(asked.P0, problem)
     bound, best = problem.gilmore_lawler()
     least, values, nit = problem.value_of(best), list[float](), 0
@@ -172,7 +183,7 @@ def _permutation_from(
 
 
 def _search(problem: QAP, p: IntArray, n_steps: int, rng: np.random.Generator) -> None:
-    """Improve p in place by exchanges: tabu search, then descent. Never worse."""
+    """Improve p in place by exchanges; never worse."""
     C = np.zeros(problem.shape) if problem.C is None else problem.C
     kernels.exchange_search_into(problem.A, problem.B, C, p, rng.random((n_steps, 2)))
 
@@ -187,13 +198,27 @@ def _as_float(matrix: npt.ArrayLike, name: str) -> FloatArray:
     return as_matrix(matrix, name).astype(np.float64, copy=False)
 
 
+def _read_linear(linear: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:
+    C = _as_float(linear, "linear")
+    if C.shape != shape:
+        raise ValueError(
+            f"`linear` has shape {C.shape}, but `A` and `B` have {shape}: it needs an entry for "
+            f"each pair of their rows."
+        )
+    return C
+
+
 def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
+    check_type(options, "options", Mapping, type(None))
     known = [field.name for field in fields(AssignmentOptions)]
     unknown = [name for name in options or {} if name not in known]
     if unknown:
+        advice = "".join(
+            f" For {name}: {_ONLY_SCIPY[name]}." for name in unknown if name in _ONLY_SCIPY
+        )
         raise TypeError(
             f"`options` has the unknown entries {', '.join(map(repr, unknown))}. Known are "
-            f"{', '.join(known)}."
+            f"{', '.join(known)}.{advice}"
         )
     return AssignmentOptions(**(options or {}))
 
@@ -201,7 +226,8 @@ def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
 def _check_method(method: object) -> None:
     if not isinstance(method, EP4Orth) and method not in ("ep4orth", "exchange"):
         raise ValueError(
-            f"`method={method!r}` is unknown. Choose ep4orth, exchange, or an EP4Orth()."
+            f"`method={method!r}` is unknown. Choose ep4orth, exchange, or an EP4Orth(). What "
+            f'SciPy calls "2opt" is "exchange" with the option search_steps=0.'
         )
 
 

@@ -85,7 +85,8 @@ def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
 
 
 def check_shape(n: int, k: int, name: str) -> None:
-    """Raise unless 1 <= k <= n: only then has S+ a point."""
+    """Raise unless 1 <= k <= n, a whole number: only then has S+ a point."""
+    _check_whole(k, "k")
     if n < 1 or k < 1:
         raise ValueError(
             f"`{name}` has shape ({n}, {k}): it is empty. "
@@ -126,9 +127,13 @@ def check_growth(value: float, name: str) -> None:
 
 def check_count(value: int, name: str, *, low: int = 0) -> None:
     """Raise unless the option is a whole number, at least low."""
+    _check_whole(value, name)
+    check_range(value, name, low=low)
+
+
+def _check_whole(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"`{name}={value!r}` is not a whole number.")
-    check_range(value, name, low=low)
 
 
 def check_type(value: object, name: str, *kinds: type) -> None:
@@ -137,6 +142,17 @@ def check_type(value: object, name: str, *kinds: type) -> None:
         wanted = " or ".join(kind.__name__ for kind in kinds)
         got = value.__name__ if isinstance(value, type) else repr(value)
         raise TypeError(f"`{name}` must be an object of type {wanted}, it is {got}.")
+
+
+def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """The generator itself, or one with this seed; None is the seed 0."""
+    try:
+        return np.random.default_rng(0 if rng is None else rng)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`rng` must be a numpy.random.Generator or a seed that is a whole number from 0 on, "
+            f"it is {rng!r}."
+        ) from error
 
 
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.checks import as_matrix, check_count, check_positive
+from orthoplus.checks import as_generator, as_matrix, check_count, check_positive
 from orthoplus.critical_cone import MAX_FACES, find_nonpositive
 from orthoplus.problems import TraceMin
 from orthoplus.protocols import FloatArray
@@ -81,6 +81,7 @@ def is_copositive(
     """
     check_positive(tol, "tol")
     check_count(n_init, "n_init")
+    rng = as_generator(rng)
     M = as_matrix(M, "M").astype(np.float64, copy=False)
     problem = TraceMin(M, 1)  # checks shape and symmetry
     bar = tol * float(np.abs(M).max())
@@ -95,7 +96,7 @@ def is_copositive(
         if x is None:
             return Copositivity(True, None, None, "Copositive: no face of the orthant refutes it.")
         return _refuted(M, x, "a face of the orthant")
-    return _search(problem, bar, n_init, np.random.default_rng(0 if rng is None else rng))
+    return _search(problem, bar, n_init, rng)
 
 
 def _value(M: FloatArray, x: FloatArray) -> float:

@@ -216,21 +216,28 @@ def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
            [0. , 0. ],
            [0. , 1. ]])
     """
-    positive = np.where(entries > 0, labels, -1)
-    if cover_columns(positive, k):
-        return assemble(positive, entries, k)
+    weights = fit_weights(labels, entries, k)
+    return assemble(np.where(weights > 0, labels, -1), weights, k)
+
+
+def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
+    """The weights of the rows in `fit_support`, its columns not normalised yet; O(n + k).
+
+    Examples
+    --------
+    >>> fit_weights(np.array([0, 0, 1, 1]), np.array([3.0, 4.0, -2.0, -1.0]), 2)
+    array([3., 4., 0., 1.])
+    """
+    weights = np.where(labels >= 0, np.maximum(entries, 0.0), 0.0)
+    if cover_columns(np.where(weights > 0, labels, -1), k):
+        return weights
     rows = np.flatnonzero(labels >= 0)
     columns, own = labels[rows], entries[rows]
     top = np.full(k, -np.inf)
     np.maximum.at(top, columns, own)
-    weights = np.maximum(own, 0.0)
     alone = np.flatnonzero((top[columns] <= 0) & (own == top[columns]))
-    weights[alone[np.unique(columns[alone], return_index=True)[1]]] = 1.0
-    kept = np.full(len(labels), -1)
-    kept[rows[weights > 0]] = columns[weights > 0]
-    spread = np.zeros(len(labels), dtype=entries.dtype)
-    spread[rows] = weights
-    return assemble(kept, spread, k)
+    weights[rows[alone[np.unique(columns[alone], return_index=True)[1]]]] = 1.0
+    return weights
 
 
 def polar_factor(M: FloatArray) -> FloatArray:

@@ -248,6 +248,8 @@ def _padded(M: LinearOperator, rows: Any) -> LinearOperator:
 def _check_square(M: Any, name: str) -> None:
     if len(M.shape) != 2 or M.shape[0] != M.shape[1]:
         raise ValueError(f"`{name}` has shape {M.shape}: a square matrix is needed.")
+    if M.shape[0] == 0:
+        raise ValueError(f"`{name}` has shape {M.shape}: it is empty. At least one row is needed.")
 
 
 def _check_operator(M: LinearOperator, name: str) -> None:

@@ -72,6 +72,29 @@ def test_every_row_has_a_cluster_and_no_cluster_is_empty(rng):
     )
 
 
+DEGENERATE = {
+    "equal rows": (np.ones((8, 4)), 3),
+    "rows three times": (np.repeat(np.arange(12.0).reshape(4, 3), 3, axis=0), 4),
+    "as many clusters as rows": (np.arange(20.0).reshape(5, 4) ** 2, 5),
+    "as many clusters as rows, rows twice": (np.repeat(np.eye(3, 4), 2, axis=0), 6),
+    "one cluster": (np.arange(6.0).reshape(3, 2), 1),
+    "two rows": (np.array([[1.0, 2.0], [3.0, 4.0]]), 2),
+    "three rows of one column": (np.array([[1.0], [2.0], [9.0]]), 2),
+    "rows of zeros": (np.vstack([np.zeros((4, 3)), np.eye(3)]), 3),
+    "zeros": (np.zeros((7, 3)), 3),
+}
+
+
+@pytest.mark.parametrize("embedding", ["svd", "laplacian"])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_data_fill_every_cluster_without_a_warning(name, embedding):
+    A, k = DEGENERATE[name]
+    model = op.KIndicatorsClustering(k, embedding=embedding, random_state=0).fit(A)
+    assert model.labels_.shape == (len(A),)
+    assert sorted(set(model.labels_)) == list(range(k))
+    assert violation(model.indicators_) <= 1e-13
+
+
 def test_more_clusters_than_columns_still_fill_every_cluster(rng):
     labels = op.KIndicatorsClustering(4).fit_predict(rng.standard_normal((20, 2)))
     assert sorted(set(labels)) == [0, 1, 2, 3]

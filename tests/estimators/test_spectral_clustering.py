@@ -79,6 +79,24 @@ def test_every_sample_has_a_label_although_a_vertex_has_no_edge(graph):
     assert (np.bincount(model.labels_, minlength=3) > 0).all()
 
 
+@pytest.mark.parametrize("affinity", ["nearest_neighbors", "rbf"])
+@pytest.mark.parametrize(
+    ("X", "k"),
+    [
+        (np.ones((8, 4)), 3),
+        (np.repeat(np.arange(12.0).reshape(4, 3), 3, axis=0), 4),
+        (np.arange(20.0).reshape(5, 4), 5),
+        (np.array([[1.0], [2.0]]), 2),
+        (np.vstack([np.zeros((4, 3)), np.eye(3)]), 3),
+    ],
+    ids=["equal", "thrice", "k = n", "n = 2", "zero rows"],
+)
+def test_degenerate_data_fill_every_cluster(X, k, affinity):
+    model = NSC(k, affinity=affinity, random_state=0).fit(X)
+    assert sorted(set(model.labels_)) == list(range(k))
+    assert violation(model.embedding_) <= 1e-13
+
+
 def test_more_runs_are_never_worse_and_repeatable(rng):
     W, _ = planted_partition([30] * 5, 0.2, 0.1, rng)
     one, several, again = (

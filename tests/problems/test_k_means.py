@@ -57,6 +57,22 @@ def test_labels_of_the_best_point_are_those_of_the_least_inertia(rng):
     assert problem.inertia(labels_of(best)) == pytest.approx(problem.value(least), rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1], r"`labels` has shape \(2,\) and dtype int64: .* each of the 4 rows"),
+        ([0.0, 0.0, 1.0, 1.0], "dtype float64: a whole number"),
+        (["a", "a", "b", "b"], "a whole number for each"),
+        ([0, 0, 1, 2], r"`labels` has the values \[0, 1, 2\]: each of 0 to 1"),
+        ([0, 0, 1, -1], r"the values \[-1, 0, 1\]"),
+        ([0, 0, 0, 0], r"the values \[0\]: each of 0 to 1 is needed"),
+    ],
+)
+def test_bad_labels_are_explained(labels, message):
+    with pytest.raises(ValueError, match=message):
+        KMeans(np.arange(4.0).reshape(4, 1), 2).inertia(labels)
+
+
 def test_bad_input_is_explained(rng):
     with pytest.raises(ValueError, match=r"`weight=-1\.0` is out of range"):
         KMeans(np.ones((3, 2)), 2, weight=-1.0)

@@ -39,6 +39,21 @@ def test_centred_problem_agrees_on_permutations_and_not_elsewhere(is_symmetric, 
     assert abs(frozen.value(X) - problem.value(X)) > 1e-3
 
 
+@pytest.mark.parametrize("which", ["A", "B", "both", "neither"])
+def test_symmetrised_problem_has_the_same_values_everywhere(which, rng):
+    A, B, C = rng.standard_normal((3, 5, 5))
+    A = A + A.T if which in ("A", "both") else A
+    B = B + B.T if which in ("B", "both") else B
+    problem = QAP(A, B, C, constant=2.0)
+    same = problem.symmetrised()
+    assert same.is_symmetric == (which != "neither")
+    assert (same is problem) == (which in ("both", "neither"))
+    X = random_oblique_plus(5, 5, rng)
+    value, gradient = problem.value_and_gradient(X)
+    assert same.value(X) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(same.value_and_gradient(X)[1], gradient, atol=1e-12)
+
+
 @pytest.mark.parametrize("has_linear", [False, True])
 def test_matched_problem_is_the_whole_one_with_rows_fixed(has_linear, rng):
     A, B, C = rng.standard_normal((3, 5, 5))
@@ -85,6 +100,17 @@ def test_solve_returns_a_permutation_with_its_gap(rng):
     assert result.gap >= 0
     short = solve(problem, method=EP4Orth.for_assignment(size=problem.size))
     np.testing.assert_array_equal(short.labels, result.labels)  # the preset
+
+
+@pytest.mark.parametrize("p", [[0, 1], [0, 0, 1], [0, -1, 1], [0.0, 1.0, 2.0], [1, 2, 3]])
+def test_bad_permutations_are_explained(p):
+    with pytest.raises(ValueError, match="does not hold each of 0 to 2 once"):
+        QAP(np.eye(3), np.eye(3)).value_of(p)
+
+
+def test_bad_matches_are_explained():
+    with pytest.raises(ValueError, match="`rows` has 2 entries, 1 of them different"):
+        QAP(np.eye(3), np.eye(3)).match(np.array([0, 0]), np.array([0, 1]))
 
 
 @pytest.mark.parametrize(

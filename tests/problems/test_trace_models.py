@@ -118,6 +118,30 @@ def test_discriminative_term_is_the_loss_of_a_ridge_regression(container, r, rng
         assert problem.value(X) == pytest.approx(expected, rel=1e-10)
 
 
+@every_container
+def test_discriminative_term_is_that_of_discriminant_analysis(container, rng):
+    A, gamma = rng.standard_normal((N, 4)) + 2.0, 0.3
+    W = np.zeros((N, N))
+    R = matrix_of(discriminative_spectral(container(W), 1.0, K, A=container(A), ridge=gamma))
+    H = np.eye(N) - 1.0 / N
+    HA = H @ A
+    total = HA.T @ HA
+    expected = H - HA @ np.linalg.solve(total + gamma * np.eye(4), HA.T)
+    np.testing.assert_allclose(R, expected, atol=1e-12)
+    labels = np.arange(N) % K
+    means = np.stack([HA[labels == j].mean(axis=0) for j in range(K)])
+    between = (means.T * np.bincount(labels)) @ means
+    X = even(labels, K)
+    shared = np.trace(np.linalg.solve(total + gamma * np.eye(4), between))
+    assert np.trace(X.T @ R @ X) == pytest.approx(K - 1 - shared)
+
+
+def test_discriminative_term_does_not_depend_on_the_origin(rng):
+    A, W, X = rng.standard_normal((N, 4)), similarity(N, rng), random_stiefel_plus(N, K, rng)
+    near, far = (discriminative_spectral(W, 1.0, K, A=A + shift).value(X) for shift in (0.0, 1e7))
+    assert far == pytest.approx(near, rel=1e-7)  # the shift itself rounds A to 1e-9
+
+
 def test_discriminative_spectral_without_weight_is_the_laplacian(rng):
     W, X = similarity(N, rng), random_stiefel_plus(N, K, rng)
     A = rng.standard_normal((N, 2))

@@ -1,6 +1,7 @@
 """Table 6: the K-indicators model against KindAP, section 6.3."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,12 @@ MEASURES = {"purity": purity, "nmi": nmi, "entropy": entropy}
 # Points below the paper that still count as reproduced.
 MARGIN = 0.3
 DEFAULT = "default"
+# As published, with rows of unit norm, and with the weights kept: the first is the one to beat.
+KINDAP = {
+    "KindAP": KindAP(),
+    "KindAP rows": KindAP(normalise_rows=True),
+    "KindAP weights": KindAP(binary=False),
+}
 TIE = 1e-9
 
 
@@ -75,9 +82,7 @@ def _calls(problem: KIndicators) -> dict[str, Callable[[], Any]]:
     return {
         DEFAULT: lambda: solve(problem, with_bound=False),
         "EP4Orth+": lambda: solve(problem, method=paper, with_bound=False),
-        "KindAP": lambda: kindap(KindAP()),
-        "KindAP rows": lambda: kindap(KindAP(normalise_rows=True)),
-        "KindAP weights": lambda: kindap(KindAP(binary=False)),
+        **{name: partial(kindap, method) for name, method in KINDAP.items()},
     }
 
 
@@ -102,26 +107,32 @@ def _printed(name: str, method: str) -> dict[str, float]:
 def judge(rows: Sequence[Row]) -> list[str]:
     """Whether the default is as good as the paper, and as fast as KindAP."""
     cases = [case for case in cases_of(rows) if figure_of(rows, case, DEFAULT, "purity")]
-    good, faster, fits = [], [], []
+    good, faster, least, fits = [], [], [], []
     for case in cases:
         printed = INDICATORS[case][2]["EP4Orth+"]
-        good.append(
-            all(
-                (figure_of(rows, case, DEFAULT, key) or 0.0) >= wanted - MARGIN
-                for key, wanted in zip(("purity", "nmi"), printed[:2], strict=True)
-            )
-        )
+        good.append(_is_reproduced(rows, case, printed))
         ours = figure_of(rows, case, DEFAULT, "cpu") or np.inf
         others = [float(row.figures["refit"] or 0) for row in rows if row.case == case]
         fits.append((figure_of(rows, case, DEFAULT, "fit") or 0.0) >= max(others) - TIE)
-        faster.append((figure_of(rows, case, "KindAP", "cpu") or 0.0) / ours)
+        rivals = [figure_of(rows, case, name, "cpu") or 0.0 for name in KINDAP]
+        faster.append(rivals[0] / ours)
+        least.append(min(rivals) / ours)
     if not cases:
         return []
     return [
-        f"Purity and NMI of the default are at least the paper's less {MARGIN} on {sum(good)} of "
-        f"{len(cases)} sets; it is {', '.join(f'{ratio:.1f}' for ratio in faster)} times as fast "
-        f"as KindAP. Its fit is at least every other's, refitted, on {sum(fits)} of {len(cases)}."
+        f"Purity, NMI and entropy of the default are at most {MARGIN} worse than the paper's on "
+        f"{sum(good)} of {len(cases)} sets; it is {', '.join(f'{ratio:.1f}' for ratio in faster)} "
+        f"times as fast as KindAP, {', '.join(f'{ratio:.1f}' for ratio in least)} as its fastest "
+        f"variant. Its fit is at least every other's, refitted, on {sum(fits)} of {len(cases)}."
     ]
+
+
+def _is_reproduced(rows: Sequence[Row], case: str, printed: Sequence[float]) -> bool:
+    """Whether purity, NMI and entropy are at most the margin worse than printed."""
+    purity, nmi, entropy = (figure_of(rows, case, DEFAULT, key) for key in MEASURES)
+    if purity is None or nmi is None or entropy is None:
+        return False
+    return min(purity - printed[0], nmi - printed[1], printed[2] - entropy) >= -MARGIN
 
 
 TABLE = Table(

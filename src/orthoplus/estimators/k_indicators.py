@@ -132,7 +132,8 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = _assign_all(result, U)
         self.objective_ = result.value
         self.n_iter_ = max(result.n_iter, 1)
-        if not result.success:
+        # The default ends with a polish: its answer is at rest wherever the penalty method stopped.
+        if self.method is not None and not result.success:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
 

@@ -236,6 +236,7 @@ class EP4Orth:
             "tol_start": 5e-2,
             "tol_decay": 0.5,
             "feasibility_tol": 0.1,
+            "patience": 5,
             "safeguard": False,
             "polish": Polish(tol=1e-5),
         }

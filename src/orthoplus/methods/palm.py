@@ -99,7 +99,8 @@ class PALM(StopsOverOblique):
         joint = _joint(model)
         Y, beta = self._move_y(joint, state)
         inner, carry_x = self._move_x(replace(model, problem=joint.at(Y)), state)
-        moved = float(max(np.linalg.norm(inner.X - state.X), np.linalg.norm(Y - state.Y)))
+        moved_x = 0.0 if inner.is_stalled else inner.step_length
+        moved = max(moved_x, float(np.linalg.norm(Y - state.Y)))
         return AlternatingState(
             X=inner.X,
             Y=Y,

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from orthoplus.checks import as_matrix, check_positive, check_shape
-from orthoplus.geometry import assemble
+from orthoplus.geometry import assemble, cover_columns
 from orthoplus.protocols import FloatArray, IntArray, Problem
 
 
@@ -121,7 +121,18 @@ class KMeans(Problem):
 
     def indicator(self, labels: IntArray) -> FloatArray:
         """The X of these labels with equal entries in a column; every cluster needs a row."""
-        return assemble(np.asarray(labels), np.ones(self.shape[0]), self.k)
+        labels, (n, k) = np.asarray(labels), self.shape
+        if labels.shape != (n,) or labels.dtype.kind not in "iu":
+            raise ValueError(
+                f"`labels` has shape {labels.shape} and dtype {labels.dtype}: a whole number for "
+                f"each of the {n} rows is needed."
+            )
+        if labels.min() < 0 or labels.max() >= k or not cover_columns(labels, k):
+            raise ValueError(
+                f"`labels` has the values {np.unique(labels).tolist()}: each of 0 to {k - 1} is "
+                f"needed, and no other. `np.unique(labels, return_inverse=True)[1]` numbers groups."
+            )
+        return assemble(labels.astype(np.int64), np.ones(n), k)
 
     def inertia(self, labels: IntArray) -> float:
         """The sum of squared distances of the rows to the mean of their cluster."""

@@ -76,9 +76,18 @@ class QAP(Problem):
 
     def value_of(self, permutation: IntArray | list[int]) -> float:
         """f of the permutation i -> permutation[i]; O(n^2), exact for whole numbers."""
-        p = np.asarray(permutation)
+        p = self._as_permutation(permutation)
         linear = 0.0 if self.C is None else float(self.C[np.arange(len(p)), p].sum())
         return float(np.vdot(self.A, self.B[np.ix_(p, p)])) + linear + self.constant
+
+    def _as_permutation(self, permutation: IntArray | list[int]) -> IntArray:
+        p, n = np.asarray(permutation), len(self.A)
+        if p.shape != (n,) or p.dtype.kind not in "iu" or (np.sort(p) != np.arange(n)).any():
+            raise ValueError(
+                f"`permutation` of shape {p.shape} and dtype {p.dtype} does not hold each of 0 to "
+                f"{n - 1} once."
+            )
+        return p
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         G = self._product(X)
@@ -93,13 +102,26 @@ class QAP(Problem):
 
     def _product(self, D: FloatArray) -> FloatArray:
         """ADB' + A'DB."""
-        if self._is_symmetric:
+        if self.is_symmetric:
             return np.asarray(2.0 * (self.A @ D @ self.B))
         return np.asarray(self.A @ D @ self.B.T + self.A.T @ D @ self.B)
 
     @cached_property
-    def _is_symmetric(self) -> bool:
+    def is_symmetric(self) -> bool:
+        """Whether A and B are."""
         return bool((self.A == self.A.T).all() and (self.B == self.B.T).all())
+
+    def symmetrised(self) -> "QAP":
+        """The problem with both matrices symmetric where one is, and the same f everywhere.
+
+        For a symmetric A only the symmetric part of B counts, and the other way round: products and
+        exchanges then cost half.
+        """
+        if self.is_symmetric or not ((self.A == self.A.T).all() or (self.B == self.B.T).all()):
+            return self
+        # Halves first: the sum of two large entries may overflow.
+        A, B = (0.5 * M + 0.5 * M.T for M in (self.A, self.B))
+        return QAP(A, B, self.C, self.constant)
 
     @cached_property
     def lipschitz(self) -> float:
@@ -114,21 +136,22 @@ class QAP(Problem):
     def freeze(self, X: FloatArray) -> "QAP":
         """The problem with centred matrices, which has the same value at every permutation.
 
-        A, B lose their means, C those of its rows and columns. Without it f >= 0 would fall as
-        columns meet in one row, and the penalty would have to part them again.
+        Symmetric where it can be; A, B lose their means, C those of its rows and columns. Without
+        it f >= 0 would fall as columns meet in one row, and the penalty would have to part them.
         """
         return self._centred
 
     @cached_property
     def _centred(self) -> "QAP":
-        a, b, n = float(self.A.mean()), float(self.B.mean()), len(self.A)
+        same = self.symmetrised()
+        a, b, n = float(same.A.mean()), float(same.B.mean()), len(same.A)
         # sum (A - a)(B - b) = sum AB - b sum A - a sum B + n^2 ab, and sum A = n^2 a.
         constant, C = self.constant + n * n * a * b, self.C
         if C is not None:
             by_row, by_column = C.mean(axis=1, keepdims=True), C.mean(axis=0)
             constant += n * float(C.mean())
             C = C - by_row - by_column + C.mean()
-        return QAP(self.A - a, self.B - b, C, constant)
+        return QAP(same.A - a, same.B - b, C, constant)
 
     @cached_property
     def size(self) -> float:
@@ -150,6 +173,11 @@ class QAP(Problem):
         its linear term.
         """
         n = len(self.A)
+        if not len(rows) == len(np.unique(rows)) == len(np.unique(columns)) == len(columns):
+            raise ValueError(
+                f"`rows` has {len(rows)} entries, {len(np.unique(rows))} of them different, "
+                f"`columns` {len(columns)} and {len(np.unique(columns))}: each has one partner."
+            )
         i, j = np.delete(np.arange(n), rows), np.delete(np.arange(n), columns)
         A, B = self.A, self.B
         C = (

@@ -218,7 +218,9 @@ def discriminative_spectral(
               R = H - \tilde A (\tilde A^\top \tilde A + \gamma I)^{-1} \tilde A^\top,
 
     with :math:`H = I - 11^\top / n` and :math:`\tilde A = HA`: groups that a linear function of the
-    features tells apart cost less.
+    features tells apart cost less. Where the entries of each column are equal it is
+    :math:`k - 1 - \mathrm{tr}((S_t + \gamma I)^{-1} S_b)` with the total scatter :math:`S_t` of the
+    features and the scatter :math:`S_b` of the group means: discriminant analysis.
 
     Parameters
     ----------
@@ -237,7 +239,8 @@ def discriminative_spectral(
 
     Notes
     -----
-    R is kept as a product with a core of r x r; sparse A stays sparse. Cost O(n r^2 + r^3) once.
+    R is kept as a product with a core of r x r; sparse A stays sparse. Cost O(n r^2 + r^3) once:
+    reduce very many features first. The ridge regression of X on A labels new objects.
 
     References
     ----------
@@ -264,20 +267,21 @@ def discriminative_spectral(
         )
     base = as_symmetric(M + mu * (eye_array(n) if issparse(M) else np.eye(n)), "W")
     ones = np.ones((n, 1))
-    columns = hstack([A, csr_array(ones)], format="csr") if issparse(A) else np.hstack([A, ones])
-    factors = ((ones, -mu / n), (columns, -mu * _ridge_core(A, ridge)))
-    return TraceMin(SymmetricMap(base, factors), k)
+    columns, core = _ridge_factor(A, ridge)
+    return TraceMin(SymmetricMap(base, ((ones, -mu / n), (columns, -mu * core))), k)
 
 
-def _ridge_core(A: Any, ridge: float) -> FloatArray:
-    """C with [A 1] C [A 1]' = HA (A'HA + ridge I)^-1 A'H."""
+def _ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
+    """B and C with BCB' = HA (A'HA + ridge I)^-1 A'H: B is HA, or [A 1] where A is sparse."""
     n, r = A.shape
     mean = np.asarray(A.mean(axis=0)).reshape(-1)
-    gram = A.T @ A
-    gram = gram.toarray() if issparse(gram) else gram
-    inverse = np.linalg.inv(gram - n * np.outer(mean, mean) + ridge * np.eye(r))
+    if not issparse(A):
+        centred = A - mean
+        return centred, np.linalg.inv(centred.T @ centred + ridge * np.eye(r))
+    gram = (A.T @ A).toarray() - n * np.outer(mean, mean)
     centring = np.vstack([np.eye(r), -mean])  # HA = [A 1] times this
-    return np.asarray(centring @ inverse @ centring.T)
+    core = centring @ np.linalg.inv(gram + ridge * np.eye(r)) @ centring.T
+    return hstack([A, csr_array(np.ones((n, 1)))], format="csr"), core
 
 
 def _as_data(A: Any, name: str) -> Any:

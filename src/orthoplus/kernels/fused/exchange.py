@@ -3,10 +3,11 @@
 import numpy as np
 from numba import njit
 
-from orthoplus.kernels.reference.exchange import TENURE_LOW, TENURE_RANGE, exchange_threshold
+from orthoplus.kernels.reference.exchange import drawn_pair, exchange_threshold, kick_sizes
 from orthoplus.protocols import FloatArray, IntArray
 
 _exact = njit(cache=True, nogil=True)
+_drawn_pair = _exact(drawn_pair)
 
 
 @_exact
@@ -19,29 +20,33 @@ def _permuted(B, p):  # type: ignore[no-untyped-def]  # IN all
 
 
 @_exact
-def _sides(M):  # type: ignore[no-untyped-def]  # IN M; a matrix and its transpose, both by rows
-    return np.stack((M, M.T))
+def _sides(M, count):  # type: ignore[no-untyped-def]  # IN all; M, and its transpose where count = 2
+    sides = np.empty((count, *M.shape))
+    sides[0] = M
+    if count == 2:
+        sides[1] = M.T
+    return sides
 
 
 @_exact
 def _deltas_of(A, b, C, p, r, out):  # type: ignore[no-untyped-def]
-    # IN A, b: pairs of a matrix and its transpose, C, p, r; OUT out: D_rs for all s, r itself aside
+    # IN A, b: the sides of a matrix, C, p, r; OUT out: D_rs for all s, r itself aside
     n = p.size
     out[:] = 0.0
-    for side in range(2):
+    for side in range(len(A)):
         M, m = A[side], b[side]
         for i in range(n):
             if i != r:  # the sum runs along s, contiguous; s = i is taken back below
                 at, to = M[i, r], m[i, r]
                 for s in range(n):
                     out[s] += (at - M[i, s]) * (m[i, s] - to)
+        for s in range(n):
+            out[s] -= (M[s, r] - M[s, s]) * (m[s, s] - m[s, r])
+    twice = 2.0 / len(A)  # a symmetric matrix has one side, which counts twice
     M, m = A[0], b[0]
     for s in range(n):
-        out[s] -= (M[s, r] - M[s, s]) * (m[s, s] - m[s, r])
-        out[s] -= (M[r, s] - M[s, s]) * (m[s, s] - m[r, s])
-        out[s] += (M[r, r] - M[s, s]) * (m[s, s] - m[r, r])
-        out[s] += (M[r, s] - M[s, r]) * (m[s, r] - m[r, s])
-        out[s] += C[r, p[s]] + C[s, p[r]] - C[r, p[r]] - C[s, p[s]]
+        own = (M[r, r] - M[s, s]) * (m[s, s] - m[r, r]) + (M[r, s] - M[s, r]) * (m[s, r] - m[r, s])
+        out[s] = twice * out[s] + own + C[r, p[s]] + C[s, p[r]] - C[r, p[r]] - C[s, p[s]]
 
 
 @_exact
@@ -63,14 +68,15 @@ def _renew(A, b, C, p, D, r, row):  # type: ignore[no-untyped-def]  # OUT D, row
 @_exact
 def _update(A, b, C, p, D, u, v):  # type: ignore[no-untyped-def]  # IN A, C, u, v; IN/OUT b, p, D
     n = p.size
-    for side in range(2):
+    twice = 2.0 / len(A)
+    for side in range(len(A)):
         M, m = A[side], b[side]
-        x, y = M[u] - M[v], m[v] - m[u]
-        for r in range(n):
-            x_r, y_r, row = x[r], y[r], D[r]
-            for s in range(r + 1, n):
-                row[s] += (x_r - x[s]) * (y[s] - y_r)
-    for side in range(2):
+        x, y = M[u] - M[v], twice * (m[v] - m[u])
+        for r in range(n):  # slices: indices from zero let the compiler vectorise
+            x_r, y_r, row, x_s, y_s = x[r], y[r], D[r, r + 1 :], x[r + 1 :], y[r + 1 :]
+            for s in range(row.size):
+                row[s] += (x_r - x_s[s]) * (y_s[s] - y_r)
+    for side in range(len(A)):
         m = b[side]
         for i in range(n):
             m[u, i], m[v, i] = m[v, i], m[u, i]
@@ -83,58 +89,81 @@ def _update(A, b, C, p, D, u, v):  # type: ignore[no-untyped-def]  # IN A, C, u,
 
 
 @_exact
-def _choose(D, p, until, t, enough):  # type: ignore[no-untyped-def]  # IN all
-    top, first, second = np.inf, -1, -1
-    for r in range(p.size):
-        for s in range(r + 1, p.size):
-            if D[r, s] < top and (D[r, s] < enough or until[r, p[s]] <= t or until[s, p[r]] <= t):
-                top, first, second = D[r, s], r, s
-    return first, second
+def _best(D):  # type: ignore[no-untyped-def]  # IN D; the first pair of least D
+    n, least, first = len(D), np.inf, 0
+    for r in range(n - 1):
+        row, top = D[r, r + 1 :], np.inf
+        for s in range(row.size):
+            top = min(top, row[s])
+        if top < least:
+            least, first = top, r
+    for s in range(first + 1, n):
+        if D[first, s] == least:
+            return least, first, s
+    return least, -1, -1
 
 
 @_exact
-def _search(A, B, C, p, draws, threshold):  # type: ignore[no-untyped-def]  # IN/OUT p, IN the rest
-    n = p.size
-    now, b, D = p.copy(), _sides(_permuted(B, p)), np.zeros((n, n))
-    A = _sides(A)
-    _deltas(A, b, C, now, D)
-    gain, least = 0.0, 0.0
-    until = np.zeros((n, n), dtype=np.int64)
-    for t in range(len(draws)):
-        r, s = _choose(D, now, until, t, least - threshold - gain)
-        if r < 0:
-            continue
-        until[r, now[r]] = t + int((TENURE_LOW + TENURE_RANGE * draws[t, 0]) * n) + 1
-        until[s, now[s]] = t + int((TENURE_LOW + TENURE_RANGE * draws[t, 1]) * n) + 1
-        gain += D[r, s]
-        _update(A, b, C, now, D, r, s)
-        if gain < least - threshold:
-            least = gain
-            p[:] = now
-    b = _sides(_permuted(B, p))
-    _deltas(A, b, C, p, D)
-    until[:] = 0
+def _descend(A, b, C, p, D, threshold):  # type: ignore[no-untyped-def]
+    # IN A, C, threshold; IN/OUT b, p, D; the change of f and the number of exchanges
+    change, count = 0.0, 0
     while True:
-        r, s = _choose(D, p, until, 0, 0.0)
-        if r < 0 or D[r, s] >= -threshold:
-            return least
-        least += D[r, s]
+        delta, r, s = _best(D)
+        if r < 0 or delta >= -threshold:
+            return change, count
+        change += delta
+        count += 1
         _update(A, b, C, p, D, r, s)
 
 
+@_exact
+def _search(A, b, C, p, draws, threshold, kicks):  # type: ignore[no-untyped-def]
+    # IN/OUT b, p; IN the rest
+    n, n_steps = p.size, len(draws)
+    D = np.zeros((n, n))
+    _deltas(A, b, C, p, D)
+    total, _ = _descend(A, b, C, p, D, threshold)
+    kept_b, kept_p, kept_D = b.copy(), p.copy(), D.copy()
+    t, kick = 0, kicks[0]
+    while t < n_steps and n > 1:
+        change = 0.0
+        for i in range(t, min(t + kick, n_steps)):
+            r, s = _drawn_pair(draws[i], n)
+            change += D[r, s]
+            _update(A, b, C, p, D, r, s)
+        gain, count = _descend(A, b, C, p, D, threshold)
+        change += gain
+        t += kick + count
+        kick = kicks[0] if change < -threshold or kick >= kicks[1] else kick + 1
+        if change <= threshold:
+            total += change
+            kept_b[:], kept_p[:], kept_D[:] = b, p, D
+        else:
+            b[:], p[:], D[:] = kept_b, kept_p, kept_D
+    _deltas(A, b, C, p, D)  # anew: the updates have rounded
+    return total + _descend(A, b, C, p, D, threshold)[0]
+
+
+def _count_sides(A: FloatArray, B: FloatArray) -> int:
+    return 1 if (A == A.T).all() and (B == B.T).all() else 2
+
+
 def exchange_deltas(A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray) -> FloatArray:
-    D = np.zeros((len(p), len(p)))
-    _deltas(_sides(A), _sides(_permuted(B, p)), C, p, D)
+    D, count = np.zeros((len(p), len(p))), _count_sides(A, B)
+    _deltas(_sides(A, count), _sides(_permuted(B, p), count), C, p, D)
     return D
 
 
 def exchange_update_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray, pair: tuple[int, int]
 ) -> None:
-    _update(_sides(A), _sides(_permuted(B, p)), C, p, D, *pair)
+    count = _count_sides(A, B)
+    _update(_sides(A, count), _sides(_permuted(B, p), count), C, p, D, *pair)
 
 
 def exchange_search_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, draws: FloatArray
 ) -> float:
-    return float(_search(A, B, C, p, draws, exchange_threshold(A, B, C)))
+    count = _count_sides(A, B)
+    sides = _sides(A, count), _sides(_permuted(B, p), count)
+    return float(_search(*sides, C, p, draws, exchange_threshold(A, B, C), kick_sizes(len(p))))
