@@ -67,6 +67,7 @@ def test_estimator_gives_the_answer_of_the_array(scheduler, form):
         np.testing.assert_allclose(np.asarray(model.transform(X)), whole.transform(data), rtol=RTOL)
 
 
+@pytest.mark.filterwarnings("ignore")  # of the cluster, which has its own
 @pytest.mark.parametrize(("form", "is_persisted"), [(np.asarray, True), (csr_array, False)])
 def test_cluster_gives_the_answer_of_the_array(client, form, is_persisted):
     data = planted()
