@@ -127,7 +127,7 @@ def run_cluster(path, n, labels_path, workers=2, copies=1):
             threads_per_worker=1,
             processes=True,
             memory_limit=WORKER_MEMORY,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,
     ):

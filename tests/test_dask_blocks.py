@@ -44,7 +44,7 @@ def assert_same_model(model, whole, X, data):
 def client():
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -67,7 +67,6 @@ def test_estimator_gives_the_answer_of_the_array(scheduler, form):
         np.testing.assert_allclose(np.asarray(model.transform(X)), whole.transform(data), rtol=RTOL)
 
 
-@pytest.mark.filterwarnings("ignore")  # of the cluster, which has its own
 @pytest.mark.parametrize(("form", "is_persisted"), [(np.asarray, True), (csr_array, False)])
 def test_cluster_gives_the_answer_of_the_array(client, form, is_persisted):
     data = planted()

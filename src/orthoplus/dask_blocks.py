@@ -89,11 +89,7 @@ class DaskBlocks(RowBlocks):
     def _parts(
         self, with_blocks: bool, work: Work, vectors: Any, args: tuple[Any, ...]
     ) -> "Pieces":
-        """One task for each block.
-
-        Written down as the graph it is: an object of Dask's for each task would take the client
-        longer than the scheduler needs for them all.
-        """
+        """One task for each block, written down as a graph: no object of Dask's for each."""
         reader = (self.dtype, self.clip) if with_blocks else None
         shared = _new_key("shared")
         graph: dict[Any, Any] = {
