@@ -5,6 +5,10 @@
 
 Every run is a process of its own, so that its peak memory is its own. The file with the data is
 made in a temporary folder and removed in the end.
+
+Weak scaling gives every worker the same rows, so that one and two workers take the same passes. Two
+processes that fit those rows at once, each by itself, show what the machine has to give: no cluster
+can be faster than they are. Seconds of processor tell work from waiting for a busy machine.
 """
 
 import argparse
@@ -22,6 +26,7 @@ import numpy as np
 R, K = 100, 10
 LIMIT, WORKER_MEMORY = "512MB", "1.5GB"
 CHUNK = 50_000
+DASK_CHUNK = 125_000  # rows: 50 MB, so that a pass is long beside what the scheduler adds to it
 
 
 def make_data(path, n):
@@ -54,12 +59,12 @@ def fit(X, labels_path=None, **options):
     """Fit X; seconds, value and iterations."""
     from orthoplus.estimators import OrthogonalNMF
 
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     model = OrthogonalNMF(K, random_state=0, **options).fit(X)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     if labels_path:
         np.save(labels_path, np.asarray(model.labels_).astype(np.int8))
-    return {"seconds": round(seconds, 1), "error": model.reconstruction_err_}
+    return {"seconds": round(seconds, 1), "cpu": round(cpu, 1), "error": model.reconstruction_err_}
 
 
 def warm_up():
@@ -83,10 +88,37 @@ def run_mapped(path, n, labels_path):
     return found | {"base_mb": base, "peak_mb": peak_memory(), "passes": len(passes)}
 
 
-def run_cluster(path, n, labels_path, workers=2):
+def run_alone(path, n, labels_path):
+    """One process, one thread: what a worker is given to do, without a cluster."""
+    os.environ["ORTHOPLUS_NUM_THREADS"] = "1"
+    return run_memory(path, n, labels_path)
+
+
+def run_two_alone(path, n, labels_path):
+    """The slower of two such processes that run at once."""
+    command = [sys.executable, __file__, "--child", "alone", str(path), str(n), str(labels_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    found = [json.loads(process.communicate()[0].strip().splitlines()[-1]) for process in running]
+    return max(found, key=lambda row: row["seconds"])
+
+
+def lazy_rows(path, n, copies):
+    """The first n rows, so many times over, as a Dask array that is loaded where it is used."""
     import dask
     import dask.array as da
-    from distributed import Client, LocalCluster
+
+    load = dask.delayed(load_rows)
+    parts = [(low, min(low + DASK_CHUNK, n)) for low in range(0, n, DASK_CHUNK)] * copies
+    return da.concatenate(
+        [
+            da.from_delayed(load(path, low, high, pure=False), (high - low, R), dtype=np.float32)
+            for low, high in parts
+        ]
+    )
+
+
+def run_cluster(path, n, labels_path, workers=2, copies=1):
+    from distributed import Client, LocalCluster, wait
 
     warm_up()
     with (
@@ -95,27 +127,29 @@ def run_cluster(path, n, labels_path, workers=2):
             threads_per_worker=1,
             processes=True,
             memory_limit=WORKER_MEMORY,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,
     ):
         client.run(warm_up)
         bases = sorted(client.run(peak_memory).values())
-        height = -(-n // (8 * workers))
-        load = dask.delayed(load_rows)
-        parts = [(start, min(start + height, n)) for start in range(0, n, height)]
-        blocks = [
-            da.from_delayed(load(path, low, high), (high - low, R), dtype=np.float32)
-            for low, high in parts
-        ]
-        X = client.persist(da.concatenate(blocks))
+        X = client.persist(lazy_rows(path, n, copies))
+        wait(X)
+        before = client.run(time.process_time)
         found = fit(X, labels_path)
+        after = client.run(time.process_time)
         peaks = sorted(client.run(peak_memory).values())
-    return found | {"base_mb": bases, "peak_mb": [peak_memory(), *peaks]}
+    work = [round(after[name] - before[name], 1) for name in after]
+    measured = {"base_mb": bases, "peak_mb": [peak_memory(), *peaks], "cpu": [found["cpu"], *work]}
+    return found | measured
 
 
 def run_one_worker(path, n, labels_path):
     return run_cluster(path, n, labels_path, workers=1)
+
+
+def run_twice_the_rows(path, n, labels_path):
+    return run_cluster(path, n, labels_path, workers=2, copies=2)
 
 
 RUNS = {
@@ -123,6 +157,9 @@ RUNS = {
     "mapped": run_mapped,
     "two workers": run_cluster,
     "one worker": run_one_worker,
+    "two, twice": run_twice_the_rows,
+    "alone": run_alone,
+    "two alone": run_two_alone,
 }
 
 
@@ -134,12 +171,24 @@ def measure(name, path, n, folder):
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     row = json.loads(done.stdout.strip().splitlines()[-1])
+    passes = f", {row['passes']} passes" if "passes" in row else ""
     print(
-        f"{name:>12} {n:>9} rows  {row['seconds']:>7} s  peak {row['peak_mb']} MB "
-        f"(before the data: {row['base_mb']}) {row.get('passes', '')}",
+        f"{name:>12} {n:>9} rows  {row['seconds']:>7} s ({row['cpu']} of processor)  "
+        f"peak {row['peak_mb']} MB (before the data: {row['base_mb']}){passes}",
         flush=True,
     )
     return row | {"labels": np.load(labels)}
+
+
+def weak_scaling(path, n, folder):
+    """One worker with n rows, two with as many each; and the same without a cluster."""
+    seconds = {
+        name: measure(name, path, n, folder)["seconds"]
+        for name in ("alone", "two alone", "one worker", "two, twice")
+    }
+    ceiling = seconds["alone"] / seconds["two alone"]
+    reached = seconds["one worker"] / seconds["two, twice"]
+    print(f"efficiency of two processes {ceiling:.2f}, of two workers {reached:.2f}")
 
 
 def main():
@@ -168,9 +217,8 @@ def main():
         for part in (n // 10, n // 3):
             for name in ("in memory", "mapped"):
                 measure(name, path, part, folder)
-        print("weak scaling:")
-        measure("one worker", path, n // 8, folder)
-        measure("two workers", path, n // 4, folder)
+        print("weak scaling, the same rows for every process:")
+        weak_scaling(path, n // 4, folder)
 
 
 if __name__ == "__main__":

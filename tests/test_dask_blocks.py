@@ -2,6 +2,8 @@
 
 import os
 import signal
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import dask
 import dask.array as da
@@ -38,9 +40,20 @@ def assert_same_model(model, whole, X, data):
     assert model.score(X) == pytest.approx(whole.score(data), rel=RTOL)
 
 
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
 @pytest.mark.parametrize(
     ("scheduler", "form"),
-    [("threads", np.asarray), ("synchronous", csr_array), ("synchronous", csr_matrix)],
+    [("threads", np.asarray), ("threads", csr_array), ("synchronous", csr_matrix)],
 )
 def test_estimator_gives_the_answer_of_the_array(scheduler, form):
     data = planted()
@@ -52,6 +65,36 @@ def test_estimator_gives_the_answer_of_the_array(scheduler, form):
         assert model.gap_ == pytest.approx(whole.gap_, abs=RTOL)
         assert_same_model(model, whole, X, data)
         np.testing.assert_allclose(np.asarray(model.transform(X)), whole.transform(data), rtol=RTOL)
+
+
+@pytest.mark.parametrize(("form", "is_persisted"), [(np.asarray, True), (csr_array, False)])
+def test_cluster_gives_the_answer_of_the_array(client, form, is_persisted):
+    data = planted()
+    with client.as_current():
+        X = da.from_array(data, chunks=(270, R)).map_blocks(form, dtype=data.dtype)
+        X = client.persist(X) if is_persisted else X
+        model = op.OrthogonalNMF(K, random_state=0, n_init=1).fit(X)
+        whole = op.OrthogonalNMF(K, random_state=0, n_init=1).fit(data)
+        assert_same_model(model, whole, X, data)
+        if form is np.asarray:  # lazily made of what is persisted
+            nearest = op.project(X[:, :K] + 0.1)
+            expected = op.project(data[:, :K] + 0.1)
+            np.testing.assert_array_equal(np.asarray(nearest.labels), expected.labels)
+
+
+def test_scheduler_of_processes_gives_the_sums_of_the_array():
+    data = planted()
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    with pool, dask.config.set(scheduler="processes", pool=pool):
+        rows = DaskBlocks(da.from_array(data, chunks=(450, R)), "A")
+        V = np.random.default_rng(1).random((K, R))
+        labels, scores, _ = assign_rows(rows, V)
+        sums = group_products(rows, labels, V)
+        found = [np.asarray(rows.as_array(v, float)) for v in (labels, scores)]
+    expected = assign_rows(data, V)
+    np.testing.assert_array_equal(found[0], expected.labels)
+    np.testing.assert_allclose(found[1], expected.scores, rtol=RTOL)
+    np.testing.assert_allclose(sums, group_products(data, expected.labels, V), rtol=RTOL)
 
 
 def test_columns_in_several_chunks_are_brought_together():
@@ -134,20 +177,16 @@ def block_or_death(block, armed):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+# The last of this module: it leaves the cluster with another worker.
 @pytest.mark.filterwarnings("ignore")
-def test_worker_that_is_killed_costs_time_not_the_answer(tmp_path):
+def test_worker_that_is_killed_costs_time_not_the_answer(client, tmp_path):
     data, armed = planted(), tmp_path / "armed"
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    method, seen = SwapSearch(n_init=1), []
+    with client.as_current():
         X = da.from_array(data, chunks=(250, R)).map_blocks(
             block_or_death, str(armed), dtype=data.dtype
         )
         before = set(client.run(os.getpid).values())
-        method, seen = SwapSearch(n_init=1), []
 
         def arm(state):
             seen.append(state.n_iter)

@@ -62,6 +62,23 @@ def test_group_products_have_the_same_bits_for_any_number_of_threads(form, rng, 
     np.testing.assert_allclose(dots, reference.dense_group_dots(A, labels, W), atol=ROUNDING)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(1, 1), (300, 7), (0, 3), (600_000, 2)])
+def test_best_columns_agree_and_ties_go_to_the_first(dtype, order, shape, rng):
+    scores = np.array(rng.integers(-2, 3, size=shape), dtype=dtype, order=order)
+    scores *= 1 + rng.integers(0, 200, size=shape).astype(dtype) * np.finfo(dtype).eps
+    before = scores.copy()
+    labels, best = fused.best_columns(scores)
+    expected = reference.best_columns(scores)
+    np.testing.assert_array_equal(labels, expected[0])
+    np.testing.assert_array_equal(best, expected[1])
+    assert best.dtype == dtype
+    np.testing.assert_array_equal(scores, before)
+    by_hand = fused.best_columns(np.array([[0.3, 0.1 + 0.2, -1.0], [-2.0, -1.0, -1.0]], dtype))
+    np.testing.assert_array_equal(by_hand[0], [0, 1])
+
+
 def test_blas_has_one_thread_while_ours_run(monkeypatch):
     controller = ThreadpoolController().select(user_api="blas")
     seen = []

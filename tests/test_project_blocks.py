@@ -4,6 +4,7 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+import zarr
 
 import orthoplus as op
 from orthoplus.projection import merged, project_stiefel_plus
@@ -64,9 +65,17 @@ def test_dask_and_stored_arrays(tmp_path, rng):
     assert isinstance(lazy.labels, da.Array)
     np.testing.assert_array_equal(np.asarray(lazy.labels), whole.labels)
     np.testing.assert_allclose(np.asarray(lazy.weights), whole.weights, rtol=1e-12)
+    np.save(tmp_path / "C.npy", C)
+    zarr.create_array(tmp_path / "C.zarr", data=C, chunks=(900, 5))
     with h5py.File(tmp_path / "C.h5", "w") as file:
-        stored = op.project(file.create_dataset("C", data=C))
-    np.testing.assert_array_equal(stored.labels, whole.labels)
+        for stored in (
+            file.create_dataset("C", data=C),
+            zarr.open_array(tmp_path / "C.zarr", mode="r"),
+            np.load(tmp_path / "C.npy", mmap_mode="r"),
+        ):
+            found = op.project(stored, memory_limit=100_000)
+            np.testing.assert_array_equal(found.labels, whole.labels)
+            np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-12)
 
 
 def test_columns_that_cannot_be_decided_are_named(rng):
@@ -74,6 +83,11 @@ def test_columns_that_cannot_be_decided_are_named(rng):
     C[:, 1] = -1.0
     with pytest.raises(ValueError, match="Column 1 of `C` has no positive entry"):
         op.project(C, memory_limit="1MB")
+    with pytest.raises(ValueError, match="Column 1 of `C` has no positive entry"):
+        op.project(da.from_array(C, chunks=(1700, 3)))
+    C[N // 2, 0] = np.nan
+    with pytest.raises(ValueError, match="1 entries that are NaN or infinite"):
+        op.project(da.from_array(C, chunks=(1700, 3)))
     with pytest.raises(ValueError, match="largest entry of `C` is 2e"):
         op.project(rng.random((N, 2)) * 1e200 + 1e200, memory_limit="1MB")
 

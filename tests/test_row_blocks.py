@@ -171,18 +171,18 @@ print(peak() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="peak memory is read in /proc")
 def test_peak_memory_is_set_by_the_limit(tmp_path):
-    # 60 MB on disk; 300,000 rows have vectors of 2.4 MB.
+    # 30 MB on disk; 150,000 rows have vectors of 1.2 MB.
     rng = np.random.default_rng(0)
     name = tmp_path / "A.npy"
-    file = np.lib.format.open_memmap(name, "w+", np.float32, (300_000, 50))
+    file = np.lib.format.open_memmap(name, "w+", np.float32, (150_000, 50))
     for start in range(0, len(file), 50_000):
         labels = rng.integers(3, size=50_000)
         file[start : start + 50_000] = np.eye(3, 50)[labels] + 0.1 * rng.random((50_000, 50))
     file.flush()
     del file
-    command = [sys.executable, "-c", SCRIPT, str(name), "10MB"]
+    command = [sys.executable, "-c", SCRIPT, str(name), "5MB"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert int(done.stdout) * 1024 < 45e6  # the limit, and a dozen vectors
+    assert int(done.stdout) * 1024 < 23e6  # the limit, and a dozen vectors
 
 
 @pytest.mark.parametrize(

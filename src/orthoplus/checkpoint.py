@@ -102,7 +102,7 @@ def _describe(value: Any, name: str, arrays: dict[str, Any]) -> Any:
         return {"__array__": name}
     if isinstance(value, float):
         return {"__float__": value.hex()}
-    return None if hasattr(value, "pieces") else value  # a vector that is elsewhere
+    return None if hasattr(value, "graph") else value  # a vector that is elsewhere
 
 
 def _restore(tree: Any, file: Mapping[str, Any]) -> Any:

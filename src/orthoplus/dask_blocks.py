@@ -5,17 +5,20 @@ that is lost loses its pieces of vectors, which the scheduler makes again from t
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from operator import getitem
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.array as da
 import numpy as np
+from dask.delayed import Delayed
 from scipy.sparse import issparse
 
-from orthoplus.kernels.blocks import limited_threads
+from orthoplus.kernels.blocks import limited_threads, single_blas
 from orthoplus.row_blocks import RowBlocks, Work, add_parts, check_source
 
 # Parts that are combined at a time.
@@ -51,13 +54,19 @@ class DaskBlocks(RowBlocks):
 
     @cached_property
     def _blocks(self) -> "Pieces":
-        return Pieces(self.array.to_delayed().ravel().tolist())
+        keys = [key for (key,) in self.array.__dask_keys__()]
+        graph = self.array.__dask_graph__()
+        found = _pieces(keys, dict(graph))
+        return replace(found, graph=dict(self.array.__dask_optimize__(graph, keys)))
 
     def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
-        made = list(dask.persist(*self._parts(True, work, vectors, args)))
+        made = self._parts(True, work, vectors, args)
+        with single_blas():  # the threads of the scheduler are enough
+            kept = dask.persist(*(Delayed(key, made.graph) for key in made.keys))
+        pieces = _pieces(made.keys, {piece.key: piece.dask[piece.key] for piece in kept})
         if n_vectors == 1:
-            return Pieces(made)
-        return tuple(Pieces(made, place) for place in range(n_vectors))
+            return pieces
+        return tuple(replace(pieces, place=place) for place in range(n_vectors))
 
     def reduce(
         self,
@@ -68,48 +77,84 @@ class DaskBlocks(RowBlocks):
         with_blocks: bool = True,
     ) -> Any:
         parts = self._parts(with_blocks, work, vectors, args)
-        merge = dask.delayed(_combined, pure=False)
-        while len(parts) > 1:
-            parts = [
-                merge(combine, parts[start : start + _FAN_IN])
-                for start in range(0, len(parts), _FAN_IN)
-            ]
-        return dask.compute(parts[0])[0]
+        keys, graph = parts.keys, parts.graph
+        merge = partial(_combined, combine)
+        while len(keys) > 1:
+            groups = [keys[start : start + _FAN_IN] for start in range(0, len(keys), _FAN_IN)]
+            keys = [_new_key("combine") for _ in groups]
+            graph |= {key: (merge, group) for key, group in zip(keys, groups, strict=True)}
+        with single_blas():
+            return dask.compute(Delayed(keys[0], graph))[0]
 
     def _parts(
         self, with_blocks: bool, work: Work, vectors: Any, args: tuple[Any, ...]
-    ) -> list[Any]:
-        """One task for each block."""
-        call = dask.delayed(_call, pure=False)
+    ) -> "Pieces":
+        """One task for each block, written down as a graph: no object of Dask's for each."""
         reader = (self.dtype, self.clip) if with_blocks else None
-        shared = dask.delayed((work, reader, [vector.place for vector in vectors], args))
-        columns = [self._blocks.pieces] if with_blocks else []
-        columns += [vector.pieces for vector in vectors]
-        return [call(shared, *row) for row in zip(*columns, strict=True)]
+        shared = _new_key("shared")
+        graph: dict[Any, Any] = {
+            shared: _Shared(work, reader, [vector.place for vector in vectors], args)
+        }
+        columns = [self._blocks] if with_blocks else []
+        columns += vectors
+        for column in columns:
+            graph |= column.graph
+        keys = [_new_key(getattr(work, "__name__", "work")) for _ in self.heights]
+        rows = zip(*(column.keys for column in columns), strict=True)
+        graph |= {key: (_call, shared, *row) for key, row in zip(keys, rows, strict=True)}
+        return Pieces(keys, graph)
 
     def numbers(self) -> Any:
         ends = np.cumsum([0, *self.heights])
-        make = dask.delayed(np.arange, pure=True)
-        return Pieces([make(int(a), int(b)) for a, b in pairwise(ends)])
+        keys = [_new_key("numbers") for _ in self.heights]
+        ranges = [(np.arange, int(a), int(b)) for a, b in pairwise(ends)]
+        return Pieces(keys, dict(zip(keys, ranges, strict=True)))
 
     def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
         tail = () if width is None else (width,)
-        pieces = vector.pieces
+        keys, graph = vector.keys, vector.graph
         if vector.place is not None:
-            take = dask.delayed(getitem, pure=False)
-            pieces = [take(piece, vector.place) for piece in pieces]
-        parts = zip(pieces, self.heights, strict=True)
-        return da.concatenate([da.from_delayed(p, (h, *tail), dtype=dtype) for p, h in parts])
+            keys = [_new_key("take") for _ in keys]
+            taken = [(getitem, key, vector.place) for key in vector.keys]
+            graph = graph | dict(zip(keys, taken, strict=True))
+        parts = zip(keys, self.heights, strict=True)
+        return da.concatenate(
+            [da.from_delayed(Delayed(key, graph), (h, *tail), dtype=dtype) for key, h in parts]
+        )
 
 
+def _new_key(name: str) -> str:
+    return f"{name}-{uuid4().hex}"
+
+
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """A vector as one piece for each block, each beside its block.
 
-    Several vectors may be made together: then each has a place in the tuple that is the piece.
+    A piece is a key of the graph, or a future of a cluster, which stands in no graph. Several
+    vectors may be made together: then each has a place in the tuple that is the piece.
     """
 
-    def __init__(self, pieces: list[Any], place: int | None = None) -> None:
-        self.pieces, self.place = pieces, place
+    keys: list[Any]
+    graph: dict[Any, Any]
+    place: int | None = None
+
+
+def _pieces(keys: list[Any], graph: dict[Any, Any]) -> Pieces:
+    """Keys of a graph, or the futures it has for them."""
+    futures = {key: value for key, value in graph.items() if hasattr(value, "add_done_callback")}
+    rest = {key: value for key, value in graph.items() if key not in futures}
+    return Pieces([futures.get(key, key) for key in keys], rest)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What the tasks of a pass have in common; it travels once to each worker."""
+
+    work: Work
+    reader: tuple[Any, bool] | None
+    places: list[int | None]
+    args: tuple[Any, ...]
 
 
 def _read(block: Any, dtype: Any, clip: bool) -> Any:
@@ -120,8 +165,8 @@ def _read(block: Any, dtype: Any, clip: bool) -> Any:
     return np.maximum(block, 0) if clip else block
 
 
-def _call(shared: tuple[Any, ...], *pieces: Any) -> Any:
-    work, reader, places, args = shared
+def _call(shared: _Shared, *pieces: Any) -> Any:
+    work, reader, places, args = shared.work, shared.reader, shared.places, shared.args
     block = [] if reader is None else [_read(pieces[0], *reader)]
     vectors = [
         piece if place is None else piece[place]

@@ -18,8 +18,8 @@ from orthoplus.row_blocks import RowBlocks, as_row_blocks
 
 # Entries that are in memory at a time where A is read in blocks.
 _BLOCK_SIZE = 1 << 18
-# Entries of a product with slices of A.
-_SLICE_SIZE = 1 << 21
+# Entries of a product with slices of A; so few that threads share out slices, not what is in one.
+_SLICE_SIZE = 1 << 19
 
 
 def as_data(A: Any, name: str = "A") -> Any:
@@ -128,15 +128,22 @@ def times_transposed(A: Any, X: FloatArray) -> FloatArray:
     return np.asarray(A.T @ X.astype(A.dtype, copy=False))
 
 
-def row_slices(A: Any, width: int) -> Iterator[Any]:
-    """A in slices of rows whose products with ``width`` columns stay small; an operator whole."""
+def row_ranges(A: Any, width: int) -> list[slice]:
+    """Ranges of rows whose products with ``width`` columns stay small; an operator whole."""
     n = A.shape[0]
     height = n if isinstance(A, LinearOperator) else max(1, _SLICE_SIZE // max(1, width))
-    if n <= height:
-        yield A
-        return
-    for start in range(0, n, height):
-        yield A[start : start + height]
+    return [slice(start, min(start + height, n)) for start in range(0, n, max(1, height))]
+
+
+def rows_of(A: Any, rows: slice) -> Any:
+    """A range of rows of A; A itself where that is all of them, as for an operator."""
+    return A if rows == slice(0, A.shape[0]) else A[rows]
+
+
+def row_slices(A: Any, width: int) -> Iterator[Any]:
+    """A in the slices of `row_ranges`."""
+    for rows in row_ranges(A, width):
+        yield rows_of(A, rows)
 
 
 def normal_product(A: Any, V: FloatArray) -> FloatArray:

@@ -12,12 +12,17 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
-from orthoplus.data_matrix import row_slices, row_squares, times, times_transposed, zero_rows
+from orthoplus.data_matrix import (
+    row_ranges,
+    row_squares,
+    rows_of,
+    times,
+    times_transposed,
+    zero_rows,
+)
+from orthoplus.kernels.blocks import for_blocks
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.row_blocks import RowBlocks, add_parts
-
-# Two scores this near, in units of the rounding, are equal.
-_TIE = 100
 
 
 def group_sums(A: Any, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
@@ -70,9 +75,7 @@ def best_column(scores: FloatArray) -> IntArray:
     >>> best_column(np.array([[1.0, 1.0 + 1e-15], [1.0, 2.0]]))
     array([0, 1])
     """
-    top = scores.max(axis=1, keepdims=True)
-    near = scores >= top - np.abs(top) * (_TIE * np.finfo(scores.dtype).eps)
-    return np.asarray(near.argmax(axis=1))
+    return kernels.best_columns(scores)[0]
 
 
 def unit_rows(W: FloatArray) -> FloatArray:
@@ -159,17 +162,21 @@ def count_rows(A: Any, labels: Any, k: int) -> IntArray:
 
 
 def _assign_rows(A: Any, centres: FloatArray) -> tuple[IntArray, FloatArray]:
-    parts = [_assign_slice(part, centres) for part in row_slices(A, len(centres))]
-    labels, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
+    labels, scores = np.empty(A.shape[0], dtype=np.int64), np.empty(A.shape[0], dtype=A.dtype)
+
+    def work(number: int, rows: slice) -> None:
+        part = rows_of(A, rows)
+        labels[rows], scores[rows] = _assign_slice(part, centres)
+
+    for_blocks(work, row_ranges(A, len(centres)))
     return labels, scores
 
 
 def _assign_slice(A: Any, centres: FloatArray) -> tuple[IntArray, FloatArray]:
-    table = times(A, centres.T)
-    labels = best_column(table)
-    scores = table[np.arange(len(table)), labels]
+    labels, scores = kernels.best_columns(times(A, centres.T))
     idle = np.flatnonzero(scores == 0)
-    labels[idle[zero_rows(A, idle)]] = -1
+    if len(idle):
+        labels[idle[zero_rows(A, idle)]] = -1
     return labels, scores
 
 

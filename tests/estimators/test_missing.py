@@ -1,5 +1,7 @@
 """Orthogonal NMF of data with missing entries, and with weights."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -47,6 +49,38 @@ def test_planted_groups_are_found_with_a_third_missing(seed):
     # What was never seen is predicted to the noise.
     filled = model.inverse_transform(model.transform(with_gaps(A, rng)))
     assert np.sqrt(((A - filled) ** 2).mean()) < 0.05
+
+
+def best_of_two_groups(A, rng):
+    """What two groups of rows miss of the observed entries at least."""
+    n = len(A)
+    missed = {}
+    for size in range(1, n + 1):
+        for rows in combinations(range(n), size):
+            missed[rows] = min(rank_one(A[list(rows)], rng) for _ in range(3))
+    return min(
+        missed[rows] + missed[tuple(i for i in range(n) if i not in rows)]
+        for rows in missed
+        if 0 < len(rows) < n
+    )
+
+
+def rank_one(A, rng):
+    """Least squares over the observed entries of a nonnegative A, both factors in turn."""
+    seen, values, h = ~np.isnan(A), np.nan_to_num(A), rng.random(A.shape[1])
+    for _ in range(100):
+        w = values @ h / np.maximum(seen @ h**2, 1e-300)
+        h = w @ values / np.maximum(w**2 @ seen, 1e-300)
+    return ((values - np.outer(w, h) * seen) ** 2).sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fit_is_the_best_of_all_partitions_of_few_rows(seed):
+    rng = np.random.default_rng(seed)
+    A = with_gaps(0.2 + rng.random((5, 6)), rng, share=0.15)
+    model = masked(2, n_init=4).fit(A)
+    best = best_of_two_groups(A, rng)
+    assert model.reconstruction_err_**2 == pytest.approx(best, rel=1e-5)
 
 
 def test_gaps_are_not_zeros(rng):

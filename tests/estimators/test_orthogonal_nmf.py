@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -385,3 +386,36 @@ def test_answer_does_not_depend_on_the_number_of_processes(rng):
     )
     assert one.components_.tobytes() == two.components_.tobytes()
     np.testing.assert_array_equal(one.labels_, two.labels_)
+
+
+def test_answer_is_that_of_one_thread_and_has_the_same_bits_each_time(rng, monkeypatch):
+    # Above PARALLEL_SIZE: all passes are shared out to threads.
+    groups = rng.integers(4, size=12_000)
+    X = rng.random((4, 100))[groups] + 0.2 * rng.random((12_000, 100))
+    found = []
+    for threads in ("1", "2", "2"):
+        monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", threads)
+        found.append(op.OrthogonalNMF(4, n_init=1, random_state=0).fit(X))
+    one, two, again = found
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    np.testing.assert_allclose(one.components_, two.components_, rtol=1e-12)
+    assert two.components_.tobytes() == again.components_.tobytes()
+    assert two.result_.weights.tobytes() == again.result_.weights.tobytes()
+    assert two.reconstruction_err_ == again.reconstruction_err_
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("seed", range(4))
+def test_weighted_fit_is_the_best_of_all_partitions(form, seed):
+    rng = np.random.default_rng(seed)
+    A, weights = rng.random((7, 4)), rng.uniform(0.1, 5.0, size=7)
+    scaled = np.sqrt(weights)[:, None] * A
+    best = max(
+        sum(np.linalg.norm(scaled[np.array(labels) == j], 2) ** 2 for j in range(2) if j in labels)
+        for labels in product(range(2), repeat=7)
+    )
+    model = op.OrthogonalNMF(2, random_state=0).fit(form(A), sample_weight=weights)
+    missed = model.reconstruction_err_**2
+    assert missed == pytest.approx((scaled**2).sum() - best, rel=1e-9)
+    residuals = A - model.inverse_transform(model.transform(form(A)))
+    assert missed == pytest.approx((weights[:, None] * residuals**2).sum(), rel=1e-9)

@@ -5,12 +5,12 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.checks import check_count
 from orthoplus.data_matrix import as_data
+from orthoplus.estimators.processes import run_all
 from orthoplus.estimators.rank_path import nearest_centres
 from orthoplus.geometry import random_oblique_plus
 from orthoplus.methods.swap_search import SwapSearch
@@ -113,8 +113,7 @@ def consensus(
     check_count(random_state, "random_state")
     problem = ONMF(as_data(X, "X"), n_components, allow_negative=allow_negative)
     seeds = np.random.SeedSequence(random_state).generate_state(n_runs).tolist()
-    runs = Parallel(n_jobs=n_jobs)(delayed(_run)(problem, seed) for seed in seeds)
-    return summarise_runs(runs)
+    return summarise_runs(list(run_all(_run, ((problem, seed) for seed in seeds), n_jobs)))
 
 
 def _run(problem: ONMF, seed: int) -> _Run:

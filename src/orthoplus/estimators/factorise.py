@@ -4,7 +4,7 @@ The one place that says which method and which starts the estimators use.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import check_choice, check_count
+from orthoplus.estimators.processes import run_all
 from orthoplus.geometry import random_oblique_plus
-from orthoplus.kernels.blocks import limited_threads, n_threads
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.alternation import alternate
 from orthoplus.methods.ep4orth import EP4Orth
@@ -87,11 +87,8 @@ def factorise(
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
     children = rng.spawn(n_init or 1)
     run: Callable[..., Result] = partial(_run, problem, method, with_bound=with_bound, **watch)
-    results: Iterator[Result] = (run(i, child) for i, child in enumerate(children))
-    if n_jobs not in (None, 1) and len(children) > 1:
-        results = _in_processes(run, children, n_jobs)
     best: Result | None = None
-    for result in results:
+    for result in run_all(run, enumerate(children), n_jobs):
         if best is None:
             best = result
         elif result.value < best.value:
@@ -137,23 +134,6 @@ def _start(
     if getattr(method, "takes_centres", False):
         return leading_centres(problem.A, problem.shape[1], rng)
     return problem.start(rng)
-
-
-def _in_processes(
-    run: Callable[..., Result], children: list[np.random.Generator], n_jobs: int | None
-) -> Iterator[Result]:
-    """The results in the order of the starts; threads of ours are shared out to the processes."""
-    from joblib import Parallel, delayed, effective_n_jobs
-
-    jobs = min(effective_n_jobs(n_jobs), len(children))
-    threads = max(1, n_threads() // jobs)
-    calls = (delayed(_run_with_threads)(threads, run, i, rng) for i, rng in enumerate(children))
-    return iter(Parallel(n_jobs=jobs)(calls))
-
-
-def _run_with_threads(threads: int, run: Callable[..., Result], *given: Any) -> Result:
-    with limited_threads(threads):
-        return run(*given)
 
 
 def starts_by_itself(method: OuterMethod) -> bool:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.checkpoint import write_arrays
 from orthoplus.checks import check_count
 from orthoplus.data_matrix import as_data, as_nonnegative_data, row_squares, squared_norm, times
+from orthoplus.estimators.processes import run_all
 from orthoplus.estimators.rank_choice import RankRow, choose, standard_error
 from orthoplus.estimators.rank_path import PathPoint, fit_path, nearest_centres
 from orthoplus.protocols import FloatArray, IntArray
@@ -277,8 +277,8 @@ def _run(
     key = dataclasses.asdict(work) | {"data": _fingerprint(A)} if resume is not None else {}
     done = {} if resume is None else _load(resume, key)
     left = [name for name in work.tasks if name not in done]
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    for name, arrays in parallel(delayed(_named)(A, work, name) for name in left):
+    calls = ((A, work, name) for name in left)
+    for name, arrays in run_all(_named, calls, n_jobs, is_ordered=False):
         done[name] = arrays
         if resume is not None:
             _save(resume, key, done)

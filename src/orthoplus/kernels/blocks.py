@@ -64,8 +64,11 @@ def _blas() -> Any:
 
 
 @contextmanager
-def _single_blas() -> Iterator[None]:
-    """One BLAS thread in each thread of ours: together they would be more than the processors."""
+def single_blas() -> Iterator[None]:
+    """One BLAS thread in each of the threads at work: together they would be too many.
+
+    For the thread that hands out the work: a number set by one of a pool may outlast its work.
+    """
     with _blas().limit(limits=1):
         yield
 
@@ -100,5 +103,5 @@ def for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
         for number, rows in enumerate(blocks):
             work(number, rows)
     else:
-        with _single_blas():
+        with single_blas():
             list(_pool(threads, os.getpid()).map(work, range(len(blocks)), blocks))

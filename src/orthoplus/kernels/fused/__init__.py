@@ -8,6 +8,7 @@ from orthoplus.kernels.fused.exchange import (
     exchange_update_into,
 )
 from orthoplus.kernels.fused.groups import (
+    best_columns,
     dense_group_dots,
     dense_group_sums,
     sparse_group_dots,
@@ -47,6 +48,7 @@ __all__ = [
     "alternate_centres",
     "assemble",
     "assign_rows",
+    "best_columns",
     "best_partition",
     "chain_moves_into",
     "cheapest_flips",

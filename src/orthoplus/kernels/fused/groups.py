@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from orthoplus.kernels.blocks import for_blocks, row_blocks
+from orthoplus.kernels.reference.groups import TIE
 from orthoplus.protocols import FloatArray, IntArray
 
 # Rows of a block for each group: below, adding its sums to the others takes as long as making them.
@@ -14,6 +15,36 @@ _ROWS_PER_GROUP = 8
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+
+
+# Scores are compared: no fast mathematics, ties must stay ties.
+_exact = njit(cache=True, nogil=True)
+
+
+@_exact
+def _best_columns(scores, tie, labels, best):  # type: ignore[no-untyped-def]
+    # IN scores, tie; OUT labels, best
+    n, k = scores.shape
+    for i in range(n):
+        top = scores[i, 0]
+        for j in range(1, k):
+            top = max(top, scores[i, j])
+        floor = top - abs(top) * tie
+        j = 0
+        while not scores[i, j] >= floor and j < k - 1:
+            j += 1
+        labels[i], best[i] = j, scores[i, j]
+
+
+def best_columns(scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    labels, best = np.empty(len(scores), dtype=np.int64), np.empty(len(scores), scores.dtype)
+    tie = scores.dtype.type(TIE * np.finfo(scores.dtype).eps)
+
+    def work(b: int, i: slice) -> None:
+        _best_columns(np.ascontiguousarray(scores[i]), tie, labels[i], best[i])
+
+    for_blocks(work, row_blocks(*scores.shape))
+    return labels, best
 
 
 @_compiled

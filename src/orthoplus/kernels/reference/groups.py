@@ -7,7 +7,24 @@ import numpy as np
 
 from orthoplus.protocols import FloatArray, IntArray
 
-__all__ = ["dense_group_dots", "dense_group_sums", "sparse_group_dots", "sparse_group_sums"]
+__all__ = [
+    "best_columns",
+    "dense_group_dots",
+    "dense_group_sums",
+    "sparse_group_dots",
+    "sparse_group_sums",
+]
+
+# Two scores this near, in units of the rounding, are equal.
+TIE = 100
+
+
+def best_columns(scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The column of each row's largest score, the first among ties, and the score there."""
+    top = scores.max(axis=1, keepdims=True)
+    near = scores >= top - np.abs(top) * (TIE * np.finfo(scores.dtype).eps)
+    labels = np.asarray(near.argmax(axis=1))
+    return labels, scores[np.arange(len(scores)), labels]
 
 
 def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:

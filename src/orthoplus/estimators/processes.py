@@ -1,0 +1,40 @@
+"""Independent runs at a time, each in a process of its own, that share the processors."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from orthoplus.kernels.blocks import limited_threads, n_threads
+
+
+def run_all(
+    call: Callable[..., Any],
+    given: Iterable[tuple[Any, ...]],
+    n_jobs: int | None,
+    *,
+    is_ordered: bool = True,
+) -> Iterator[Any]:
+    """``call(*one)`` for each of ``given``, ``n_jobs`` at a time, as they come or in their order.
+
+    Joblib shares out the threads of BLAS, this those of our own passes. One job is no process of
+    its own: then each result is made when it is asked for.
+
+    Examples
+    --------
+    >>> list(run_all(max, [(1, 2), (4, 3)], None))
+    [2, 4]
+    """
+    calls = list(given)
+    jobs = min(effective_n_jobs(n_jobs), len(calls))
+    if jobs <= 1:
+        yield from (call(*one) for one in calls)
+        return
+    share = max(1, n_threads() // jobs)
+    parallel = Parallel(n_jobs=jobs, return_as="generator" if is_ordered else "generator_unordered")
+    yield from parallel(delayed(_call_within)(share, call, one) for one in calls)
+
+
+def _call_within(threads: int, call: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+    with limited_threads(threads):
+        return call(*given)
