@@ -1,6 +1,6 @@
 """A page from its parts, through one template that escapes every value."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +63,7 @@ class Section:
     grid: Grid | None = None
     lines: tuple[str, ...] = ()
     pictures: tuple[tuple[str, str], ...] = ()  # (what it shows, data address)
+    aside: str = ""  # after its name in the list of contents
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Page:
     facts: tuple[Fact, ...]
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()
-    foot: str = field(default="")
+    foot: str = ""
+    has_contents: bool = False
 
 
 def render(page: Page) -> str:
