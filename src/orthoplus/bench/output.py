@@ -113,7 +113,8 @@ def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) 
             title=outcome.table.title,
             text=outcome.table.about,
             grid=_grid(outcome) if outcome.rows else None,
-            lines=(*closing(outcome), *remarks(outcome)),
+            lines=tuple(closing(outcome)),
+            remarks=tuple(remarks(outcome)),
             pictures=tuple((d.caption, _data_address(d.png)) for d in outcome.drawings),
             aside=duration(outcome.seconds),
         )

@@ -13,7 +13,7 @@ from orthoplus.result import HistoryRow
 _DPI = 110
 _CELL = 1.35
 _TOP_QUANTILE = 0.995
-_COLOURS = 128
+_COLOURS = 256
 
 
 def draw_convergence(file: IO[bytes], paths: Mapping[str, Sequence[HistoryRow]]) -> None:

@@ -1,6 +1,7 @@
 """``orthoplus bench``: the tables of the paper, the paper's figures beside ours."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,8 +12,9 @@ import typer
 from orthoplus.bench.table import LIMIT, QUICK_LIMIT
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, guarded
-from orthoplus.cli.summary import console, print_lines
-from orthoplus.cli.writing import prepare_folder, write_file, write_text
+from orthoplus.cli.summary import print_lines
+from orthoplus.cli.terminal import complain, console, printable
+from orthoplus.cli.writing import output_folder, write_file, write_text
 
 
 def _tables() -> list[str]:
@@ -79,8 +81,8 @@ def bench(  # noqa: PLR0913
     words += ["--seed", str(seed)] if seed else []
     words += [] if limit is None else ["--limit", f"{limit:g}"]
     session = Session(quick=quick, folder=data, seed=seed, limit=limit)
-    folder = None if output is None else prepare_folder(output)
-    outcomes = _run(names, session, Places(folder, jsonl, resume, words), is_silent=quiet)
+    with nullcontext() if output is None else output_folder(output) as folder:
+        outcomes = _run(names, session, Places(folder, jsonl, resume, words), is_silent=quiet)
     if not quiet:
         _print_end(folder, outcomes)
     return _code(outcomes)
@@ -134,7 +136,7 @@ def _code(outcomes: list[Any]) -> int:
     if any(outcome.rows for outcome in outcomes):
         return NOT_CONVERGED
     for failure in failures:
-        typer.echo(f"Error: {failure}", err=True)
+        complain(f"Error: {failure}")
     return BAD_INPUT
 
 
@@ -143,7 +145,7 @@ def _print_row(table: str, row: Any) -> None:
     seconds = row.figures.get("cpu")
     spent = "" if seconds is None else f"  {seconds:.2f} s"
     words = f"  {row.note}" if row.is_failed else spent
-    typer.echo(f"{table}: {row.case}, {row.method}{words}", err=True)
+    complain(f"{table}: {row.case}, {row.method}{words}")
 
 
 def _show(outcome: Any) -> None:
@@ -186,7 +188,7 @@ def _print_end(folder: Path | None, outcomes: list[Any]) -> None:
     )
     if folder is None:
         return
-    console().print(f"Written to {folder}:", style="bold")
+    console().print(f"Written to {printable(str(folder))}:", style="bold")
     files = {
         "results.html": "all tables and pictures on one page",
         "results.md": "the same as Markdown",

@@ -9,10 +9,10 @@ import typer
 
 from orthoplus.checks import check_finite
 from orthoplus.cli import options as opt
-from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
 from orthoplus.cli.writing import (
-    prepare_folder,
+    output_folder,
     to_json,
     write_csv,
     write_file,
@@ -58,6 +58,8 @@ def unmix(  # noqa: PLR0913
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
+    max_iter: opt.MaxIter = None,
+    tol: opt.Tolerance = None,
     time_limit: opt.TimeLimit = None,
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,
@@ -81,9 +83,9 @@ def unmix(  # noqa: PLR0913
     check_finite(cube, str(path))
     if components > cube.shape[0] * cube.shape[1]:
         raise ValueError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
-    folder = prepare_folder(output or Path(f"{path.stem}-k{components}"))
     scene = Scene(path, key or inline_key, cube, content.column_names, content.notes)
-    return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
+    with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
+        return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
 
 
 def as_image(
@@ -121,14 +123,11 @@ def run_unmix(
     from orthoplus.problems import ONMF
 
     k = options["components"]
-    names = RunOptions.__dataclass_fields__
-    run = RunOptions(
-        **({"max_iter": None, "tol": None} | {n: options[n] for n in options if n in names})
-    )
+    run = RunOptions(**{name: options[name] for name in RunOptions.__dataclass_fields__})
     h, w, n_bands = scene.cube.shape
     clipped = np.maximum(scene.cube, 0.0).reshape(-1, n_bands)
     problem = ONMF(clipped, k)
-    method = choose_method(problem, run.method, max_iter=None, tol=None)
+    method = choose_method(problem, run.method, max_iter=run.max_iter, tol=run.tol)
     goal = goal_of(
         problem, method, f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
     )
@@ -138,14 +137,15 @@ def run_unmix(
             **run.watch(display),
         )  # fmt: skip
     result = with_bound(found.result, goal.bound)
-    record = _record(scene, options, result, method, problem.total)
-    files = _write(scene, folder, found, record)
+    with finishing() as ending:
+        record = _record(scene, options, result, method, problem.total)
+        files = _write(scene, folder, found, record)
     if as_json:
         typer.echo(to_json(record))
     elif not silent:
         print_result(record, result)
         print_files(folder, files, result.status)
-    return exit_code(result.status)
+    return ending.code(exit_code(result.status))
 
 
 def default_method() -> str:

@@ -61,7 +61,8 @@ class Section:
     table: tuple[tuple[str, str], ...] = ()
     code: str = ""
     grid: Grid | None = None
-    lines: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # what the grid shows
+    remarks: tuple[str, ...] = ()  # what its columns mean
     pictures: tuple[tuple[str, str], ...] = ()  # (what it shows, data address)
     aside: str = ""  # after its name in the list of contents
 
