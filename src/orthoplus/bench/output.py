@@ -76,10 +76,10 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
             f"## {outcome.table.title}",
             _escape(outcome.table.about),
         ]
+        parts += [f"**{_escape(text)}**" for text in closing(outcome)]
         if outcome.rows:
             parts.append(_markdown_table(outcome))
         parts += ["\n".join(f"- {_escape(text)}" for text in remarks(outcome))]
-        parts += [f"**{_escape(text)}**" for text in closing(outcome)]
         parts += [f"![{_escape(d.caption)}]({d.name}.png)" for d in outcome.drawings]
     lines = [f"- {name}: {value}" for name, value in machine_lines(machine).items()]
     return "\n\n".join(filter(None, [*parts, "## The machine", "\n".join(lines)])) + "\n"

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
+from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
 from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
@@ -67,7 +68,8 @@ def cluster(  # noqa: PLR0913
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
     path, inline_key = split_key(data)
-    content = read_matrix(path, key or inline_key)
+    with waiting(f"Reading {path.name}", silent=quiet or json):
+        content = read_matrix(path, key or inline_key)
     if transpose:
         content = replace(
             content,

@@ -9,6 +9,13 @@ from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
 from orthoplus.cli.terminal import complain, console, printable
 from orthoplus.datasets.download import BASE
 
+
+def _sets() -> list[str]:
+    from orthoplus.datasets import sources
+
+    return list(sources())
+
+
 app = typer.Typer(
     name="data",
     help="The real data of the paper: list, download, find.",
@@ -52,7 +59,8 @@ def list_sets(data: Folder = None) -> int:
 @guarded
 def fetch_sets(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="Sets; none stands for all.")
+        list[str] | None,
+        typer.Argument(metavar="NAME...", autocompletion=_sets, help="Sets; none stands for all."),
     ] = None,
     data: Folder = None,
     base: Annotated[
@@ -75,7 +83,9 @@ def fetch_sets(
 @app.command("path")
 @guarded
 def show_path(
-    name: Annotated[str | None, typer.Argument(help="A set; none stands for the folder.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(autocompletion=_sets, help="A set; none stands for the folder.")
+    ] = None,
     data: Folder = None,
 ) -> int:
     """Print where a set is, or where all of them are looked for."""

@@ -142,6 +142,17 @@ def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
         yield PlainLines(goal)
 
 
+@contextmanager
+def waiting(words: str, *, silent: bool) -> Iterator[None]:
+    """A line on a terminal while something is read or prepared; it goes when that is done."""
+    console = Console(stderr=True)
+    if silent or not console.is_terminal or console.is_dumb_terminal:
+        yield
+        return
+    with console.status(Text(printable(words)), spinner_style="cyan"):
+        yield
+
+
 def line(seen: Progress) -> str:
     """A state in one line of text; what only a penalty method has, only for one."""
     penalty = f"  sigma {_sigma(seen)}  violation {seen.violation:9.3e}"

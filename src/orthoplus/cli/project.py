@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
+from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_lines, print_status
 from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
@@ -37,11 +38,13 @@ def project(  # noqa: PLR0913
 
     given = {"output": output, "key": key, "tol": tol, "max_passes": max_passes}
     path, inline_key = split_key(data)
-    content = read_matrix(path, key or inline_key)
+    with waiting(f"Reading {path.name}", silent=quiet or json):
+        content = read_matrix(path, key or inline_key)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
     chosen = {"tol": tol, "max_passes": max_passes}
     with output_folder(output or Path(f"{path.stem}-projected")) as folder:
-        result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
+        with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
+            result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
         with finishing() as ending:
             record = rec.make_record("project", str(path), given) | {
                 "data": rec.describe_data(path, key or inline_key, content.values),

@@ -26,7 +26,7 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         lines[name] = f"{value:.4f}"
     sizes = record["result"].get("cluster_sizes")
     if sizes:
-        lines["cluster sizes"] = " ".join(map(str, sorted(sizes, reverse=True)))
+        lines["sizes"] = " ".join(map(str, sorted(sizes, reverse=True)))
     lines["work"] = f"{result.n_iter} outer iterations, {result.seconds:.2f} s"
     print_status(result.status)
     print_lines(lines)

@@ -9,6 +9,7 @@ import typer
 
 from orthoplus.checks import check_finite
 from orthoplus.cli import options as opt
+from orthoplus.cli.display import waiting, watching
 from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
 from orthoplus.cli.writing import (
@@ -78,12 +79,19 @@ def unmix(  # noqa: PLR0913
     }
     given["method"] = method or default_method()
     path, inline_key = split_key(data)
-    content = read_cube(path, key or inline_key)
+    with waiting(f"Reading {path.name}", silent=quiet or json):
+        content = read_cube(path, key or inline_key)
     cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
     check_finite(cube, str(path))
     if components > cube.shape[0] * cube.shape[1]:
         raise ValueError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
-    scene = Scene(path, key or inline_key, cube, content.column_names, content.notes)
+    notes = content.notes
+    if content.values.ndim == 2 and shape is None:
+        notes = (
+            *notes,
+            "The file has a list of pixels, drawn as one column: --shape HxW says more.",
+        )
+    scene = Scene(path, key or inline_key, cube, content.column_names, notes)
     with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
         return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
 
@@ -116,7 +124,6 @@ def run_unmix(
     scene: Scene, folder: Path, options: dict[str, Any], *, silent: bool, as_json: bool
 ) -> int:
     """Unmix, write, print; the exit code."""
-    from orthoplus.cli.display import watching
     from orthoplus.cli.fitting import RunOptions, goal_of, with_bound
     from orthoplus.estimators import unmix as unmix_cube
     from orthoplus.estimators.factorise import choose_method
@@ -128,9 +135,8 @@ def run_unmix(
     clipped = np.maximum(scene.cube, 0.0).reshape(-1, n_bands)
     problem = ONMF(clipped, k)
     method = choose_method(problem, run.method, max_iter=run.max_iter, tol=run.tol)
-    goal = goal_of(
-        problem, method, f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
-    )
+    title = f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
+    goal = goal_of(problem, method, title, silent=silent)
     with watching(goal, silent=silent) as display:
         found = unmix_cube(
             scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
