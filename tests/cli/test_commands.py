@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -205,28 +206,47 @@ def test_interrupt_before_the_run_says_that_nothing_was_written(grouped, monkeyp
     assert "nothing was written" in done.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-def test_real_ctrl_c_ends_with_130_and_leaves_whole_files(tmp_path):
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "big.npy", rng.random((3000, 300)))
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+def test_ctrl_c_on_a_terminal_ends_the_panel_and_leaves_whole_files(tmp_path):
+    np.save(tmp_path / "big.npy", np.random.default_rng(0).random((3000, 300)))
     words = [sys.executable, "-m", "orthoplus", "cluster", "big.npy", "-k", "20", "-o", "out"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1",
+        "TERM": "xterm", "COLUMNS": "90",
+    }  # fmt: skip
+    ours, theirs = os.openpty()
     child = subprocess.Popen(
         [*words, "--checkpoint", "state.npz", "--max-iter", "100000", "--n-init", "10000"],
-        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "state.npz").exists() and child.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    os.close(theirs)
+    shown = read_until(ours, lambda text: (tmp_path / "state.npz").exists() and "gap" in text)
     child.send_signal(signal.SIGINT)
-    printed, errors = child.communicate(timeout=120)
-    assert child.returncode == 130, errors
-    assert "Traceback" not in errors
-    assert "What there is was written to out" in printed
+    shown += read_until(ours, lambda text: False)
+    assert child.wait(timeout=120) == 130, shown
+    assert "Traceback" not in shown
+    for part in ("Reading big.npy", "3000 x 300 in 20 clusters", "Ctrl-C stops and writes", "╭"):
+        assert part in shown
+    assert "What there is was written to out" in shown
     assert sorted(os.listdir(tmp_path / "out")) == [
         "components.npz", "labels.csv", "report.html", "run.json",
     ]  # fmt: skip
+
+
+def read_until(terminal, is_enough):
+    """What a terminal shows until it is enough, or closed by the other side."""
+    shown, deadline = b"", time.monotonic() + 120
+    while not is_enough(shown.decode("utf-8", "replace")):
+        assert time.monotonic() < deadline
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                part = os.read(terminal, 65536)
+            except OSError:  # Linux, once nobody holds the other end
+                break
+            if not part:
+                break
+            shown += part
+    return shown.decode("utf-8", "replace")
 
 
 def bad_calls():
@@ -472,7 +492,23 @@ def test_version_and_module():
     assert done.stdout == f"orthoplus {op.__version__}\n"
 
 
-def test_completion_is_offered():
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("orthoplus ", "cluster"),
+        ("orthoplus bench sp", "speed-large"),
+        ("orthoplus cluster a.csv --method ", "ep4orth"),
+        ("orthoplus data fetch Ya", "Yale"),
+    ],
+)
+def test_shell_completion_offers_names(typed, offered):
+    words = typed.split(" ")
+    variables = {
+        "_ORTHOPLUS_COMPLETE": "complete_bash", "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }  # fmt: skip
+    done = CliRunner().invoke(app, [], prog_name="orthoplus", env=variables)
+    assert offered in done.stdout.split()
     assert "--install-completion" in run("--help").stdout
 
 
