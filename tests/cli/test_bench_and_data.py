@@ -147,8 +147,9 @@ def test_data_path_is_the_cache_by_default(small_projection, tmp_path, monkeypat
     assert run("data", "path").stdout.strip() == str(tmp_path)
 
 
-def test_fetch_without_connection_says_so(small_projection):
-    done = run("data", "fetch", "Yale", "--base", "http://127.0.0.1:9", "--data", "sets")
+@pytest.mark.parametrize("base", ["http://127.0.0.1:9", "nowhere", "file:///nowhere"])
+def test_fetch_without_connection_says_so(small_projection, base):
+    done = run("data", "fetch", "Yale", "--base", base, "--data", "sets")
     assert done.exit_code == 2
-    assert "Yale could not be downloaded from http://127.0.0.1:9/" in done.stderr
+    assert f"Yale could not be downloaded from {base}/" in done.stderr
     assert list(Path("sets").iterdir()) == []

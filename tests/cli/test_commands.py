@@ -289,6 +289,12 @@ def bad_calls():
         ("key", ["cluster", "bomb.npz:Z", "-k", 1], "has no array `Z`"),
         ("nan labels", ["cluster", "data.csv", "-k", 2, "--labels", "no.txt"], "is not there"),
         ("tol", ["cluster", "data.csv", "-k", 2, "--tol", -1], "tol"),
+        ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "`tol` cannot be set"),
+        ("seconds", ["cluster", "data.csv", "-k", 2, "--time-limit", "nan"], "time-limit"),
+        ("complex", ["cluster", "complex.npy", "-k", 1], "holds complex numbers"),
+        ("latin", ["cluster", "latin.csv", "-k", 1], "is no UTF-8 text.*Save it as UTF-8"),
+        ("commas", ["cluster", "commas.csv", "-k", 1], "`2,5` is no number. Write decimal points"),
+        ("quote", ["cluster", "quote.csv", "-k", 1], "after line 2: unexpected end of data"),
         ("other state", ["cluster", "data.csv", "-k", 2, "--resume", "state.npz"], "resume"),
         ("pixels", ["unmix", "cube.npy", "-k", 9], "exceeds the number of pixels"),
     ]  # fmt: skip
@@ -316,6 +322,10 @@ def bad_files(grouped, monkeypatch):
     Path("header.csv").write_text("a,b\n")
     Path("ragged.csv").write_text("1,2\n3,4\n5,6,7\n")
     np.save("vector.npy", np.ones(5))
+    np.save("complex.npy", np.ones((2, 2), dtype=complex))
+    Path("latin.csv").write_bytes("é,b\n1,2\n".encode("latin-1"))
+    Path("commas.csv").write_text("a;b\n1;2,5\n")
+    Path("quote.csv").write_text('a,b\n1,2\n3,"4\n')
     np.save("words.npy", np.array([["a", "b"]]))
     np.save("cube.npy", np.ones((2, 3, 4)))
     save_state("state.npz", op.solve(op.problems.Projection(np.eye(4, 2))).state)
