@@ -13,13 +13,12 @@ from typing import Any, ParamSpec
 
 import typer
 
-import orthoplus
 from orthoplus.cli.terminal import complain
 from orthoplus.status import Status
 
 DONE, NOT_CONVERGED, BAD_INPUT, OUR_MISTAKE, INTERRUPTED = 0, 1, 2, 70, 130
 DEBUG_VARIABLE = "ORTHOPLUS_DEBUG"
-_PACKAGE = Path(orthoplus.__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 P = ParamSpec("P")
 
