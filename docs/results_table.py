@@ -1,10 +1,11 @@
 """Write the table of results into the README and the results page, from recorded rows only.
 
-``python docs/results_table.py`` reads ``docs/results/*.jsonl``, a row of a benchmark on each line,
-and replaces what stands between the two marks. A row is a JSON object with ``table``, ``case`` and
-``method``, its ``figures`` (what was measured) and, where the paper prints them, the same keys in
-``paper``. One line of the table is one method on one task: the mean of the task's headline figure
-over the cases that every method of the task has, and of its seconds.
+``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
+``python docs/results_table.py`` replaces what stands between the two marks from it. A row is a JSON
+object with ``table``, ``case`` and ``method``, its ``figures`` (what was measured) and, where the
+paper prints them, the same keys in ``paper``. One line of the table is one method on one task: the
+mean of the task's headline figure over the cases that every method of the task has, and of its
+seconds.
 """
 
 import json
@@ -15,7 +16,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = ROOT / "docs" / "results" / "rows.jsonl"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 EMPTY = "*No results have been recorded yet.*"
@@ -44,16 +45,14 @@ HEADLINES = {
 }
 
 
-def read_rows(folder: Path) -> list[Row]:
-    """All rows of the folder's files, in the order of their names."""
+def read_rows(path: Path) -> list[Row]:
+    """All rows of the file."""
     rows = []
-    for path in sorted(folder.glob("*.jsonl")):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                row = json.loads(line)
-                _check(row, f"{path.name}, line {number}")
-                rows.append(row)
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            row = json.loads(line)
+            _check(row, f"{path.name}, line {number}")
+            rows.append(row)
     return rows
 
 
@@ -80,9 +79,9 @@ def fill(page: str, table: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
-def main(pages: Iterable[Path] = PAGES, folder: Path = RESULTS) -> None:
+def main(pages: Iterable[Path] = PAGES, results: Path = RESULTS) -> None:
     """Fill the block of every page."""
-    table = render(read_rows(folder))
+    table = render(read_rows(results))
     for path in pages:
         path.write_text(fill(path.read_text(encoding="utf-8"), table), encoding="utf-8")
 

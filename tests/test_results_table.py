@@ -48,9 +48,10 @@ def test_missing_rows_are_said_to_be_missing(results_table):
 
 
 def test_incomplete_row_is_named(results_table, tmp_path):
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"table": "text"}) + "\n", encoding="utf-8")
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"table": "text"}) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"rows\.jsonl, line 1 has no case, method, figures"):
-        results_table.read_rows(tmp_path)
+        results_table.read_rows(path)
 
 
 def test_page_without_marks_is_an_error(results_table):

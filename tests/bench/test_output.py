@@ -2,20 +2,17 @@
 
 import io
 import json
+import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from orthoplus.bench.cells import lines_of, notes_of
-from orthoplus.bench.output import (
-    command_of,
-    describe_machine,
-    json_line,
-    show,
-    to_markdown,
-    to_page,
-)
-from orthoplus.bench.table import Column, Outcome, Picture, Row, Table
+from orthoplus.bench.machine import describe_machine
+from orthoplus.bench.output import command_of, show, to_markdown, to_page
+from orthoplus.bench.records import json_line
+from orthoplus.bench.table import Column, Drawing, Outcome, Row, Table
 
 PRINTED = {"purity": 84.5, "cpu": 4.0}
 HOSTILE = "<script>alert(1)</script>"
@@ -32,8 +29,8 @@ def outcome():
             Column("gap", "gap", ".1e", "least"),
             Column("cpu", "CPU s", ".2f", "least", with_paper=False),
         ),
-        run=lambda session: iter(()),
-        judge=lambda rows: [],
+        tasks=lambda session: iter(()),
+        judge=lambda rows: [f"Ours is best of {len(rows)}."],
         quick_about="one set",
     )
     rows = (
@@ -41,8 +38,8 @@ def outcome():
         Row("set one", HOSTILE, {"purity": 80.0, "gap": float("nan")}, note="stopped early"),
         Row("set two", "ours", {"purity": 1.0}),
     )  # fmt: skip
-    picture = Picture("dots", "Some dots.", lambda file: file.write(b"\x89PNG"))
-    return Outcome(table, rows, (picture,), ("Ours is best.",), is_quick=True)
+    drawing = Drawing("dots", "Some dots.", b"\x89PNG")
+    return Outcome(table, rows, (drawing,), is_quick=True, seconds=75.0)
 
 
 def test_cells_have_the_paper_in_brackets_and_mark_the_best(outcome):
@@ -68,7 +65,7 @@ def test_terminal_table_fits(outcome, width):
         "A small table",
         "set one",
         "84.5 (84.5)",
-        "→ Ours is best.",
+        "→ Ours is best of 3.",
         "Quick run: one set",
     ):
         assert part in text
@@ -87,6 +84,7 @@ def test_markdown_has_every_row_and_escapes(outcome):
     assert "| set one | ours | **84.5** (84.5) | 0 | 0.10 |" in text
     assert "![Some dots.](dots.png)" in text
     assert "\\* stopped early (set one \\<script>" in text
+    assert "- [A small table](#small), 1 min 15 s" in text
     assert "numpy" in text
 
 
@@ -96,12 +94,14 @@ def test_page_is_self_contained_and_escapes(outcome):
     assert "&lt;script&gt;" in page
     assert '<td class="best">84.5 <span class="quiet">(84.5)</span></td>' in page
     assert "data:image/png;base64," in page
-    assert "Not every table was run in full." in page
+    assert "A quick run." in page
+    assert '<a href="#part-1">A small table</a> <span class="quiet">1 min 15 s</span>' in page
+    assert '<section id="part-1">' in page
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
 def test_failure_is_shown_instead_of_rows(outcome):
-    failed = Outcome(outcome.table, (), (), (), is_quick=True, failure="There is no data.")
+    failed = Outcome(outcome.table, (), (), is_quick=True, failure="There is no data.")
     printed = io.StringIO()
     show(Console(file=printed, width=80), failed)
     assert "→ There is no data." in printed.getvalue()
@@ -112,3 +112,19 @@ def test_command_can_be_pasted():
     assert command_of(["bench", "text", "--data", "my data"]) == (
         "orthoplus bench text --data 'my data'"
     )
+
+
+def test_failed_rows_are_counted_and_left_out_of_the_verdict(outcome):
+    broken = Row("set two", "rival", note="failed, ValueError: no", is_failed=True)
+    partly = replace(outcome, rows=(*outcome.rows, broken), is_quick=False)
+    assert partly.verdicts == ["Ours is best of 2."]
+    page = to_page([partly], "orthoplus bench small", describe_machine())
+    assert "1 rows failed: they are marked, and say why." in page
+    assert "failed, ValueError: no (set two rival)" in page
+
+
+def test_machine_knows_its_commit(monkeypatch):
+    machine = describe_machine()
+    assert machine["commit"] is None or re.fullmatch(r"[0-9a-f]{12}\+?", machine["commit"])
+    monkeypatch.setenv("PATH", "")  # no git
+    assert describe_machine()["commit"] is None

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from orthoplus.bench import projection
+from orthoplus.bench import GROUPS, projection
+from orthoplus.bench.table import Column, Picture, Row, Table, Task
 from orthoplus.cli.app import app
 
 
@@ -33,6 +34,7 @@ def test_bench_writes_page_markdown_and_rows(small_projection):
         "results.html",
         "results.md",
         "rows.jsonl",
+        "tables.jsonl",
     ]
     rows = [json.loads(line) for line in Path("mine.jsonl").read_text().splitlines()]
     assert rows == [json.loads(line) for line in Path("out/rows.jsonl").read_text().splitlines()]
@@ -40,6 +42,63 @@ def test_bench_writes_page_markdown_and_rows(small_projection):
     assert rows[0]["machine"]["versions"]["numpy"] == np.__version__
     assert rows[0]["quick"] is True
     assert "orthoplus bench projection --quick" in Path("out/results.md").read_text()
+
+
+@pytest.fixture
+def short_tables(small_projection, monkeypatch):
+    """Three tables of one row each, the second of which fails; what was computed is counted."""
+    calls = []
+
+    def table_of(name):
+        def compute():
+            calls.append(name)
+            if name == "text" and calls.count(name) == 1:
+                raise RuntimeError("no luck")
+            return [Row("a case", "a method", {"cpu": 1.5}, {"cpu": 2.0})]
+
+        def tasks(session):
+            yield Task("a case", ("a method",), compute)
+            yield Picture(f"dots-{name}", "Dots.", lambda file: file.write(b"\x89PNG dots"))
+
+        columns = (Column("cpu", "CPU s", ".1f"),)
+        return Table(name, f"Table {name}", "About.", columns, tasks, lambda rows: [], "less")
+
+    for module in ("run", "records"):
+        monkeypatch.setattr(f"orthoplus.bench.{module}.load_table", table_of)
+    monkeypatch.setitem(GROUPS, "all", ("projection", "text", "qap"))
+    return calls
+
+
+def test_failing_row_is_written_and_the_others_too(short_tables):
+    done = run("bench", "all", "-o", "out")
+    assert done.exit_code == 1
+    assert "text: a case, a method  failed, RuntimeError: no luck" in done.stderr
+    rows = [json.loads(line) for line in Path("out/rows.jsonl").read_text().splitlines()]
+    assert [row["is_failed"] for row in rows] == [False, True, False]
+    assert "failed, RuntimeError: no luck" in Path("out/results.md").read_text()
+
+
+def test_resumed_run_computes_only_what_is_missing(short_tables):
+    run("bench", "all", "-o", "out")
+    assert short_tables == ["projection", "text", "qap"]
+    assert run("bench", "all", "-o", "out", "--resume").exit_code == 0
+    assert short_tables == ["projection", "text", "qap", "text"]
+    rows = [json.loads(line) for line in Path("out/rows.jsonl").read_text().splitlines()]
+    assert sorted(row["table"] for row in rows) == ["projection", "qap", "text"]
+    page = Path("out/results.html").read_text()
+    assert [page.count(f"<h2>Table {name}") for name in ("projection", "text", "qap")] == [1, 1, 1]
+    assert page.count("data:image/png") == 3
+    assert run("bench", "all", "-o", "out", "--resume", "--seed", 1).exit_code == 0
+    assert len(short_tables) == 7  # another seed: nothing of it is there
+
+
+def test_resumed_run_bears_a_line_that_was_cut_off(short_tables):
+    run("bench", "all", "-o", "out", "-q")
+    for name in ("rows.jsonl", "tables.jsonl"):
+        text = Path("out", name).read_text()
+        Path("out", name).write_text(text[:-20])
+    assert run("bench", "all", "-o", "out", "--resume").exit_code == 0
+    assert len(Path("out/rows.jsonl").read_text().splitlines()) == 3
 
 
 def test_bench_is_silent_when_asked(small_projection):
@@ -59,6 +118,7 @@ def test_bench_without_data_says_what_to_do(small_projection):
     [
         (["bench", "texts"], "`texts` is no table"),
         (["bench", "text", "--data", "nowhere"], "`--data nowhere` is no folder"),
+        (["bench", "text", "--resume"], "`--resume` needs `--output DIR`"),
         (["data", "path", "Iris"], "`name='Iris'` is unknown"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),
         (["data", "path", "Yale"], "`orthoplus data fetch Yale` gets it"),
@@ -87,8 +147,9 @@ def test_data_path_is_the_cache_by_default(small_projection, tmp_path, monkeypat
     assert run("data", "path").stdout.strip() == str(tmp_path)
 
 
-def test_fetch_without_connection_says_so(small_projection):
-    done = run("data", "fetch", "Yale", "--base", "http://127.0.0.1:9", "--data", "sets")
+@pytest.mark.parametrize("base", ["http://127.0.0.1:9", "nowhere", "file:///nowhere"])
+def test_fetch_without_connection_says_so(small_projection, base):
+    done = run("data", "fetch", "Yale", "--base", base, "--data", "sets")
     assert done.exit_code == 2
-    assert "Yale could not be downloaded from http://127.0.0.1:9/" in done.stderr
+    assert f"Yale could not be downloaded from {base}/" in done.stderr
     assert list(Path("sets").iterdir()) == []

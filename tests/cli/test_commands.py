@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -18,11 +19,12 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import orthoplus as op
+from orthoplus.checkpoint import save_state
 from orthoplus.cli import fitting
 from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
 from orthoplus.cli.options import parse_size
-from orthoplus.cli.writing import prepare_folder, to_json, write_file
+from orthoplus.cli.writing import output_folder, to_json, write_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -154,8 +156,9 @@ def test_run_that_does_not_converge_is_written_with_code_1(grouped):
     assert record["result"]["status"] == "MAX_ITER"
 
 
-def test_resumed_run_equals_uninterrupted_bit_for_bit(grouped, monkeypatch):
-    whole = ("cluster", "data.csv", "-k", 3, "--no-report", "-q")
+@pytest.mark.parametrize("method", ["auto", "ep4orth"])
+def test_resumed_run_equals_uninterrupted_bit_for_bit(grouped, monkeypatch, method):
+    whole = ("cluster", "data.csv", "-k", 3, "--method", method, "--no-report", "-q")
     run(*whole, "-o", "whole")
     real = fitting.factorise
 
@@ -203,28 +206,47 @@ def test_interrupt_before_the_run_says_that_nothing_was_written(grouped, monkeyp
     assert "nothing was written" in done.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-def test_real_ctrl_c_ends_with_130_and_leaves_whole_files(tmp_path):
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "big.npy", rng.random((3000, 300)))
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+def test_ctrl_c_on_a_terminal_ends_the_panel_and_leaves_whole_files(tmp_path):
+    np.save(tmp_path / "big.npy", np.random.default_rng(0).random((3000, 300)))
     words = [sys.executable, "-m", "orthoplus", "cluster", "big.npy", "-k", "20", "-o", "out"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1",
+        "TERM": "xterm", "COLUMNS": "90",
+    }  # fmt: skip
+    ours, theirs = os.openpty()
     child = subprocess.Popen(
         [*words, "--checkpoint", "state.npz", "--max-iter", "100000", "--n-init", "10000"],
-        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "state.npz").exists() and child.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    os.close(theirs)
+    shown = read_until(ours, lambda text: (tmp_path / "state.npz").exists() and "gap" in text)
     child.send_signal(signal.SIGINT)
-    printed, errors = child.communicate(timeout=120)
-    assert child.returncode == 130, errors
-    assert "Traceback" not in errors
-    assert "What there is was written to out" in printed
+    shown += read_until(ours, lambda text: False)
+    assert child.wait(timeout=120) == 130, shown
+    assert "Traceback" not in shown
+    for part in ("Reading big.npy", "3000 x 300 in 20 clusters", "Ctrl-C stops and writes", "╭"):
+        assert part in shown
+    assert "What there is was written to out" in shown
     assert sorted(os.listdir(tmp_path / "out")) == [
         "components.npz", "labels.csv", "report.html", "run.json",
     ]  # fmt: skip
+
+
+def read_until(terminal, is_enough):
+    """What a terminal shows until it is enough, or closed by the other side."""
+    shown, deadline = b"", time.monotonic() + 120
+    while not is_enough(shown.decode("utf-8", "replace")):
+        assert time.monotonic() < deadline
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                part = os.read(terminal, 65536)
+            except OSError:  # Linux, once nobody holds the other end
+                break
+            if not part:
+                break
+            shown += part
+    return shown.decode("utf-8", "replace")
 
 
 def bad_calls():
@@ -255,6 +277,26 @@ def bad_calls():
         ("folder", ["cluster", "data.csv", "-k", 2, "-o", "few.txt"], "needs a folder"),
         ("shape", ["unmix", "nan.npy", "-k", 1, "--shape", "5x5"], "25 pixels.*--bands-first"),
         ("wide", ["project", "wide.npy"], "more columns than rows"),
+        ("empty", ["cluster", "empty.csv", "-k", 1], "`empty.csv` is empty"),
+        ("empty npz", ["cluster", "empty.npz", "-k", 1], "no .npz archive"),
+        ("empty mat", ["unmix", "empty.mat", "-k", 1], "no MATLAB file|damaged"),
+        ("rows", ["cluster", "rows.npy", "-k", 1], "an empty matrix"),
+        ("header", ["cluster", "header.csv", "-k", 1], "a header and no rows"),
+        ("ragged", ["cluster", "ragged.csv", "-k", 1], "line 3 has 3 cells, line 1 has 2"),
+        ("folder in", ["cluster", ".", "-k", 1], "is a folder"),
+        ("vector", ["cluster", "vector.npy", "-k", 1], "5 numbers.*|has no matrix"),
+        ("words", ["cluster", "words.npy", "-k", 1], "has no matrix of numbers"),
+        ("key", ["cluster", "bomb.npz:Z", "-k", 1], "has no array `Z`"),
+        ("nan labels", ["cluster", "data.csv", "-k", 2, "--labels", "no.txt"], "is not there"),
+        ("tol", ["cluster", "data.csv", "-k", 2, "--tol", -1], "tol"),
+        ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "`tol` cannot be set"),
+        ("seconds", ["cluster", "data.csv", "-k", 2, "--time-limit", "nan"], "time-limit"),
+        ("complex", ["cluster", "complex.npy", "-k", 1], "holds complex numbers"),
+        ("latin", ["cluster", "latin.csv", "-k", 1], "is no UTF-8 text.*Save it as UTF-8"),
+        ("commas", ["cluster", "commas.csv", "-k", 1], "`2,5` is no number. Write decimal points"),
+        ("quote", ["cluster", "quote.csv", "-k", 1], "after line 2: unexpected end of data"),
+        ("other state", ["cluster", "data.csv", "-k", 2, "--resume", "state.npz"], "resume"),
+        ("pixels", ["unmix", "cube.npy", "-k", 9], "exceeds the number of pixels"),
     ]  # fmt: skip
 
 
@@ -274,6 +316,19 @@ def bad_files(grouped, monkeypatch):
     np.save("neg.npy", np.array([[1.0, -2.0], [0.0, 1.0]]))
     np.save("wide.npy", np.ones((2, 5)))
     Path("few.txt").write_text("a\nb\n")
+    for name in ("empty.csv", "empty.npz", "empty.mat"):
+        Path(name).touch()
+    np.save("rows.npy", np.ones((0, 3)))
+    Path("header.csv").write_text("a,b\n")
+    Path("ragged.csv").write_text("1,2\n3,4\n5,6,7\n")
+    np.save("vector.npy", np.ones(5))
+    np.save("complex.npy", np.ones((2, 2), dtype=complex))
+    Path("latin.csv").write_bytes("é,b\n1,2\n".encode("latin-1"))
+    Path("commas.csv").write_text("a;b\n1;2,5\n")
+    Path("quote.csv").write_text('a,b\n1,2\n3,"4\n')
+    np.save("words.npy", np.array([["a", "b"]]))
+    np.save("cube.npy", np.ones((2, 3, 4)))
+    save_state("state.npz", op.solve(op.problems.Projection(np.eye(4, 2))).state)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +340,90 @@ def test_bad_input_is_one_sentence_with_code_2(bad_files, words, message):
     assert re.search(message, " ".join(done.stderr.replace("│", " ").split()))
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+    assert [path for path in Path().iterdir() if path.is_dir()] == []  # nothing is left behind
+
+
+def test_mistake_of_ours_is_no_bad_input(grouped, monkeypatch):
+    def slip(*args, **options):
+        _one, _two = args[:1]
+
+    monkeypatch.setattr(fitting, "factorise", slip)
+    monkeypatch.delenv("ORTHOPLUS_DEBUG", raising=False)
+    done = run("cluster", "data.csv", "-k", 3)
+    assert done.exit_code == 70
+    assert "Internal error: ValueError: not enough values to unpack" in done.stderr
+    assert "orthoplus/cli/fitting.py, line" in done.stderr
+    assert not Path("data-k3").exists()
+    monkeypatch.setenv("ORTHOPLUS_DEBUG", "1")
+    with pytest.raises(ValueError, match="not enough values"):
+        run("cluster", "data.csv", "-k", 3)
+
+
+def test_full_disk_is_a_sentence(grouped, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device", "labels.csv")
+
+    monkeypatch.setattr("orthoplus.cli.cluster.write_csv", full)
+    done = run("cluster", "data.csv", "-k", 3, "-q")
+    assert (done.exit_code, done.stderr) == (2, "Error: `labels.csv`: No space left on device.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.parametrize("n_signals", [1, 2])
+def test_ctrl_c_while_writing_finishes_the_files_once(grouped, monkeypatch, n_signals):
+    from orthoplus.cli import cluster
+
+    real = cluster.write_csv
+
+    def interrupted(*args):
+        real(*args)
+        for _ in range(n_signals):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(cluster, "write_csv", interrupted)
+    done = run("cluster", "data.csv", "-k", 3)
+    assert done.exit_code == 130
+    assert "finishing the files" in done.stderr
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    written = sorted(os.listdir("data-k3"))
+    if n_signals == 1:
+        assert written == ["components.npz", "labels.csv", "report.html", "run.json"]
+    else:
+        assert written == ["labels.csv"]
+        assert "others missing" in done.stderr
+
+
+HOSTILE_NAME = '[red]x\x1b[2J\u202e\n,"=1+1<b>.csv'
+
+
+def test_hostile_names_stay_text_everywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [["", "a", HOSTILE_NAME], *([f"{HOSTILE_NAME}{i}", i, 1] for i in range(6))]
+    with open(HOSTILE_NAME, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    done = run("cluster", HOSTILE_NAME, "-k", 2, "-o", f"out{HOSTILE_NAME}")
+    assert done.exit_code == 0
+    for printed in (done.stdout, done.stderr):
+        assert "[red]x\\x1b[2J\\u202e\\n" in printed
+        assert not set("\x1b\u202e") & set(printed)
+    with open(f"out{HOSTILE_NAME}/labels.csv", encoding="utf-8", newline="") as file:
+        assert [row[0] for row in csv.reader(file)][1:] == [row[0] for row in rows[1:]]
+    page = Path(f"out{HOSTILE_NAME}", "report.html").read_text(encoding="utf-8")
+    assert "<b>" not in page
+    absent = run("cluster", f"no{HOSTILE_NAME}", "-k", 2)
+    assert absent.exit_code == 2
+    assert "\x1b" not in absent.stderr
+    assert len(absent.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names of any bytes")
+def test_file_name_that_is_no_text_is_borne(grouped):
+    name = os.fsdecode(b"caf\xe9.csv")
+    os.rename("data.csv", name)
+    done = run("cluster", name, "-k", 3, "-o", "out")
+    assert done.exit_code == 0
+    assert "caf\\udce9.csv" in done.stderr
+    assert json.loads(Path("out/run.json").read_text())["data"]["file"] == name
 
 
 def test_unmix_writes_spectra_and_maps(rng, tmp_path, monkeypatch):
@@ -363,7 +502,23 @@ def test_version_and_module():
     assert done.stdout == f"orthoplus {op.__version__}\n"
 
 
-def test_completion_is_offered():
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("orthoplus ", "cluster"),
+        ("orthoplus bench sp", "speed-large"),
+        ("orthoplus cluster a.csv --method ", "ep4orth"),
+        ("orthoplus data fetch Ya", "Yale"),
+    ],
+)
+def test_shell_completion_offers_names(typed, offered):
+    words = typed.split(" ")
+    variables = {
+        "_ORTHOPLUS_COMPLETE": "complete_bash", "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }  # fmt: skip
+    done = CliRunner().invoke(app, [], prog_name="orthoplus", env=variables)
+    assert offered in done.stdout.split()
     assert "--install-completion" in run("--help").stdout
 
 
@@ -412,4 +567,6 @@ def test_sizes_and_folders_are_checked(tmp_path):
     for text in ("0x3", "3", "axb", "3x4x5"):
         with pytest.raises(ValueError, match="HEIGHTxWIDTH"):
             parse_size(text, "--image")
-    assert prepare_folder(tmp_path / "a" / "b").is_dir()
+    with output_folder(tmp_path / "a" / "b") as folder:
+        assert folder.is_dir()
+    assert folder.is_dir()

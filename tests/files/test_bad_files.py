@@ -135,7 +135,7 @@ def test_matrix_market_that_declares_too_much_is_refused(tmp_path, kind):
         ("a,b\n1,2\n3\n", r"line 3 has 1 cells, line 2 has 2"),
         ("a,b\n", "has a header and no rows"),
         ("", "is empty"),
-        ('a,b\n1,"2\n', "line 2: unexpected end of data"),
+        ('a,b\n1,"2\n', "after line 1: unexpected end of data"),
     ],
 )
 def test_text_in_the_middle_is_named(tmp_path, text, message):

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -34,8 +35,6 @@ from orthoplus.starts import svd_start
 from orthoplus.status import Status
 
 DEFAULT, PENALTY, STEADY = "default", "EP4Orth+", "EP4Orth+ 1.05"
-# Processor seconds of one run of a rival, and of one in a quick session.
-LIMIT, QUICK_LIMIT = 60.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +146,10 @@ N_SEEDS, N_SEEDS_QUICK = 10, 3
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """The answers of one method, one a seed."""
+    """The answers of one method, one a seed, each within a limit of seconds."""
 
     answers: tuple[Answer, ...]
+    limit: float
 
     @property
     def first(self) -> Answer:
@@ -162,8 +162,8 @@ class Runs:
     @property
     def note(self) -> str:
         """Whether the limit was met."""
-        cut = [answer.cpu for answer in self.answers if answer.is_cut]
-        return "not at its end when the limit of seconds was met" if cut else ""
+        is_cut = any(answer.is_cut for answer in self.answers)
+        return f"stopped after {self.limit:g} CPU s, before its own end" if is_cut else ""
 
 
 def run_method(
@@ -173,13 +173,13 @@ def run_method(
 
     def compute() -> Runs:
         warm_up(session)
-        limit = QUICK_LIMIT if session.quick else LIMIT
+        limit = session.rival_seconds
         n_seeds = (N_SEEDS_QUICK if session.quick else N_SEEDS) if name in RANDOM else 1
         answers = []
         for seed in range(session.seed, session.seed + n_seeds):
             found = timed(lambda seed=seed: methods[name](A, k, seed, limit))  # type: ignore[misc]
             answers.append(replace(found.value, cpu=found.cpu, wall=found.wall))
-        return Runs(tuple(answers))
+        return Runs(tuple(answers), limit)
 
     runs: Runs = session.once(("onmf", case, name), compute)
     return runs
@@ -194,7 +194,8 @@ def warm_up(session: Session) -> None:
         A = np.random.default_rng(0).random((40, 90))
         for data in (A, csr_array(A * (A > 0.5))):
             for run in METHODS.values():
-                run(data, 3, 0, 0.05)
+                with suppress(Exception):  # its own run will say what is wrong
+                    run(data, 3, 0, 0.05)
 
     session.once("warm", compute)
 

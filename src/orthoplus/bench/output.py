@@ -1,19 +1,14 @@
-"""A table that was run, on a terminal, as JSON lines, as Markdown, and as a page."""
+"""Tables that were run, on a terminal, as Markdown, and as a page."""
 
 import base64
-import io
-import json
-import math
-import os
-import platform
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import IO, Any
+from typing import Any
 
 from orthoplus.bench.cells import legend_of, lines_of, notes_of
-from orthoplus.bench.table import Outcome, Row
+from orthoplus.bench.table import Outcome
 
+BRACKETS = "Ours, and in brackets what the paper prints; the best of each case in bold."
 QUICK = "Quick run: {}. The figures show that it works, not how good it is."
 
 
@@ -58,58 +53,36 @@ def remarks(outcome: Outcome) -> list[str]:
 
 def closing(outcome: Outcome) -> list[str]:
     """The sentences under a table: what it shows, what was left out, what failed."""
-    lines = list(outcome.verdicts)
+    lines = outcome.verdicts
     if outcome.is_quick and outcome.rows:
         lines.append(QUICK.format(outcome.table.quick_about))
     return [*lines, outcome.failure] if outcome.failure else lines
-
-
-def describe_machine() -> dict[str, Any]:
-    """Where the figures come from."""
-    from orthoplus.cli.record import versions
-    from orthoplus.kernels.blocks import n_threads
-
-    return {
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "processors": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-        "threads": {"linear algebra": 1, "orthoplus": n_threads()},
-        "versions": versions(),
-    }
-
-
-def json_line(outcome_name: str, row: Row, session: dict[str, Any]) -> str:
-    """One row as strict JSON; what is not finite becomes null."""
-    record = {
-        "table": outcome_name,
-        "case": row.case,
-        "method": row.method,
-        "figures": {key: _plain(value) for key, value in row.figures.items()},
-        "paper": {key: _plain(value) for key, value in row.paper.items()},
-        "note": row.note,
-        **session,
-    }
-    return json.dumps(record, allow_nan=False)
 
 
 def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) -> str:
     """All tables as one Markdown text."""
     parts = [
         "# Results",
-        f"Made by `{command}`, {machine['finished']}.",
-        "Ours, and in brackets what the paper prints; the best of each case in bold.",
+        f"Made by `{command}`, {_origin(outcomes, machine)}.",
+        f"**{_state_of(outcomes)}** {BRACKETS}",
+        "\n".join(
+            f"- [{_escape(o.table.title)}](#{o.table.name}), {duration(o.seconds)}"
+            for o in outcomes
+        ),
     ]
     for outcome in outcomes:
-        parts += [f"## {outcome.table.title}", outcome.table.about]
+        parts += [
+            f'<a id="{outcome.table.name}"></a>',
+            f"## {outcome.table.title}",
+            _escape(outcome.table.about),
+        ]
+        parts += [f"**{_escape(text)}**" for text in closing(outcome)]
         if outcome.rows:
             parts.append(_markdown_table(outcome))
-        parts += [f"- {_escape(text)}" for text in remarks(outcome)]
-        parts += [f"**{_escape(text)}**" for text in closing(outcome)]
-        parts += [f"![{_escape(p.caption)}]({p.name}.png)" for p in outcome.pictures]
+        parts += ["\n".join(f"- {_escape(text)}" for text in remarks(outcome))]
+        parts += [f"![{_escape(d.caption)}]({d.name}.png)" for d in outcome.drawings]
     lines = [f"- {name}: {value}" for name, value in machine_lines(machine).items()]
-    return "\n\n".join([*parts, "## The machine", "\n".join(lines)]) + "\n"
+    return "\n\n".join(filter(None, [*parts, "## The machine", "\n".join(lines)])) + "\n"
 
 
 def _markdown_table(outcome: Outcome) -> str:
@@ -120,7 +93,8 @@ def _markdown_table(outcome: Outcome) -> str:
     ]
     for line in lines_of(outcome):
         cells = [f"**{c.ours}** {c.paper}".strip() if c.is_best else c.text for c in line.cells]
-        rows.append(f"| {line.case} | {line.method}{_escape(line.mark)} | {' | '.join(cells)} |")
+        names = f"{_escape(line.case)} | {_escape(line.method + line.mark)}"
+        rows.append(f"| {names} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -139,36 +113,80 @@ def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) 
             title=outcome.table.title,
             text=outcome.table.about,
             grid=_grid(outcome) if outcome.rows else None,
-            lines=(*closing(outcome), *remarks(outcome)),
-            pictures=tuple((p.caption, _data_address(p.draw)) for p in outcome.pictures),
+            lines=tuple(closing(outcome)),
+            remarks=tuple(remarks(outcome)),
+            pictures=tuple((d.caption, _data_address(d.png)) for d in outcome.drawings),
+            aside=duration(outcome.seconds),
         )
         for outcome in outcomes
     ]
-    sections.append(
-        Section(
-            "Run it again",
-            "The figures are the same on every machine, the seconds are not.",
-            code=command,
-            table=tuple(machine_lines(machine).items()),
-        )
+    again = Section(
+        "Run it again",
+        "The figures are the same on every machine of this kind, the seconds are not.",
+        code=command,
+        table=tuple(machine_lines(machine).items()),
     )
-    is_complete = not any(outcome.failure or outcome.is_quick for outcome in outcomes)
+    n_rows = sum(len(outcome.rows) for outcome in outcomes)
     page = Page(
         title="The tables of the paper",
-        subtitle="Ours, and in brackets what the paper prints; the best of each case in bold.",
-        status="Every table was run in full."
-        if is_complete
-        else "Not every table was run in full.",
-        is_success=is_complete,
+        subtitle=BRACKETS,
+        status=_state_of(outcomes),
+        is_success=_is_complete(outcomes),
         facts=(
-            Fact("Tables", str(len(outcomes))),
-            Fact("Rows", str(sum(len(outcome.rows) for outcome in outcomes))),
+            Fact("Tables", str(len(outcomes)), f"{n_rows} rows"),
+            Fact(
+                "Duration", duration(sum(outcome.seconds for outcome in outcomes)), "by the clock"
+            ),
             Fact("Processors", str(machine["processors"]), str(machine["processor"])),
+            Fact("Version", str(machine["versions"]["orthoplus"]), _commit_of(machine)),
         ),
-        sections=tuple(sections),
-        foot=f"orthoplus {machine['versions']['orthoplus']}, {machine['finished']}",
+        sections=(*sections, again),
+        foot=f"orthoplus {machine['versions']['orthoplus']}, {_origin(outcomes, machine)}",
+        has_contents=True,
     )
     return render(page)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> duration(7.04), duration(754.0), duration(3725.0)
+    ('7.0 s', '12 min 34 s', '1 h 2 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _is_complete(outcomes: Sequence[Outcome]) -> bool:
+    return not any(outcome.failure or outcome.is_quick or outcome.n_failed for outcome in outcomes)
+
+
+def _state_of(outcomes: Sequence[Outcome]) -> str:
+    """In a sentence or two, whether all of it is there."""
+    if _is_complete(outcomes):
+        return "Every table was run in full."
+    n_failed = sum(outcome.n_failed for outcome in outcomes)
+    early = [outcome.table.name for outcome in outcomes if outcome.failure]
+    parts = ["A quick run."] if any(outcome.is_quick for outcome in outcomes) else []
+    if early:
+        parts.append(f"Incomplete: {', '.join(early)}.")
+    if n_failed:
+        parts.append(f"{n_failed} rows failed: they are marked, and say why.")
+    return " ".join(parts)
+
+
+def _origin(outcomes: Sequence[Outcome], machine: dict[str, Any]) -> str:
+    spent = duration(sum(outcome.seconds for outcome in outcomes))
+    commit = _commit_of(machine)
+    return f"started {machine['started']}, {spent}{f', {commit}' if commit else ''}"
+
+
+def _commit_of(machine: dict[str, Any]) -> str:
+    return f"commit {machine['commit']}" if machine["commit"] else ""
 
 
 def _grid(outcome: Outcome) -> Any:
@@ -185,11 +203,8 @@ def _grid(outcome: Outcome) -> Any:
     return Grid(("", *(column.title for column in outcome.table.columns)), tuple(rows))
 
 
-def _data_address(draw: Any) -> str:
-    file: IO[bytes] = io.BytesIO()
-    draw(file)
-    file.seek(0)
-    return f"data:image/png;base64,{base64.b64encode(file.read()).decode('ascii')}"
+def _data_address(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
 
 
 def machine_lines(machine: dict[str, Any]) -> dict[str, str]:
@@ -202,19 +217,3 @@ def machine_lines(machine: dict[str, Any]) -> dict[str, str]:
 def command_of(words: Sequence[str]) -> str:
     """The command line as it can be pasted."""
     return shlex.join(["orthoplus", *words])
-
-
-def _plain(value: Any) -> Any:
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

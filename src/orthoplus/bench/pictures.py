@@ -13,6 +13,7 @@ from orthoplus.result import HistoryRow
 _DPI = 110
 _CELL = 1.35
 _TOP_QUANTILE = 0.995
+_COLOURS = 256
 
 
 def draw_convergence(file: IO[bytes], paths: Mapping[str, Sequence[HistoryRow]]) -> None:
@@ -34,7 +35,7 @@ def draw_convergence(file: IO[bytes], paths: Mapping[str, Sequence[HistoryRow]])
         axis.tick_params(labelsize=8)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right", fontsize=8,
                   frameon=False)  # fmt: skip
-    figure.savefig(file, format="png", dpi=_DPI)
+    _save(figure, file)
 
 
 def draw_abundances(
@@ -54,7 +55,7 @@ def draw_abundances(
         axes[0, column].set_title(method, fontsize=9)
     for row, name in enumerate(names):
         axes[row, 0].set_ylabel(name, fontsize=9)
-    figure.savefig(file, format="png", dpi=_DPI)
+    _save(figure, file)
 
 
 def _show_map(axis: Any, image: FloatArray) -> None:
@@ -63,3 +64,13 @@ def _show_map(axis: Any, image: FloatArray) -> None:
     axis.imshow(image, cmap="magma", vmin=0.0, vmax=top, interpolation="nearest")
     axis.set(xticks=[], yticks=[])
     axis.spines[:].set_visible(False)
+
+
+def _save(figure: Any, file: IO[bytes]) -> None:
+    """As PNG of a palette: a third of the size, and no difference to the eye."""
+    from PIL import Image
+
+    figure.set_dpi(_DPI)
+    figure.canvas.draw()
+    pixels = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+    pixels.quantize(_COLOURS, Image.Quantize.MEDIANCUT).save(file, format="png", optimize=True)

@@ -1,6 +1,7 @@
 """Table 1: projections onto S+ with a planted solution, section 6.1."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from orthoplus.bench.table import (
     Row,
     Session,
     Table,
+    Task,
     cases_of,
     figure_of,
     geometric_mean,
@@ -59,17 +61,24 @@ def _distance_gap(problem: Projection, X: FloatArray, X_star: FloatArray) -> flo
     return float(np.sqrt(problem.value(X) / problem.value(X_star)) - 1.0)
 
 
-def run(session: Session) -> Iterator[Row | Picture]:
-    """A case for each k and noise."""
+def tasks(session: Session) -> Iterator[Task | Picture]:
+    """A case for each k and noise, both methods on the same instances."""
     instances = QUICK_INSTANCES if session.quick else INSTANCES
     for noise in (0.5, 1.0):
         run_instance(50, noise, np.random.default_rng(0))  # compile
     for k in QUICK_COLUMNS if session.quick else PROJECTION:
         for index, noise in enumerate(PROJECTION_NOISES):
             rng = np.random.default_rng([session.seed, k, index])
-            runs = [run_instance(k, noise, rng) for _ in range(instances)]
-            for method in METHODS:
-                yield _row(k, index, method, np.array([found[method] for found in runs]))
+            yield Task(_case(k, noise), METHODS, partial(_rows, k, index, rng, instances))
+
+
+def _case(k: int, noise: float) -> str:
+    return f"k = {k}, xi = {noise:g}"
+
+
+def _rows(k: int, index: int, rng: np.random.Generator, instances: int) -> list[Row]:
+    runs = [run_instance(k, PROJECTION_NOISES[index], rng) for _ in range(instances)]
+    return [_row(k, index, name, np.array([found[name] for found in runs])) for name in METHODS]
 
 
 def _row(k: int, index: int, method: str, found: FloatArray) -> Row:
@@ -77,7 +86,7 @@ def _row(k: int, index: int, method: str, found: FloatArray) -> Row:
     solved, gap, time, count = PROJECTION[k][index]
     printed = {"exact": 2 * solved, "gap": gap, "cpu": time, "projections": count}
     return Row(
-        case=f"k = {k}, xi = {PROJECTION_NOISES[index]:g}",
+        case=_case(k, PROJECTION_NOISES[index]),
         method=method,
         figures={
             "exact": 100.0 * float((gaps <= EXACT_GAP).mean()),
@@ -132,7 +141,7 @@ TABLE = Table(
         ),
         Column("bound", "bound", ".0e", about="the largest certified relative gap"),
     ),
-    run=run,
+    tasks=tasks,
     judge=judge,
     quick_about=f"{QUICK_INSTANCES} instances a cell, k = 10 and 50 only",
 )  # fmt: skip

@@ -1,50 +1,79 @@
-"""Running tables: one after the other, rows written as they come, failures kept as sentences."""
+"""Running tables: one after the other, rows given out as they come, errors kept as rows."""
 
-from collections.abc import Callable, Iterator, Sequence
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from threadpoolctl import threadpool_limits
 
 from orthoplus.bench import load_table
-from orthoplus.bench.table import Outcome, Picture, Row, Session
+from orthoplus.bench.table import Drawing, Outcome, Picture, Row, Session, Task
 from orthoplus.datasets import MissingDataError
+
+INTERRUPTED = "Interrupted: the rows above are complete, the rest is missing."
+
+OnRow = Callable[[str, Row], None]
 
 
 def run_tables(
-    names: Sequence[str], session: Session, on_row: Callable[[str, Row], None]
+    names: Sequence[str],
+    session: Session,
+    on_row: OnRow,
+    done: Mapping[str, Outcome] | None = None,
 ) -> Iterator[Outcome]:
     """Each table as it is done; ``on_row(name, row)`` is called with every row.
 
-    A table that lacks its data ends with what it has and says why; so
-    does one that is interrupted, after which no other is run.
+    A table that lacks its data ends with what it has and says why; so does one that is interrupted,
+    after which no other is run. An error in a part of a table costs the rows of that part, which
+    say what it was. What is in ``done`` is not run again.
     """
     for name in names:
-        outcome, is_interrupted = _run(name, session, on_row)
+        outcome = (done or {}).get(name) or _run(name, session, on_row)
         yield outcome
-        if is_interrupted:
+        if outcome.failure == INTERRUPTED:
             return
 
 
-def _run(name: str, session: Session, on_row: Callable[[str, Row], None]) -> tuple[Outcome, bool]:
+def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
     table = load_table(name)
     rows: list[Row] = []
-    pictures: list[Picture] = []
-    failure, is_interrupted = "", False
+    drawings: list[Drawing] = []
+    failure, begin = "", time.perf_counter()
     try:
         # One thread: comparisons are about methods, and a busy machine disturbs less.
         with threadpool_limits(1):
-            for item in table.run(session):
+            for item in table.tasks(session):
                 if isinstance(item, Picture):
-                    pictures.append(item)
-                else:
-                    rows.append(item)
-                    on_row(name, item)
+                    drawings.append(_draw(item))
+                    continue
+                for row in _compute(item):
+                    rows.append(row)
+                    on_row(name, row)
     except MissingDataError as error:
         failure = str(error)
     except KeyboardInterrupt:
-        failure, is_interrupted = (
-            "Interrupted: the rows above are complete, the rest is missing.",
-            True,
-        )
-    verdicts = tuple(table.judge(rows)) if rows and not failure else ()
-    outcome = Outcome(table, tuple(rows), tuple(pictures), verdicts, session.quick, failure)
-    return outcome, is_interrupted
+        failure = INTERRUPTED
+    except Exception as error:  # of the data or a picture: the other tables are worth having
+        failure = f"Ended early by an error, {_in_words(error)}."
+    seconds = time.perf_counter() - begin
+    return Outcome(table, tuple(rows), tuple(drawings), session.quick, failure, seconds)
+
+
+def _compute(task: Task) -> list[Row]:
+    """The rows of a task; where it fails, rows that say so."""
+    try:
+        return list(task.compute())
+    except Exception as error:  # whatever it is, the other rows are worth having
+        note = f"failed, {_in_words(error)}"
+        return [Row(task.case, method, note=note, is_failed=True) for method in task.methods]
+
+
+def _in_words(error: Exception) -> str:
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def _draw(picture: Picture) -> Drawing:
+    file = io.BytesIO()
+    picture.draw(file)
+    return Drawing(picture.name, picture.caption, file.getvalue())

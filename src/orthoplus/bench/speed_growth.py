@@ -1,6 +1,7 @@
 """How the default's cost grows: with the rows of dense data, with the entries of sparse data."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,7 +9,7 @@ from scipy.sparse import csr_array
 from orthoplus.bench.measure import timed
 from orthoplus.bench.onmf_methods import DEFAULT, METHODS, warm_up
 from orthoplus.bench.speed_large import make_data
-from orthoplus.bench.table import Column, Picture, Row, Session, Table, cases_of
+from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of
 
 K = 10
 DENSE_COLUMNS = 200
@@ -31,7 +32,7 @@ def make_counts(n: int, r: int, per_row: int, rng: np.random.Generator) -> csr_a
     return counts
 
 
-def run(session: Session) -> Iterator[Row | Picture]:
+def tasks(session: Session) -> Iterator[Task | Picture]:
     """Each size once, k fixed."""
     warm_up(session)
     for small in (make_data(400, 20, K, np.random.default_rng(0)),
@@ -39,17 +40,18 @@ def run(session: Session) -> Iterator[Row | Picture]:
         METHODS[DEFAULT](small, K, 0, np.inf)
     for n in QUICK_ROWS if session.quick else ROWS:
         A = make_data(n, DENSE_COLUMNS, K, np.random.default_rng(session.seed))
-        yield _row(DENSE, n, A, session.seed)
+        yield Task(DENSE, (f"{n:,}",), partial(_rows, DENSE, n, A, session.seed))
     n, r = QUICK_SPARSE_SIZE if session.quick else SPARSE_SIZE
     for per_row in QUICK_PER_ROW if session.quick else PER_ROW:
         counts = make_counts(n, r, per_row, np.random.default_rng(session.seed))
-        yield _row(SPARSE, counts.nnz, counts, session.seed)
+        compute = partial(_rows, SPARSE, counts.nnz, counts, session.seed)
+        yield Task(SPARSE, (f"{counts.nnz:,}",), compute)
 
 
-def _row(case: str, size: int, A: object, seed: int) -> Row:
+def _rows(case: str, size: int, A: object, seed: int) -> list[Row]:
     found = timed(lambda: METHODS[DEFAULT](A, K, seed, np.inf))
     figures = {"size": size, "cpu": found.cpu, "wall": found.wall, "each": 1e6 * found.cpu / size}
-    return Row(case, f"{size:,}", figures)
+    return [Row(case, f"{size:,}", figures)]
 
 
 def slope_of(rows: Sequence[Row], case: str) -> float:
@@ -78,7 +80,7 @@ TABLE = Table(
         Column("wall", "wall s", ".3f"),
         Column("each", "µs each", ".2f", "", "CPU seconds a row or an entry, in millionths"),
     ),
-    run=run,
+    tasks=tasks,
     judge=judge,
     quick_about="small sizes",
 )

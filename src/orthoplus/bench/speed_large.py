@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from orthoplus.bench.measure import peak_bytes, timed
-from orthoplus.bench.table import Column, Picture, Row, Session, Table, figure_of
+from orthoplus.bench.measure import peak_bytes, resident_bytes, timed
+from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, figure_of
 from orthoplus.protocols import FloatArray
 
 SIZE, QUICK_SIZE = (200_000, 300, 20), (20_000, 300, 20)
@@ -23,7 +24,7 @@ NOISE = 0.3
 MOST_MEMORY = 2.5
 _BLOCK = 4096
 # OPNMF: iterations whose cost is measured, and rows on which its number of iterations is counted.
-_TIMED_STEPS, _SAMPLE, _SAMPLE_SECONDS, _QUICK_SECONDS = 3, 2000, 60.0, 3.0
+_TIMED_STEPS, _SAMPLE = 3, 2000
 
 
 def make_data(n: int, r: int, k: int, rng: np.random.Generator) -> FloatArray:
@@ -97,33 +98,37 @@ def main(arguments: Sequence[str]) -> None:
     method, n, r, k, seed, limit = arguments[0], *map(int, arguments[1:5]), float(arguments[5])
     # Compile and import before memory is looked at.
     MEASURES[method](make_data(500, 20, 3, np.random.default_rng(0)), 3, 0, 0.1)
-    before = peak_bytes()
+    before = resident_bytes()
     A = make_data(n, r, k, np.random.default_rng(seed))
     figures = MEASURES[method](A, k, seed, limit)
     figures["memory"] = (figures.pop("peak") - before) / A.nbytes
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
-def run(session: Session) -> Iterator[Row | Picture]:
+def tasks(session: Session) -> Iterator[Task | Picture]:
     """Both methods on the same matrix, each in a process of its own."""
     n, r, k = QUICK_SIZE if session.quick else SIZE
-    limit = _QUICK_SECONDS if session.quick else _SAMPLE_SECONDS
+    case = f"{n} x {r}, k = {k}"
     for method in MEASURES:
-        words = [method, n, r, k, session.seed, limit]
-        done = subprocess.run(
-            [sys.executable, "-m", "orthoplus.bench.speed_large", *map(str, words)],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
-        )
-        note = f"projected: seconds an iteration times its iterations on {_SAMPLE} of the rows"
-        if done.returncode:
-            yield Row(f"{n} x {r}, k = {k}", method, note=done.stderr.strip()[-300:])
-            continue
-        figures = json.loads(done.stdout)
-        if figures.pop("is_cut", 0.0):
-            note += f", which had not ended after {limit:g} s: at least that"
-        yield Row(f"{n} x {r}, k = {k}", method, figures, note=note if method == "OPNMF" else "")
+        words = [method, n, r, k, session.seed, session.rival_seconds]
+        yield Task(case, (method,), partial(_rows, case, method, [str(word) for word in words]))
+
+
+def _rows(case: str, method: str, words: Sequence[str]) -> list[Row]:
+    done = subprocess.run(
+        [sys.executable, "-m", "orthoplus.bench.speed_large", *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError(lines[-1])
+    figures = json.loads(done.stdout)
+    note = f"projected: seconds an iteration times its iterations on {_SAMPLE} of the rows"
+    if figures.pop("is_cut", 0.0):
+        note += f", which had not ended after {words[-1]} s: at least that"
+    return [Row(case, method, figures, note=note if method == "OPNMF" else "")]
 
 
 def judge(rows: Sequence[Row]) -> list[str]:
@@ -152,7 +157,7 @@ TABLE = Table(
         Column("memory", "memory", ".2f", "", "peak over the size of the data, the data included"),
         Column("share", "share", ".5f"),
     ),
-    run=run,
+    tasks=tasks,
     judge=judge,
     quick_about="a tenth of the rows",
 )

@@ -1,11 +1,14 @@
 """What a table is: columns, rows of figures with the paper's beside them, verdicts, pictures."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 Figure = float | int | str | None
+
+# Processor seconds of one run of a rival, and of one in a quick session.
+LIMIT, QUICK_LIMIT = 30.0, 1.5
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Row:
         The same keys, as printed in the paper.
     note : str
         Anything that the reader must know: a limit that was met, a failure.
+    is_failed : bool
+        Whether an error took the place of the figures; ``note`` says which.
     """
 
     case: str
@@ -55,6 +60,24 @@ class Row:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     paper: Mapping[str, Figure] = field(default_factory=dict)
     note: str = ""
+    is_failed: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of a table that is computed by itself, so that an error costs no other part.
+
+    Attributes
+    ----------
+    case : str
+    methods : tuple of str
+        Of the rows that ``compute()`` gives.
+    compute : callable
+    """
+
+    case: str
+    methods: tuple[str, ...]
+    compute: Callable[[], Iterable[Row]]
 
 
 @dataclass(frozen=True)
@@ -64,6 +87,15 @@ class Picture:
     name: str
     caption: str
     draw: Callable[[IO[bytes]], None]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture that was drawn."""
+
+    name: str
+    caption: str
+    png: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -78,12 +110,22 @@ class Session:
         Of the real data.
     seed : int
         Of every random instance and start.
+    limit : float, optional
+        Processor seconds of one run of a rival; by default `LIMIT`, or `QUICK_LIMIT`.
     """
 
     quick: bool = False
     folder: Path | None = None
     seed: int = 0
+    limit: float | None = None
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def rival_seconds(self) -> float:
+        """Processor seconds after which a run of a rival is stopped."""
+        if self.limit is not None:
+            return self.limit
+        return QUICK_LIMIT if self.quick else LIMIT
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
         """What ``compute`` gives, computed at most once in a session."""
@@ -100,10 +142,10 @@ class Table:
     ----------
     name, title, about : str
     columns : tuple of Column
-    run : callable
-        ``run(session)`` yields rows as they are computed, and pictures.
+    tasks : callable
+        ``tasks(session)`` yields tasks, each computed before the next is asked for, and pictures.
     judge : callable
-        ``judge(rows)`` gives sentences: what the rows show, in figures.
+        ``judge(rows)`` gives sentences: what the rows of complete cases show, in figures.
     quick_about : str
         What `Session.quick` leaves out.
     """
@@ -112,21 +154,37 @@ class Table:
     title: str
     about: str
     columns: tuple[Column, ...]
-    run: Callable[[Session], Iterator[Row | Picture]]
+    tasks: Callable[[Session], Iterator[Task | Picture]]
     judge: Callable[[Sequence[Row]], list[str]]
     quick_about: str
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A table that was run."""
+    """A table that was run, now or in an earlier run of the same options.
+
+    ``failure`` says why it ended early; ``seconds`` are by the clock.
+    """
 
     table: Table
     rows: tuple[Row, ...]
-    pictures: tuple[Picture, ...]
-    verdicts: tuple[str, ...]
+    drawings: tuple[Drawing, ...]
     is_quick: bool
     failure: str = ""
+    seconds: float = 0.0
+    is_earlier: bool = False
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What the complete cases show; nothing of a table that ended early."""
+        broken = {row.case for row in self.rows if row.is_failed}
+        complete = [row for row in self.rows if row.case not in broken]
+        return self.table.judge(complete) if complete and not self.failure else []
+
+    @property
+    def n_failed(self) -> int:
+        """Rows with an error in the place of figures."""
+        return sum(row.is_failed for row in self.rows)
 
 
 def cases_of(rows: Sequence[Row]) -> list[str]:

@@ -1,10 +1,14 @@
 """The command ``orthoplus``: one file a command; what they need loads when it is called."""
 
+import sys
+
 
 def main() -> None:
     """Run the command line; Typer and Rich load here."""
-    from orthoplus.cli.app import app
-
+    try:
+        from orthoplus.cli.app import app
+    except KeyboardInterrupt:  # before there is a command that could say so
+        sys.exit(130)
     app(prog_name="orthoplus")
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
-from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.display import waiting
+from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
-from orthoplus.cli.writing import prepare_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
 from orthoplus.files import Content, FileError, read_labels, read_matrix, split_key
 from orthoplus.protocols import IntArray
 
@@ -67,7 +68,8 @@ def cluster(  # noqa: PLR0913
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
     path, inline_key = split_key(data)
-    content = read_matrix(path, key or inline_key)
+    with waiting(f"Reading {path.name}", silent=quiet or json):
+        content = read_matrix(path, key or inline_key)
     if transpose:
         content = replace(
             content,
@@ -86,12 +88,9 @@ def cluster(  # noqa: PLR0913
             f"`--image {image}` has {size[0] * size[1]} pixels, but the data has "
             f"{content.values.shape[1]} features."
         )
-    folder = prepare_folder(output or Path(f"{path.stem}-k{components}"))
-    return run_cluster(
-        Job(path, key or inline_key, content, components, truth, size, folder, given),
-        quiet=quiet,
-        json=json,
-    )
+    with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
+        job = Job(path, key or inline_key, content, components, truth, size, folder, given)
+        return run_cluster(job, quiet=quiet, json=json)
 
 
 @dataclass(frozen=True)
@@ -119,14 +118,15 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
     run = RunOptions(**{name: job.options[name] for name in RunOptions.__dataclass_fields__})
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     found = fit(problem, run, title, silent=quiet or json)
-    record = _record(job, found)
-    files = _write(job, found, record)
+    with finishing() as ending:
+        record = _record(job, found)
+        files = _write(job, found, record)
     if json:
         typer.echo(to_json(record))
     elif not quiet:
         print_result(record, found.result)
         print_files(job.folder, files, found.result.status)
-    return exit_code(found.result.status)
+    return ending.code(exit_code(found.result.status))
 
 
 def check_data(path: Path, content: Content, k: int) -> None:

@@ -6,8 +6,15 @@ from typing import Annotated
 import typer
 
 from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
-from orthoplus.cli.summary import console
+from orthoplus.cli.terminal import complain, console, printable
 from orthoplus.datasets.download import BASE
+
+
+def _sets() -> list[str]:
+    from orthoplus.datasets import sources
+
+    return list(sources())
+
 
 app = typer.Typer(
     name="data",
@@ -42,7 +49,9 @@ def list_sets(data: Folder = None) -> int:
         size = " x ".join(str(length) for length in source.shape if length)
         table.add_row(name, size, str(source.groups or ""), way, source.about)
     Console(highlight=False, markup=False).print(table)
-    console().print(f"In {folder}. `orthoplus data fetch NAME` downloads a set.", style="dim")
+    console().print(
+        f"In {printable(str(folder))}. `orthoplus data fetch NAME` downloads a set.", style="dim"
+    )
     return DONE
 
 
@@ -50,7 +59,8 @@ def list_sets(data: Folder = None) -> int:
 @guarded
 def fetch_sets(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="Sets; none stands for all.")
+        list[str] | None,
+        typer.Argument(metavar="NAME...", autocompletion=_sets, help="Sets; none stands for all."),
     ] = None,
     data: Folder = None,
     base: Annotated[
@@ -63,9 +73,9 @@ def fetch_sets(
     failed = False
     for name in names or [name for name, source in sources().items() if source.is_public_file]:
         try:
-            console().print(f"{name}: {fetch(name, data, base=base)}")
+            console().print(printable(f"{name}: {fetch(name, data, base=base)}"))
         except FetchError as error:
-            typer.echo(f"Error: {error}", err=True)
+            complain(f"Error: {error}")
             failed = True
     return BAD_INPUT if failed else DONE
 
@@ -73,7 +83,9 @@ def fetch_sets(
 @app.command("path")
 @guarded
 def show_path(
-    name: Annotated[str | None, typer.Argument(help="A set; none stands for the folder.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(autocompletion=_sets, help="A set; none stands for the folder.")
+    ] = None,
     data: Folder = None,
 ) -> int:
     """Print where a set is, or where all of them are looked for."""
@@ -88,6 +100,6 @@ def show_path(
     path = folder / f"{name}.npz"
     typer.echo(path)
     if not path.is_file():
-        typer.echo(f"Error: it is not there. `orthoplus data fetch {name}` gets it.", err=True)
+        complain(f"Error: it is not there. `orthoplus data fetch {name}` gets it.")
         return BAD_INPUT
     return DONE

@@ -10,8 +10,8 @@ import typer
 from orthoplus.cli import options as opt
 from orthoplus.cli.cluster import Job, Truth, default_method, run_cluster
 from orthoplus.cli.ending import guarded
-from orthoplus.cli.summary import console
-from orthoplus.cli.writing import prepare_folder, write_file, write_npz
+from orthoplus.cli.terminal import console, printable
+from orthoplus.cli.writing import output_folder, write_file, write_npz
 from orthoplus.files import read_matrix
 
 N_GROUPS = 10
@@ -26,9 +26,13 @@ def demo(
     quiet: opt.Quiet = False,
 ) -> int:
     """Cluster 1797 handwritten digits, draw a picture, and say what to try next."""
+    with output_folder(output) as folder:
+        return _run(folder, quiet)
+
+
+def _run(folder: Path, quiet: bool) -> int:
     from sklearn.datasets import load_digits
 
-    folder = prepare_folder(output)
     images, digits = load_digits(return_X_y=True)
     data = folder / "digits.npz"
     write_npz(data, X=images, labels=digits)
@@ -64,7 +68,9 @@ def _draw(folder: Path, picture: Path, images: np.ndarray, digits: np.ndarray) -
 
 
 def _suggest(data: Path, picture: Path) -> None:
-    console().print(f"The picture is {picture}; open report.html beside it for the rest.")
+    console().print(
+        f"The picture is {printable(str(picture))}; open report.html beside it for the rest."
+    )
     console().print("Try next:", style="bold")
     commands = {
         f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "more parts",
@@ -72,5 +78,5 @@ def _suggest(data: Path, picture: Path) -> None:
         "orthoplus info": "versions, threads, the cache of compiled loops",
     }
     for command, why in commands.items():
-        console().print(f"  {command}")
+        console().print(f"  {printable(command)}")
         console().print(f"      {why}", style="dim")

@@ -1,7 +1,6 @@
 """What is seen of a run while it runs: a live panel on a terminal, plain lines elsewhere."""
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from orthoplus.cli.terminal import complain, printable
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 _SECONDS_BETWEEN_LINES = 1.0
@@ -99,13 +100,13 @@ class PlainLines(Follower):
     def __init__(self, goal: Goal) -> None:
         super().__init__(goal)
         self.printed = -math.inf
-        print(goal.title, file=sys.stderr)  # noqa: T201
+        complain(goal.title)
 
     def __call__(self, state: Any) -> None:
         seen = self.follow(state)
         if seen.seconds - self.printed >= _SECONDS_BETWEEN_LINES:
             self.printed = seen.seconds
-            print(line(seen), file=sys.stderr, flush=True)  # noqa: T201
+            complain(line(seen))
 
 
 class LivePanel(Follower):
@@ -141,6 +142,17 @@ def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
         yield PlainLines(goal)
 
 
+@contextmanager
+def waiting(words: str, *, silent: bool) -> Iterator[None]:
+    """A line on a terminal while something is read or prepared; it goes when that is done."""
+    console = Console(stderr=True)
+    if silent or not console.is_terminal or console.is_dumb_terminal:
+        yield
+        return
+    with console.status(Text(printable(words)), spinner_style="cyan"):
+        yield
+
+
 def line(seen: Progress) -> str:
     """A state in one line of text; what only a penalty method has, only for one."""
     penalty = f"  sigma {_sigma(seen)}  violation {seen.violation:9.3e}"
@@ -170,7 +182,7 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
     bar = ProgressBar(
         total=1.0, completed=0.0 if seen is None else seen.share, complete_style="cyan"
     )
-    title = Text(goal.title if run == 1 else f"{goal.title}, start {run}")
+    title = Text(printable(goal.title if run == 1 else f"{goal.title}, start {run}"))
     foot = Text("objective: the share not explained; Ctrl-C stops and writes", style="dim")
     return Panel(
         Group(grid, Text(), bar), title=title, title_align="left", subtitle=foot,

@@ -1,15 +1,24 @@
-"""How a command ends: the exit codes, and errors as one sentence."""
+"""How a command ends: the exit codes, errors as one sentence, Ctrl-C at any time."""
 
+import dis
 import functools
+import os
+import signal
 import sys
-from collections.abc import Callable
-from typing import ParamSpec
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec
 
 import typer
 
+from orthoplus.cli.terminal import complain
 from orthoplus.status import Status
 
-DONE, NOT_CONVERGED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, NOT_CONVERGED, BAD_INPUT, OUR_MISTAKE, INTERRUPTED = 0, 1, 2, 70, 130
+DEBUG_VARIABLE = "ORTHOPLUS_DEBUG"
+_PACKAGE = Path(__file__).parents[1]
 
 P = ParamSpec("P")
 
@@ -22,26 +31,113 @@ def exit_code(status: Status) -> int:
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
-    """A command whose bad input ends with one sentence and code 2, and Ctrl-C with 130.
+    """A command whose errors are sentences: code 2 for bad input, 130 for Ctrl-C, 70 for our own.
 
-    The readers, `checks` and the calls themselves raise ValueError and TypeError with a sentence
-    for the user; anything else is a mistake of ours and keeps its traceback.
+    A traceback is shown where the environment has ``ORTHOPLUS_DEBUG``.
     """
 
     @functools.wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> None:
         try:
             code = command(*args, **options)
-        except (ValueError, TypeError) as error:
-            typer.echo(f"Error: {error}", err=True)
-            code = BAD_INPUT
-        except (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            typer.echo(f"Error: `{error.filename}`: {error.strerror}.", err=True)
-            code = BAD_INPUT
         except KeyboardInterrupt:
-            typer.echo("Interrupted before there was a result: nothing was written.", err=True)
+            complain("Interrupted before there was a result: nothing was written.")
             code = INTERRUPTED
+        except (typer.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            if os.environ.get(DEBUG_VARIABLE):
+                raise
+            code = _explain(error)
         sys.stdout.flush()
         raise typer.Exit(code)
 
     return run
+
+
+def _explain(error: Exception) -> int:
+    """Print the error as a sentence; the exit code."""
+    if isinstance(error, OSError):
+        where = f"`{error.filename}`: " if error.filename is not None else ""
+        complain(f"Error: {where}{error.strerror or error}.")
+        return BAD_INPUT
+    if isinstance(error, MemoryError):
+        complain("Error: there is not enough memory for it. Give a smaller part of the data.")
+        return BAD_INPUT
+    if isinstance(error, (ValueError, TypeError)) and is_sentence(error):
+        complain(f"Error: {error}")
+        return BAD_INPUT
+    complain(
+        f"Internal error: {type(error).__name__}: {error} ({_last_place(error)}). This is a "
+        f"mistake of orthoplus, not of your input: please report it. {DEBUG_VARIABLE}=1 shows "
+        f"all of it."
+    )
+    return OUR_MISTAKE
+
+
+def is_sentence(error: Exception) -> bool:
+    """Whether the error was raised by a ``raise`` of this package, and so was written for the user.
+
+    One that NumPy raises, or that comes from a slip such as unpacking too few values, is not.
+
+    Examples
+    --------
+    >>> try:
+    ...     first, second = [1]
+    ... except ValueError as slip:
+    ...     is_sentence(slip)
+    False
+    """
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return False
+    code = traceback.tb_frame.f_code
+    is_raised = code.co_code[traceback.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return is_raised and Path(code.co_filename).is_relative_to(_PACKAGE)
+
+
+def _last_place(error: Exception) -> str:
+    """The last line of this package that the error came through."""
+    place, traceback = "unknown place", error.__traceback__
+    while traceback is not None:
+        path = Path(traceback.tb_frame.f_code.co_filename)
+        if path.is_relative_to(_PACKAGE):
+            place = f"{path.relative_to(_PACKAGE.parent).as_posix()}, line {traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+class Finishing:
+    """Whether Ctrl-C came while the files were written."""
+
+    is_interrupted = False
+
+    def code(self, code: int) -> int:
+        """The exit code in view of that."""
+        return INTERRUPTED if self.is_interrupted else code
+
+
+@contextmanager
+def finishing() -> Iterator[Finishing]:
+    """The first Ctrl-C waits until the files are written; a second one ends at once."""
+    state = Finishing()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+
+    def wait(number: int, frame: Any) -> None:
+        if state.is_interrupted:
+            raise KeyboardInterrupt
+        state.is_interrupted = True
+        complain("Interrupted: finishing the files. Ctrl-C once more leaves them out.")
+
+    before = signal.signal(signal.SIGINT, wait)
+    try:
+        yield state
+    except KeyboardInterrupt:
+        complain("Interrupted while writing: the files that are there are whole, others missing.")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.checkpoint import load_state
-from orthoplus.cli.display import Display, Goal, watching
+from orthoplus.cli.display import Display, Goal, waiting, watching
 from orthoplus.estimators.factorise import choose_method, factorise
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import ONMF
@@ -62,13 +62,15 @@ class Fit:
     method: OuterMethod
 
 
-def goal_of(problem: ONMF, method: OuterMethod, title: str) -> Goal:
+def goal_of(problem: ONMF, method: OuterMethod, title: str, *, silent: bool) -> Goal:
     """What the display shows the way to; the bound costs a truncated SVD."""
+    with waiting("Computing the bound", silent=silent):
+        bound = problem.lower_bound()
     return Goal(
         title=title,
         feasibility_tol=getattr(method, "feasibility_tol", 0.0),
         max_iter=getattr(method, "max_iter", 1),
-        bound=problem.lower_bound(),
+        bound=bound,
         total=problem.total or 1.0,
         progress=getattr(method, "progress", None),
     )
@@ -84,7 +86,7 @@ def with_bound(result: Result, bound: float | None) -> Result:
 def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> Fit:
     """Run it with a display; a row of zeros goes to the first cluster with weight 0."""
     method = choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
-    goal = goal_of(problem, method, title)
+    goal = goal_of(problem, method, title, silent=silent)
     with watching(goal, silent=silent) as display:
         result = factorise(
             problem,

@@ -11,7 +11,8 @@ import typer
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import DONE, guarded
 from orthoplus.cli.record import versions
-from orthoplus.cli.summary import console, print_lines
+from orthoplus.cli.summary import print_lines
+from orthoplus.cli.terminal import console
 from orthoplus.cli.writing import to_json
 
 

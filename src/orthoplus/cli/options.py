@@ -42,11 +42,12 @@ MaxIter = Annotated[
 ]
 Tolerance = Annotated[
     float | None,
-    typer.Option("--tol", rich_help_panel=RUN, help="Violation at which a run ends."),
-]
+    typer.Option("--tol", min=0.0, rich_help_panel=RUN,
+                 help="Violation at which a run of ep4orth or unmixing ends."),
+]  # fmt: skip
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", rich_help_panel=RUN,
+    typer.Option(metavar="SECONDS", min=0.0, rich_help_panel=RUN,
                  help="Stop a run after so long and write what there is."),
 ]  # fmt: skip
 Checkpoint = Annotated[

@@ -7,9 +7,10 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
-from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.display import waiting
+from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_lines, print_status
-from orthoplus.cli.writing import prepare_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
 from orthoplus.files import Content, read_matrix, split_key
 from orthoplus.result import Result
 
@@ -37,22 +38,25 @@ def project(  # noqa: PLR0913
 
     given = {"output": output, "key": key, "tol": tol, "max_passes": max_passes}
     path, inline_key = split_key(data)
-    content = read_matrix(path, key or inline_key)
+    with waiting(f"Reading {path.name}", silent=quiet or json):
+        content = read_matrix(path, key or inline_key)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
-    folder = prepare_folder(output or Path(f"{path.stem}-projected"))
     chosen = {"tol": tol, "max_passes": max_passes}
-    result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
-    record = rec.make_record("project", str(path), given) | {
-        "data": rec.describe_data(path, key or inline_key, content.values),
-        "result": rec.describe_result(result),
-    }
-    files = _write(folder, content, result, record)
+    with output_folder(output or Path(f"{path.stem}-projected")) as folder:
+        with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
+            result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
+        with finishing() as ending:
+            record = rec.make_record("project", str(path), given) | {
+                "data": rec.describe_data(path, key or inline_key, content.values),
+                "result": rec.describe_result(result),
+            }
+            files = _write(folder, content, result, record)
     if json:
         typer.echo(to_json(record))
     elif not quiet:
         _print(result)
         print_files(folder, files, result.status)
-    return exit_code(result.status)
+    return ending.code(exit_code(result.status))
 
 
 def _write(

@@ -3,17 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from orthoplus.cli.display import percent
+from orthoplus.cli.terminal import console, printable
 from orthoplus.result import Result
 from orthoplus.status import Status
-
-
-def console() -> Console:
-    """Standard output; words are never taken for markup, nor numbers coloured."""
-    return Console(highlight=False, markup=False, soft_wrap=True)
 
 
 def print_result(record: dict[str, Any], result: Result) -> None:
@@ -31,12 +26,12 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         lines[name] = f"{value:.4f}"
     sizes = record["result"].get("cluster_sizes")
     if sizes:
-        lines["cluster sizes"] = " ".join(map(str, sorted(sizes, reverse=True)))
+        lines["sizes"] = " ".join(map(str, sorted(sizes, reverse=True)))
     lines["work"] = f"{result.n_iter} outer iterations, {result.seconds:.2f} s"
     print_status(result.status)
     print_lines(lines)
     for note in (*result.notes, *record["notes"]):
-        console().print(Text(f"  note: {note}"))
+        console().print(Text(f"  note: {printable(note)}"))
 
 
 def print_status(status: Status) -> None:
@@ -49,11 +44,12 @@ def print_lines(lines: dict[str, str]) -> None:
     """Names and values in two columns."""
     width = max(map(len, lines))
     for name, value in lines.items():
-        console().print(Text.assemble((f"  {name:<{width}}  ", "dim"), value))
+        words = (f"  {printable(name):<{width}}  ", "dim"), printable(value)
+        console().print(Text.assemble(*words))
 
 
 def print_files(folder: Path, files: dict[str, str], status: Status) -> None:
     """What was written, and where."""
     what = "Written" if status.success else "What there is was written"
-    console().print(Text(f"{what} to {folder}:", style="bold"))
+    console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
     print_lines(files)

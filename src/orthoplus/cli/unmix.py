@@ -9,10 +9,11 @@ import typer
 
 from orthoplus.checks import check_finite
 from orthoplus.cli import options as opt
-from orthoplus.cli.ending import exit_code, guarded
+from orthoplus.cli.display import waiting, watching
+from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
 from orthoplus.cli.writing import (
-    prepare_folder,
+    output_folder,
     to_json,
     write_csv,
     write_file,
@@ -58,6 +59,8 @@ def unmix(  # noqa: PLR0913
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
+    max_iter: opt.MaxIter = None,
+    tol: opt.Tolerance = None,
     time_limit: opt.TimeLimit = None,
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,
@@ -76,14 +79,21 @@ def unmix(  # noqa: PLR0913
     }
     given["method"] = method or default_method()
     path, inline_key = split_key(data)
-    content = read_cube(path, key or inline_key)
+    with waiting(f"Reading {path.name}", silent=quiet or json):
+        content = read_cube(path, key or inline_key)
     cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
     check_finite(cube, str(path))
     if components > cube.shape[0] * cube.shape[1]:
         raise ValueError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
-    folder = prepare_folder(output or Path(f"{path.stem}-k{components}"))
-    scene = Scene(path, key or inline_key, cube, content.column_names, content.notes)
-    return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
+    notes = content.notes
+    if content.values.ndim == 2 and shape is None:
+        notes = (
+            *notes,
+            "The file has a list of pixels, drawn as one column: --shape HxW says more.",
+        )
+    scene = Scene(path, key or inline_key, cube, content.column_names, notes)
+    with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
+        return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
 
 
 def as_image(
@@ -114,38 +124,34 @@ def run_unmix(
     scene: Scene, folder: Path, options: dict[str, Any], *, silent: bool, as_json: bool
 ) -> int:
     """Unmix, write, print; the exit code."""
-    from orthoplus.cli.display import watching
     from orthoplus.cli.fitting import RunOptions, goal_of, with_bound
     from orthoplus.estimators import unmix as unmix_cube
     from orthoplus.estimators.factorise import choose_method
     from orthoplus.problems import ONMF
 
     k = options["components"]
-    names = RunOptions.__dataclass_fields__
-    run = RunOptions(
-        **({"max_iter": None, "tol": None} | {n: options[n] for n in options if n in names})
-    )
+    run = RunOptions(**{name: options[name] for name in RunOptions.__dataclass_fields__})
     h, w, n_bands = scene.cube.shape
     clipped = np.maximum(scene.cube, 0.0).reshape(-1, n_bands)
     problem = ONMF(clipped, k)
-    method = choose_method(problem, run.method, max_iter=None, tol=None)
-    goal = goal_of(
-        problem, method, f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
-    )
+    method = choose_method(problem, run.method, max_iter=run.max_iter, tol=run.tol)
+    title = f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
+    goal = goal_of(problem, method, title, silent=silent)
     with watching(goal, silent=silent) as display:
         found = unmix_cube(
             scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
             **run.watch(display),
         )  # fmt: skip
     result = with_bound(found.result, goal.bound)
-    record = _record(scene, options, result, method, problem.total)
-    files = _write(scene, folder, found, record)
+    with finishing() as ending:
+        record = _record(scene, options, result, method, problem.total)
+        files = _write(scene, folder, found, record)
     if as_json:
         typer.echo(to_json(record))
     elif not silent:
         print_result(record, result)
         print_files(folder, files, result.status)
-    return exit_code(result.status)
+    return ending.code(exit_code(result.status))
 
 
 def default_method() -> str:

@@ -3,27 +3,44 @@
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 
-def prepare_folder(folder: Path) -> Path:
-    """Make the folder and see that it can be written to, before hours of work."""
+@contextmanager
+def output_folder(folder: Path) -> Iterator[Path]:
+    """Make the folder and see that it can be written to, before hours of work.
+
+    Whatever of it was made and is still empty at an error is removed.
+    """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"`{folder}` is a file: `--output` needs a folder.")
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".{os.getpid()}.part"
         probe.touch()
         probe.unlink()
     except OSError as error:
+        _remove_empty(made)
         raise ValueError(
             f"`{folder}` cannot be written to ({error.strerror}). Choose another `--output`."
         ) from None
-    return folder
+    try:
+        yield folder
+    except BaseException:  # Ctrl-C too
+        _remove_empty(made)
+        raise
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    with suppress(OSError):  # the first that is not empty, or not there
+        for folder in folders:
+            folder.rmdir()
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:

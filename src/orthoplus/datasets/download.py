@@ -129,7 +129,7 @@ def _download(source: Source, address: str, path: Path, open_url: Opener) -> Non
                     break
                 digest.update(chunk)
                 file.write(chunk)
-    except OSError as error:  # what urllib raises, and timeouts
+    except (OSError, ValueError) as error:  # of urllib: no connection, a timeout, no address
         reason = getattr(error, "reason", None) or error
         raise FetchError(
             f"{source.name} could not be downloaded from {address}: {reason}. Without internet, "

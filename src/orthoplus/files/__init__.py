@@ -88,7 +88,7 @@ def read_labels(path: Path, key: str | None = None) -> Content:
 
 def _read(path: Path, key: str | None, ndims: tuple[int, ...], wanted: str) -> Content:
     suffix = path.suffix.lower()
-    if suffix not in READERS and path.exists():
+    if suffix not in READERS and path.is_file():
         raise FileError(
             f"`{path}` is of the type `{suffix or 'none'}`, which is not read. Known are "
             f"{', '.join(READERS)}."

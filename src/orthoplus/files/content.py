@@ -101,7 +101,7 @@ def choose(
         entry = catalogue[key]
         if not _fits(entry, ndims):
             raise FileError(
-                f"`{key}` in `{path}` is {_described(entry)}: {wanted} is needed. "
+                f"`{key}` in `{path}` is {_described(entry)}, which is no {wanted}. "
                 f"The file has {_listed(catalogue)}."
             )
         return key, entry

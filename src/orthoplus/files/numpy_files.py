@@ -125,7 +125,7 @@ def _entry(path: Path, header: Header, load: Any) -> Entry:
     if dtype.hasobject:
         # Counted as numbers so that the refusal, and not another array, is what the user sees.
         return Entry(header.shape, True, refused)
-    return Entry(header.shape, dtype.kind in "fiub", checked, is_text=dtype.kind in "US")
+    return Entry(header.shape, dtype.kind in "fiubc", checked, is_text=dtype.kind in "US")
 
 
 def _load_npy(path: Path) -> Any:

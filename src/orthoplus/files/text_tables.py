@@ -46,15 +46,17 @@ def read_text_labels(path: Path) -> Content:
 
 def _rows(path: Path, file: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     """(line number, cells) of each line that is not blank."""
-    first = next(file, "")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(_DELIMITERS, key=first.count)
-    reader = csv.reader(itertools.chain([first], file), delimiter=delimiter, strict=True)
+    number = 1
     try:
+        first = next(file, "")
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(_DELIMITERS, key=first.count)
+        reader = csv.reader(itertools.chain([first], file), delimiter=delimiter, strict=True)
         for row in reader:
+            number = reader.line_num
             if any(cell.strip() for cell in row):
-                yield reader.line_num, row
+                yield number, row
     except csv.Error as error:
-        raise FileError(f"`{path}`, line {reader.line_num}: {error}.") from error
+        raise FileError(f"`{path}`, after line {number}: {error}.") from error
     except UnicodeDecodeError as error:
         raise FileError(
             f"`{path}` is no UTF-8 text (byte {error.start}): it is of another type, or saved in "
@@ -111,10 +113,12 @@ def _bad_cell(
     cell = row[index].strip()
     name = columns[index - has_names] if index - has_names < len(columns) else str(index + 1)
     what = f"`{cell[:40]}` is no number" if cell else "the cell is empty"
-    return (
-        f"`{path}`, row {line}, column {index + 1} (`{name[:40]}`): {what}. "
-        f"Every cell but the header and the row names must be one."
+    advice = (
+        "Write decimal points instead of commas."
+        if _is_number(cell.replace(",", ".", 1))
+        else "Every cell but the header and the row names must be a number."
     )
+    return f"`{path}`, row {line}, column {index + 1} (`{name.strip()[:40]}`): {what}. {advice}"
 
 
 def _is_number(cell: str) -> bool:

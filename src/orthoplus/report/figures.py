@@ -95,6 +95,7 @@ def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
                 axis.yaxis.set_minor_formatter(lambda value, _: "")
             axis.set_title(title, loc="left", fontsize=9.5)
             axis.set_xlabel("iteration", fontsize=8.5)
+            axis.xaxis.get_major_locator().set_params(integer=True, nbins=6)
             axis.tick_params(labelsize=8)
     return drawn.svg
 

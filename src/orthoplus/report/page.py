@@ -1,6 +1,6 @@
 """A page from its parts, through one template that escapes every value."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,8 +61,10 @@ class Section:
     table: tuple[tuple[str, str], ...] = ()
     code: str = ""
     grid: Grid | None = None
-    lines: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # what the grid shows
+    remarks: tuple[str, ...] = ()  # what its columns mean
     pictures: tuple[tuple[str, str], ...] = ()  # (what it shows, data address)
+    aside: str = ""  # after its name in the list of contents
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Page:
     facts: tuple[Fact, ...]
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()
-    foot: str = field(default="")
+    foot: str = ""
+    has_contents: bool = False
 
 
 def render(page: Page) -> str:
