@@ -87,8 +87,9 @@ axes["all"].set(
 plt.show()
 
 # %%
-# The claim: one run is purer than the best of twenty starts. Where all samples are equally strong, k-means++ does as well. Next: :doc:`/indicators`
-# has embeddings from data, and the published rival.
+# The claim: one run is purer than the best of twenty starts. Where all samples are equally
+# strong, k-means++ does as well. Next: :doc:`/indicators` has embeddings from data, and the
+# published rival.
 
 assert ours > of_plain.max() + 0.05
 assert ours > of_unit.max()

@@ -54,8 +54,9 @@ for row, (shape, (points, truth, k)) in zip(axes, shapes.items(), strict=True):
 plt.show()
 
 # %%
-# The claim: as good as scikit-learn's spectral clustering on all three, without its second step, and
-# better than k-means where clusters are not round. Next: :doc:`/spectral` clusters graphs you bring.
+# The claim: as good as scikit-learn's spectral clustering on all three, without its second step,
+# and better than k-means where clusters are not round. Next: :doc:`/spectral` clusters graphs you
+# bring.
 
 for shape in shapes:
     assert scores[shape, "orthoplus"] >= scores[shape, "scikit-learn spectral"] - 0.01
