@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ import orthoplus as op
 from orthoplus.cli import fitting
 from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
-from orthoplus.cli.kernel_cache import must_compile
+from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
 from orthoplus.cli.writing import prepare_folder, to_json, write_file
 
@@ -396,6 +397,17 @@ def test_display_says_that_a_first_run_compiles(is_cold, monkeypatch, capsys):
     out = io.StringIO()
     Console(file=out, width=80).print(panel(Goal("data", 1e-8, 300), None, 1))
     assert ("compiling" in out.getvalue()) is is_cold
+
+
+def test_loops_of_a_former_version_do_not_count(tmp_path, monkeypatch):
+    from orthoplus.kernels.fused import centres
+
+    stats = types.SimpleNamespace(stats=types.SimpleNamespace(cache_path=tmp_path))
+    monkeypatch.setattr(centres, "_swaps", stats)
+    (tmp_path / "old.nbi").touch()
+    (tmp_path / "new.nbi").touch()
+    os.utime(tmp_path / "old.nbi", (0, 0))
+    assert [path.name for path in cached_files()[1]] == ["new.nbi"]
 
 
 def test_plain_kernels_are_never_compiled(monkeypatch):

@@ -13,11 +13,13 @@ def cached_files() -> tuple[Path, list[Path]]:
     """The folder of the compiled loops and the files in it; none before the first run.
 
     Numba chooses the folder: beside the package where that can be written, else the user's cache.
+    What is older than the package was left behind by a former version, and is not counted.
     """
     from orthoplus.kernels.fused import centres
 
-    folder = Path(centres._swaps.stats.cache_path)
-    return folder, [path for path in folder.glob("*.nb[ci]") if path.is_file()]
+    folder, installed = Path(centres._swaps.stats.cache_path), os.path.getmtime(centres.__file__)
+    files = [path for path in folder.glob("*.nb[ci]") if path.is_file()]
+    return folder, [path for path in files if path.stat().st_mtime >= installed]
 
 
 def must_compile() -> bool:
