@@ -94,7 +94,7 @@ class CertifiedProjection:
 
     @property
     def gap(self) -> float:
-        """(bound - value) / |bound|: 0 is optimal."""
+        """``(bound - value) / |bound|``: 0 is optimal."""
         difference = self.bound - self.value
         if difference <= 0.0:
             return 0.0
