@@ -21,6 +21,7 @@ $(VENV)/.docs: $(VENV)/.dev
 
 demo: $(VENV)/.run
 	$(BIN)/orthoplus demo
+	@echo "For these commands in your shell: . $(BIN)/activate"
 
 test: lint
 	$(BIN)/python -m pytest
