@@ -5,9 +5,13 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint bench docs linkcheck clean
 
-$(VENV)/.dev: pyproject.toml
+# The package alone: all that a first look needs.
+$(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 
@@ -15,8 +19,9 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
-demo: $(VENV)/.dev
+demo: $(VENV)/.run
 	$(BIN)/orthoplus demo
+	@echo "For these commands in your shell: . $(BIN)/activate"
 
 test: lint
 	$(BIN)/python -m pytest

@@ -64,7 +64,7 @@ left.plot(touch, small.value, "o", color="0.2", markersize=9)
 left.annotate(
     "they meet: the global optimum",
     (touch, small.value),
-    (touch, 1.2 * small.value),
+    (touch, 0.78 * small.value),
     ha="center",
     arrowprops={"arrowstyle": "-"},
 )
@@ -76,14 +76,21 @@ left.set(
 )
 left.set_ylim(0.6 * small.value, 1.3 * small.value)
 left.legend(frameon=False, loc="lower center")
-for shift, (name, colour) in enumerate({"penalty method": "0.6", "certified": "tab:blue"}.items()):
+looks = {"penalty method": ("s", "tab:orange"), "certified": ("o", "tab:blue")}
+for shift, (name, (marker, colour)) in enumerate(looks.items()):
     x = [levels.index(level) + 0.25 * shift - 0.12 for level, _ in missing[name]]
-    right.plot(
-        x, [max(gap, 1e-15) for _, gap in missing[name]], "o", color=colour, label=name, alpha=0.8
-    )
-right.set(yscale="log", xlabel="noise", title="30 columns: missing to the optimum")
+    y = [max(gap, 1e-15) for _, gap in missing[name]]
+    right.plot(x, y, marker, color=colour, label=name, alpha=0.7)
+right.axhline(1e-12, color="0.6", linewidth=1, linestyle="--")
+right.text(-0.3, 2e-12, "rounding error below", color="0.4")
+right.set(
+    yscale="log",
+    xlabel=r"noise $\xi$",
+    ylabel=r"optimum $-\ \langle C, X\rangle$",
+    title="30 columns: what is missing",
+)
 right.set_xticks(range(len(levels)), map(str, levels))
-right.legend(frameon=False)
+right.legend(frameon=False, loc="center left")
 plt.show()
 
 # %%

@@ -38,6 +38,7 @@ axis.set_axis_off()
 plt.show()
 
 # %%
-# The claim. Next: :doc:`/cluster` fits the k that was chosen.
+# The claim: the five planted groups are found. Next: :doc:`/choose-k` explains the three criteria,
+# :doc:`/cluster` fits the k that was chosen.
 
 assert choice.k == 5

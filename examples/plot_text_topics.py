@@ -57,7 +57,9 @@ for j, axis in enumerate(axes.flat):
     names, counts = np.unique(sources[model.labels_ == j], return_counts=True)
     main = names[counts.argmax()]
     axis.barh(words[top][::-1], model.components_[j][top][::-1], color=f"C{j}")
-    axis.set(xticks=[], title=f"{main}\n{counts.max()} of {counts.sum()} documents")
+    axis.set(
+        xticks=[], xlabel="weight", title=f"{main}\n{counts.max()} of {counts.sum()} documents"
+    )
     axis.spines["bottom"].set_visible(False)
 plt.show()
 

@@ -75,7 +75,8 @@ chart.legend(frameon=False, title="dashed: the truth")
 plt.show()
 
 # %%
-# The claim. Next: :doc:`/unmix` has borders of zeros, missing pixels and the method; ``orthoplus
+# The claim: the spectra are within 0.06 radians of the truth, and nine pixels of ten are on the
+# right ground. Next: :doc:`/unmix` has borders of zeros, missing pixels and the method; ``orthoplus
 # unmix scene.hdr -k 3`` reads ENVI files.
 
 assert angle < 0.06

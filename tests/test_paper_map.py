@@ -18,7 +18,8 @@ STATEMENTS = (
     "Remark 2.8, Lemma 2.9, Theorem 3.1, Lemma 3.2, Lemma 3.3, Theorem 3.4, Remark 3.5, "
     "Theorem 4.1, Theorem 4.2, Corollary 4.3, Remark 4.4, Theorem 4.5, Remark 4.6, "
     "Theorem 5.1, Theorem 5.2, Definition 5.3, Proposition A.1, Example 3.1, Example 4.1, "
-    "Procedure 1, Algorithm 1, Algorithm 2"
+    "Procedure 1, Algorithm 1, Algorithm 2, "
+    "Table 1, Table 2, Tables 3, 4, Table 5, Table 6, Figures 1-4"
 ).split(", ")
 
 
@@ -90,8 +91,11 @@ def test_row_leads_somewhere(row):
     assert [name for name in names if not exists(name)] == []
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.test], ids=lambda row: row.paper)
-def test_named_test_exists(row):
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.code != "*proof*"], ids=lambda row: row.paper
+)
+def test_row_names_a_test_that_exists(row):
+    assert quoted(row.test)
     for name in quoted(row.test):
         path, _, function = name.partition("::")
         assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")

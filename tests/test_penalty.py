@@ -469,7 +469,7 @@ def test_example_4_1_is_stationary_for_the_penalised_problem(sigma):
 
 @pytest.mark.parametrize("sigma", [10.0, 1e3])
 def test_example_4_1_is_a_saddle(sigma):
-    # The direction of the proof of Theorem 4.4: with it a second-order method escapes.
+    # The direction of the proof of Theorem 4.5: with it a second-order method escapes.
     _, h, X = example_4_1(sigma)
     a = X[0, 0] / X[1, 0]
     D = np.array([[1.0, -1.0], [-a, 0.0], [0.0, a]])

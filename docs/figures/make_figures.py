@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
 INK, QUIET, BLUE, ORANGE, GREEN = "#1f2937", "#6b7280", "#1d4ed8", "#d9480f", "#15803d"
-STYLE = {"font.size": 11, "axes.edgecolor": QUIET, "text.color": INK, "axes.labelcolor": INK}
+STYLE = {"font.size": 12, "axes.edgecolor": QUIET, "text.color": INK, "axes.labelcolor": INK}
 
 
 def save(figure: Any, name: str) -> None:
@@ -47,14 +47,14 @@ def draw_square(axis: Any) -> None:
             fontsize=15,
         )
     axis.set(
-        xlabel="angle of column $x_1$",
-        ylabel="angle of column $x_2$",
+        xlabel="angle of column $x_1$, degrees",
+        ylabel="angle of column $x_2$, degrees",
         xticks=[0, 45, 90],
         yticks=[0, 45, 90],
         aspect="equal",
     )
     axis.set_title("$n = k = 2$: all of $\\mathcal{OB}_+$", color=INK, pad=12)
-    bar = axis.figure.colorbar(filled, ax=axis, shrink=0.8, ticks=[0, 0.5, 1])
+    bar = axis.figure.colorbar(filled, ax=axis, shrink=0.85, ticks=[0, 0.5, 1])
     bar.set_label("penalty $\\Vert XV\\Vert_F^2 - 1$")
 
 
@@ -84,11 +84,13 @@ def draw_octant(axis: Any) -> None:
 
 
 def draw_sets() -> None:
-    """The set S+ inside OB+ for the smallest sizes."""
-    figure = plt.figure(figsize=(10, 4.4), layout="constrained")
-    draw_square(figure.add_subplot(1, 2, 1))
-    draw_octant(figure.add_subplot(1, 2, 2, projection="3d"))
-    save(figure, "sets.png")
+    """The set S+ inside OB+ for the smallest sizes, a picture each."""
+    figure = plt.figure(figsize=(5.2, 4.4), layout="constrained")
+    draw_square(figure.add_subplot())
+    save(figure, "set-2.png")
+    figure = plt.figure(figsize=(5.2, 4.4))
+    draw_octant(figure.add_axes((0.0, 0.0, 1.0, 0.93), projection="3d"))
+    save(figure, "set-3.png")
 
 
 def draw_path() -> None:
@@ -100,21 +102,20 @@ def draw_path() -> None:
     value = np.array([row.value for row in result.history])
     violation = np.array([row.violation for row in result.history])
     figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(8, 5.2), sharex=True, layout="constrained", height_ratios=[1.15, 1]
+        2, 1, figsize=(7, 5.2), sharex=True, layout="constrained", height_ratios=[1.15, 1]
     )
-    top.semilogx(sigma, value, "o-", color=BLUE, markersize=4, label="$f(X^t)$")
+    top.semilogx(sigma, value, "o-", color=BLUE, markersize=4)
     top.axhline(result.value, color=GREEN, linewidth=1.5)
     top.axhline(result.bound, color=QUIET, linewidth=1.5, linestyle="--")
     for height, text, colour in (
         (result.value, "the answer, rounded and refined", GREEN),
         (result.bound, "spectral bound: no rank-10 fit is lower", QUIET),
     ):
-        top.text(sigma[5], height + 2e-3, text, color=colour, va="bottom", fontsize=10)
-    top.set_ylabel("objective")
-    top.legend(loc="lower right", frameon=False)
+        top.text(sigma[5], height + 2e-3, text, color=colour, va="bottom", fontsize=11)
+    top.set_ylabel("$f(X^t)$, a share of $\\Vert A\\Vert_F^2$")
     bottom.loglog(sigma, np.maximum(violation, 1e-17), "o-", color=ORANGE, markersize=4)
     bottom.axhline(1e-8, color=QUIET, linewidth=1.5, linestyle="--")
-    bottom.text(sigma[5], 2e-8, "stop below this", color=QUIET, fontsize=10)
+    bottom.text(sigma[5], 2e-8, "stop below this", color=QUIET, fontsize=11)
     bottom.set(xlabel="penalty parameter $\\sigma$", ylabel="violation $\\Vert XV\\Vert_F^2 - 1$")
     for axis in (top, bottom):
         axis.spines[["top", "right"]].set_visible(False)
@@ -144,17 +145,17 @@ def draw_bound() -> None:
     values = np.array([value(t) for t in ratios])
     bounds = [np.sqrt(np.maximum(P[:, 0], t * P[:, 1]).sum() * (1 + 1 / t)) for t in ratios]
     best = op.project(C).value
-    figure, axis = plt.subplots(figsize=(8, 4.0), layout="constrained")
+    figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
     axis.fill_between(ratios, values, bounds, color=BLUE, alpha=0.08)
     axis.semilogx(ratios, bounds, color=ORANGE, linewidth=2.2)
     axis.semilogx(ratios, values, color=BLUE, linewidth=2.2)
     touch = ratios[np.argmin(np.array(bounds) - values)]
     axis.plot(touch, best, "o", color=INK, markersize=9)
-    axis.annotate("they meet: globally optimal", (touch, best), (touch, 1.22 * best), ha="center",
+    axis.annotate("they meet: globally optimal", (touch, best), (touch, 0.76 * best), ha="center",
                   arrowprops={"arrowstyle": "-", "color": QUIET})  # fmt: skip
-    axis.text(5.2, 1.04 * best, "$D(w)$: no point of $\\mathcal{S}_+$ is above", color=ORANGE)
-    axis.text(5.2, 0.78 * best, "rows dealt out by $w$:\na point of $\\mathcal{S}_+$", color=BLUE)
-    axis.set(xlabel="$w_2 / w_1$", ylabel="$\\langle C, X\\rangle$")
+    axis.text(0.022, 1.19 * best, "$D(w)$: no point of\n$\\mathcal{S}_+$ is above", color=ORANGE)
+    axis.text(0.03, 0.97 * best, "rows dealt out by $w$:\na point of $\\mathcal{S}_+$", color=BLUE)
+    axis.set(xlabel="ratio of the weights $w_2 / w_1$", ylabel="$\\langle C, X\\rangle$")
     axis.set_ylim(0.65 * best, 1.35 * best)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(alpha=0.25)

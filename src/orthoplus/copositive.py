@@ -27,6 +27,14 @@ class Copositivity:
         The least x'Mx that was met, where any was computed.
     reason : str
         The proof in a sentence.
+
+    Examples
+    --------
+    >>> found = is_copositive(np.array([[1.0, -2.0], [-2.0, 1.0]]))
+    >>> bool(found), found.value < 0
+    (False, True)
+    >>> bool(is_copositive(np.array([[1.0, 5.0], [5.0, 0.0]])))
+    True
     """
 
     is_copositive: bool | None

@@ -71,6 +71,14 @@ class GradientCheck:
         The steps and the remainders at them.
     hints : tuple of str
         What a wrong derivative looks like.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> half = op.problems.Smooth(lambda X: (X**4).sum(), (5, 2), jac=lambda X: 2 * X**3)
+    >>> found = op.check_gradient(half)
+    >>> found.is_right, round(found.gradient_slope), round(found.ratio, 3)
+    (False, 1, 0.5)
     """
 
     gradient_slope: float

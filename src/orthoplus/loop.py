@@ -10,7 +10,22 @@ from orthoplus.status import Status
 
 
 def iterate(problem: Problem, method: Method[StateT], state: StateT) -> Iterator[StateT]:
-    """The states from this one on, without end; start with ``method.init(problem, X)``."""
+    """The states from this one on, without end; start with ``method.init(problem, X)``.
+
+    A state is a frozen snapshot: break off anywhere, keep any of them, and go on from it later. A
+    step costs what the method says; the loop adds nothing.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem = op.problems.Projection(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> method = op.EP4Orth()
+    >>> start = method.init(problem, np.full((3, 2), 3**-0.5))
+    >>> [state.n_iter for state in islice(iterate(problem, method, start), 3)]
+    [0, 1, 2]
+    """
     while True:
         yield state
         state = method.step(problem, state)
@@ -22,7 +37,19 @@ def run(
     state: StateT,
     stop: Callable[[StateT], Status],
 ) -> tuple[StateT, Status]:
-    """Iterate until the rule says something other than RUNNING."""
+    """Iterate until the rule says something other than RUNNING.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem = op.problems.Projection(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> method = op.EP4Orth()
+    >>> start = method.init(problem, np.full((3, 2), 3**-0.5))
+    >>> state, status = run(problem, method, start, method.stop())
+    >>> status.name, state.violation < 1e-8
+    ('CONVERGED', True)
+    """
     status = stop(state)
     while status is Status.RUNNING:
         state = method.step(problem, state)
@@ -52,6 +79,12 @@ class ObliqueStop:
         The paper's theory uses the first, its experiments the second.
     min_iter, max_iter : int
         Bounds on the number of iterations.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> op.ProjectedGradient(max_iter=50).stop(tol=1e-3)
+    ObliqueStop(tol=0.001, criterion='stationarity', min_iter=0, max_iter=50)
     """
 
     tol: float
@@ -107,7 +140,34 @@ def minimise_oblique(
     tol: float | None = None,
     carry: Carry | None = None,
 ) -> tuple[ObliqueState, Carry]:
-    """Run a method over OB+ from X to its tolerance; the last state, and what it hands on."""
+    r"""Run a method over OB+ from X to its tolerance; the last state, and what it hands on.
+
+    .. math:: \min_X h(X) \quad \text{s.t.} \quad X \ge 0,\ \|x_j\| = 1, \qquad (5.1)
+
+    Parameters
+    ----------
+    problem : Problem
+        h, for EP4Orth+ the penalised objective.
+    method : ProjectedGradient, RegularizedNewton or another over OB+
+    X : ndarray of shape (n, k)
+        The start, in OB+; not modified.
+    tol : float, optional
+        Instead of the method's own.
+    carry : optional
+        What a former run handed on: the regularisation, the last step length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem = op.problems.Projection(np.array([[3.0, -1.0], [4.0, 2.0], [-1.0, 2.0]]))
+    >>> h = op.penalty.without_penalty(problem)
+    >>> state, _ = minimise_oblique(h, op.ProjectedGradient(), np.full((3, 2), 3**-0.5), tol=1e-9)
+    >>> state.X.round(4)
+    array([[0.6   , 0.    ],
+           [0.8   , 0.7071],
+           [0.    , 0.7071]])
+    """
     state, _ = run(problem, method, method.init(problem, X, carry), method.stop(tol))
     return state, method.carry(state)
 

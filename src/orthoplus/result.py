@@ -13,7 +13,34 @@ from orthoplus.status import Status
 
 
 class HistoryRow(NamedTuple):
-    """One outer iteration."""
+    """One outer iteration.
+
+    Attributes
+    ----------
+    n_iter : int
+        Its number.
+    sigma : float
+        The penalty parameter; NaN for a method without one.
+    violation : float
+        How far the iterate is from S+.
+    value : float
+        f at the iterate.
+    n_inner : int
+        Iterations of the inner solver in it; 1 for a method without one.
+    seconds : float
+        Since the start of the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem = op.problems.ONMF(np.random.default_rng(0).random((20, 5)), 3)
+    >>> rows = op.solve(problem, method=op.EP4Orth()).history
+    >>> rows[-1].violation < 1e-8 < rows[0].violation
+    True
+    >>> all(last.sigma <= row.sigma for last, row in zip(rows, rows[1:]))
+    True
+    """
 
     n_iter: int
     sigma: float

@@ -40,6 +40,12 @@ class RowBlocks(ABC):
     ``work(block, *pieces, *args)`` is a function of a module; the pieces are the rows of the
     vectors that belong to the block. A vector is what `map` returns: an array with n entries, or
     something that stays beside its block. Work is done in any order, and may be done twice.
+
+    Examples
+    --------
+    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), memory_limit=128)
+    >>> A.map(np.sum, args=(1,)).tolist()
+    [1.0, 5.0, 9.0]
     """
 
     shape: tuple[int, int]

@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from rich.console import Console
 from typer.testing import CliRunner
 
 import orthoplus as op
@@ -23,6 +25,7 @@ from orthoplus.checkpoint import save_state
 from orthoplus.cli import fitting
 from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
+from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
 from orthoplus.cli.writing import output_folder, to_json, write_file
 
@@ -523,8 +526,6 @@ def test_shell_completion_offers_names(typed, offered):
 
 
 def test_live_panel_shows_the_numbers(monkeypatch):
-    from rich.console import Console
-
     out = io.StringIO()
     seen = Progress(22, 8.2e5, 9.0e-2, 0.156, 0.866, 10.0, 0.4)
     Console(file=out, width=80).print(panel(Goal("data", 1e-8, 300), seen, 2))
@@ -541,6 +542,35 @@ def test_display_follows_a_run_and_never_goes_back(capsys):
     assert shares[-1] == 1.0
     with watching(Goal("y", 1e-8, 300), silent=True) as display:
         assert display(None) is None
+
+
+@pytest.mark.parametrize("is_cold", [True, False])
+def test_display_says_that_a_first_run_compiles(is_cold, monkeypatch, capsys):
+    monkeypatch.setattr("orthoplus.cli.display.must_compile", lambda: is_cold)
+    PlainLines(Goal("x", 1e-8, 300))
+    assert ("compiling" in capsys.readouterr().err) is is_cold
+    out = io.StringIO()
+    Console(file=out, width=80).print(panel(Goal("data", 1e-8, 300), None, 1))
+    assert ("compiling" in out.getvalue()) is is_cold
+
+
+def test_loops_of_a_former_version_do_not_count(tmp_path, monkeypatch):
+    from orthoplus.kernels.fused import centres
+
+    stats = types.SimpleNamespace(stats=types.SimpleNamespace(cache_path=tmp_path))
+    monkeypatch.setattr(centres, "_swaps", stats)
+    (tmp_path / "old.nbi").touch()
+    (tmp_path / "new.nbi").touch()
+    os.utime(tmp_path / "old.nbi", (0, 0))
+    assert [path.name for path in cached_files()[1]] == ["new.nbi"]
+
+
+def test_plain_kernels_are_never_compiled(monkeypatch):
+    monkeypatch.setattr("orthoplus.cli.kernel_cache.cached_files", lambda: (Path(), []))
+    monkeypatch.setenv("ORTHOPLUS_KERNELS", "fused")
+    assert must_compile()
+    monkeypatch.setenv("ORTHOPLUS_KERNELS", "reference")
+    assert not must_compile()
 
 
 def test_file_appears_only_when_complete(tmp_path):

@@ -343,7 +343,7 @@ def test_example_4_1_converges_to_a_weakly_stationary_point_only():
     report = optimality.check(problem, limit)
     assert report.is_weakly_stationary
     assert not report.is_stationary
-    # Not a point of WSOC of the penalised problem, as Theorem 4.4 says it cannot be.
+    # Not a point of WSOC of the penalised problem, as Theorem 4.5 says it cannot be.
     sigma = 10.0
     problem, X = example(sigma)
     oblique = optimality.check_oblique(Penalised(problem, PowerPenalty(sigma)), X)
@@ -368,7 +368,7 @@ def test_example_4_1_is_solved_since_rows_of_zeros_are_called_back():
     assert problem.value(refined) == pytest.approx(-1.0, abs=1e-9)
 
 
-def test_theorem_4_4_second_order_points_lead_to_a_stationary_one():
+def test_theorem_4_5_second_order_points_lead_to_a_stationary_one():
     problem, X = example(2.0)
     # From beside the counter-example the second-order solver leaves it for a point with WSOC.
     X = X + np.array([[1e-3, -1e-3], [0.0, 0.0], [0.0, 0.0]])

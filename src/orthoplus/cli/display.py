@@ -14,11 +14,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import complain, printable
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 _SECONDS_BETWEEN_LINES = 1.0
 _PANEL_WIDTH = 76
+_COMPILING = "compiling the loops: once, ten seconds or so"
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class PlainLines(Follower):
         super().__init__(goal)
         self.printed = -math.inf
         complain(goal.title)
+        if must_compile():
+            complain(f"  {_COMPILING}")
 
     def __call__(self, state: Any) -> None:
         seen = self.follow(state)
@@ -172,6 +176,7 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
     grid.add_row(*(Text(name, style="dim") for name in names))
     if seen is None:
         grid.add_row(*("-" for _ in names))
+        note = Text(_COMPILING if must_compile() else "", style="yellow")
     else:
         gap = "-" if seen.gap is None else percent(seen.gap)
         numbers = (
@@ -179,13 +184,14 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
             f"{seen.objective:.6f}", gap, f"{seen.seconds:.1f} s",
         )  # fmt: skip
         grid.add_row(*(Text(number, style="bold") for number in numbers))
+        note = Text()
     bar = ProgressBar(
         total=1.0, completed=0.0 if seen is None else seen.share, complete_style="cyan"
     )
     title = Text(printable(goal.title if run == 1 else f"{goal.title}, start {run}"))
     foot = Text("objective: the share not explained; Ctrl-C stops and writes", style="dim")
     return Panel(
-        Group(grid, Text(), bar), title=title, title_align="left", subtitle=foot,
+        Group(grid, note, bar), title=title, title_align="left", subtitle=foot,
         subtitle_align="left", border_style="cyan", padding=(0, 1), width=_PANEL_WIDTH,
     )  # fmt: skip
 

@@ -3,13 +3,13 @@
 import os
 import platform
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import DONE, guarded
+from orthoplus.cli.kernel_cache import cached_files, kernel_version
 from orthoplus.cli.record import versions
 from orthoplus.cli.summary import print_lines
 from orthoplus.cli.terminal import console
@@ -63,11 +63,8 @@ def _threads() -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    import orthoplus.kernels
-
-    name = os.environ.get("ORTHOPLUS_KERNELS", "fused")
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or orthoplus.kernels.__path__[0])
-    files = [path for path in folder.rglob("*.nb[ci]") if path.is_file()]
+    name = kernel_version()
+    folder, files = cached_files()
     size = sum(path.stat().st_size for path in files)
     return {
         "version": f"{name} ({'compiled by Numba' if name == 'fused' else 'plain NumPy'})",

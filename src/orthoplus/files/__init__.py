@@ -61,7 +61,37 @@ def split_key(name: str) -> tuple[Path, str | None]:
 
 
 def read_matrix(path: Path, key: str | None = None) -> Content:
-    """A matrix, dense or CSR, with the names of its rows and columns where the file has them."""
+    """A matrix, dense or CSR, with the names of its rows and columns where the file has them.
+
+    Parameters
+    ----------
+    path : Path
+        A file of a type in `READERS`.
+    key : str, optional
+        Which array of a file that holds several; without it the only one, or one called X or A.
+
+    Returns
+    -------
+    Content
+        ``values`` of shape (n, r). A CSV file may begin with a line of names and a column of names.
+
+    Notes
+    -----
+    One pass over the file; its declared size is checked against `memory_limit` first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "fruit.csv")
+    ...     _ = path.write_text("name,sweet,sour\\napple,3,1\\nlemon,0,5\\n")
+    ...     fruit = read_matrix(path)
+    >>> fruit.values
+    array([[3., 1.],
+           [0., 5.]])
+    >>> fruit.row_names, fruit.column_names
+    (('apple', 'lemon'), ('sweet', 'sour'))
+    """
     content = _read(path, key, (2,), "matrix of numbers")
     if 0 in content.values.shape:
         raise FileError(f"`{path}` holds an empty matrix, {content.values.shape}.")
@@ -69,7 +99,19 @@ def read_matrix(path: Path, key: str | None = None) -> Content:
 
 
 def read_cube(path: Path, key: str | None = None) -> Content:
-    """An image (height, width, bands), or a matrix (pixels, bands), dense."""
+    """An image (height, width, bands), or a matrix (pixels, bands), dense.
+
+    Parameters and cost as in `read_matrix`; the column names are those of the bands.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "scene.npy"), np.ones((4, 5, 3)))
+    ...     scene = read_cube(Path(folder, "scene.npy"))
+    >>> scene.values.shape
+    (4, 5, 3)
+    """
     content = _read(path, key, (2, 3), "image (height, width, bands) or matrix (pixels, bands)")
     if not isinstance(content.values, np.ndarray):
         raise FileError(f"`{path}` holds a sparse matrix: an image is dense.")
@@ -79,7 +121,20 @@ def read_cube(path: Path, key: str | None = None) -> Content:
 
 
 def read_labels(path: Path, key: str | None = None) -> Content:
-    """A vector of labels, numbers or text; of a table of text the last column."""
+    """A vector of labels, numbers or text; of a table of text the last column.
+
+    Parameters and cost as in `read_matrix`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.txt")
+    ...     _ = path.write_text("cat\\ndog\\ncat\\n")
+    ...     labels = read_labels(path)
+    >>> labels.values.tolist()
+    ['cat', 'dog', 'cat']
+    """
     if path.suffix.lower() in _TEXT:
         return _guarded(path, lambda: read_text_labels(path))
     content = _read(path, key, (1,), "vector of labels")

@@ -25,7 +25,18 @@ Names = tuple[str, ...]
 
 
 class FileError(ValueError):
-    """A file that cannot be used; the message is one sentence, or two, for the user."""
+    """A file that cannot be used; the message is one sentence, or two, for the user.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from orthoplus.files import read_matrix
+    >>> try:
+    ...     read_matrix(Path("nowhere.csv"))
+    ... except FileError as error:
+    ...     print(error)
+    `nowhere.csv` is not there.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +51,12 @@ class Content:
         Where the file has them; for a cube the column names are those of the bands.
     notes : tuple of str
         What was changed on the way, in words.
+
+    Examples
+    --------
+    >>> content = Content(np.eye(2), column_names=("a", "b"))
+    >>> content.values.shape, content.column_names, content.row_names
+    ((2, 2), ('a', 'b'), None)
     """
 
     values: Any
@@ -62,7 +79,13 @@ Catalogue = Mapping[str, Entry]
 
 
 def memory_limit() -> int:
-    """Bytes that one array may take: ``ORTHOPLUS_MAX_BYTES``, else half of the memory."""
+    """Bytes that one array may take: ``ORTHOPLUS_MAX_BYTES``, else half of the memory.
+
+    Examples
+    --------
+    >>> memory_limit() > 0
+    True
+    """
     wanted = os.environ.get("ORTHOPLUS_MAX_BYTES", "")
     if wanted.isdigit():
         return int(wanted)

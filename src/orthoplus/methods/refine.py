@@ -27,6 +27,32 @@ def refine(problem: Problem, X: FloatArray) -> FloatArray:
     In closed form where the problem has one, otherwise by projected gradient, then Newton's method.
     A row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column
     where f falls fastest, and the search goes on: the answer is stationary, not only weakly so.
+
+    Parameters
+    ----------
+    problem : Problem
+        f over n x k matrices.
+    X : ndarray of shape (n, k)
+        A point of S+; not modified.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        A point of S+; its support is that of X and the rows that were called back.
+
+    Notes
+    -----
+    Jiang, Meng, Wen and Chen (2023), (3.1) and section 4. The closed form costs O(nk) for a linear
+    f and k small eigenproblems for a quadratic one; else each step costs one gradient.
+
+    Examples
+    --------
+    >>> from orthoplus.problems import Projection
+    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, np.sqrt(2)]]) / np.sqrt(2)
+    >>> refine(Projection(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]])), X)
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
     """
     X = _refine_on_support(problem, X)
     for _ in range(_MAX_ROUNDS):

@@ -72,6 +72,16 @@ class CertifiedProjection:
         Entries of C that were read to find it, in units of n k.
     n_columns : int
         k.
+
+    Examples
+    --------
+    >>> found = project_stiefel_plus(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> found.X
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
+    >>> found.bound, found.gap
+    (7.0, 0.0)
     """
 
     labels: IntArray
@@ -84,7 +94,7 @@ class CertifiedProjection:
 
     @property
     def gap(self) -> float:
-        """(bound - value) / |bound|: 0 is optimal."""
+        """``(bound - value) / |bound|``: 0 is optimal."""
         difference = self.bound - self.value
         if difference <= 0.0:
             return 0.0

@@ -11,6 +11,30 @@ from orthoplus.protocols import FloatArray
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
+# Loops, not slices, `argsort` and `searchsorted`: those take twice as long to compile as all that
+# is below, and the first call waits for it.
+
+
+@_compiled
+def _copy(source, out):  # type: ignore[no-untyped-def]  # IN source; OUT out; vectors
+    for i in range(source.size):
+        out[i] = source[i]
+
+
+@_compiled
+def _copy_rows(source, out):  # type: ignore[no-untyped-def]  # IN source; OUT out; matrices
+    for i in range(source.shape[0]):
+        for t in range(source.shape[1]):
+            out[i, t] = source[i, t]
+
+
+@_compiled
+def _sum_of_squares(vector):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(vector.size):
+        total += vector[i] * vector[i]
+    return total
+
 
 @_compiled
 def _score(B, centre, out):  # type: ignore[no-untyped-def]  # IN B, centre; OUT out
@@ -25,8 +49,9 @@ def _score(B, centre, out):  # type: ignore[no-untyped-def]  # IN B, centre; OUT
 @_compiled
 def _assign(scores, labels, top):  # type: ignore[no-untyped-def]  # IN scores; OUT labels, top
     k, n = scores.shape
-    labels[:] = 0
-    top[:] = scores[0]
+    for i in range(n):
+        labels[i] = 0
+        top[i] = scores[0, i]
     for j in range(1, k):
         for i in range(n):
             s = scores[j, i]
@@ -41,7 +66,7 @@ def _assign(scores, labels, top):  # type: ignore[no-untyped-def]  # IN scores; 
 def _renew(B, labels, top, dirty, centres, scores):  # type: ignore[no-untyped-def]
     # IN B, labels, top, dirty; OUT the rows of centres and scores that are dirty
     n, d = B.shape
-    sums = np.zeros_like(centres)
+    sums = np.zeros(centres.shape)
     for i in range(n):
         j = labels[i]
         if dirty[j]:
@@ -49,25 +74,34 @@ def _renew(B, labels, top, dirty, centres, scores):  # type: ignore[no-untyped-d
                 sums[j, t] += top[i] * B[i, t]
     for j in range(len(centres)):
         if dirty[j]:
-            size = math.sqrt((sums[j] * sums[j]).sum())
+            size = math.sqrt(_sum_of_squares(sums[j]))
             if size > 0.0:
-                centres[j] = sums[j] / size
+                for t in range(d):
+                    centres[j, t] = sums[j, t] / size
                 _score(B, centres[j], scores[j])
+
+
+@_compiled
+def _has_any(flags):  # type: ignore[no-untyped-def]
+    for flag in flags:
+        if flag:
+            return True
+    return False
 
 
 @_compiled
 def _settle(B, centres, scores, labels, top, dirty, steps, goal):  # type: ignore[no-untyped-def]
     # IN B, steps, goal; IN/OUT all the rest; returns the sum
-    old = np.empty_like(labels)
-    value = (top * top).sum()
+    old = np.empty(labels.size, dtype=np.int64)
+    value = _sum_of_squares(top)
     for step in range(steps):
-        if not dirty.any():
+        if not _has_any(dirty):
             break
         _renew(B, labels, top, dirty, centres, scores)
-        old[:] = labels
+        _copy(labels, old)
         _assign(scores, labels, top)
         _mark_changed(old, labels, dirty)
-        last, value = value, (top * top).sum()
+        last, value = value, _sum_of_squares(top)
         if value + (steps - 1 - step) * (value - last) <= goal:
             break  # the gains fall from step to step: the goal is out of reach
     return value
@@ -75,7 +109,8 @@ def _settle(B, centres, scores, labels, top, dirty, steps, goal):  # type: ignor
 
 @_compiled
 def _mark_changed(old, new, dirty):  # type: ignore[no-untyped-def]  # IN old, new; OUT dirty
-    dirty[:] = False
+    for j in range(dirty.size):
+        dirty[j] = False
     for i in range(old.size):
         if old[i] != new[i]:
             dirty[old[i]] = True
@@ -96,7 +131,10 @@ def _alternate(B, centres, steps):  # type: ignore[no-untyped-def]  # IN B, step
     scores = _scores_of(B, centres)
     labels, top = np.empty(n, dtype=np.int64), np.empty(n)
     _assign(scores, labels, top)
-    return _settle(B, centres, scores, labels, top, np.ones(k, dtype=np.bool_), steps, -np.inf)
+    dirty = np.empty(k, dtype=np.bool_)
+    for j in range(k):
+        dirty[j] = True
+    return _settle(B, centres, scores, labels, top, dirty, steps, -np.inf)
 
 
 def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
@@ -117,36 +155,65 @@ def _weigh(scores, labels, top, squares, order, mass):  # type: ignore[no-untype
         loss[labels[i]] += top[i] * top[i] - second * second
         passed += max(squares[i] - top[i] * top[i], 0.0)
         mass[i] = passed
-    order[:] = np.argsort(loss, kind="mergesort")
+    _sort_by(loss, order)
+
+
+@_compiled
+def _sort_by(keys, order):  # type: ignore[no-untyped-def]  # IN keys; OUT order; stable, k is small
+    for j in range(keys.size):
+        place = j
+        while place > 0 and keys[order[place - 1]] > keys[j]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = j
+
+
+@_compiled
+def _first_above(rising, level):  # type: ignore[no-untyped-def]  # as searchsorted, side="right"
+    low, high = 0, rising.size
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] <= level:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @_compiled
 def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
     # IN B, draws, steps; IN/OUT centres; returns the sum and the failures since the last success
     n, k = B.shape[0], centres.shape[0]
-    squares, mass, order = (B * B).sum(axis=1), np.empty(n), np.empty(k, dtype=np.int64)
+    squares, mass, order = np.empty(n), np.empty(n), np.empty(k, dtype=np.int64)
+    for i in range(n):
+        squares[i] = _sum_of_squares(B[i])
     scores, trial_scores = _scores_of(B, centres), np.empty((k, n))
     labels, trial_labels = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     top, trial_top = np.empty(n), np.empty(n)
-    trial, dirty = np.empty_like(centres), np.empty(k, dtype=np.bool_)
+    trial, dirty = np.empty(centres.shape), np.empty(k, dtype=np.bool_)
     _assign(scores, labels, top)
     _weigh(scores, labels, top, squares, order, mass)
-    value, failures = (top * top).sum(), 0
+    value, failures = _sum_of_squares(top), 0
     for draw in draws:
         failures += 1
         dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
-        row = min(np.searchsorted(mass, draw[1] * mass[-1], side="right"), n - 1)
+        row = min(_first_above(mass, draw[1] * mass[-1]), n - 1)
         if mass[-1] <= 0.0 or squares[row] <= 0.0:
             continue
-        trial[:], trial_scores[:] = centres, scores
-        trial[dropped] = B[row] / math.sqrt(squares[row])
+        _copy_rows(centres, trial)
+        _copy_rows(scores, trial_scores)
+        for t in range(B.shape[1]):
+            trial[dropped, t] = B[row, t] / math.sqrt(squares[row])
         _score(B, trial[dropped], trial_scores[dropped])
         _assign(trial_scores, trial_labels, trial_top)
         _mark_changed(labels, trial_labels, dirty)
         goal = value * (1.0 + GAIN)
         trial_value = _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps, goal)
         if trial_value > goal:
-            centres[:], scores[:], labels[:], top[:] = trial, trial_scores, trial_labels, trial_top
+            _copy_rows(trial, centres)
+            _copy_rows(trial_scores, scores)
+            _copy(trial_labels, labels)
+            _copy(trial_top, top)
             value, failures = trial_value, 0
             _weigh(scores, labels, top, squares, order, mass)
     return value, failures
