@@ -24,7 +24,7 @@ demo: $(VENV)/.run
 	@echo "For these commands in your shell: . $(BIN)/activate"
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
