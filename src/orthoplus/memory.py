@@ -13,8 +13,8 @@ import numpy as np
 
 from orthoplus.protocols import FloatArray
 
-# By size in bytes: memory, and the array it was last lent as. An array on a foreign buffer is the
-# base of every view of it, so it lives as long as they do: when it is gone, nobody looks.
+# By size in bytes: memory, and the flat array it was last lent as. An array on a foreign buffer is
+# the base of every view of it, so it lives as long as they do: when it is gone, nobody looks.
 _Loans = dict[int, list[tuple[memoryview, ref[FloatArray]]]]
 
 _loans: ContextVar[_Loans | None] = ContextVar("orthoplus_memory", default=None)
@@ -46,12 +46,12 @@ def empty_like(X: FloatArray) -> FloatArray:
     if loans is None or size == 0:
         return np.empty(X.shape, dtype=X.dtype)
     lent = loans.setdefault(size, [])
-    for number, (memory, last) in enumerate(lent):
+    for number, (_, last) in enumerate(lent):
         if last() is None:
-            array: FloatArray = np.ndarray(X.shape, X.dtype, memory)
-            lent[number] = memory, ref(array)
-            return array
-    memory = np.empty(size, dtype=np.uint8).data
-    array = np.ndarray(X.shape, X.dtype, memory)
-    lent.append((memory, ref(array)))
-    return array
+            memory = lent.pop(number)[0]
+            break
+    else:
+        memory = np.empty(size, dtype=np.uint8).data
+    flat = np.frombuffer(memory, X.dtype)
+    lent.append((memory, ref(flat)))
+    return flat.reshape(X.shape)

@@ -164,7 +164,11 @@ class EP4Orth:
 
     @classmethod
     def for_projection(cls, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for the projection onto S+, section 6.1."""
+        """The paper's parameters for the projection onto S+, section 6.1.
+
+        It does not print its first tolerance: this one was chosen because with it the numbers of
+        projections and of solved instances come out as in its table. A larger one solves more.
+        """
         step = ProjectedGradient(
             step_rule="fixed", step_fraction=0.99, criterion="step", min_iter=3, max_iter=100
         )
@@ -173,7 +177,7 @@ class EP4Orth:
             "penalty_start": 1e-2,
             "penalty_unit": 1.0,
             "penalty_growth": 5.0,
-            "tol_start": 1.0,
+            "tol_start": 1.5,
             "tol_decay": 0.8,
             "max_iter": 1000,
             "patience": 5,
