@@ -75,7 +75,7 @@ def main() -> None:
         "projection": (
             op.problems.Projection(planted.C),
             op.EP4Orth.for_projection(),
-            [(op.problems.Projection, "value")],
+            [(op.problems.Projection, "value"), (op.problems.Projection, "value_and_gradient")],
         ),
         "trace": (
             op.problems.TraceMin(M + M.T, K),

@@ -83,7 +83,8 @@ class Metered(Problem):
         return product
 
     def freeze(self, X: FloatArray) -> Problem:
-        return Metered(self.problem.freeze(X), self.meter)
+        frozen = self.problem.freeze(X)
+        return self if frozen is self.problem else Metered(frozen, self.meter)
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
         return self.problem.second_block(X)

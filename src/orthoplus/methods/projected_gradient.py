@@ -154,18 +154,16 @@ class ProjectedGradient(StopsOverOblique):
         """One projected gradient step with its line search."""
         problem = as_penalised(problem)
         alpha, T = state.alpha, empty_like(state.X)
-        roundoff = _ROUNDOFF[T.dtype]
-        slack = _ROUNDOFFS * roundoff * max(problem.unit, abs(state.reference))
         for _ in range(_MAX_BACKTRACKS):
             sums = kernels.projected_step_into(state.X, state.gradient, state.weight, alpha, T)
             if sums is None:
                 sums = _careful_step_into(state, alpha, T)
             step_sq = sums[0]
-            if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * roundoff) ** 2:
+            if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * _ROUNDOFF[T.dtype]) ** 2:
                 return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
             here = problem.evaluate(T, sums[1])
-            bound = state.reference - self.decrease / (2 * alpha) * step_sq + slack
-            if here.value <= bound or not self.search:
+            excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
+            if excess <= 0.0 or not self.search or excess <= _slack(problem, state):
                 break
             alpha *= self.backtrack
         else:
@@ -243,6 +241,11 @@ class ProjectedGradient(StopsOverOblique):
     def _stationarity(self, problem: Penalised, X: FloatArray, at: Evaluation) -> float:
         """Not computed when the step length decides."""
         return problem.stationarity(X, at) if self.criterion == "stationarity" else np.nan
+
+
+def _slack(problem: Penalised, state: GradientState) -> float:
+    """What a value may exceed its bound by through rounding alone."""
+    return _ROUNDOFFS * _ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
 
 def _careful_step_into(

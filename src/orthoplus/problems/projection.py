@@ -56,7 +56,8 @@ class Projection(Problem):
         return self._constant + float(np.vdot(self._gradient, X))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        return self.value(X), self._gradient
+        G = self._gradient
+        return self._constant + float(np.vdot(G, X)), G
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.zeros_like(D)

@@ -1,5 +1,7 @@
 """The loops over OB+ of `reference.oblique`, compiled: one pass over memory each."""
 
+from math import isnan
+
 import numpy as np
 from numba import njit
 
@@ -106,22 +108,22 @@ def normalise_step_into(
 
 @_compiled
 def _projected_step(X, G, weight, alpha, T):  # type: ignore[no-untyped-def]
-    # IN X, G, weight, alpha; OUT T; returns False where a column's norm is not to be trusted, sums
+    # IN X, G, weight, alpha; OUT T; returns the sums, NaN where a norm is not to be trusted
     squares, sums = np.zeros(X.shape[1]), np.zeros(4)
     _gradient_step(X, G, weight, alpha, T, squares)
     for j in range(squares.size):
         if not SQUARES_MIN <= squares[j] <= SQUARES_MAX:
-            return False, 0.0, 0.0, 0.0, 0.0
+            return np.nan, np.nan, np.nan, np.nan
     _normalise_step(T, 1.0 / np.sqrt(squares), X, sums)
-    return True, sums[0], sums[1], sums[2], sums[3]
+    return sums[0], sums[1], sums[2], sums[3]
 
 
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
     if X.size < PARALLEL_SIZE:  # a short pass: one call, no arrays on the way
-        is_sound, *sums = _projected_step(X, G, weight, alpha, out)
-        return (sums[0], sums[1], sums[2], sums[3]) if is_sound else None
+        sums: tuple[float, float, float, float] = _projected_step(X, G, weight, alpha, out)
+        return None if isnan(sums[0]) else sums
     squares = gradient_step_into(X, G, weight, alpha, out)
     if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
         return None
