@@ -1,5 +1,7 @@
 """Products with a matrix of one entry a row: compiled against the specification, and by hand."""
 
+import threading
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -101,3 +103,18 @@ def test_threads_are_limited_where_others_run_beside(monkeypatch):
             assert n_threads() == 1
         assert n_threads() == 3
     assert n_threads() == 4
+
+
+def test_a_pass_within_a_pass_takes_no_further_threads(monkeypatch):
+    monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", "2")
+    seen = []
+    blocks = [slice(0, 1), slice(1, 2)]
+
+    def outer(number, rows):
+        for_blocks(lambda inner, _: seen.append((number, inner, n_threads())), blocks)
+
+    done = threading.Thread(target=for_blocks, args=(outer, blocks), daemon=True)
+    done.start()
+    done.join(timeout=20)
+    assert not done.is_alive()
+    assert sorted(seen) == [(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1)]

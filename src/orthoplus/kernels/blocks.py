@@ -75,8 +75,11 @@ def single_blas() -> Iterator[None]:
 
 @cache
 def _pool(threads: int, pid: int) -> ThreadPoolExecutor:
-    # Keyed by process: a pool does not survive a fork.
-    return ThreadPoolExecutor(threads, thread_name_prefix="orthoplus")
+    # Keyed by process: a pool does not survive a fork. Its threads take no further ones: a pass
+    # within a pass would wait for threads that wait for it.
+    return ThreadPoolExecutor(
+        threads, thread_name_prefix="orthoplus", initializer=_most_threads.set, initargs=(1,)
+    )
 
 
 def row_blocks(n: int, k: int, least: int = 1) -> list[slice]:
