@@ -1,11 +1,12 @@
-"""Write the table of results into the README and the results page, from recorded rows only.
+"""Write the tables of results into the README and the results page, from recorded rows only.
 
 ``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
 ``python docs/results_table.py`` replaces what stands between the two marks from it. A row is a JSON
 object with ``table``, ``case`` and ``method``, its ``figures`` (what was measured) and, where the
-paper prints them, the same keys in ``paper``. One line of the table is one method on one task: the
-mean of the task's headline figure over the cases that every method of the task has, and of its
-seconds.
+paper prints them, the same keys in ``paper``. What is shown is the mean of a task's headline figure,
+or of the seconds, over the cases that every method of the task has. The README has one line a task:
+ours, the paper's method as we run it and as it was printed, and the best of the rivals; the page
+has one line for each method.
 """
 
 import json
@@ -17,11 +18,16 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "rows.jsonl"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 EMPTY = "*No results have been recorded yet.*"
 _FIELDS = ("table", "case", "method", "figures")
 _SECONDS = "cpu"
+
+# The method of the paper, and what else is our own: all others are rivals.
+_PAPERS = "EP4Orth+"
+_OWN = ("default", "certified", "orthoplus")
+_VARIANTS = ("EP4Orth+ 1.05", "without search", "random starts", "no search")
 
 Row = Mapping[str, Any]
 
@@ -57,17 +63,22 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def render(rows: Iterable[Row]) -> str:
-    """The Markdown table, or a sentence where nothing was recorded."""
-    rows = list(rows)
-    lines = [
-        line
-        for name, headline in HEADLINES.items()
-        for line in _task_lines([row for row in rows if row["table"] == name], headline)
-    ]
-    if not lines:
-        return EMPTY
+    """The Markdown table with every method, or a sentence where nothing was recorded."""
     head = ["| task: measure | method | mean | the paper | CPU s |", "|--|--|--:|--:|--:|"]
-    return "\n".join(head + lines)
+    return _table(head, [line for task in _tasks(rows) for line in _task_lines(task)])
+
+
+def summarise(rows: Iterable[Row]) -> str:
+    """The Markdown table with one line a task, or a sentence where nothing was recorded."""
+    head = [
+        "| task: measure | ours | EP4Orth+ | the paper's | best rival | CPU s, in this order |",
+        "|--|--:|--:|--:|--:|--:|",
+    ]
+    return _table(head, [_summary_line(task) for task in _tasks(rows)])
+
+
+def _table(head: list[str], lines: list[str]) -> str:
+    return "\n".join(head + lines) if lines else EMPTY
 
 
 def fill(page: str, table: str) -> str:
@@ -79,10 +90,10 @@ def fill(page: str, table: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
-def main(pages: Iterable[Path] = PAGES, results: Path = RESULTS) -> None:
-    """Fill the block of every page."""
-    table = render(read_rows(results))
-    for path in pages:
+def main() -> None:
+    """Fill the block of both pages."""
+    rows = read_rows(RESULTS)
+    for path, table in ((README, summarise(rows)), (PAGE, render(rows))):
         path.write_text(fill(path.read_text(encoding="utf-8"), table), encoding="utf-8")
 
 
@@ -95,32 +106,84 @@ def _check(row: Row, where: str) -> None:
         )
 
 
-def _task_lines(rows: list[Row], headline: Headline) -> list[str]:
+class _Task(NamedTuple):
+    """The rows of a task by method and case, and the cases that all methods have."""
+
+    headline: Headline
+    found: dict[str, dict[str, Row]]
+    common: set[str]
+
+    @property
+    def title(self) -> str:
+        n = len(self.common)
+        return f"{self.headline.title}, {n} case{'s' if n > 1 else ''}"
+
+    def value(self, method: str) -> float | None:
+        return _mean(self.found[method], self.common, "figures", self.headline.key)
+
+    def printed(self, method: str) -> float | None:
+        return _mean(self.found[method], self.common, "paper", self.headline.key)
+
+    def seconds(self, method: str) -> float | None:
+        return _mean(self.found[method], self.common, "figures", _SECONDS)
+
+    def ordered(self, methods: Iterable[str]) -> list[str]:
+        """The best first."""
+        is_higher_better = self.headline.is_higher_better
+        return sorted(methods, key=lambda name: self.value(name) or 0.0, reverse=is_higher_better)
+
+
+def _tasks(rows: Iterable[Row]) -> list[_Task]:
+    rows, tasks = list(rows), []
+    for name, headline in HEADLINES.items():
+        found: dict[str, dict[str, Row]] = {}
+        for row in rows:
+            if row["table"] == name and row["figures"].get(headline.key) is not None:
+                found.setdefault(row["method"], {})[row["case"]] = row
+        common = set.intersection(*(set(cases) for cases in found.values())) if found else set()
+        if common:
+            tasks.append(_Task(headline, found, common))
+    return tasks
+
+
+def _task_lines(task: _Task) -> list[str]:
     """One line a method, the best first and in bold."""
-    found: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        if row["figures"].get(headline.key) is not None:
-            found.setdefault(row["method"], {})[row["case"]] = row
-    if not found:
-        return []
-    common = set.intersection(*(set(cases) for cases in found.values()))
-    if not common:
-        return []
-    means = {name: _mean(found[name], common, "figures", headline.key) for name in found}
-    ordered = sorted(means, key=lambda name: means[name] or 0.0, reverse=headline.is_higher_better)
-    title = f"{headline.title}, {len(common)} case{'s' if len(common) > 1 else ''}"
+    ordered = task.ordered(task.found)
     lines = []
     for name in ordered:
-        value = _text(means[name])
+        value = _text(task.value(name))
         cells = [
-            title if name == ordered[0] else "",
+            task.title if name == ordered[0] else "",
             name,
-            f"**{value}**" if means[name] == means[ordered[0]] else value,
-            _text(_mean(found[name], common, "paper", headline.key)),
-            _text(_mean(found[name], common, "figures", _SECONDS)),
+            f"**{value}**" if task.value(name) == task.value(ordered[0]) else value,
+            _text(task.printed(name)),
+            _text(task.seconds(name)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _summary_line(task: _Task) -> str:
+    """Ours, the paper's method here and as printed, the best rival; and their seconds."""
+    ours = next((name for name in _OWN if name in task.found), None)
+    papers = _PAPERS if _PAPERS in task.found else None
+    rival = next(iter(task.ordered(set(task.found) - {*_OWN, _PAPERS, *_VARIANTS})), None)
+    shown = [name for name in (ours, papers, rival) if name is not None]
+    best = task.value(task.ordered(shown)[0])
+
+    def value(name: str | None) -> str:
+        number = None if name is None else task.value(name)
+        return f"**{_text(number)}**" if number == best else _text(number)
+
+    cells = [
+        task.title,
+        value(ours),
+        value(papers),
+        _text(task.printed(papers)) if papers else "",
+        f"{value(rival)} ({rival})" if rival else "",
+        ", ".join(f"{task.seconds(name) or 0.0:.2g}" for name in shown),
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _mean(cases: dict[str, Row], common: set[str], part: str, key: str) -> float | None:

@@ -59,8 +59,31 @@ def test_page_without_marks_is_an_error(results_table):
         results_table.fill("nothing here", "table")
 
 
+def test_summary_sets_ours_beside_the_paper_and_the_best_rival(results_table):
+    rows = [
+        row("default", "a", 80.0, cpu=0.5),
+        row("EP4Orth+", "a", 79.0, 81.0, cpu=4.0),
+        row("EP4Orth+ 1.05", "a", 99.0),
+        row("OPNMF", "a", 60.0),
+        row("K-means", "a", 70.0, cpu=2.0),
+    ]
+    line = results_table.summarise(rows).splitlines()[2]
+    assert line == (
+        "| documents and images: purity, %, 1 case | **80** | 79 | 81 | 70 (K-means) | 0.5, 4, 2 |"
+    )
+
+
+def test_summary_without_rivals_leaves_their_places_empty(results_table):
+    line = results_table.summarise([row("default", "a", 80.0)]).splitlines()[2]
+    assert line == "| documents and images: purity, %, 1 case | **80** |  |  |  | 1 |"
+
+
 def test_pages_are_up_to_date(results_table):
-    table = results_table.render(results_table.read_rows(results_table.RESULTS))
-    for path in results_table.PAGES:
+    rows = results_table.read_rows(results_table.RESULTS)
+    tables = {
+        results_table.README: results_table.summarise(rows),
+        results_table.PAGE: results_table.render(rows),
+    }
+    for path, table in tables.items():
         page = path.read_text(encoding="utf-8")
         assert results_table.fill(page, table) == page, "run: python docs/results_table.py"
