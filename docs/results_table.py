@@ -3,7 +3,7 @@
 ``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
 ``python docs/results_table.py`` replaces what stands between the two marks from it. A row is a JSON
 object with ``table``, ``case`` and ``method``, its ``figures`` (what was measured) and, where the
-paper prints them, the same keys in ``paper``. What is shown is the mean of a task's headline figure,
+paper prints them, the same keys in ``paper``. Shown is the mean of a task's headline figure,
 or of the seconds, over the cases that every method of the task has. The README has one line a task:
 ours, the paper's method as we run it and as it was printed, and the best of the rivals; the page
 has one line for each method.
