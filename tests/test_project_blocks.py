@@ -88,5 +88,7 @@ def test_columns_that_cannot_be_decided_are_named(rng):
     C[N // 2, 0] = np.nan
     with pytest.raises(ValueError, match="1 entries that are NaN or infinite"):
         op.project(da.from_array(C, chunks=(1700, 3)))
+    with pytest.raises(ValueError, match="gives each column of `C` a positive entry"):
+        op.project(np.eye(N, 1) * np.ones(3), memory_limit="1MB")
     with pytest.raises(ValueError, match="largest entry of `C` is 2e"):
         op.project(rng.random((N, 2)) * 1e200 + 1e200, memory_limit="1MB")

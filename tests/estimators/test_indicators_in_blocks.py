@@ -115,13 +115,24 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_embeddings_have_an_answer(name):
+def test_degenerate_embeddings_have_an_answer(name, is_large, monkeypatch):
     U = DEGENERATE[name]
+    if is_large:
+        monkeypatch.setattr(blocks, "OPEN_ROWS", 0)
     model, whole = fit(U, memory_limit=8 * 8 * U.shape[1] * 2), fit(U)
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-8, abs=1e-12)
     assert violation(model.indicators_) <= 1e-13
     assert sorted(set(model.labels_)) == list(range(U.shape[1]))
+
+
+def test_a_column_that_cannot_be_projected_in_blocks_ends_the_polish(rng, monkeypatch):
+    monkeypatch.setattr(blocks, "OPEN_ROWS", 0)
+    problem = IndicatorsInBlocks(StoredBlocks(np.zeros((7, 3)), 8 * 8 * 3 * 2))
+    first = blocks.unit_groups(problem, np.arange(7) % 3, np.ones(7))
+    ours = blocks.polish_groups(problem, first, op.methods.Polish())
+    assert ours.value == pytest.approx(3.0)
 
 
 def test_a_row_of_zeros_is_called_back(rng):

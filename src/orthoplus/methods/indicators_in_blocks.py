@@ -4,6 +4,7 @@ EP4Orth+ itself is the one of matrices in memory: X is a `BlockMatrix`, and of U
 products of its blocks are asked for. A point of S+ is a label and a weight a row, beside U.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from orthoplus.methods.polish import Polish
 from orthoplus.methods.refine import FOOTHOLD, MAX_ROUNDS, stationary_tol
 from orthoplus.problems.k_indicators import ALTERNATION_GAIN, MAX_ALTERNATIONS
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.projection.merged import OPEN_ROWS, project_row_blocks
+from orthoplus.projection.merged import OPEN_ROWS, UndecidedColumnError, project_row_blocks
 from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.row_blocks import ProductBlocks, RowBlocks
 from orthoplus.row_groups import count_rows, group_dots, group_sums, support_labels
@@ -121,7 +122,8 @@ def round_groups(problem: IndicatorsInBlocks, X: BlockMatrix) -> Groups:
     """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
     U, (labels, entries) = problem.U, X.largest_entries()
     if not count_rows(U, labels, X.shape[1]).all():
-        labels, entries = _nearest(X.as_row_blocks(), _ROUNDING)
+        with suppress(UndecidedColumnError):
+            labels, entries = _nearest(X.as_row_blocks(), _ROUNDING)
     return unit_groups(problem, labels, entries)
 
 
@@ -142,7 +144,8 @@ def unit_groups(problem: IndicatorsInBlocks, labels: Any, entries: Any) -> Group
 def polish_groups(problem: IndicatorsInBlocks, groups: Groups, polish: Polish) -> Groups:
     """`Polish` in blocks: refined, then the certified X-step while that lowers the value.
 
-    Ctrl-C ends it with the point it has.
+    Ctrl-C ends it with the point it has; so does a rotation of more than 2^15 rows with columns
+    that have too few positive entries to be projected in blocks.
     """
     best = groups
     try:
@@ -156,7 +159,7 @@ def polish_groups(problem: IndicatorsInBlocks, groups: Groups, polish: Polish) -
             if not moved.value < best.value - polish.decrease * abs(best.value):
                 break
             best = moved
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, UndecidedColumnError):
         pass
     return best
 
