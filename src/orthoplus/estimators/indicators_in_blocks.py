@@ -30,9 +30,10 @@ def cluster_blocks(U: RowBlocks) -> tuple[Result, Any]:
 
     Notes
     -----
-    X lies beside U: two n x k matrices at a time, in the workers' memory where U is a Dask array,
-    else in ours. Of a step, k numbers and a k x k matrix leave the blocks; of a projection, k
-    numbers a pass and the rows that are nearly tied, all of them up to 2^15.
+    X lies beside U: at most four n x k matrices at a time (the start, the last outer iterate, the
+    two ends of a step), in the workers' memory where U is a Dask array, else in ours. Of a step, k
+    numbers and a k x k matrix leave the blocks; of a projection, k numbers a pass and the rows that
+    are nearly tied, all of them up to 2^15.
     """
     problem, method = IndicatorsInBlocks(U), EP4Orth.for_indicators(U.shape[1])
     watch = Watch(method, Meter(), callback=None, checkpoint=None)

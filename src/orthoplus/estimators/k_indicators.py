@@ -59,7 +59,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     memory_limit : int or str, optional
         In bytes, or as in "512MB": data on disk, or in memory, are then read in blocks of rows that
         fit into it, see `orthoplus.row_blocks.as_row_blocks`. Matrices of the size of U come on
-        top: two, and U itself unless it is given.
+        top: at most four, and U itself unless it is given.
 
     Attributes
     ----------

@@ -189,7 +189,7 @@ def _fit(problem: IndicatorsInBlocks, labels: Any, Y: FloatArray) -> _Fit:
 
     A column without a positive entry there takes its largest one alone, the first.
     """
-    U, k = problem.U, problem.shape[1]
+    U = problem.U
     sums, squares = U.reduce(_positive_sums, labels, args=(Y,))
     columns = np.flatnonzero(squares == 0.0)
     squares[columns] = 1.0
@@ -197,7 +197,6 @@ def _fit(problem: IndicatorsInBlocks, labels: Any, Y: FloatArray) -> _Fit:
     if len(columns):
         found = U.reduce(_best_rows, labels, U.numbers(), args=(Y, columns), combine=_better)
         cross[:, columns], rows = found[2].T, found[1]
-    assert cross.shape == (k, k)
     return _Fit(labels, Y, cross, np.sqrt(squares), (columns, rows))
 
 
