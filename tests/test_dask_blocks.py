@@ -201,3 +201,13 @@ def test_worker_that_is_killed_costs_time_not_the_answer(client, tmp_path):
     np.testing.assert_array_equal(labels, whole.labels)
     np.testing.assert_allclose(weights, whole.weights, rtol=RTOL)
     assert result.value == pytest.approx(whole.value, rel=RTOL)
+
+
+def test_indicators_on_a_cluster_are_those_of_the_array(client):
+    data = planted()
+    whole = op.KIndicatorsClustering(K, random_state=0).fit(data)
+    with client.as_current():
+        X = da.from_array(data, chunks=(450, R)).persist()
+        model = op.KIndicatorsClustering(K, random_state=0).fit(X)
+        np.testing.assert_array_equal(np.asarray(model.labels_), whole.labels_)
+        assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)

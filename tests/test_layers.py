@@ -21,6 +21,7 @@ LAYERS = {
     "row_blocks": 2,
     "dask_blocks": 2,
     "data_matrix": 2,
+    "block_matrix": 2,
     "divergence": 2,
     "row_groups": 2,
     "group_vectors": 2,

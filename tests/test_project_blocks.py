@@ -88,25 +88,7 @@ def test_columns_that_cannot_be_decided_are_named(rng):
     C[N // 2, 0] = np.nan
     with pytest.raises(ValueError, match="1 entries that are NaN or infinite"):
         op.project(da.from_array(C, chunks=(1700, 3)))
+    with pytest.raises(ValueError, match="gives each column of `C` a positive entry"):
+        op.project(np.eye(N, 1) * np.ones(3), memory_limit="1MB")
     with pytest.raises(ValueError, match="largest entry of `C` is 2e"):
         op.project(rng.random((N, 2)) * 1e200 + 1e200, memory_limit="1MB")
-
-
-def test_indicators_of_a_dask_array_are_those_of_the_alternation(rng):
-    labels = rng.integers(4, size=N)
-    X = rng.random((4, 9))[labels] + 0.1 * rng.standard_normal((N, 9))
-    lazy = op.KIndicatorsClustering(4, random_state=0).fit(da.from_array(X, chunks=(1700, 4)))
-    whole = op.KIndicatorsClustering(4, random_state=0, method=op.methods.Polish()).fit(X)
-    ours = np.asarray(lazy.labels_)
-    assert op.metrics.nmi(ours, whole.labels_) > 1 - 1e-12
-    assert lazy.objective_ == pytest.approx(whole.objective_, rel=1e-7)
-    np.testing.assert_allclose(
-        np.abs(np.asarray(lazy.embedding_)), np.abs(whole.embedding_), atol=1e-7
-    )
-    assert op.geometry.violation(np.asarray(lazy.indicators_)) <= 1e-12
-    assert op.metrics.purity(labels, ours) > 0.95
-
-
-def test_indicators_refuse_what_needs_memory():
-    with pytest.raises(ValueError, match="A Dask array is clustered with"):
-        op.KIndicatorsClustering(2, embedding="laplacian").fit(da.ones((9, 3)))

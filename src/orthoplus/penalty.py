@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.block_matrix import BlockMatrix
 from orthoplus.checks import as_matrix, check_positive, check_range
 from orthoplus.geometry import rounding_constant
 from orthoplus.protocols import FloatArray, Linear, Problem
@@ -83,6 +84,8 @@ class Penalty(ABC):
 
     def energy(self, X: FloatArray) -> float:
         """||XV||_F^2."""
+        if isinstance(X, BlockMatrix) and self.V is None:
+            return X.energy
         if self.V is None:
             return kernels.row_energy(X)
         return float(np.linalg.norm(X @ self.V)) ** 2

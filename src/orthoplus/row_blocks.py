@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -160,6 +161,50 @@ class StoredBlocks(RowBlocks):
 
     def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
         return vector.astype(dtype, copy=False)
+
+
+class ProductBlocks(RowBlocks):
+    """AM for a matrix A in row blocks: a block is multiplied when it is read.
+
+    Examples
+    --------
+    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), 128)
+    >>> ProductBlocks(A, np.array([[1.0], [10.0]])).map(np.asarray).ravel().tolist()
+    [10.0, 32.0, 54.0]
+    """
+
+    def __init__(self, rows: RowBlocks, M: FloatArray) -> None:
+        self.rows = rows
+        self.M = M.astype(rows.dtype, copy=False)
+        self.shape, self.dtype = (len(rows), M.shape[1]), rows.dtype
+
+    def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
+        return self.rows.map(self._on_product(work), *vectors, args=args, n_vectors=n_vectors)
+
+    def reduce(
+        self,
+        work: Work,
+        *vectors: Any,
+        args: tuple[Any, ...] = (),
+        combine: Work = add_parts,
+        with_blocks: bool = True,
+    ) -> Any:
+        work = self._on_product(work) if with_blocks else work
+        return self.rows.reduce(work, *vectors, args=args, combine=combine, with_blocks=with_blocks)
+
+    def _on_product(self, work: Work) -> Work:
+        return partial(_work_on_product, work, self.M, self.clip)
+
+    def numbers(self) -> Any:
+        return self.rows.numbers()
+
+    def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+        return self.rows.as_array(vector, dtype, width)
+
+
+def _work_on_product(work: Work, M: FloatArray, clip: bool, block: Any, *rest: Any) -> Any:
+    product = np.asarray(block @ M)
+    return work(np.maximum(product, 0) if clip else product, *rest)
 
 
 def _give_back(piece: Any) -> None:

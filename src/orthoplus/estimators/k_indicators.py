@@ -4,6 +4,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
@@ -12,14 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.checks import check_choice, check_count
-from orthoplus.data_matrix import times
-from orthoplus.estimators.lazy_indicators import alternate_indicators
+from orthoplus.data_matrix import least_entry, times
+from orthoplus.estimators.indicators_in_blocks import cluster_blocks
 from orthoplus.geometry import random_stiefel_plus
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import KIndicators
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.result import Result
-from orthoplus.row_blocks import as_row_blocks, is_lazy
+from orthoplus.row_blocks import DEFAULT_LIMIT, RowBlocks, as_row_blocks
 from orthoplus.solve import solve
 from orthoplus.starts import leading_right_vectors, part_squares, signed_left_vectors
 
@@ -55,6 +56,10 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Number of runs, of which the best is kept: the first from U, the others at random.
     random_state : int, RandomState or None
         For the random starts and the eigensolver.
+    memory_limit : int or str, optional
+        In bytes, or as in "512MB": data on disk, or in memory, are then read in blocks of rows that
+        fit into it, see `orthoplus.row_blocks.as_row_blocks`. Matrices of the size of U come on
+        top: at most four, and U itself unless it is given.
 
     Attributes
     ----------
@@ -89,7 +94,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     np.True_
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         n_clusters: int = 2,
         *,
@@ -98,6 +103,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         method: OuterMethod | None = None,
         n_init: int = 1,
         random_state: Any = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.embedding = embedding
@@ -105,16 +111,20 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.n_init = n_init
         self.random_state = random_state
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed".
 
-        A Dask array gives ``labels_``, ``indicators_`` and ``embedding_`` as Dask arrays. It is
-        clustered by the certified X-step and the Procrustes Y-step in turn, from U: the end of the
-        default method without its penalty, for which X would have to be in memory.
+        A Dask array, dense or sparse, gives ``labels_``, ``indicators_`` and ``embedding_`` as Dask
+        arrays. It runs the default method with X partitioned as U is, beside it, and so do datasets
+        of h5py, arrays of Zarr and whatever has a ``memory_limit``: the answer is that of the same
+        data in memory up to rounding. Beyond 2^15 rows the polish projects by
+        `orthoplus.project` of row blocks, which may settle near ties in another way.
         """
-        if is_lazy(X):
-            return self._fit_lazy(X)
+        rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
+        if rows is not None:
+            return self._fit_blocks(X, rows)
         is_embedded = self.embedding == "precomputed"
         A = validate_data(
             self,
@@ -137,38 +147,39 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _fit_lazy(self, X: Any) -> Self:
-        self._check_parameters(*X.shape)
+    def _fit_blocks(self, X: Any, rows: RowBlocks) -> Self:
+        self._check_parameters(*rows.shape)
         if self.embedding == "laplacian" or self.method is not None or self.n_init != 1:
             raise ValueError(
-                'A Dask array is clustered with embedding="svd" or "precomputed", one start and '
-                "the default method only: compute the array first for all else."
+                "A Dask array, or other data in blocks of rows, is clustered with "
+                'embedding="svd" or "precomputed", one start and the default method only: bring '
+                "it into memory first for all else."
             )
-        self.n_features_in_ = X.shape[1]
-        self.embedding_ = U = self._embed_lazy(X)
-        found = alternate_indicators(U, self.n_clusters)
-        self.indicators_, self.rotation_ = found.result.X, found.rotation
-        self.labels_ = found.labels
-        self.objective_, self.n_iter_ = found.objective, found.n_iter
+        least_entry(rows, "X")
+        self.n_features_in_ = rows.shape[1]
+        if self.embedding == "precomputed":
+            self.embedding_, U = X, rows
+        else:
+            self.embedding_, U = self._embed_blocks(rows)
+        result, self.labels_ = cluster_blocks(U)
+        self.indicators_, self.rotation_ = result.X, np.asarray(result.Y)
+        self.objective_, self.n_iter_ = result.value, max(result.n_iter, 1)
         return self
 
-    def _embed_lazy(self, X: Any) -> Any:
-        """U = A V / s, chunk by chunk, V by A'A: nothing of the length of X is made here."""
-        if self.embedding == "precomputed":
-            return X
-        rows = as_row_blocks(X, "X")
-        assert rows is not None
+    def _embed_blocks(self, rows: RowBlocks) -> tuple[Any, RowBlocks]:
+        """U = A V / s, block by block, V by A'A; as an array, and in row blocks."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(_MAX_SEED))
         V, squares = leading_right_vectors(rows, self.n_clusters, rng, _EMBEDDING_STEPS)
         above, below = part_squares(rows, V)
         sizes = np.sqrt(squares)
         is_sound = sizes > _RANK * sizes[0]
         scale = np.where(below > above, -1.0, 1.0) * is_sound / np.where(is_sound, sizes, 1.0)
-        M = np.zeros((X.shape[1], self.n_clusters))
+        M = np.zeros((rows.shape[1], self.n_clusters))
         M[:, : V.shape[1]] = V * scale
-        chunks = (X.chunks[0], (self.n_clusters,))
-        whole = X.rechunk({1: -1})
-        return whole.map_blocks(times, M.astype(rows.dtype), dtype=rows.dtype, chunks=chunks)
+        U = rows.as_array(rows.map(times, args=(M,)), rows.dtype, self.n_clusters)
+        blocks = as_row_blocks(U, "U", memory_limit=self.memory_limit or DEFAULT_LIMIT)
+        assert blocks is not None
+        return U, blocks
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
         check_choice(self.embedding, "embedding", EMBEDDINGS)

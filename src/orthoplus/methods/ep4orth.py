@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from orthoplus.block_matrix import BlockMatrix
 from orthoplus.checks import check_count, check_growth, check_positive, check_range, check_type
 from orthoplus.geometry import keep_largest, riemannian_gradient
 from orthoplus.loop import minimise_oblique
@@ -283,7 +284,7 @@ class EP4Orth:
             eps=self.smoothing_start,
             tol=self.tol_start,
             unit=unit,
-            X_feas=keep_largest(X),
+            X_feas=_rounded(X),
             carries=dict(carry or {}),
             Y=None,
             n_iter=0,
@@ -366,6 +367,11 @@ class EP4Orth:
     def _violation(self, X: FloatArray) -> float:
         """||XV||_F^2 - 1, at least 0."""
         return max(PowerPenalty(1.0, V=self.V).energy(X) - 1.0, 0.0)
+
+
+def _rounded(X: Any) -> Any:
+    """X^feas; for a matrix in blocks a label and an entry a row, in blocks."""
+    return X.largest_entries() if isinstance(X, BlockMatrix) else keep_largest(X)
 
 
 @dataclass(frozen=True)

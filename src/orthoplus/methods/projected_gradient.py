@@ -1,11 +1,12 @@
 """The nonconvex projected gradient method over OB+, eq. (5.3)."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.block_matrix import BlockMatrix
 from orthoplus.checks import check_choice, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import StopsOverOblique
@@ -153,11 +154,9 @@ class ProjectedGradient(StopsOverOblique):
     def step(self, problem: Problem, state: GradientState) -> GradientState:
         """One projected gradient step with its line search."""
         problem = as_penalised(problem)
-        alpha, T = state.alpha, empty_like(state.X)
+        alpha, T = state.alpha, None
         for _ in range(_MAX_BACKTRACKS):
-            sums = kernels.projected_step_into(state.X, state.gradient, state.weight, alpha, T)
-            if sums is None:
-                sums = _careful_step_into(state, alpha, T)
+            T, sums = _projected_step(state, alpha, T)
             step_sq = sums[0]
             if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * _ROUNDOFF[T.dtype]) ** 2:
                 return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
@@ -246,6 +245,18 @@ class ProjectedGradient(StopsOverOblique):
 def _slack(problem: Penalised, state: GradientState) -> float:
     """What a value may exceed its bound by through rounding alone."""
     return _ROUNDOFFS * _ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
+
+
+def _projected_step(
+    state: GradientState, alpha: float, spare: FloatArray | None
+) -> tuple[Any, tuple[float, ...]]:
+    """The next point and the sums of `kernels.projected_step_into`; ``spare`` is overwritten."""
+    X = state.X
+    if isinstance(X, BlockMatrix):
+        return X.stepped(state.gradient, state.weight, alpha)
+    T = empty_like(X) if spare is None else spare
+    sums = kernels.projected_step_into(X, state.gradient, state.weight, alpha, T)
+    return T, _careful_step_into(state, alpha, T) if sums is None else sums
 
 
 def _careful_step_into(

@@ -1,6 +1,7 @@
 """Refinement on the support, eq. (3.1): the postprocessing of Algorithm 1."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,8 @@ _REFINE_TOL = 1e-10
 _ROUNDOFFS = 10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
-_MAX_ROUNDS = 20
-_FOOTHOLD = 1e-6  # the first entry of a row that is called back
+MAX_ROUNDS = 20
+FOOTHOLD = 1e-6  # the first entry of a row that is called back
 
 
 def refine(problem: Problem, X: FloatArray) -> FloatArray:
@@ -55,7 +56,7 @@ def refine(problem: Problem, X: FloatArray) -> FloatArray:
            [0. , 1. ]])
     """
     X = _refine_on_support(problem, X)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         recalled = _recall_rows(problem, X)
         if recalled is None:
             break
@@ -80,15 +81,16 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
         return None
     gradient = problem.value_and_gradient(X)[1]
     columns = gradient[rows].argmin(axis=1)
-    steep = gradient[rows, columns] < -_tolerance(X) * float(np.linalg.norm(gradient))
+    steep = gradient[rows, columns] < -stationary_tol(X) * float(np.linalg.norm(gradient))
     if not steep.any():
         return None
     recalled = X.copy()
-    recalled[rows[steep], columns[steep]] = _FOOTHOLD
+    recalled[rows[steep], columns[steep]] = FOOTHOLD
     return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
 
 
-def _tolerance(X: FloatArray) -> float:
+def stationary_tol(X: Any) -> float:
+    """The residual to reach at a point of this dtype, as a share of the gradient's size."""
     return max(_REFINE_TOL, _ROUNDOFFS * float(np.finfo(X.dtype).eps))
 
 
@@ -96,7 +98,7 @@ def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     """A stationary point of f over OB+ with the support of X; f no larger."""
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
-    tol = _tolerance(X)
+    tol = stationary_tol(X)
     first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:
         return first.X

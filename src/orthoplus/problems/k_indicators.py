@@ -8,6 +8,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_shape
+from orthoplus.data_matrix import squared_norm
 from orthoplus.geometry import assemble, fit_weights, polar_factor, project_oblique_plus
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
@@ -20,7 +21,7 @@ _SPARSE_SHARE = 16
 _SAMPLED_ROWS = 8
 # Alternations on a fixed support, and the relative gain at which they end: each gains about a tenth
 # of the one before on real embeddings.
-_MAX_ALTERNATIONS, _ALTERNATION_GAIN = 50, 1e-10
+MAX_ALTERNATIONS, ALTERNATION_GAIN = 50, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class KIndicators(Problem):
 
     @cached_property
     def _constant(self) -> float:
-        return float(np.vdot(self.U, self.U)) + self.U.shape[1]
+        return squared_norm(self.U) + self.U.shape[1]
 
     def cross(self, X: FloatArray) -> FloatArray:
         """U'X in float64: O(nk) for a point of S+, O(nk^2) where few entries are zero."""
@@ -153,10 +154,10 @@ class KIndicators(Problem):
         """
         k, fit = self.shape[1], -np.inf
         labels, weights = kernels.largest_entries(X)
-        for _ in range(_MAX_ALTERNATIONS):
+        for _ in range(MAX_ALTERNATIONS):
             M = group_sums(self.U, labels, weights, k).T
             Y = polar_factor(M)
-            if np.vdot(M, Y) <= fit * (1.0 + _ALTERNATION_GAIN):
+            if np.vdot(M, Y) <= fit * (1.0 + ALTERNATION_GAIN):
                 break
             fit = float(np.vdot(M, Y))
             entries = group_dots(self.U, labels, np.ascontiguousarray(Y.T))
@@ -193,7 +194,7 @@ class FixedRotation(Problem):
         return self.gradient.shape[0], self.gradient.shape[1]
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        return self.constant + float(np.vdot(self.gradient, X)), self.gradient
+        return self.constant + _inner(self.gradient, X), self.gradient
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.zeros_like(D)
@@ -204,3 +205,10 @@ class FixedRotation(Problem):
     @property
     def lipschitz(self) -> float:
         return 0.0
+
+
+def _inner(G: FloatArray, X: FloatArray) -> float:
+    """<G, X>, summed in float64."""
+    if X.dtype == np.float64:
+        return float(np.vdot(G, X))
+    return float(kernels.column_dots(G, X).sum())

@@ -32,6 +32,10 @@ MAX_STALLS = 3
 ROUNDING = 1e-14
 
 
+class UndecidedColumnError(ValueError):
+    """Columns have too few positive entries: the rows they take are not to be had from blocks."""
+
+
 @dataclass(frozen=True)
 class MergedProjection:
     """As `CertifiedProjection`, with labels and weights in the form of the blocks."""
@@ -103,6 +107,12 @@ def project_row_blocks(C: RowBlocks, *, tol: float, max_passes: int) -> MergedPr
         if bound - best.value <= tol * abs(bound):
             break
         root = next_root(sums, root)
+    if best.value == -np.inf:
+        raise UndecidedColumnError(
+            "No choice of rows was found that gives each column of `C` a positive entry: too few "
+            "rows have one, and which others to take cannot be decided block by block. Leave "
+            "columns out, or bring `C` into memory."
+        )
     labels, weights = _spread(C, best)
     bound = max(bound, best.value)
     closed = bound - best.value <= tol * abs(bound)
@@ -116,7 +126,7 @@ def _first_root(C: RowBlocks) -> FloatArray:
     maxima = C.reduce(_maxima, combine=np.maximum)
     if (maxima <= 0.0).any():
         column = int(np.flatnonzero(maxima <= 0.0)[0])
-        raise ValueError(
+        raise UndecidedColumnError(
             f"Column {column} of `C` has no positive entry: which row it takes cannot be decided "
             f"block by block. Leave it out, or bring `C` into memory."
         )
