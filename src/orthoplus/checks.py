@@ -10,6 +10,8 @@ from orthoplus.protocols import FloatArray
 
 # Entries that are checked at a time, so that a memory map is not read as a whole.
 _CHECK_SIZE = 1 << 22
+# Characters of a value that a message repeats.
+_LONGEST_TEXT = 60
 
 
 def as_matrix(value: Any, name: str) -> FloatArray:
@@ -50,6 +52,11 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
             f"Pass `{name}.toarray()`."
         )
+    if np.ma.is_masked(value):
+        raise TypeError(
+            f"`{name}` has {int(np.sum(value.mask))} masked entries: what is under a mask is no "
+            f"number. Fill them first, for example with `{name}.filled(0.0)`."
+        )
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise TypeError(
@@ -69,7 +76,13 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
     return array
 
 
-def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
+def check_finite(
+    array: FloatArray,
+    name: str,
+    *,
+    first_row: int = 0,
+    advice: str = "Remove or impute them first.",
+) -> None:
     """Raise if an entry is NaN or infinite, naming the first one."""
     # The sum is finite only if all entries are (or it overflows): one cheap pass in the good case.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -80,7 +93,7 @@ def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
         first = (first_row + int(bad[0][0]), *(int(i) for i in bad[0][1:]))
         raise ValueError(
             f"`{name}` has {len(bad)} entries that are NaN or infinite, the first at {first}. "
-            f"Remove or impute them first."
+            f"{advice}"
         )
 
 
@@ -140,8 +153,15 @@ def check_type(value: object, name: str, *kinds: type) -> None:
     """Raise unless the option is an object of one of the given classes."""
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        got = value.__name__ if isinstance(value, type) else repr(value)
-        raise TypeError(f"`{name}` must be an object of type {wanted}, it is {got}.")
+        raise TypeError(f"`{name}` must be an object of type {wanted}, it is {describe(value)}.")
+
+
+def describe(value: object) -> str:
+    """A few words for a message: a class by its name, a long text by that of its class."""
+    if isinstance(value, type):
+        return value.__name__
+    text = repr(value)
+    return text if len(text) <= _LONGEST_TEXT else f"an object of type {type(value).__name__}"
 
 
 def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -162,24 +182,37 @@ def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
 
 
 def as_value(value: object) -> float:
-    """What a user's function returned, as a number; NaN and infinity pass: a step may end there."""
+    """What a user's function returned, as a number; NaN and inf pass: a step may end there."""
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "fiub":
         raise TypeError(
             f"`fun` must return one real number, it returned {type(value).__name__} "
             f"of shape {number.shape} and dtype {number.dtype}."
         )
-    return float(number.reshape(()))
+    result = float(number.reshape(()))
+    if result == -math.inf:
+        raise ValueError(
+            "`fun` returned -inf: a smooth function is bounded on S+, this one has no minimum. "
+            "Look for the logarithm of a zero or a division by one, and add a small constant there."
+        )
+    return result
 
 
 def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
-    """What a user's function returned, as a finite matrix of the shape and dtype of X."""
+    """A copy of what a user's function returned, a finite matrix of the shape and dtype of X.
+
+    A copy, because the function may write its next answer into the same memory.
+    """
     result = np.asarray(matrix)
     if result.shape != X.shape or result.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
             f"{result.shape} and dtype {result.dtype}."
         )
-    result = np.ascontiguousarray(result, dtype=X.dtype)
-    check_finite(result, name)
+    result = np.array(result, dtype=X.dtype, order="C")
+    check_finite(
+        result,
+        name,
+        advice="f is finite there: look at how its derivatives are computed.",
+    )
     return result
