@@ -559,6 +559,41 @@ def test_bad_gradient_is_refused(bad, error, match):
         op.minimize(lambda X: (fun(X), bad(X)), (4, 2), jac=True)
 
 
+# The scale of f
+
+
+@pytest.mark.parametrize("method", [FIRST, SECOND], ids=["first", "second"])
+@pytest.mark.parametrize("scale", [2.0**-200, 2.0**-40, 2.0**40, 2.0**200])
+def test_answer_does_not_depend_on_the_scale_of_f(method, scale):
+    # Products with a power of two are exact: so is every step, if nothing in it is absolute.
+    M = quadratic(12, 3, np.random.default_rng(0)).M
+    one = op.solve(TraceMin(M, 3), method=method)
+    other = op.solve(TraceMin(scale * M, 3), method=method)
+    assert other.n_eval == one.n_eval
+    assert [row.n_inner for row in other.history] == [row.n_inner for row in one.history]
+    # The last eigenvectors come from LAPACK, which scales matrices that are tiny.
+    np.testing.assert_allclose(other.X, one.X, rtol=1e-14)
+    assert other.value == pytest.approx(scale * one.value, rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scale_beyond_the_floating_point_range_is_refused(scale):
+    said = r"has entries as large as \S+: products .* Scale the data or f"
+    M = quadratic(4, 2, np.random.default_rng(0)).M
+    calls = [
+        lambda: op.minimize(lambda X: scale * fun(X), (4, 2), jac=lambda X: scale * jac(X)),
+        lambda: op.solve(TraceMin(scale * M, 2)),
+        lambda: Projection(scale * C),
+        lambda: op.problems.KIndicators(scale * C),
+        lambda: op.problems.QAP(scale * M, M),
+        lambda: op.check_gradient(TraceMin(scale * M, 2)),
+        lambda: op.optimality.check(TraceMin(scale * M, 2), np.eye(4, 2)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
 # Functions that do with their arguments as they please
 
 

@@ -12,6 +12,8 @@ from orthoplus.protocols import FloatArray
 _CHECK_SIZE = 1 << 22
 # Characters of a value that a message repeats.
 _LONGEST_TEXT = 60
+# The cubes of sizes between these, and the products of n x k of them, are floating-point numbers.
+_SMALLEST_NORM, _LARGEST_NORM = 1e-90, 1e90
 
 
 def as_matrix(value: Any, name: str) -> FloatArray:
@@ -95,6 +97,31 @@ def check_finite(
             f"`{name}` has {len(bad)} entries that are NaN or infinite, the first at {first}. "
             f"{advice}"
         )
+
+
+def norm_within_range(array: FloatArray, name: str) -> float:
+    """||array||_F; raise where products of a few such numbers leave the floating-point range.
+
+    Examples
+    --------
+    >>> norm_within_range(np.array([[3.0], [4.0]]), "A")
+    5.0
+    >>> norm_within_range(np.array([[3e200], [4e200]]), "A")
+    Traceback (most recent call last):
+    ValueError: `A` has entries as large as 4e+200: products of such numbers are no longer ...
+    """
+    with np.errstate(over="ignore"):
+        size = float(np.linalg.norm(array))
+    if _SMALLEST_NORM <= size <= _LARGEST_NORM:
+        return size
+    check_finite(array, name)
+    top = float(np.abs(array).max(initial=0.0))
+    if top == 0.0:
+        return 0.0
+    raise ValueError(
+        f"`{name}` has entries as large as {top:.3g}: products of such numbers are no longer "
+        f"floating-point numbers. Scale the data or f, so that they are nearer to 1."
+    )
 
 
 def check_shape(n: int, k: int, name: str) -> None:

@@ -14,7 +14,7 @@ from orthoplus.geometry import (
     riemannian_gradient,
 )
 from orthoplus.loop import iterate, minimise_oblique, run
-from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton
+from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton, newton
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 from orthoplus.status import Status
@@ -111,6 +111,32 @@ def test_residuals_fall_superlinearly_at_the_end(name, seed):
     ratios = np.array(residuals[1:]) / np.array(residuals[:-1])
     assert ratios.min() <= 1e-3
     assert ratios[-1] <= ratios[0]
+
+
+@every_problem
+def test_model_is_that_of_the_paper(name):
+    h, X = setting(name, 0)
+    rng, tau = np.random.default_rng(1), 0.7
+    here = newton._local(h, RegularizedNewton(tau_unit=1.0).init(h, X))
+    gradient = h.value_and_gradient(X)[1]
+    for Y in (random_oblique_plus(*SHAPE, rng), project_oblique_plus(X + 0.1 * gradient)):
+        S = Y - X
+        curved = np.vdot(S, h.hessp(X, S)) + tau * np.vdot(S, S)
+        expected = np.vdot(gradient, S) + 0.5 * curved  # (5.4), of Euclidean derivatives
+        assert newton._model(here, tau, S) == pytest.approx(expected, rel=1e-9)
+    # rgrad m = rgrad h at X, and Hess m = Hess h + tau on the tangent space: below (5.4)
+    D = riemannian_gradient(X, rng.standard_normal(SHAPE))
+    t = 1e-5
+
+    def along(t):
+        moved = X + t * D
+        return newton._model(here, tau, moved / np.linalg.norm(moved, axis=0) - X)
+
+    np.testing.assert_allclose(here.rgrad, riemannian_gradient(X, gradient), atol=1e-12)
+    slope = (along(t) - along(-t)) / (2 * t)
+    assert slope == pytest.approx(np.vdot(here.rgrad, D), rel=1e-6, abs=1e-6)
+    bent = h.hessp(X, D) - D * np.einsum("ij,ij->j", X, gradient) + tau * D
+    assert (along(t) + along(-t)) / t**2 == pytest.approx(np.vdot(D, bent), rel=1e-4, abs=1e-4)
 
 
 class Spy:
