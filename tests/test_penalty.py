@@ -467,6 +467,20 @@ def test_example_4_1_is_stationary_for_the_penalised_problem(sigma):
     assert method.init(h, X).stationarity <= 1e-14 * sigma
 
 
+@pytest.mark.parametrize("with_mixing", [False, True])
+def test_penalty_does_not_bend_the_directions_that_stay_in_stiefel_plus(with_mixing, rng):
+    # Remark 4.6: for p = 1, q = 2 both Riemannian Hessians agree on the cone (2.11).
+    X = random_stiefel_plus(8, 3, rng, n_zero_rows=3)
+    penalty = PowerPenalty(5.0, V=mixing(3, 2, rng) if with_mixing else None)
+    slopes = np.einsum("ij,ij->j", X, penalty.gradient(X))
+    bend = penalty.hessian(X)
+    D = riemannian_gradient(X, np.where(X > 0, rng.standard_normal(X.shape), 0.0))
+    D[~X.any(axis=1), [0, 0, 2]] = rng.random(3)  # one entry a zero row
+    assert np.vdot(D, bend(D) - D * slopes) == pytest.approx(0.0, abs=1e-12)
+    D[np.flatnonzero(~X.any(axis=1))[0], 1] = 1.0  # a second one: outside of the tangent cone
+    assert np.vdot(D, bend(D) - D * slopes) > 1e-2
+
+
 @pytest.mark.parametrize("sigma", [10.0, 1e3])
 def test_example_4_1_is_a_saddle(sigma):
     # The direction of the proof of Theorem 4.5: with it a second-order method escapes.
