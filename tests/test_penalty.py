@@ -248,6 +248,14 @@ def test_lipschitz_constant_is_sharp_for_the_default():
     assert Penalised(blind, PowerPenalty(1.5)).lipschitz is None
 
 
+def test_smoothness_is_attained_for_p_two():
+    # Equal columns have s = k, where phi' and s phi'' are largest, both along XVV'.
+    X, penalty = np.full((4, 3), 0.5), PowerPenalty(1.5, p=2.0)
+    quotient = np.vdot(X, penalty.hessian(X)(X)) / np.vdot(X, X)
+    assert penalty.smoothness(3) == pytest.approx(quotient)
+    assert quotient == pytest.approx(1.5 * (2 * 4 + 4 * 3 * 2))  # 2 phi' + 4 s phi'', s = 3
+
+
 # --- psi ------------------------------------------------------------------------------------------
 
 

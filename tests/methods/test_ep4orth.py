@@ -435,3 +435,13 @@ def test_minimiser_of_the_penalised_problem_rounds_to_the_optimum_above_the_thre
     lowest = min(ends, key=lambda state: state.value)
     refined = refine(problem, round_to_stiefel_plus(lowest.X))
     assert problem.value(refined) == pytest.approx(best, abs=1e-10)
+
+
+def test_refinement_calls_a_zero_row_back_to_the_column_where_f_falls_fastest():
+    # Condition (2.6b) fails on row 2: -1 in column 0, -2 in column 1.
+    C = np.array([[-3.0, 0.0], [0.0, -3.0], [-1.0, -2.0], [1.0, 0.5]])
+    plain = Smooth(lambda X: float(np.vdot(C, X)), (4, 2), jac=lambda X: C)
+    X = refine(plain, np.eye(4, 2))
+    expected = np.array([[1.0, 0.0], [0.0, 3.0], [0.0, 2.0], [0.0, 0.0]])
+    expected[:, 1] /= np.sqrt(13)
+    np.testing.assert_allclose(X, expected, atol=1e-6)

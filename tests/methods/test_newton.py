@@ -216,6 +216,23 @@ def test_bad_direction_is_replaced_by_the_projected_gradient(monkeypatch):
     assert all(b.value <= a.value + 1e-13 for a, b in pairwise(states))
 
 
+@pytest.mark.parametrize(("share", "is_kept"), [(-2.0, True), (-0.5, False), (0.5, False)])
+def test_direction_must_lead_downhill_steeply_enough(monkeypatch, share, is_kept):
+    # (5.6): D with a slope of this share of -c_1 ||Proj_T(-rgrad h)|| ||D||.
+    h, X = setting("smooth", 0)
+    method = RegularizedNewton(tau_unit=1.0)
+    here = newton._local(h, method.init(h, X))
+    across = riemannian_gradient(X, np.random.default_rng(1).standard_normal(SHAPE))
+    downhill = here.rgrad / np.linalg.norm(here.rgrad)
+    across -= downhill * np.vdot(downhill, across)
+    across /= np.linalg.norm(across)
+    slope = share * method.angle * here.descent_norm / np.linalg.norm(here.rgrad)
+    D = 1e-6 * (slope * downhill + np.sqrt(1 - slope**2) * across)
+    monkeypatch.setattr(SemismoothNewton, "solve", lambda self, model: (model.X + D, 0.0))
+    taken, _ = method._direction(here, 1.0)
+    np.testing.assert_allclose(taken, D if is_kept else here.descent, atol=1e-15)
+
+
 @every_problem
 @every_seed
 def test_tau_follows_algorithm_2(monkeypatch, name, seed):
