@@ -568,3 +568,12 @@ def test_random_oblique_plus_is_uniform_over_the_rows(rng):
 def test_random_stiefel_plus_explains_when_too_many_rows_are_zero(rng, n_zero_rows):
     with pytest.raises(ValueError, match=r"must be between 0 and n - k = 2"):
         random_stiefel_plus(5, 3, rng, n_zero_rows=n_zero_rows)
+
+
+def test_matrix_without_rows_has_no_projection_onto_unit_columns():
+    with pytest.raises(ValueError, match=r"`C` has shape \(0, 2\): no column .* Give it rows"):
+        project_oblique_plus(np.empty((0, 2)))
+
+
+def test_rounding_error_bound_takes_a_list():
+    assert rounding_error_bound([[1.0, 0.0], [0.0, 1.0]]) == 0.0

@@ -122,6 +122,24 @@ def test_constraint_qualification_follows_lemma_2_3(X, expected):
     assert optimality.check(linear(np.zeros(X.shape)), X).constraint_qualification == expected
 
 
+@given(seeds)
+@settings(max_examples=30, deadline=None)
+def test_weakly_stationary_is_stationary_without_zero_rows_only(seed):
+    # Corollary 4.3: (2.6b) speaks of zero rows alone, so without them (2.6a) is all there is.
+    rng = np.random.default_rng(seed)
+    X = random_stiefel_plus(6, 3, rng, n_zero_rows=2)
+    zero_row = ~X.any(axis=1, keepdims=True)
+    on_support = X * rng.standard_normal(3)  # what makes (2.6a) hold
+    anything = np.where(X > 0, on_support, rng.standard_normal(X.shape))
+    full, C = X[~zero_row.ravel()], anything[~zero_row.ravel()]
+    assert optimality.check(linear(C), full).is_stationary
+    report = optimality.check(linear(anything), X)
+    assert report.is_weakly_stationary
+    assert report.is_stationary == (anything[zero_row.ravel()] >= 0).all()
+    signed = optimality.check(linear(np.where(zero_row, np.abs(anything), anything)), X)
+    assert signed.is_stationary
+
+
 # Multipliers
 
 

@@ -248,6 +248,14 @@ def test_lipschitz_constant_is_sharp_for_the_default():
     assert Penalised(blind, PowerPenalty(1.5)).lipschitz is None
 
 
+def test_smoothness_is_attained_for_p_two():
+    # Equal columns have s = k, where phi' and s phi'' are largest, both along XVV'.
+    X, penalty = np.full((4, 3), 0.5), PowerPenalty(1.5, p=2.0)
+    quotient = np.vdot(X, penalty.hessian(X)(X)) / np.vdot(X, X)
+    assert penalty.smoothness(3) == pytest.approx(quotient)
+    assert quotient == pytest.approx(1.5 * (2 * 4 + 4 * 3 * 2))  # 2 phi' + 4 s phi'', s = 3
+
+
 # --- psi ------------------------------------------------------------------------------------------
 
 
@@ -465,6 +473,20 @@ def test_example_4_1_is_stationary_for_the_penalised_problem(sigma):
     assert np.abs(np.minimum(X, G)).max() <= 1e-15 * sigma
     method = ProjectedGradient()
     assert method.init(h, X).stationarity <= 1e-14 * sigma
+
+
+@pytest.mark.parametrize("with_mixing", [False, True])
+def test_penalty_does_not_bend_the_directions_that_stay_in_stiefel_plus(with_mixing, rng):
+    # Remark 4.6: for p = 1, q = 2 both Riemannian Hessians agree on the cone (2.11).
+    X = random_stiefel_plus(8, 3, rng, n_zero_rows=3)
+    penalty = PowerPenalty(5.0, V=mixing(3, 2, rng) if with_mixing else None)
+    slopes = np.einsum("ij,ij->j", X, penalty.gradient(X))
+    bend = penalty.hessian(X)
+    D = riemannian_gradient(X, np.where(X > 0, rng.standard_normal(X.shape), 0.0))
+    D[~X.any(axis=1), [0, 0, 2]] = rng.random(3)  # one entry a zero row
+    assert np.vdot(D, bend(D) - D * slopes) == pytest.approx(0.0, abs=1e-12)
+    D[np.flatnonzero(~X.any(axis=1))[0], 1] = 1.0  # a second one: outside of the tangent cone
+    assert np.vdot(D, bend(D) - D * slopes) > 1e-2
 
 
 @pytest.mark.parametrize("sigma", [10.0, 1e3])

@@ -503,6 +503,13 @@ def test_value_that_is_not_finite_at_a_trial_point_is_survived(bad, method):
 # Bad input
 
 BAD_STARTS = {
+    "masked": (
+        np.ma.masked_equal(np.eye(4, 2), 0.0),
+        TypeError,
+        r"`X0` has 6 masked.*filled\(0.0\)",
+    ),
+    "list": ([4, 2], ValueError, r"random start that shape as a tuple.* It is \[4, 2\]"),
+    "floats": ((4.0, 2.0), ValueError, r"tuple of two whole numbers\. It is \(4.0, 2.0\)"),
     "nan": (np.full((4, 2), np.nan), ValueError, r"`X0` has 8 entries that are NaN or infinite"),
     "inf": (np.diag([np.inf, 1.0]), ValueError, r"`X0` has 1 entries .* the first at \(0, 0\)"),
     "vector": (np.ones(4), ValueError, r"`X0` has 1 dimension"),
@@ -552,6 +559,115 @@ def test_bad_gradient_is_refused(bad, error, match):
         op.minimize(lambda X: (fun(X), bad(X)), (4, 2), jac=True)
 
 
+# The scale of f
+
+
+@pytest.mark.parametrize("method", [FIRST, SECOND], ids=["first", "second"])
+@pytest.mark.parametrize("scale", [2.0**-200, 2.0**-40, 2.0**40, 2.0**200])
+def test_answer_does_not_depend_on_the_scale_of_f(method, scale):
+    # Products with a power of two are exact: so is every step, if nothing in it is absolute.
+    M = quadratic(12, 3, np.random.default_rng(0)).M
+    one = op.solve(TraceMin(M, 3), method=method)
+    other = op.solve(TraceMin(scale * M, 3), method=method)
+    assert other.n_eval == one.n_eval
+    assert [row.n_inner for row in other.history] == [row.n_inner for row in one.history]
+    # The last eigenvectors come from LAPACK, which scales matrices that are tiny.
+    np.testing.assert_allclose(other.X, one.X, rtol=1e-14)
+    assert other.value == pytest.approx(scale * one.value, rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scale_beyond_the_floating_point_range_is_refused(scale):
+    said = r"has entries as large as \S+: products .* Scale the data or f"
+    M = quadratic(4, 2, np.random.default_rng(0)).M
+    calls = [
+        lambda: op.minimize(lambda X: scale * fun(X), (4, 2), jac=lambda X: scale * jac(X)),
+        lambda: op.solve(TraceMin(scale * M, 2)),
+        lambda: Projection(scale * C),
+        lambda: op.problems.KIndicators(scale * C),
+        lambda: op.problems.QAP(scale * M, M),
+        lambda: op.check_gradient(TraceMin(scale * M, 2)),
+        lambda: op.optimality.check(TraceMin(scale * M, 2), np.eye(4, 2)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+# Functions that do with their arguments as they please
+
+
+def test_functions_may_overwrite_what_they_are_given_and_what_they_return():
+    memory = np.empty((4, 2))
+
+    def careless_fun(X):
+        value = fun(X)
+        X[:] = np.nan
+        return value
+
+    def careless_jac(X):
+        memory[:] = jac(X)
+        X[:] = np.nan
+        return memory
+
+    def careless_hessp(X, D):
+        memory[:] = hessp(X, D)
+        D[:] = X[:] = np.nan
+        return memory
+
+    for method in (FIRST, SECOND):
+        careful = op.minimize(fun, (4, 2), jac=jac, hessp=hessp, method=method)
+        careless = op.minimize(
+            careless_fun, (4, 2), jac=careless_jac, hessp=careless_hessp, method=method
+        )
+        np.testing.assert_array_equal(careless.X, careful.X)
+        assert careless.n_eval == careful.n_eval
+
+
+def test_two_block_functions_may_overwrite_what_they_are_given():
+    A = np.random.default_rng(0).random((6, 4))
+
+    def fit(X, Y):
+        R = X @ Y.T - A
+        return np.vdot(R, R), 2 * R @ Y, 2 * R.T @ X
+
+    def careless(X, Y):
+        answer = fit(X, Y)
+        X[:] = Y[:] = np.nan
+        return answer
+
+    both = [
+        op.solve(
+            op.problems.TwoBlock(f, (6, 2), np.ones((4, 2)), project_y=lambda Y: np.maximum(Y, 0)),
+            method=op.EP4Orth(inner=op.PALM(max_iter=5), max_iter=5),
+        )
+        for f in (fit, careless)
+    ]
+    np.testing.assert_array_equal(both[0].X, both[1].X)
+    np.testing.assert_array_equal(both[0].Y, both[1].Y)
+
+
+def test_gradient_is_not_asked_for_where_the_value_is_not_finite():
+    X0 = random_stiefel_plus(4, 2, np.random.default_rng(0))
+
+    def is_far(X):
+        return np.abs(X - X0).max() > 0.4
+
+    def walled(X):
+        return np.nan if is_far(X) else fun(X)
+
+    result = op.minimize(walled, X0, jac=lambda X: X * np.nan if is_far(X) else jac(X))
+    assert result.value <= fun(X0) + 1e-12
+    assert result.violation <= 1e-12
+
+
+def test_function_without_a_value_to_start_from_is_refused():
+    with pytest.raises(ValueError, match=r"f is NaN at the starting point.*Give an X0"):
+        op.minimize(lambda X: np.nan, (4, 2), jac=jac)
+    with pytest.raises(ValueError, match=r"`fun` returned -inf: .* logarithm of a zero"):
+        op.minimize(lambda X: -np.inf, (4, 2), jac=jac)
+
+
 BAD_VALUES = {
     "array": (lambda X: X, r"one real number, it returned ndarray of shape \(4, 2\)"),
     "text": (lambda X: "low", "one real number, it returned str"),
@@ -581,6 +697,18 @@ def test_bad_hessian_product_is_refused(bad):
 def test_wrong_kinds_of_argument_are_refused():
     with pytest.raises(TypeError, match="`fun` must be callable, not str"):
         op.minimize("x", (4, 2))
+    with pytest.raises(TypeError, match="`fun` must be callable, not NoneType"):
+        op.minimize(None, (4, 2))
+    with pytest.raises(TypeError, match="`callback` must be callable, it is 3"):
+        op.minimize(fun, (4, 2), callback=3)
+    with pytest.raises(FileNotFoundError, match=r"`checkpoint=.*folder that does not exist. Make"):
+        op.minimize(fun, (4, 2), checkpoint="no/such/folder/run.npz")
+    for seed in ("a", -1, 0.5):
+        with pytest.raises(TypeError, match=r"`rng` must be a numpy.random.Generator or a seed"):
+            op.minimize(fun, (4, 2), rng=seed)
+    state = op.minimize(fun, (4, 2), jac=jac).state
+    with pytest.raises(TypeError, match="SwapState, it is an object of type PenaltyState"):
+        op.solve(ONMF(np.ones((4, 3)), 2), resume=state)
     with pytest.raises(TypeError, match="`jac` must be callable, not str"):
         op.minimize(fun, (4, 2), jac="2-point")
     with pytest.raises(TypeError, match="`fun` is a problem object: call `orthoplus"):

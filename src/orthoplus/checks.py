@@ -10,6 +10,10 @@ from orthoplus.protocols import FloatArray
 
 # Entries that are checked at a time, so that a memory map is not read as a whole.
 _CHECK_SIZE = 1 << 22
+# Characters of a value that a message repeats.
+_LONGEST_TEXT = 60
+# The cubes of sizes between these, and the products of n x k of them, are floating-point numbers.
+_SMALLEST_NORM, _LARGEST_NORM = 1e-90, 1e90
 
 
 def as_matrix(value: Any, name: str) -> FloatArray:
@@ -50,6 +54,11 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
             f"Pass `{name}.toarray()`."
         )
+    if np.ma.is_masked(value):
+        raise TypeError(
+            f"`{name}` has {int(np.sum(value.mask))} masked entries: what is under a mask is no "
+            f"number. Fill them first, for example with `{name}.filled(0.0)`."
+        )
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise TypeError(
@@ -69,7 +78,13 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
     return array
 
 
-def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
+def check_finite(
+    array: FloatArray,
+    name: str,
+    *,
+    first_row: int = 0,
+    advice: str = "Remove or impute them first.",
+) -> None:
     """Raise if an entry is NaN or infinite, naming the first one."""
     # The sum is finite only if all entries are (or it overflows): one cheap pass in the good case.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -80,8 +95,33 @@ def check_finite(array: FloatArray, name: str, *, first_row: int = 0) -> None:
         first = (first_row + int(bad[0][0]), *(int(i) for i in bad[0][1:]))
         raise ValueError(
             f"`{name}` has {len(bad)} entries that are NaN or infinite, the first at {first}. "
-            f"Remove or impute them first."
+            f"{advice}"
         )
+
+
+def norm_within_range(array: FloatArray, name: str) -> float:
+    """||array||_F; raise where products of a few such numbers leave the floating-point range.
+
+    Examples
+    --------
+    >>> norm_within_range(np.array([[3.0], [4.0]]), "A")
+    5.0
+    >>> norm_within_range(np.array([[3e200], [4e200]]), "A")
+    Traceback (most recent call last):
+    ValueError: `A` has entries as large as 4e+200: products of such numbers are no longer ...
+    """
+    with np.errstate(over="ignore"):
+        size = float(np.linalg.norm(array))
+    if _SMALLEST_NORM <= size <= _LARGEST_NORM:
+        return size
+    check_finite(array, name)
+    top = float(np.abs(array).max(initial=0.0))
+    if top == 0.0:
+        return 0.0
+    raise ValueError(
+        f"`{name}` has entries as large as {top:.3g}: products of such numbers are no longer "
+        f"floating-point numbers. Scale the data or f, so that they are nearer to 1."
+    )
 
 
 def check_shape(n: int, k: int, name: str) -> None:
@@ -140,8 +180,15 @@ def check_type(value: object, name: str, *kinds: type) -> None:
     """Raise unless the option is an object of one of the given classes."""
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        got = value.__name__ if isinstance(value, type) else repr(value)
-        raise TypeError(f"`{name}` must be an object of type {wanted}, it is {got}.")
+        raise TypeError(f"`{name}` must be an object of type {wanted}, it is {describe(value)}.")
+
+
+def describe(value: object) -> str:
+    """A few words for a message: a class by its name, a long text by that of its class."""
+    if isinstance(value, type):
+        return value.__name__
+    text = repr(value)
+    return text if len(text) <= _LONGEST_TEXT else f"an object of type {type(value).__name__}"
 
 
 def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -162,24 +209,37 @@ def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
 
 
 def as_value(value: object) -> float:
-    """What a user's function returned, as a number; NaN and infinity pass: a step may end there."""
+    """What a user's function returned, as a number; NaN and inf pass: a step may end there."""
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "fiub":
         raise TypeError(
             f"`fun` must return one real number, it returned {type(value).__name__} "
             f"of shape {number.shape} and dtype {number.dtype}."
         )
-    return float(number.reshape(()))
+    result = float(number.reshape(()))
+    if result == -math.inf:
+        raise ValueError(
+            "`fun` returned -inf: a smooth function is bounded on S+, this one has no minimum. "
+            "Look for the logarithm of a zero or a division by one, and add a small constant there."
+        )
+    return result
 
 
 def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
-    """What a user's function returned, as a finite matrix of the shape and dtype of X."""
+    """A copy of what a user's function returned, a finite matrix of the shape and dtype of X.
+
+    A copy, because the function may write its next answer into the same memory.
+    """
     result = np.asarray(matrix)
     if result.shape != X.shape or result.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
             f"{result.shape} and dtype {result.dtype}."
         )
-    result = np.ascontiguousarray(result, dtype=X.dtype)
-    check_finite(result, name)
+    result = np.array(result, dtype=X.dtype, order="C")
+    check_finite(
+        result,
+        name,
+        advice="f is finite there: look at how its derivatives are computed.",
+    )
     return result

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import as_matrix, check_finite, check_shape
+from orthoplus.checks import as_matrix, check_finite, check_shape, norm_within_range
 from orthoplus.protocols import FloatArray, Problem
 
 # Two steps a decade, from 1e-1 to 1e-9.
@@ -262,6 +262,7 @@ def _as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
             f"`{name}` must be a real array of the shape of X, {X.shape}; it came with shape "
             f"{result.shape} and dtype {result.dtype}.{advice}"
         )
+    norm_within_range(result, name)
     return result.astype(np.float64)
 
 

@@ -48,6 +48,8 @@ def project_oblique_plus(C: FloatArray) -> FloatArray:
            [0.8, 1. ]])
     """
     C = as_matrix(C, "C")
+    if len(C) == 0:
+        raise ValueError(f"`C` has shape {C.shape}: no column of it can have norm 1. Give it rows.")
     top = C.max(axis=0)
     X = np.maximum(C, 0.0) / np.where(top > 0, top, 1.0)
     X /= np.where(top > 0, np.linalg.norm(X, axis=0), 1.0)
@@ -351,7 +353,8 @@ def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
     >>> rounding_error_bound(np.eye(4, 2))
     0.0
     """
-    zeta = max(kernels.row_energy(as_matrix(X, "X")) ** (q / 2) - 1.0, 0.0)
+    X = as_matrix(X, "X")
+    zeta = max(kernels.row_energy(X) ** (q / 2) - 1.0, 0.0)
     return rounding_constant(X.shape[1], q) * float(np.sqrt(zeta))
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import as_matrix, check_positive
+from orthoplus.checks import as_matrix, check_positive, norm_within_range
 from orthoplus.critical_cone import UNKNOWN, CriticalSpace, Curvature, decide_curvature
 from orthoplus.geometry import (
     project_oblique_plus,
@@ -326,8 +326,10 @@ def _as_point(
 
 
 def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray]:
-    value, G = problem.value_and_gradient(X)
-    return float(value), as_matrix(G, "gradient").astype(np.float64, copy=False)
+    value, gradient = problem.value_and_gradient(X)
+    G = as_matrix(gradient, "gradient").astype(np.float64, copy=False)
+    norm_within_range(G, "gradient")
+    return float(value), G
 
 
 def _stiefel_residuals(X: FloatArray, G: FloatArray) -> tuple[float, float]:

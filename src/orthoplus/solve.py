@@ -10,18 +10,18 @@ import numpy as np
 from orthoplus.checkpoint import load_state
 from orthoplus.checks import (
     as_data_matrix,
+    as_generator,
     as_matrix,
     check_count,
     check_positive,
     check_range,
     check_shape,
     check_type,
+    describe,
 )
 from orthoplus.data_matrix import least_entry, sample_rows
 from orthoplus.finish import finish
-from orthoplus.geometry import (
-    project_oblique_plus,
-)
+from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
@@ -32,9 +32,7 @@ from orthoplus.projection.merged import project_row_blocks
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, StoredBlocks, as_row_blocks
-from orthoplus.row_groups import (
-    Centres,
-)
+from orthoplus.row_groups import Centres
 from orthoplus.starts import leading_centres
 from orthoplus.supervise import Callback, Meter, Metered, Watch
 
@@ -121,14 +119,13 @@ def minimize(
     """
     if isinstance(fun, Problem):
         raise TypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
-    X, size, notes = _read_start(X0)
-    problem = Smooth(fun, size, jac=jac, curvature=hessp)
-    return _solve(problem, X, method=method, rng=rng, notes=notes, **options)
+    problem = Smooth(fun, _read_start(X0)[1], jac=jac, curvature=hessp)
+    return solve(problem, X0, method=method, rng=rng, **options)
 
 
 def solve(  # noqa: PLR0913
     problem: Problem,
-    X0: FloatArray | Centres | None = None,
+    X0: FloatArray | Centres | tuple[int, int] | None = None,
     *,
     method: OuterMethod | None = None,
     rng: np.random.Generator | int | None = None,
@@ -146,8 +143,9 @@ def solve(  # noqa: PLR0913
     problem : Problem
         One of `orthoplus.problems`, or your own subclass of `Problem`.
     X0 : array of shape (n, k), optional
-        Starting point; a point outside OB+ is projected onto it. By default the problem's own; for
-        `SwapSearch` the centres of `orthoplus.starts.leading_centres`.
+        Starting point; a point outside OB+ is projected onto it. By default, and for the shape
+        (n, k) alone, the problem's own; for `SwapSearch` the centres of
+        `orthoplus.starts.leading_centres`.
     method : EP4Orth, optional
         By default the paper's parameters for this problem, where it has them.
     rng : Generator or int, optional
@@ -197,19 +195,27 @@ def solve(  # noqa: PLR0913
         X, size, notes = _read_start(X0)
         if size != problem.shape:
             raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
-    return _solve(
-        problem,
-        X,
-        method=method,
-        rng=rng,
-        callback=callback,
-        time_limit=time_limit,
-        resume=resume,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        with_bound=with_bound,
-        notes=notes,
-    )
+    check_range(checkpoint_every, "checkpoint_every", low=0.0)
+    if time_limit is not None:
+        check_positive(time_limit, "time_limit", finite=False)
+    _check_callback(callback)
+    _check_folder(checkpoint)
+    if method is not None:
+        _check_method(method)
+    method = method or _preset(problem)
+    meter = Meter(np.inf if time_limit is None else time_limit)
+    X = _start(problem, method, as_generator(rng), X)
+    state = _read_state(resume, problem, method)
+    watch = Watch(method, meter, callback, checkpoint, checkpoint_every)
+    status, failure = watch.follow(Metered(problem, meter), X, state)
+    result = finish(problem, X, watch, status, with_bound=with_bound, notes=notes)
+    if failure is not None:
+        raise CallbackError(
+            f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
+            f"{result.n_iter}). The best point so far is in the `result` of this exception.",
+            result,
+        ) from failure
+    return result
 
 
 def project(
@@ -288,6 +294,11 @@ def _read_start(
     if isinstance(X0, tuple) and len(X0) == 2 and all(isinstance(i, (int, np.integer)) for i in X0):
         check_shape(int(X0[0]), int(X0[1]), "X0")
         return None, (int(X0[0]), int(X0[1])), ()
+    if np.shape(X0) == (2,):
+        raise ValueError(
+            f"`X0` has 1 dimension(s): give a matrix of shape (n, k), or for a random start that "
+            f"shape as a tuple of two whole numbers. It is {describe(X0)}."
+        )
     X = as_matrix(X0, "X0")
     n, k = X.shape
     check_shape(n, k, "X0")
@@ -302,28 +313,10 @@ def _read_start(
     return project_oblique_plus(X), (n, k), tuple(notes)
 
 
-def _solve(  # noqa: PLR0913
-    problem: Problem,
-    X: FloatArray | Centres | None,
-    *,
-    method: OuterMethod | None,
-    rng: np.random.Generator | int | None,
-    notes: tuple[str, ...],
-    callback: Callback | None = None,
-    time_limit: float | None = None,
-    resume: OuterState | str | os.PathLike[str] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = 0.0,
-    with_bound: bool = True,
-) -> Result:
-    check_range(checkpoint_every, "checkpoint_every", low=0.0)
-    if time_limit is not None:
-        check_positive(time_limit, "time_limit", finite=False)
-    if method is not None:
-        _check_method(method)
-    method = method or _preset(problem)
-    meter = Meter(np.inf if time_limit is None else time_limit)
-    X = _start(problem, method, np.random.default_rng(0 if rng is None else rng), X)
+def _read_state(
+    resume: OuterState | str | os.PathLike[str] | None, problem: Problem, method: OuterMethod
+) -> OuterState | None:
+    """The state to continue from; raise where it belongs to another method or problem."""
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
     if state is not None:
         check_type(state, "resume", method.state_type)
@@ -333,16 +326,21 @@ def _solve(  # noqa: PLR0913
                 f"`resume` is a state of shape {size}, but the problem needs "
                 f"{problem.shape}: it belongs to another problem."
             )
-    watch = Watch(method, meter, callback, checkpoint, checkpoint_every)
-    status, failure = watch.follow(Metered(problem, meter), X, state)
-    result = finish(problem, X, watch, status, with_bound=with_bound, notes=notes)
-    if failure is not None:
-        raise CallbackError(
-            f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
-            f"{result.n_iter}). The best point so far is in the `result` of this exception.",
-            result,
-        ) from failure
-    return result
+    return state
+
+
+def _check_callback(callback: object) -> None:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"`callback` must be callable, it is {describe(callback)}.")
+
+
+def _check_folder(checkpoint: str | os.PathLike[str] | None) -> None:
+    """Raise before the run, not after its first iteration, if there is no such folder."""
+    if checkpoint is not None and not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
+        raise FileNotFoundError(
+            f"`checkpoint={os.fspath(checkpoint)!r}` lies in a folder that does not exist. "
+            f"Make it first."
+        )
 
 
 def _start(
@@ -392,8 +390,7 @@ def _preset(problem: Problem) -> OuterMethod:
 def _check_method(method: object) -> None:
     """Raise unless the method's last iterate can be made an answer."""
     if isinstance(method, type) or not hasattr(method, "state_type"):
-        name = method.__name__ if isinstance(method, type) else repr(method)
         raise TypeError(
-            f"`method` must be an object such as EP4Orth(), it is {name}. A solver over OB+ goes "
-            f"inside one: EP4Orth(inner=ProjectedGradient())."
+            f"`method` must be an object such as EP4Orth(), it is {describe(method)}. A solver "
+            f"over OB+ goes inside one: EP4Orth(inner=ProjectedGradient())."
         )

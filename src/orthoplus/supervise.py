@@ -134,6 +134,11 @@ class Watch:
         stop = self.method.stop()
         try:
             first = self.method.init(problem, X) if state is None else state
+            if np.isnan(first.value):
+                raise ValueError(
+                    "f is NaN at the starting point: no step from there can be judged. Give an X0 "
+                    "at which it is a number."
+                )
             for current in iterate(problem, self.method, first):
                 self.state = current
                 status = stop(current)

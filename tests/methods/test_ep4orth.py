@@ -368,6 +368,34 @@ def test_example_4_1_is_solved_since_rows_of_zeros_are_called_back():
     assert problem.value(refined) == pytest.approx(-1.0, abs=1e-9)
 
 
+def test_limits_are_weakly_stationary_and_stationary_where_rows_vanish_fast():
+    # Theorems 4.1 and 4.2: eta < 1 / gamma_2, no tolerance has a floor, nothing stops the run.
+    method = EP4Orth(
+        inner=ProjectedGradient(max_iter=3000),
+        penalty_start=1.0,
+        penalty_unit=1.0,
+        penalty_growth=2.0,
+        tol_start=0.1,
+        tol_decay=0.45,
+        tol_min=0.0,
+        feasibility_tol=0.0,
+    )
+    n_zero_rows = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        M = rng.standard_normal((9, 9))
+        problem = TraceMin(M + M.T, 2)
+        state = states_of(method, problem, random_oblique_plus(9, 2, rng), 18)[-1]
+        limit = round_to_stiefel_plus(np.where(state.X < 1e-4, 0.0, state.X))
+        report = optimality.check(problem, limit, tol=1e-4)
+        assert report.is_weakly_stationary  # Theorem 4.1
+        rows = ~limit.any(axis=1)
+        n_zero_rows += rows.sum()
+        assert state.sigma * state.X[rows].max(initial=0.0) <= 1e-2  # (4.21), p = 1
+        assert report.is_stationary  # Theorem 4.2
+    assert n_zero_rows > 0
+
+
 def test_theorem_4_5_second_order_points_lead_to_a_stationary_one():
     problem, X = example(2.0)
     # From beside the counter-example the second-order solver leaves it for a point with WSOC.
@@ -407,3 +435,13 @@ def test_minimiser_of_the_penalised_problem_rounds_to_the_optimum_above_the_thre
     lowest = min(ends, key=lambda state: state.value)
     refined = refine(problem, round_to_stiefel_plus(lowest.X))
     assert problem.value(refined) == pytest.approx(best, abs=1e-10)
+
+
+def test_refinement_calls_a_zero_row_back_to_the_column_where_f_falls_fastest():
+    # Condition (2.6b) fails on row 2: -1 in column 0, -2 in column 1.
+    C = np.array([[-3.0, 0.0], [0.0, -3.0], [-1.0, -2.0], [1.0, 0.5]])
+    plain = Smooth(lambda X: float(np.vdot(C, X)), (4, 2), jac=lambda X: C)
+    X = refine(plain, np.eye(4, 2))
+    expected = np.array([[1.0, 0.0], [0.0, 3.0], [0.0, 2.0], [0.0, 0.0]])
+    expected[:, 1] /= np.sqrt(13)
+    np.testing.assert_allclose(X, expected, atol=1e-6)

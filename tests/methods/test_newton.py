@@ -14,7 +14,7 @@ from orthoplus.geometry import (
     riemannian_gradient,
 )
 from orthoplus.loop import iterate, minimise_oblique, run
-from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton
+from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton, newton
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 from orthoplus.status import Status
@@ -113,6 +113,32 @@ def test_residuals_fall_superlinearly_at_the_end(name, seed):
     assert ratios[-1] <= ratios[0]
 
 
+@every_problem
+def test_model_is_that_of_the_paper(name):
+    h, X = setting(name, 0)
+    rng, tau = np.random.default_rng(1), 0.7
+    here = newton._local(h, RegularizedNewton(tau_unit=1.0).init(h, X))
+    gradient = h.value_and_gradient(X)[1]
+    for Y in (random_oblique_plus(*SHAPE, rng), project_oblique_plus(X + 0.1 * gradient)):
+        S = Y - X
+        curved = np.vdot(S, h.hessp(X, S)) + tau * np.vdot(S, S)
+        expected = np.vdot(gradient, S) + 0.5 * curved  # (5.4), of Euclidean derivatives
+        assert newton._model(here, tau, S) == pytest.approx(expected, rel=1e-9)
+    # rgrad m = rgrad h at X, and Hess m = Hess h + tau on the tangent space: below (5.4)
+    D = riemannian_gradient(X, rng.standard_normal(SHAPE))
+    t = 1e-5
+
+    def along(t):
+        moved = X + t * D
+        return newton._model(here, tau, moved / np.linalg.norm(moved, axis=0) - X)
+
+    np.testing.assert_allclose(here.rgrad, riemannian_gradient(X, gradient), atol=1e-12)
+    slope = (along(t) - along(-t)) / (2 * t)
+    assert slope == pytest.approx(np.vdot(here.rgrad, D), rel=1e-6, abs=1e-6)
+    bent = h.hessp(X, D) - D * np.einsum("ij,ij->j", X, gradient) + tau * D
+    assert (along(t) + along(-t)) / t**2 == pytest.approx(np.vdot(D, bent), rel=1e-4, abs=1e-4)
+
+
 class Spy:
     """Keeps the trial points of a run."""
 
@@ -188,6 +214,23 @@ def test_bad_direction_is_replaced_by_the_projected_gradient(monkeypatch):
     states = list(islice(iterate(h, method, method.init(h, X)), 30))
     assert states[-1].value < states[0].value
     assert all(b.value <= a.value + 1e-13 for a, b in pairwise(states))
+
+
+@pytest.mark.parametrize(("share", "is_kept"), [(-2.0, True), (-0.5, False), (0.5, False)])
+def test_direction_must_lead_downhill_steeply_enough(monkeypatch, share, is_kept):
+    # (5.6): D with a slope of this share of -c_1 ||Proj_T(-rgrad h)|| ||D||.
+    h, X = setting("smooth", 0)
+    method = RegularizedNewton(tau_unit=1.0)
+    here = newton._local(h, method.init(h, X))
+    across = riemannian_gradient(X, np.random.default_rng(1).standard_normal(SHAPE))
+    downhill = here.rgrad / np.linalg.norm(here.rgrad)
+    across -= downhill * np.vdot(downhill, across)
+    across /= np.linalg.norm(across)
+    slope = share * method.angle * here.descent_norm / np.linalg.norm(here.rgrad)
+    D = 1e-6 * (slope * downhill + np.sqrt(1 - slope**2) * across)
+    monkeypatch.setattr(SemismoothNewton, "solve", lambda self, model: (model.X + D, 0.0))
+    taken, _ = method._direction(here, 1.0)
+    np.testing.assert_allclose(taken, D if is_kept else here.descent, atol=1e-15)
 
 
 @every_problem

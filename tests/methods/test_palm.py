@@ -232,3 +232,18 @@ def run_states(model, method, X):
     while method.stop()(states[-1]) is Status.RUNNING:
         states.append(method.step(model, states[-1]))
     return states
+
+
+@pytest.mark.parametrize(("beta", "accepted"), [(0.25, 0.5), (0.3, 0.3), (0.1, 0.2)])
+def test_y_step_is_accepted_up_to_one_over_the_curvature(beta, accepted, rng):
+    # f(X, .) bends by 2 for X'X = I, so the bound of PALM holds for beta <= 1/2 and no longer.
+    A, X = rng.random((6, 4)), random_stiefel_plus(6, 2, rng)
+
+    def fit(X, Y):
+        R = X @ Y.T - A
+        return np.vdot(R, R), 2 * R @ Y, 2 * R.T @ X
+
+    Y = np.ones((4, 2))
+    moved, length = TwoBlock(fit, (6, 2), Y).y_step(X, Y, beta)
+    assert length == accepted
+    np.testing.assert_allclose(moved, Y - accepted * fit(X, Y)[2])

@@ -82,3 +82,15 @@ def test_polish_of_a_projection_is_the_optimum_by_brute_force(rng):
 def test_bad_options_are_refused(options):
     with pytest.raises((TypeError, ValueError), match=next(iter(options))):
         op.methods.Polish(**options)
+
+
+def test_steps_go_down_the_gradient_when_no_majoriser_is_known(rng):
+    # No closed form to refine by either: only the model L X - grad f can move a row.
+    C = rng.standard_normal((N, K))
+    plain = Smooth(lambda X: -float(np.vdot(C, X)), (N, K), jac=lambda X: -C)
+    start = random_stiefel_plus(N, K, rng)
+    polish = op.methods.Polish()
+    first = polish.init(plain, start)
+    assert polish.step(plain, first).value < first.value - 1e-3
+    best = op.solve(plain, start, method=polish)
+    assert best.value == pytest.approx(-op.project(C).value, rel=1e-9)

@@ -163,3 +163,25 @@ def test_model_is_not_modified():
     for array in (model.X, model.gradient):
         array.flags.writeable = False
     SemismoothNewton().solve(model)
+
+
+def test_damping_follows_how_well_the_step_was_foretold(monkeypatch):
+    # All entries free: F is affine, and (dF + mu I) d = -F gives F(Z + d) = -mu d: the quotient mu.
+    rng = np.random.default_rng(0)
+    X = random_oblique_plus(6, 2, rng) + 0.5
+    X /= np.linalg.norm(X, axis=0)
+    gradient = 1e-3 * rng.standard_normal(X.shape)
+    gradient -= X * (X * gradient).sum(axis=0)
+    model = QuadraticModel(X, gradient, lambda D: 2.0 * D + 0.5 * D.mean(axis=0))
+    solver, seen = replace(EXACT, damping=0.5, max_iter=1, tol=0.0), []
+    original = SemismoothNewton._next_damping
+
+    def spy(self, damping, agreement):
+        seen.append((damping, agreement))
+        return original(self, damping, agreement)
+
+    monkeypatch.setattr(SemismoothNewton, "_next_damping", spy)
+    solver.solve(model)
+    curvature = np.vdot(gradient, model.hessian(gradient)) / np.vdot(gradient, gradient)
+    size = np.linalg.norm(gradient) / curvature  # ||F(X)|| with alpha = 1 / curvature
+    assert seen == [(0.5, pytest.approx(0.5 * size, rel=1e-6))]

@@ -7,7 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus.block_matrix import BlockMatrix
-from orthoplus.checks import check_count, check_growth, check_positive, check_range, check_type
+from orthoplus.checks import (
+    check_count,
+    check_growth,
+    check_positive,
+    check_range,
+    check_type,
+    norm_within_range,
+)
 from orthoplus.geometry import keep_largest, riemannian_gradient
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
@@ -92,7 +99,7 @@ class EP4Orth:
     Notes
     -----
     The convergence theory asks for eta < gamma_1^(1-p) / gamma_2; the paper's own experiments use
-    slower decay, and so do the presets. A warning is a matter of documentation, not of the code.
+    slower decay, and so do the presets.
 
     An outer iteration costs the inner solver's steps, each one evaluation of f and its gradient and
     O(nk) besides; ``docs/method.md`` has the mathematics.
@@ -325,13 +332,13 @@ class EP4Orth:
 
     def _break_even(self, smooth: Problem, X: FloatArray) -> float:
         """sigma with f(X) + sigma zeta(X) = f(X^R), for X after a few steps without penalty."""
-        size = float(np.linalg.norm(smooth.value_and_gradient(X)[1])) or 1.0
+        gradient = smooth.value_and_gradient(X)[1]
+        size = norm_within_range(gradient, "The gradient") or 1.0
         relaxed, _ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
         zeta = self._violation(relaxed.X)
         rise = smooth.value(keep_largest(relaxed.X)) - relaxed.value
         if zeta > 0 and rise > 0:
             return rise / zeta
-        gradient = smooth.value_and_gradient(X)[1]
         return float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
 
     def stop(self) -> "PenaltyStop":

@@ -58,7 +58,8 @@ class ProjectedGradient(StopsOverOblique):
     step_min, step_max : float
         The steps are kept in this range.
     step_unit : {"one", "penalty"}
-        Whether these three lengths are absolute, or multiples of 1/L with L = 2 sigma phi', for
+        Whether ``first_step`` is absolute and the range in units of one over the size of a gradient
+        (``unit`` of `Penalised`), or all three are multiples of 1/L with L = 2 sigma phi', for
         p = 1, q = 2 the Lipschitz constant of the penalty's gradient. A step is then carried over
         to the next sigma as such a multiple. "penalty" is for V = e / sqrt(k).
     step_fraction : float
@@ -197,7 +198,7 @@ class ProjectedGradient(StopsOverOblique):
         step_sq, _, cross_new, cross_old = sums
         if step_sq == 0.0:
             return old.alpha
-        unit = self._unit(new.weight)
+        low, high = self._step_range(problem, new.weight)
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
         )
@@ -212,7 +213,7 @@ class ProjectedGradient(StopsOverOblique):
             )
             above, below = (abs(curvature), change_sq) if use_short else (step_sq, abs(curvature))
             alpha = above / below if below > 0 else np.inf
-        return min(max(alpha, self.step_min * unit), self.step_max * unit)
+        return min(max(alpha, low), high)
 
     def _first_step(self, problem: Penalised, X: FloatArray, here: Evaluation) -> float:
         if self.step_rule == "fixed":
@@ -228,6 +229,11 @@ class ProjectedGradient(StopsOverOblique):
         """What the lengths of the options are multiples of."""
         return 1.0 / weight if self.step_unit == "penalty" and weight > 0 else 1.0
 
+    def _step_range(self, problem: Penalised, weight: float) -> tuple[float, float]:
+        """The least and the largest step: f times a hundred takes steps a hundredth as long."""
+        unit = self._unit(weight) if self.step_unit == "penalty" else 1.0 / problem.unit
+        return self.step_min * unit, self.step_max * unit
+
     def _fixed_step(self, problem: Penalised) -> float:
         lipschitz = problem.lipschitz
         if lipschitz is None:
@@ -235,7 +241,7 @@ class ProjectedGradient(StopsOverOblique):
                 '`step_rule="fixed"` needs the Lipschitz constant of the gradient: '
                 'give the problem a `lipschitz` property, or use step_rule="long".'
             )
-        return self.step_fraction / lipschitz if lipschitz > 0 else self.step_max
+        return self.step_fraction / lipschitz if lipschitz > 0 else self.step_max / problem.unit
 
     def _stationarity(self, problem: Penalised, X: FloatArray, at: Evaluation) -> float:
         """Not computed when the step length decides."""

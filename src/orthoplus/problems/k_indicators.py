@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import as_matrix, check_shape
+from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.data_matrix import squared_norm
 from orthoplus.geometry import assemble, fit_weights, polar_factor, project_oblique_plus
 from orthoplus.memory import empty_like
@@ -62,6 +62,7 @@ class KIndicators(Problem):
     def __post_init__(self) -> None:
         U = as_matrix(self.U, "U")
         check_shape(U.shape[0], U.shape[1], "U")
+        norm_within_range(U, "U")
         object.__setattr__(self, "U", U)
 
     @property

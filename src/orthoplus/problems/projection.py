@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import as_matrix, check_shape
+from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.geometry import fit_support, keep_largest, labels_of
 from orthoplus.protocols import FloatArray, Problem
 
@@ -38,6 +38,7 @@ class Projection(Problem):
     def __post_init__(self) -> None:
         C = as_matrix(self.C, "C")
         check_shape(C.shape[0], C.shape[1], "C")
+        norm_within_range(C, "C")
         object.__setattr__(self, "C", C)
 
     @property

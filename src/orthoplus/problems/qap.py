@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from orthoplus.checks import as_matrix, check_shape
+from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.protocols import FloatArray, IntArray, Problem
 
 
@@ -59,6 +59,7 @@ class QAP(Problem):
             if matrix.shape[0] != matrix.shape[1]:
                 raise ValueError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
             check_shape(len(matrix), len(matrix), name)
+            norm_within_range(matrix, name)
             object.__setattr__(self, name, matrix)
             if matrix.shape != self.A.shape:
                 raise ValueError(

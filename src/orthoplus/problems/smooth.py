@@ -33,6 +33,8 @@ class Smooth(Problem):
     Notes
     -----
     The cost is that of the callables; Hessian products by differences cost one gradient more.
+    They are given copies of X and their answers are copied, so they may overwrite either. Where f
+    is NaN or infinite its gradient is not asked for: no step ends there.
 
     Examples
     --------
@@ -50,7 +52,8 @@ class Smooth(Problem):
     def __post_init__(self) -> None:
         for name in ("fun", "jac", "curvature"):
             given = getattr(self, name)
-            if given is not None and not callable(given) and not (name == "jac" and given is True):
+            is_left_out = given is None and name != "fun"
+            if not (callable(given) or is_left_out or (name == "jac" and given is True)):
                 raise TypeError(f"`{name}` must be callable, not {type(given).__name__}.")
         check_shape(*self.size, "X")
 
@@ -63,25 +66,33 @@ class Smooth(Problem):
         return self.smoothness
 
     def value(self, X: FloatArray) -> float:
-        result = self.fun(X)
+        result = self.fun(X.copy())
         return as_value(result[0] if isinstance(result, tuple) else result)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        if self.jac is True:
-            result = self.fun(X)
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(
-                    "`jac=True` says that `fun` returns (value, gradient), but it returned "
-                    f"{type(result).__name__}. Return a pair, or pass `jac` as a callable."
-                )
-            return as_value(result[0]), as_matrix_like(result[1], X, "The gradient")
-        gradient = self.jac(X) if callable(self.jac) else self._difference_gradient(X)
-        return self.value(X), as_matrix_like(gradient, X, "The gradient")
+        value, gradient = self._pair(X) if self.jac is True else (self.value(X), self._gradient)
+        if not np.isfinite(value):
+            return value, np.zeros_like(X)
+        matrix = gradient(X) if callable(gradient) else gradient
+        return value, as_matrix_like(matrix, X, "The gradient")
+
+    def _pair(self, X: FloatArray) -> tuple[float, object]:
+        result = self.fun(X.copy())
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(
+                "`jac=True` says that `fun` returns (value, gradient), but it returned "
+                f"{type(result).__name__}. Return a pair, or pass `jac` as a callable."
+            )
+        return as_value(result[0]), result[1]
+
+    def _gradient(self, X: FloatArray) -> object:
+        return self.jac(X.copy()) if callable(self.jac) else self._difference_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         if self.curvature is None:
             return super().hessp(X, D)
-        return as_matrix_like(self.curvature(X, D), X, "The Hessian product")
+        product = self.curvature(X.copy(), D.copy())
+        return as_matrix_like(product, X, "The Hessian product")
 
     def _difference_gradient(self, X: FloatArray) -> FloatArray:
         gradient, moved = np.empty(X.shape), X.astype(np.float64)  # the step drowns in float32

@@ -66,10 +66,13 @@ class TwoBlock(Problem):
         return Y if self.project_y is None else np.asarray(self.project_y(Y))
 
     def evaluate(self, X: FloatArray, Y: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """f(X, Y) and its two gradients, checked."""
-        value, in_x, in_y = self.fun(X, Y)
+        """f(X, Y) and its two gradients, checked; zeros where f is NaN or infinite."""
+        given, in_x, in_y = self.fun(X.copy(), Y.copy())
+        value = as_value(given)
+        if not np.isfinite(value):
+            return value, np.zeros_like(X), np.zeros_like(Y)
         return (
-            as_value(value),
+            value,
             as_matrix_like(in_x, X, "The gradient in X"),
             as_matrix_like(in_y, Y, "The gradient in Y"),
         )
@@ -103,7 +106,7 @@ class TwoBlock(Problem):
             moved = self.onto_set(Y - beta * gradient)
             step = moved - Y
             bound = float(np.vdot(gradient, step)) + float(np.vdot(step, step)) / (2 * beta)
-            if self.fun(X, moved)[0] <= value + bound + 1e-14 * max(1.0, abs(value)):
+            if self._value(X, moved) <= value + bound + 1e-14 * max(1.0, abs(value)):
                 return moved, beta
             beta *= 0.5
         return Y, beta
@@ -114,7 +117,10 @@ class TwoBlock(Problem):
         return float(np.linalg.norm(Y - self.onto_set(Y - gradient)))
 
     def value(self, X: FloatArray) -> float:
-        return float(self.fun(X, self.second_block(X))[0])
+        return self._value(X, self.second_block(X))
+
+    def _value(self, X: FloatArray, Y: FloatArray) -> float:
+        return as_value(self.fun(X.copy(), Y.copy())[0])
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         """min over Y of f(X, Y), and its gradient in X by the envelope theorem."""
