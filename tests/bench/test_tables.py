@@ -1,6 +1,7 @@
 """The tables run on small data, judge their rows and fail in words."""
 
 import math
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -260,8 +261,30 @@ def test_rival_is_stopped_at_the_limit_and_says_so(rng):
 def test_limit_ends_the_starts_of_scipy(rng):
     A, B = rng.integers(9, size=(2, 6, 6)).astype(float)
     solver = qap._scipy("2opt")
-    assert solver(A, B, Session(limit=0.0)).n_starts == 1
     assert solver(A, B, Session(quick=True)).n_starts == qap.QUICK_STARTS
+    A, B = rng.integers(9, size=(2, 80, 80)).astype(float)
+    assert solver(A, B, Session(limit=0.02)) == (np.inf, 0)  # in the midst of the first
+
+
+def test_rival_without_an_answer_has_no_gap_and_is_not_the_best():
+    done = qap._rows("x, n = 9", "SciPy 2opt", lambda: qap.Found(np.inf, 0), 10.0, 10)
+    assert "gap" not in done[0].figures
+    assert done[0].note == "0 of 10 starts: the limit of seconds"
+    others = [
+        Row("x, n = 9", name, {"gap": gap, "cpu": 1.0})
+        for name, gap in (("orthoplus", 0.0), ("SciPy faq", 2.0))
+    ]
+    verdict = qap.judge([*others, *done])
+    assert "SciPy 2opt: median gap inf %, mean none" in verdict[2]
+    assert "Our median gap is the smallest" in verdict[3]
+
+
+def test_limit_of_the_processor_ends_a_loop_and_is_lifted():
+    with pytest.raises(measure.OutOfProcessorError), measure.processor_limit(0.02):
+        sum(iter(lambda: 1, 0))  # without end
+    with measure.processor_limit(30.0):
+        pass
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
 
 
 def test_peak_memory_is_that_of_this_process():

@@ -1,12 +1,15 @@
 """Clocks and memory: processor seconds, because they bear a busy machine, and peak memory."""
 
 import resource
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -25,6 +28,34 @@ def timed(call: Callable[[], T]) -> Timed[T]:
     cpu, wall = time.process_time(), time.perf_counter()
     value = call()
     return Timed(value, time.process_time() - cpu, time.perf_counter() - wall)
+
+
+class OutOfProcessorError(Exception):
+    """A call took more of the processor than it was given."""
+
+
+@contextmanager
+def processor_limit(seconds: float) -> Iterator[None]:
+    """Raise `OutOfProcessorError` in this block once it has taken so many seconds of the processor.
+
+    For code that looks at no clock. It works between two steps of Python, in the main thread, where
+    the system has such a timer; elsewhere the block runs to its end.
+    """
+    has_timer = hasattr(signal, "setitimer")
+    if not has_timer or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise OutOfProcessorError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, max(seconds, 1e-6))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def peak_bytes() -> int:

@@ -1,14 +1,14 @@
 """Quadratic assignment on QAPLIB, beside both methods of SciPy."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus.assignment import quadratic_assignment
-from orthoplus.bench.measure import timed
+from orthoplus.bench.measure import OutOfProcessorError, processor_limit, timed
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task
 from orthoplus.datasets import load_arrays
 from orthoplus.protocols import FloatArray
@@ -18,7 +18,7 @@ OURS, RIVALS = "orthoplus", ("SciPy faq", "SciPy 2opt")
 
 
 class Found(NamedTuple):
-    """The best value of some starts, and how many there were."""
+    """The best value of some starts, infinite where none came to its end, and their number."""
 
     value: float
     n_starts: int
@@ -47,10 +47,10 @@ def _scipy(method: str, **options: Any) -> Solver:
     def run(A: FloatArray, B: FloatArray, session: Session) -> Found:
         rng = np.random.default_rng(session.seed)
         values: list[float] = []
-        end = time.process_time() + session.rival_seconds
-        while len(values) < _starts(session) and (not values or time.process_time() < end):
-            values.append(float(scipy_assignment(A, B, method, options | {"rng": rng}).fun))
-        return Found(min(values), len(values))
+        with suppress(OutOfProcessorError), processor_limit(session.rival_seconds):
+            while len(values) < _starts(session):
+                values.append(float(scipy_assignment(A, B, method, options | {"rng": rng}).fun))
+        return Found(min(values, default=np.inf), len(values))
 
     return run
 
@@ -85,22 +85,24 @@ def tasks(session: Session) -> Iterator[Task | Picture]:
 def _rows(case: str, method: str, call: Callable[[], Found], best: float, wanted: int) -> list[Row]:
     found = timed(call)
     value, n_starts = found.value
-    gap = 100.0 * (value - best) / (best or 1.0)
-    figures = {"value": value, "best": best, "gap": gap, "cpu": found.cpu}
+    figures = {"best": best, "cpu": found.cpu}
+    if n_starts:
+        figures |= {"value": value, "gap": 100.0 * (value - best) / (best or 1.0)}
     note = "" if n_starts == wanted else f"{n_starts} of {wanted} starts: the limit of seconds"
     return [Row(case, method, figures, note=note)]
 
 
 def judge(rows: Sequence[Row]) -> list[str]:
-    """Median gaps, instances solved, seconds."""
+    """Median gaps, instances solved, seconds; where a method found nothing its gap is infinite."""
     lines, medians, totals = [], {}, {}
     for method in dict.fromkeys(row.method for row in rows):
         own = [row.figures for row in rows if row.method == method]
-        gaps = np.array([float(f["gap"] or 0.0) for f in own])
-        totals[method] = sum(float(f["cpu"] or 0.0) for f in own)
+        found = [figures.get("gap") for figures in own]
+        gaps = np.array([np.inf if gap is None else float(gap) for gap in found])
+        totals[method] = sum(float(figures.get("cpu") or 0.0) for figures in own)
         medians[method] = float(np.median(gaps))
         lines.append(
-            f"{method}: median gap {medians[method]:.3f} %, mean {gaps.mean():.3f} %, at the best "
+            f"{method}: median gap {medians[method]:.3f} %, mean {_mean(gaps)}, at the best "
             f"known value {int((gaps <= 0).sum())} of {len(gaps)}, {totals[method]:.1f} CPU s."
         )
     if not lines:
@@ -111,6 +113,12 @@ def judge(rows: Sequence[Row]) -> list[str]:
         f"{totals[OURS] / totals['SciPy faq']:.2f} of those of faq."
     )
     return lines
+
+
+def _mean(gaps: FloatArray) -> str:
+    found = gaps[np.isfinite(gaps)]
+    where = "" if len(found) == len(gaps) else f" where a start ended, {len(found)} instances"
+    return f"{found.mean():.3f} %{where}" if len(found) else "none"
 
 
 TABLE = Table(
