@@ -9,6 +9,7 @@ from orthoplus import kernels
 from orthoplus.block_matrix import BlockMatrix
 from orthoplus.checks import check_choice, check_positive, check_range
 from orthoplus.geometry import project_oblique_plus
+from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.loop import StopsOverOblique
 from orthoplus.memory import empty_like
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
@@ -268,8 +269,15 @@ def _projected_step(
 def _careful_step_into(
     state: GradientState, alpha: float, T: FloatArray
 ) -> tuple[float, float, float, float]:
-    """`kernels.projected_step_into` where a column comes out as zero, or its norm overflows."""
-    mean = state.X.mean(axis=1, keepdims=True, dtype=np.float64)
-    gradient = state.gradient.astype(np.float64) + state.weight * mean
-    T[:] = project_oblique_plus(state.X - alpha * gradient)
-    return kernels.normalise_step_into(T, np.ones(T.shape[1]), state.X)
+    """`kernels.projected_step_into` where a column comes out as zero, or its norm overflows.
+
+    Those columns are projected by themselves, at a scale of their own.
+    """
+    X = state.X
+    squares = kernels.gradient_step_into(X, state.gradient, state.weight, alpha, T)
+    odd = np.flatnonzero(~((squares >= SQUARES_MIN) & (squares <= SQUARES_MAX)))
+    mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
+    gradient = state.gradient[:, odd].astype(np.float64) + state.weight * mean
+    T[:, odd] = project_oblique_plus(X[:, odd] - alpha * gradient)
+    squares[odd] = 1.0
+    return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)
