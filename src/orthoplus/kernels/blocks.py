@@ -6,7 +6,7 @@ added in the order of the blocks: the answer has the same bits for any number of
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -99,12 +99,24 @@ def row_blocks(n: int, k: int, least: int = 1) -> list[slice]:
 def for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
     """Run ``work(number, rows)`` for every block, on threads when that pays.
 
-    While they run, BLAS has one thread in each of them.
+    Each thread, the caller's too, takes the next block that is left: one task a thread and pass,
+    not one a block. While they run, BLAS has one thread in each of them.
     """
     threads = min(n_threads(), len(blocks)) if len(blocks) > 1 else 1
-    if threads == 1:
-        for number, rows in enumerate(blocks):
+    left = iter(list(enumerate(blocks)))
+
+    def take() -> None:
+        for number, rows in left:
             work(number, rows)
-    else:
-        with single_blas():
-            list(_pool(threads, os.getpid()).map(work, range(len(blocks)), blocks))
+
+    if threads == 1:
+        take()
+        return
+    with single_blas(), limited_threads(1):
+        others = [_pool(threads - 1, os.getpid()).submit(take) for _ in range(threads - 1)]
+        try:
+            take()
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
