@@ -323,7 +323,7 @@ def test_text_holds_verdicts_and_table(rng):
         ({"problem_or_fun": lambda X: X.sum() * 1j}, TypeError, "one real number"),
         ({"jac": lambda X: np.nan * X}, ValueError, "`gradient` has 24 entries"),
         ({"problem_or_fun": lambda X: np.nan}, ValueError, "next to `X`"),
-        ({"hessp": lambda X, D: D[0]}, ValueError, "`hessp` must be a real array"),
+        ({"hessp": lambda X, D: D[0]}, ValueError, "hessp must be a real array"),
     ],
 )
 def test_bad_input_is_met_with_a_sentence(arguments, error, message):

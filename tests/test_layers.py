@@ -25,6 +25,7 @@ LAYERS = {
     "divergence": 2,
     "row_groups": 2,
     "group_vectors": 2,
+    "delta": 2,
     "geometry": 2,
     "projection": 2,
     "loop": 2,

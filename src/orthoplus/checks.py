@@ -232,9 +232,10 @@ def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
     """
     result = np.asarray(matrix)
     if result.shape != X.shape or result.dtype.kind not in "fiub":
+        advice = " It looks transposed." if result.shape == X.shape[::-1] else ""
         raise ValueError(
             f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
-            f"{result.shape} and dtype {result.dtype}."
+            f"{result.shape} and dtype {result.dtype}.{advice}"
         )
     result = np.array(result, dtype=X.dtype, order="C")
     check_finite(

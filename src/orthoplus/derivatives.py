@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import as_matrix, check_finite, check_shape, norm_within_range
+from orthoplus.checks import (
+    as_matrix,
+    as_matrix_like,
+    as_value,
+    check_finite,
+    check_shape,
+    norm_within_range,
+)
 from orthoplus.protocols import FloatArray, Problem
 
 # Two steps a decade, from 1e-1 to 1e-9.
@@ -227,9 +234,9 @@ def _functions(given: Problem | Fun, jac: Fun | bool | None, hessp: Product | No
             f"returns (value, gradient)."
         )
     return _Functions(
-        lambda X: _as_value(value(X)),
-        lambda X: _as_matrix_like(gradient(X), X, "gradient"),
-        None if product is None else lambda X, D: _as_matrix_like(product(X, D), X, "hessp"),
+        lambda X: np.asarray(as_value(value(X))),
+        lambda X: _within_range(gradient(X), X, "gradient"),
+        None if product is None else lambda X, D: _within_range(product(X, D), X, "hessp"),
     )
 
 
@@ -244,26 +251,10 @@ def _of_problem(problem: Problem, has_own: bool) -> tuple[Fun, Fun, Product | No
     return problem.value, lambda X: problem.value_and_gradient(X)[1], product
 
 
-def _as_value(value: object) -> FloatArray:
-    number = np.asarray(value)
-    if number.size != 1 or number.dtype.kind not in "fiub":
-        raise TypeError(
-            f"`fun` must return one real number, it returned {type(value).__name__} "
-            f"of shape {number.shape} and dtype {number.dtype}."
-        )
-    return number.reshape(()).astype(np.float64)
-
-
-def _as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
-    result = np.asarray(matrix)
-    if result.shape != X.shape or result.dtype.kind not in "fiub":
-        advice = " It looks transposed." if result.shape == X.shape[::-1] else ""
-        raise ValueError(
-            f"`{name}` must be a real array of the shape of X, {X.shape}; it came with shape "
-            f"{result.shape} and dtype {result.dtype}.{advice}"
-        )
+def _within_range(matrix: object, X: FloatArray, name: str) -> FloatArray:
+    result = as_matrix_like(matrix, X, name)
     norm_within_range(result, name)
-    return result.astype(np.float64)
+    return result
 
 
 def _point(
