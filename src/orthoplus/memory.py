@@ -7,17 +7,21 @@ its pages cost about as much as the step itself.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from weakref import ref
+from sys import getrefcount
 
 import numpy as np
 
 from orthoplus.protocols import FloatArray
 
-# By size in bytes: memory, and the flat array it was last lent as. An array on a foreign buffer is
-# the base of every view of it, so it lives as long as they do: when it is gone, nobody looks.
-_Loans = dict[int, list[tuple[memoryview, ref[FloatArray]]]]
+# The flat arrays that were lent, by size and type. Each is the base of every view of it.
+_Loans = dict[tuple[int, str], list[FloatArray]]
 
 _loans: ContextVar[_Loans | None] = ContextVar("orthoplus_memory", default=None)
+
+
+# What the interpreter counts for an array that only its list holds.
+_ALONE = [np.empty(0)]
+_IDLE = getrefcount(_ALONE[0])
 
 
 @contextmanager
@@ -42,16 +46,12 @@ def empty_like(X: FloatArray) -> FloatArray:
     ...     empty_like(np.ones((200, 5))).ctypes.data == address
     True
     """
-    loans, size = _loans.get(), X.nbytes
-    if loans is None or size == 0:
+    loans = _loans.get()
+    if loans is None:
         return np.empty(X.shape, dtype=X.dtype)
-    lent = loans.setdefault(size, [])
-    for number, (_, last) in enumerate(lent):
-        if last() is None:
-            memory = lent.pop(number)[0]
-            break
-    else:
-        memory = np.empty(size, dtype=np.uint8).data
-    flat = np.frombuffer(memory, X.dtype)
-    lent.append((memory, ref(flat)))
-    return flat.reshape(X.shape)
+    lent = loans.setdefault((X.size, X.dtype.char), [])
+    for number in range(len(lent)):
+        if getrefcount(lent[number]) == _IDLE:
+            return lent[number].reshape(X.shape)
+    lent.append(np.empty(X.size, dtype=X.dtype))
+    return lent[-1].reshape(X.shape)
