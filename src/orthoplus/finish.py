@@ -7,6 +7,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.geometry import assemble, cover_columns, keep_largest
 from orthoplus.loop import OuterMethod, run
+from orthoplus.memory import reused_memory
 from orthoplus.methods.alternation import ROUGH
 from orthoplus.methods.refine import refine
 from orthoplus.methods.swap_search import SwapState
@@ -77,7 +78,8 @@ def _answer(
     """The rounded and refined point of a method over OB+, or of a rival."""
     if watch.state is not None and watch.state.Y is not None:
         problem = problem.warm(watch.state.Y)
-    X, status = _best_feasible(problem, X0, watch, status)
+    with reused_memory():
+        X, status = _best_feasible(problem, X0, watch, status)
     value, gradient = problem.value_and_gradient(X)
     labels, weights = kernels.largest_entries(X)
     residual = stationarity(X, gradient)

@@ -21,8 +21,11 @@ Linear = Callable[[FloatArray], FloatArray]
 # What a method hands from one penalty parameter to the next: a step length, tau, a second block.
 Carry = Mapping[str, Any]
 
+# The unit roundoff of the two types: the distance from 1 to the next number.
+ROUNDOFF = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+
 # Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
-DIFFERENCE_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+DIFFERENCE_STEP = float(np.cbrt(ROUNDOFF[np.dtype(np.float64)]))
 
 
 class Problem(ABC):

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.geometry import labels_of
 from orthoplus.loop import minimise_oblique
+from orthoplus.memory import empty_like
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty import without_penalty
-from orthoplus.protocols import BoolArray, FloatArray, Problem
+from orthoplus.protocols import ROUNDOFF, BoolArray, FloatArray, Problem
 
 # The residual to reach on the support, as a share of the gradient's size; not below what the
 # arithmetic allows.
@@ -91,7 +93,7 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
 
 def stationary_tol(X: Any) -> float:
     """The residual to reach at a point of this dtype, as a share of the gradient's size."""
-    return max(_REFINE_TOL, _ROUNDOFFS * float(np.finfo(X.dtype).eps))
+    return max(_REFINE_TOL, _ROUNDOFFS * ROUNDOFF[X.dtype])
 
 
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
@@ -117,11 +119,11 @@ class _Restricted(Problem):
         return self.problem.shape
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        if X[~self.support].any():
-            # A column that lost its support was given another row: no step may end there.
-            return np.inf, np.zeros_like(X)
         value, gradient = self.problem.value_and_gradient(X)
-        return value, np.where(self.support, gradient, 0.0)
+        within = empty_like(X)
+        strays = kernels.restrict_into(X, gradient, self.support, within)
+        # A column that lost its support was given another row: no step may end there.
+        return (np.inf if strays else value), within
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.where(self.support, self.problem.hessp(X, D), 0.0)

@@ -1,5 +1,6 @@
 """The loops over OB+ of `reference.oblique`, compiled: one pass over memory each."""
 
+from collections.abc import Callable
 from math import isnan
 
 import numpy as np
@@ -7,14 +8,30 @@ from numba import njit
 
 from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, row_blocks
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
+def _summed(
+    work: Callable[[slice, FloatArray], None], X: FloatArray, shape: tuple[int, ...]
+) -> FloatArray:
+    """Sums over the rows of X, an array of this shape: ``work(rows, sums)`` gives those of a block.
+
+    ``sums`` starts as zeros.
+    """
+    blocks = row_blocks(*X.shape)
+    partial = np.zeros((len(blocks), *shape))
+    if len(blocks) == 1:
+        work(blocks[0], partial[0])
+        return partial[0]
+    for_blocks(lambda b, rows: work(rows, partial[b]), blocks)
+    return np.asarray(partial.sum(axis=0))
+
+
 @_compiled
-def _row_energy(X):  # type: ignore[no-untyped-def]  # IN X
+def _row_energy(X, out):  # type: ignore[no-untyped-def]  # IN X; OUT out[0]
     n, k = X.shape
     energy = 0.0
     for i in range(n):
@@ -22,20 +39,11 @@ def _row_energy(X):  # type: ignore[no-untyped-def]  # IN X
         for j in range(k):
             total += X[i, j]
         energy += total * total
-    return energy / k
+    out[0] = energy / k
 
 
 def row_energy(X: FloatArray) -> float:
-    blocks = row_blocks(*X.shape)
-    if len(blocks) == 1:
-        return float(_row_energy(X))
-    partial = np.zeros(len(blocks))
-
-    def work(block: int, rows: slice) -> None:
-        partial[block] = _row_energy(X[rows])
-
-    for_blocks(work, blocks)
-    return float(partial.sum())
+    return float(_summed(lambda r, out: _row_energy(X[r], out), X, (1,))[0])
 
 
 @_compiled
@@ -56,15 +64,9 @@ def _gradient_step(X, G, weight, alpha, T, squares):  # type: ignore[no-untyped-
 def gradient_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> FloatArray:
-    n, k = X.shape
-    blocks = row_blocks(n, k)
-    if len(blocks) == 1:
-        squares = np.zeros(k)
-        _gradient_step(X, G, weight, alpha, out, squares)
-        return squares
-    partial = np.zeros((len(blocks), k))
-    for_blocks(lambda b, r: _gradient_step(X[r], G[r], weight, alpha, out[r], partial[b]), blocks)
-    return np.asarray(partial.sum(axis=0))
+    return _summed(
+        lambda r, sums: _gradient_step(X[r], G[r], weight, alpha, out[r], sums), X, X.shape[1:]
+    )
 
 
 @_compiled
@@ -95,13 +97,7 @@ def _normalise_step(T, scale, X, out):  # type: ignore[no-untyped-def]
 def normalise_step_into(
     T: FloatArray, scale: FloatArray, X: FloatArray
 ) -> tuple[float, float, float, float]:
-    blocks = row_blocks(*X.shape)
-    partial = np.zeros((len(blocks), 4))
-    if len(blocks) == 1:
-        _normalise_step(T, scale, X, partial[0])
-    else:
-        for_blocks(lambda b, r: _normalise_step(T[r], scale, X[r], partial[b]), blocks)
-    sums = partial[0] if len(blocks) == 1 else partial.sum(axis=0)
+    sums = _summed(lambda r, out: _normalise_step(T[r], scale, X[r], out), X, (4,))
     step_sq, energy, cross_new, cross_old = sums.tolist()
     return step_sq, energy, cross_new, cross_old
 
@@ -153,12 +149,10 @@ def secant_products(
     new: tuple[FloatArray, FloatArray, float], old: tuple[FloatArray, FloatArray, float]
 ) -> tuple[float, float]:
     (X_new, G_new, w_new), (X, G, w) = new, old
-    blocks = row_blocks(*X.shape)
-    partial = np.zeros((len(blocks), 2))
-    for_blocks(
-        lambda b, r: _secant_products(X_new[r], G_new[r], w_new, X[r], G[r], w, partial[b]), blocks
+    sums = _summed(
+        lambda r, out: _secant_products(X_new[r], G_new[r], w_new, X[r], G[r], w, out), X, (2,)
     )
-    step_change, change_sq = partial.sum(axis=0).tolist()
+    step_change, change_sq = sums.tolist()
     return step_change, change_sq
 
 
@@ -171,11 +165,7 @@ def _column_dots(A, B, dots):  # type: ignore[no-untyped-def]  # IN A, B; OUT do
 
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
-    n, k = A.shape
-    blocks = row_blocks(n, k)
-    partial = np.zeros((len(blocks), k))
-    for_blocks(lambda b, r: _column_dots(A[r], B[r], partial[b]), blocks)
-    return np.asarray(partial.sum(axis=0))
+    return _summed(lambda r, dots: _column_dots(A[r], B[r], dots), A, A.shape[1:])
 
 
 @_compiled
@@ -192,11 +182,7 @@ def _multipliers(X, G, weight, dots):  # type: ignore[no-untyped-def]
 
 
 def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
-    n, k = X.shape
-    blocks = row_blocks(n, k)
-    partial = np.zeros((len(blocks), k))
-    for_blocks(lambda b, r: _multipliers(X[r], G[r], weight, partial[b]), blocks)
-    return np.asarray(partial.sum(axis=0))
+    return _summed(lambda r, dots: _multipliers(X[r], G[r], weight, dots), X, X.shape[1:])
 
 
 @_compiled
@@ -219,12 +205,27 @@ def _stationarity_sq(X, G, weight, multiplier, unit, out):  # type: ignore[no-un
 def stationarity_sq(
     X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray, unit: float
 ) -> float:
-    blocks = row_blocks(*X.shape)
-    partial = np.zeros((len(blocks), 1))
-    for_blocks(
-        lambda b, r: _stationarity_sq(X[r], G[r], weight, multiplier, unit, partial[b]), blocks
+    sums = _summed(
+        lambda r, out: _stationarity_sq(X[r], G[r], weight, multiplier, unit, out), X, (1,)
     )
-    return float(partial.sum())
+    return float(sums[0])
+
+
+@_compiled
+def _restrict(X, G, support, T, out):  # type: ignore[no-untyped-def]
+    # IN X, G, support; OUT T, out[0]
+    n, k = X.shape
+    strays = 0
+    for i in range(n):
+        for j in range(k):
+            T[i, j] = G[i, j] if support[i, j] else 0.0
+            strays += X[i, j] != 0.0 and not support[i, j]
+    out[0] = strays
+
+
+def restrict_into(X: FloatArray, G: FloatArray, support: BoolArray, out: FloatArray) -> int:
+    sums = _summed(lambda r, n: _restrict(X[r], G[r], support[r], out[r], n), X, (1,))
+    return int(sums[0])
 
 
 @_compiled
@@ -246,10 +247,7 @@ def _largest_entries(X, labels, entries):  # type: ignore[no-untyped-def]
 def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
     n, k = X.shape
     labels, entries = np.empty(n, dtype=np.intp), np.empty(n, dtype=X.dtype)
-    if X.size < PARALLEL_SIZE:
-        _largest_entries(X, labels, entries)
-    else:
-        for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), row_blocks(n, k))
+    for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), row_blocks(n, k))
     return labels, entries
 
 
@@ -304,11 +302,10 @@ def _delta_sums(C, X, shift, value, slope):  # type: ignore[no-untyped-def]
 
 
 def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-    n, k = X.shape
-    blocks = row_blocks(n, k)
-    partial = np.zeros((2, len(blocks), k))
-    for_blocks(lambda b, r: _delta_sums(C[r], X[r], shift, partial[0, b], partial[1, b]), blocks)
-    return partial[0].sum(axis=0), partial[1].sum(axis=0)
+    sums = _summed(
+        lambda r, out: _delta_sums(C[r], X[r], shift, out[0], out[1]), X, (2, X.shape[1])
+    )
+    return sums[0], sums[1]
 
 
 @_compiled

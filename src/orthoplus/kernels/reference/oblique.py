@@ -7,7 +7,7 @@ X V V' is the row mean of X repeated k times, so the gradient of the penalised o
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "assemble",
@@ -20,6 +20,7 @@ __all__ = [
     "multipliers",
     "normalise_step_into",
     "projected_step_into",
+    "restrict_into",
     "row_energy",
     "secant_products",
     "stationarity_sq",
@@ -111,6 +112,12 @@ def projected_step_into(
     if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
         return None
     return normalise_step_into(out, 1.0 / np.sqrt(squares), X)
+
+
+def restrict_into(X: FloatArray, G: FloatArray, support: BoolArray, out: FloatArray) -> int:
+    """out = G on the support, zero off it; returns the number of nonzero entries of X off it."""
+    np.copyto(out, np.where(support, G, 0.0), casting="same_kind")
+    return int(np.count_nonzero(X[~support]))
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
