@@ -172,12 +172,28 @@ def test_mean_mixing_agrees_with_its_matrix(p, q, eps, rng):
     np.testing.assert_allclose(one.hessp(X, D), two.hessp(X, D), **close)
     for a, b in zip(one.value_and_gradient(X), two.value_and_gradient(X), strict=True):
         np.testing.assert_allclose(a, b, **close)
-    (value, G, weight), other = one.evaluate(X), two.evaluate(X)
+    (value, G, weight, energy), other = one.evaluate(X), two.evaluate(X)
     assert other.weight == 0.0
+    assert energy == short.energy(X)
+    assert other.energy == long.energy(X)
     np.testing.assert_allclose(value, other.value, **close)
     np.testing.assert_allclose(G + weight * X.mean(axis=1)[:, None], other.gradient, **close)
-    # The energy that the last pass knows already stands for the one computed here.
+    # What is known already stands for what would be computed here.
     assert one.evaluate(X, short.energy(X)).value == value
+    f, gradient = problem.value_and_gradient(X)
+    shifted = two.evaluate(X, known=(f + 3.0, gradient + 1.0))
+    np.testing.assert_allclose(shifted.value, other.value + 3.0, **close)
+    np.testing.assert_allclose(shifted.gradient, other.gradient + 1.0, **close)
+
+
+def test_rescaled_penalty_is_the_same_with_other_parameters(rng):
+    V = np.full((3, 1), 3**-0.5)
+    penalty = PowerPenalty(2.0, V, p=2.0, q=3.0, eps=0.5)
+    other, wanted = penalty.rescaled(7.0, 0.1), PowerPenalty(7.0, V, p=2.0, q=3.0, eps=0.1)
+    X = random_oblique_plus(5, 3, rng)
+    assert other.value(X) == wanted.value(X) != penalty.value(X)
+    np.testing.assert_array_equal(other.gradient(X), wanted.gradient(X))
+    assert (penalty.sigma, penalty.eps) == (2.0, 0.5)
 
 
 def test_penalised_is_its_parts(rng):

@@ -19,7 +19,7 @@ from orthoplus.checks import (
     check_shape,
     norm_within_range,
 )
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import ROUNDOFF, FloatArray, Problem
 
 # Two steps a decade, from 1e-1 to 1e-9.
 _STEPS = 10.0 ** -np.arange(1.0, 9.25, 0.5)
@@ -293,7 +293,7 @@ class _Curve:
 
     @property
     def eps(self) -> float:
-        return float(np.finfo(self.X.dtype).eps)
+        return ROUNDOFF[self.X.dtype]
 
     @cached_property
     def start(self) -> FloatArray:

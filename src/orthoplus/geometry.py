@@ -104,7 +104,7 @@ def cover_columns(labels: IntArray, k: int) -> bool:
     >>> cover_columns(np.array([0, 1, -1]), 2), cover_columns(np.array([0, 0, -1]), 2)
     (True, False)
     """
-    return bool(np.bincount(labels[labels >= 0], minlength=k).all())
+    return bool(np.bincount(labels + 1, minlength=k + 1)[1:].all())
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:

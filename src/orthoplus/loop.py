@@ -50,9 +50,10 @@ def run(
     >>> status.name, state.violation < 1e-8
     ('CONVERGED', True)
     """
+    running, step = Status.RUNNING, method.step
     status = stop(state)
-    while status is Status.RUNNING:
-        state = method.step(problem, state)
+    while status is running:
+        state = step(problem, state)
         status = stop(state)
     return state, status
 
@@ -68,7 +69,7 @@ class ObliqueState(State, Protocol):
     def is_stalled(self) -> bool: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ObliqueStop:
     """Stop over OB+ by ``||min(X, grad h)|| <= tol``, (4.1), or by a step no longer than tol.
 
@@ -95,11 +96,12 @@ class ObliqueStop:
     def __call__(self, state: ObliqueState) -> Status:
         if state.is_stalled:
             return Status.LINE_SEARCH_FAILED
-        if state.n_iter >= self.min_iter:
+        n_iter = state.n_iter
+        if n_iter >= self.min_iter:
             measure = state.stationarity if self.criterion == "stationarity" else state.step_length
             if measure <= self.tol:
                 return Status.CONVERGED
-        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+        return Status.MAX_ITER if n_iter >= self.max_iter else Status.RUNNING
 
 
 class StopsOverOblique:

@@ -26,7 +26,7 @@ from orthoplus.geometry import (
     violation,
 )
 from orthoplus.penalty import check_mixing
-from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.protocols import ROUNDOFF, FloatArray, Linear, Problem
 
 __all__ = ["OptimalityReport", "check", "check_oblique", "stationarity"]
 
@@ -313,7 +313,7 @@ def _as_point(
     X = as_matrix(X, "X")
     if X.shape != tuple(problem.shape):
         raise ValueError(f"`X` has shape {X.shape}, the problem has {tuple(problem.shape)}.")
-    roundoff = _ROUNDOFFS * math.sqrt(X.shape[1]) * float(np.finfo(X.dtype).eps)
+    roundoff = _ROUNDOFFS * math.sqrt(X.shape[1]) * ROUNDOFF[X.dtype]
     point = nearest(X.astype(np.float64))
     distance = float(np.linalg.norm(point - X))
     if distance > max(_FEASIBILITY, roundoff):

@@ -12,7 +12,7 @@ exactly on S+ (Lemma 2.2):
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from orthoplus import kernels
 from orthoplus.block_matrix import BlockMatrix
 from orthoplus.checks import as_matrix, check_positive, check_range
 from orthoplus.geometry import rounding_constant
-from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.protocols import ROUNDOFF, FloatArray, Linear, Problem
 
 # zeta is known to rounding only: derivatives that blow up at zeta + eps = 0 are taken here.
-_ZETA_FLOOR = float(np.finfo(np.float64).eps)
+_ZETA_FLOOR = ROUNDOFF[np.dtype(np.float64)]
 
 
 def check_mixing(V: FloatArray) -> FloatArray:
@@ -157,6 +157,12 @@ class PowerPenalty(Penalty):
         check_positive(self.q, "q")
         check_range(self.eps, "eps", low=0.0)
 
+    def rescaled(self, sigma: float, eps: float) -> Self:
+        """This penalty with other parameters, which a schedule keeps in range: not checked."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), sigma=sigma, eps=eps)
+        return other
+
     def profile(self, s: float) -> tuple[float, float, float]:
         if self.p == 1.0 and self.q == 2.0:
             return s - 1.0 + self.eps, 1.0, 0.0
@@ -174,6 +180,8 @@ class PowerPenalty(Penalty):
         VV' has spectral norm at most 1 and ||XVV'||^2 <= s. Sharp for p = 1, q = 2, where it is
         2 sigma, section 6.1; None where phi'' is unbounded near S+.
         """
+        if self.p == 1.0 and self.q == 2.0:
+            return 2.0 * self.sigma
         half, low = self.q / 2.0, self.eps
         if low == 0 and self.p < 2 and self.p != 1:
             return None
@@ -300,6 +308,8 @@ class GeneralPenalty(Penalty):
 class Evaluation(NamedTuple):
     """An objective at one point: its gradient is ``gradient + weight * rowmean(X)``.
 
+    ``energy`` is ||XV||_F^2; NaN where there is no penalty that needs it.
+
     Examples
     --------
     >>> from orthoplus import problems
@@ -312,6 +322,7 @@ class Evaluation(NamedTuple):
     value: float
     gradient: FloatArray
     weight: float
+    energy: float
 
 
 @dataclass(frozen=True)
@@ -345,24 +356,35 @@ class Penalised(Problem):
     def shape(self) -> tuple[int, int]:
         return self.problem.shape
 
-    def evaluate(self, X: FloatArray, energy: float | None = None) -> Evaluation:
-        """Value and split gradient; ``energy`` is ||XV||^2 for V = e / sqrt(k), where known."""
-        value, G = self.problem.value_and_gradient(X)
-        if self.penalty.sigma == 0.0:
-            return Evaluation(value, G, 0.0)
-        if self.penalty.V is not None or energy is None:
-            energy = self.penalty.energy(X)
-        phi, slope, _ = self.penalty.profile(energy)
-        value, weight = value + self.penalty.sigma * phi, 2.0 * self.penalty.sigma * slope
-        if self.penalty.V is None:
-            return Evaluation(value, G, weight)
-        return Evaluation(value, G + weight * self.penalty.mix(X), 0.0)
+    def evaluate(
+        self,
+        X: FloatArray,
+        energy: float | None = None,
+        known: tuple[float, FloatArray] | None = None,
+    ) -> Evaluation:
+        """Value and split gradient at X.
+
+        Where they are known, ``energy`` is ||XV||^2 for V = e / sqrt(k), and ``known`` is f with
+        its gradient.
+        """
+        value, G = self.problem.value_and_gradient(X) if known is None else known
+        penalty = self.penalty
+        sigma, is_even = penalty.sigma, penalty.V is None
+        if sigma == 0.0:
+            return Evaluation(value, G, 0.0, np.nan if energy is None else energy)
+        if energy is None or not is_even:
+            energy = penalty.energy(X)
+        phi, slope, _ = penalty.profile(energy)
+        value, weight = value + sigma * phi, 2.0 * sigma * slope
+        if is_even:
+            return Evaluation(value, G, weight, energy)
+        return Evaluation(value, G + weight * penalty.mix(X), 0.0, energy)
 
     def value(self, X: FloatArray) -> float:
         return self.problem.value(X) + self.penalty.value(X)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        value, G, weight = self.evaluate(X)
+        value, G, weight, _ = self.evaluate(X)
         return value, G + weight * X.mean(axis=1, keepdims=True) if weight else G
 
     def hessian(self, X: FloatArray) -> Linear:

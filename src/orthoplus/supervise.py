@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Meter:
 
     def look(self) -> None:
         """Raise when the time is up."""
-        if self.seconds > self.time_limit:
+        if time.perf_counter() - self.started > self.time_limit:
             raise OutOfTimeError
 
 
@@ -54,11 +55,11 @@ class Metered(Problem):
     problem: Any
     meter: Meter
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         return self.problem.shape
 
-    @property
+    @cached_property
     def lipschitz(self) -> float | None:
         return self.problem.lipschitz
 
@@ -165,10 +166,10 @@ class Watch:
 
     def _save(self, every: float) -> None:
         """Write the state, unless that was done within so many seconds."""
-        state, now = self.state, self.meter.seconds
+        state = self.state
         if self.checkpoint is None or not self.history or state is self.saved:
             return
-        if state is not None and now - self.saved_at >= every:
+        if state is not None and self.meter.seconds - self.saved_at >= every:
             save_state(self.checkpoint, state)
             self.saved, self.saved_at = state, self.meter.seconds
 

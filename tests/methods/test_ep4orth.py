@@ -1,6 +1,6 @@
 """Algorithm 1: its schedules, its safeguard, its switch, and the answers it gives."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -20,6 +20,7 @@ from orthoplus.methods import EP4Orth, ProjectedGradient, RegularizedNewton, ep4
 from orthoplus.methods.refine import refine
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
+from orthoplus.protocols import Problem
 from orthoplus.solve import solve
 from orthoplus.status import Status
 
@@ -161,7 +162,7 @@ def first_points(monkeypatch):
 def test_iteration_starts_from_the_feasible_point_where_that_is_better(monkeypatch):
     problem, X, X_feas = worse_than_feasible()
     method = EP4Orth(penalty_unit=1.0)
-    state = method.init(problem, X)._replace(X_feas=X_feas)
+    state = method.init(problem, X)._replace(X_feas=X_feas, value_feas=problem.value(X_feas))
     starts = first_points(monkeypatch)
     after = method.step(problem, state)
     assert starts[-1] is X_feas
@@ -172,7 +173,7 @@ def test_iteration_starts_from_the_feasible_point_where_that_is_better(monkeypat
 def test_iteration_starts_from_the_last_point_where_that_is_better(monkeypatch):
     problem, X_feas, X = worse_than_feasible()  # the other way round
     method = EP4Orth(penalty_unit=1.0)
-    state = method.init(problem, X)._replace(X_feas=X_feas)
+    state = method.init(problem, X)._replace(X_feas=X_feas, value_feas=problem.value(X_feas))
     starts = first_points(monkeypatch)
     method.step(problem, state)
     assert starts[-1] is state.X
@@ -181,10 +182,65 @@ def test_iteration_starts_from_the_last_point_where_that_is_better(monkeypatch):
 def test_safeguard_can_be_left_out(monkeypatch):
     problem, X, X_feas = worse_than_feasible()
     method = EP4Orth(penalty_unit=1.0, safeguard=False)
-    state = method.init(problem, X)._replace(X_feas=X_feas)
+    state = method.init(problem, X)._replace(X_feas=X_feas, value_feas=problem.value(X_feas))
     starts = first_points(monkeypatch)
     method.step(problem, state)
     assert starts[-1] is state.X
+
+
+# What is known is not computed again
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Problem):
+    """A problem that keeps the points at which it was evaluated."""
+
+    problem: Problem
+    points: list = field(default_factory=list)
+
+    @property
+    def shape(self):
+        return self.problem.shape
+
+    def value_and_gradient(self, X):
+        self.points.append(X.tobytes())
+        return self.problem.value_and_gradient(X)
+
+
+@pytest.mark.parametrize("safeguard", [True, False])
+def test_outer_iteration_evaluates_no_point_twice(safeguard, rng):
+    problem = Counted(TraceMin(np.diag(rng.standard_normal(9)), 3))
+    method = EP4Orth(penalty_unit=1.0, safeguard=safeguard)
+    first, second, *others = states_of(method, problem, random_oblique_plus(9, 3, rng), 6)
+    problem.points.clear()
+    state = second
+    for _ in others:
+        state = method.step(problem, state)
+    assert len(problem.points) == len(set(problem.points))
+    assert second.X.tobytes() not in problem.points
+    assert first.X_feas.tobytes() not in problem.points
+
+
+@pytest.mark.parametrize("change", [{}, {"V": np.full((3, 1), 3**-0.5)}, {"p": 2.0}])
+def test_known_gradient_is_the_gradient_of_f(change, rng):
+    problem = TraceMin(np.diag(rng.standard_normal(9)), 3)
+    method = EP4Orth(penalty_unit=1.0, **change)
+    for state in states_of(method, problem, random_oblique_plus(9, 3, rng), 4)[1:]:
+        if "V" in change:
+            assert state.gradient is None
+        else:
+            np.testing.assert_array_equal(state.gradient, problem.value_and_gradient(state.X)[1])
+        assert state.violation == pytest.approx(PowerPenalty(1.0).energy(state.X) - 1.0, abs=1e-14)
+        # Without what is known the run goes on in the same way, to rounding.
+        fresh = method.step(problem, state._replace(gradient=None))
+        np.testing.assert_allclose(method.step(problem, state).X, fresh.X, atol=1e-9)
+
+
+def test_gradient_is_not_kept_where_a_second_block_moves(rng):
+    problem = ONMF(rng.random((9, 5)), 3)
+    state = states_of(EP4Orth(), problem, random_oblique_plus(9, 3, rng), 3)[-1]
+    assert state.gradient is None
+    assert state.violation == pytest.approx(PowerPenalty(1.0).energy(state.X) - 1.0, abs=1e-14)
 
 
 # The switch

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from orthoplus.methods.palm import PALM
 from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty import Penalised, PowerPenalty, check_mixing, without_penalty
-from orthoplus.protocols import Carry, FloatArray, Problem
+from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Problem
 from orthoplus.status import Status
 
 Inner = ProjectedGradient | RegularizedNewton | PALM
@@ -33,16 +34,22 @@ _FALL = 0.95  # a violation has fallen if it is below this share of the one befo
 
 
 class PenaltyState(NamedTuple):
-    """All the next outer iteration needs: X^t with its sigma_t, eps_t and tolerance."""
+    """All the next outer iteration needs: X^t with its sigma_t, eps_t and tolerance.
+
+    ``gradient`` is that of f at X, None where the inner solver did not leave it; ``value_feas`` is
+    f at X^feas, NaN where nobody asks for it.
+    """
 
     X: FloatArray
     value: float
+    gradient: FloatArray | None
     violation: float
     sigma: float
     eps: float
     tol: float
     unit: float
     X_feas: FloatArray
+    value_feas: float
     carries: Mapping[str, Carry]
     Y: FloatArray | None
     n_iter: int
@@ -283,15 +290,18 @@ class EP4Orth:
         unit = self.penalty_unit
         if unit is None:
             unit = self._break_even(problem.freeze(X), X)
+        X_feas = _rounded(X)
         return PenaltyState(
             X=X,
             value=problem.value(X),
+            gradient=None,
             violation=self._violation(X),
             sigma=self.penalty_start * unit,
             eps=self.smoothing_start,
             tol=self.tol_start,
             unit=unit,
-            X_feas=_rounded(X),
+            X_feas=X_feas,
+            value_feas=problem.value(X_feas) if self.safeguard else np.nan,
             carries=dict(carry or {}),
             Y=None,
             n_iter=0,
@@ -303,26 +313,38 @@ class EP4Orth:
         """One outer iteration of Algorithm 1."""
         sigma, eps, tol = self._schedule(state)
         # An alternating method moves Y itself; to the others it is frozen at its best.
-        smooth = problem if isinstance(self.inner, PALM) else problem.freeze(state.X)
-        penalty = PowerPenalty(sigma, V=self.V, p=self.p, q=self.q, eps=eps)
+        alternates = isinstance(self.inner, PALM)
+        smooth = problem if alternates else problem.freeze(state.X)
+        is_same = smooth is problem and not alternates  # f has no second block that moved
+        penalty = self._penalty.rescaled(sigma, eps)
         model = Penalised(smooth, penalty, unit=state.unit)
-        X = self._safeguarded(model, state)
+        X = self._safeguarded(model, state, is_same) if self.safeguard else state.X
         # X^t: a stationary point to tolerance, eq. (4.1), not above its start, eq. (4.2).
         method = self._inner(state.violation if X is state.X else 0.0)
+        is_first_order = isinstance(method, ProjectedGradient)
         name = type(method).__name__
-        inner, carry = minimise_oblique(model, method, X, tol=tol, carry=state.carries.get(name))
-        energy = penalty.energy(inner.X)
+        carry = state.carries.get(name, {})
+        if is_first_order and is_same and state.gradient is not None and X is state.X:
+            known = (state.value, state.gradient)
+            carry = {**carry, "known": known, "energy": state.violation + 1.0}
+        inner: Any
+        inner, carry = minimise_oblique(model, method, X, tol=tol, carry=carry)
+        # The first-order solver leaves ||XV||^2 and, for V = e / sqrt(k), the gradient of f alone.
+        energy = inner.energy if is_first_order else penalty.energy(inner.X)
+        leaves_gradient = is_first_order and is_same and self.V is None
         violation = max(energy - 1.0, 0.0)
         has_fallen = state.n_iter == 0 or violation <= _FALL * state.violation
         return PenaltyState(
             X=inner.X,
             value=inner.value - sigma * penalty.profile(energy)[0],
+            gradient=inner.gradient if leaves_gradient else None,
             violation=violation,
             sigma=sigma,
             eps=eps,
             tol=tol,
             unit=state.unit,
             X_feas=state.X_feas,
+            value_feas=state.value_feas,
             carries={**state.carries, name: carry},
             Y=carry.get("Y"),
             n_iter=state.n_iter + 1,
@@ -345,11 +367,15 @@ class EP4Orth:
         """Stop at feasibility, or at the iteration limit."""
         return PenaltyStop(self.feasibility_tol, self.max_iter, self.patience)
 
-    def _safeguarded(self, model: Penalised, state: PenaltyState) -> FloatArray:
+    def _safeguarded(self, model: Penalised, state: PenaltyState, is_same: bool) -> FloatArray:
         """X^{t,0}: the last point, or X^feas where the penalised objective is lower."""
-        if self.safeguard and model.value(state.X) > model.value(state.X_feas):
-            return state.X_feas
-        return state.X
+        if is_same:  # f is known at both
+            sigma, profile = model.penalty.sigma, model.penalty.profile
+            last = state.value + sigma * profile(state.violation + 1.0)[0]
+            feas = state.value_feas + sigma * profile(1.0)[0]
+        else:
+            last, feas = model.value(state.X), model.value(state.X_feas)
+        return state.X_feas if last > feas else state.X
 
     def _schedule(self, state: PenaltyState) -> tuple[float, float, float]:
         """sigma_t, eps_t and the tolerance of this iteration."""
@@ -373,7 +399,14 @@ class EP4Orth:
 
     def _violation(self, X: FloatArray) -> float:
         """||XV||_F^2 - 1, at least 0."""
-        return max(PowerPenalty(1.0, V=self.V).energy(X) - 1.0, 0.0)
+        return max(self._penalty.energy(X) - 1.0, 0.0)
+
+    @cached_property
+    def _penalty(self) -> PowerPenalty:
+        """The penalty at the start of its schedule."""
+        return PowerPenalty(
+            self.penalty_start, V=self.V, p=self.p, q=self.q, eps=self.smoothing_start
+        )
 
 
 def _rounded(X: Any) -> Any:
@@ -391,7 +424,7 @@ class PenaltyStop:
 
     def __call__(self, state: PenaltyState) -> Status:
         # Columns of unit norm to rounding are as near to S+ as the arithmetic comes.
-        roundoff = _ROUNDOFFS * float(np.finfo(state.X.dtype).eps)
+        roundoff = _ROUNDOFFS * ROUNDOFF[state.X.dtype]
         if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):
             return Status.CONVERGED
         if self.patience is not None and state.n_stalled >= self.patience:

@@ -15,7 +15,7 @@ from orthoplus.geometry import project_oblique_plus, project_tangent
 from orthoplus.loop import StopsOverOblique
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
 from orthoplus.penalty import Evaluation, as_penalised
-from orthoplus.protocols import Carry, FloatArray, Linear, Problem
+from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Linear, Problem
 
 _MAX_TAU_RAISES = 40
 _SHORTEST = 1e-2  # a trial step is halved down to this before tau is raised
@@ -158,7 +158,7 @@ class RegularizedNewton(StopsOverOblique):
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         value, gradient = problem.value_and_gradient(trial.Y)
         unit = as_penalised(problem).unit
-        slack = 10 * float(np.finfo(state.X.dtype).eps) * max(unit, abs(state.value))
+        slack = 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
         ratio = (value - state.value - slack) / trial.predicted
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
@@ -245,4 +245,4 @@ def _curvature_scale(problem: Problem, X: FloatArray, gradient: FloatArray) -> f
 
 
 def _stationarity(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:
-    return as_penalised(problem).stationarity(X, Evaluation(np.nan, gradient, 0.0))
+    return as_penalised(problem).stationarity(X, Evaluation(np.nan, gradient, 0.0, np.nan))

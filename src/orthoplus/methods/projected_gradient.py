@@ -13,24 +13,24 @@ from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.loop import StopsOverOblique
 from orthoplus.memory import empty_like
 from orthoplus.penalty import Evaluation, Penalised, as_penalised
-from orthoplus.protocols import Carry, FloatArray, Problem
+from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Problem
 
 _MAX_BACKTRACKS = 60
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
 # as rounding of the objective, whatever their direction.
 _STILL = 32
-_ROUNDOFF = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 # Differences of objective values below this many unit roundoffs of their size are rounding.
 _ROUNDOFFS = 10
 
 
 class GradientState(NamedTuple):
-    """All the next step needs. The gradient at X is ``gradient + weight * rowmean(X)``."""
+    """All the next step needs; value to energy are the `Evaluation` at X."""
 
     X: FloatArray
     value: float
     gradient: FloatArray
     weight: float
+    energy: float
     alpha: float
     reference: float
     mass: float
@@ -132,26 +132,18 @@ class ProjectedGradient(StopsOverOblique):
         return {"alpha": state.alpha / self._unit(state.weight)}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> GradientState:
-        """The first state at X, a point of OB+; ``carry`` gives the first step length."""
-        problem = as_penalised(problem)
-        here = problem.evaluate(X)
-        if carry:
+        """The first state at X, a point of OB+.
+
+        ``carry`` gives the first step length and, where f was evaluated at X, what came out.
+        """
+        problem, carry = as_penalised(problem), carry or {}
+        here = problem.evaluate(X, carry.get("energy"), carry.get("known"))
+        if "alpha" in carry:
             alpha = carry["alpha"] * self._unit(here.weight)
         else:
             alpha = self._first_step(problem, X, here)
-        return GradientState(
-            X=X,
-            value=here.value,
-            gradient=here.gradient,
-            weight=here.weight,
-            alpha=alpha,
-            reference=here.value,
-            mass=1.0,
-            step_length=np.inf,
-            stationarity=self._stationarity(problem, X, here),
-            n_iter=0,
-            is_stalled=False,
-        )
+        residual = self._stationarity(problem, X, here)
+        return GradientState(X, *here, alpha, here.value, 1.0, np.inf, residual, 0, False)
 
     def step(self, problem: Problem, state: GradientState) -> GradientState:
         """One projected gradient step with its line search."""
@@ -160,7 +152,7 @@ class ProjectedGradient(StopsOverOblique):
         for _ in range(_MAX_BACKTRACKS):
             T, sums = _projected_step(state, alpha, T)
             step_sq = sums[0]
-            if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * _ROUNDOFF[T.dtype]) ** 2:
+            if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * ROUNDOFF[T.dtype]) ** 2:
                 return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
             here = problem.evaluate(T, sums[1])
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
@@ -169,22 +161,16 @@ class ProjectedGradient(StopsOverOblique):
             alpha *= self.backtrack
         else:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        alpha = state.alpha
+        if self.step_rule != "fixed":
+            alpha = self._next_step(problem, state, T, here, sums)
         # Zhang and Hager: a running mean of the values, never above the first one.
         past = self.memory * state.mass
-        reference = (past * state.reference + here.value) / (past + 1.0)
-        is_fixed = self.step_rule == "fixed"
+        reference = max((past * state.reference + here.value) / (past + 1.0), here.value)
+        residual, length = self._stationarity(problem, T, here), step_sq**0.5
+        # In the order of the fields: by name this would take four times as long.
         return GradientState(
-            X=T,
-            value=here.value,
-            gradient=here.gradient,
-            weight=here.weight,
-            alpha=state.alpha if is_fixed else self._next_step(problem, state, T, here, sums),
-            reference=max(reference, here.value),
-            mass=past + 1.0,
-            step_length=step_sq**0.5,
-            stationarity=self._stationarity(problem, T, here),
-            n_iter=state.n_iter + 1,
-            is_stalled=False,
+            T, *here, alpha, reference, past + 1.0, length, residual, state.n_iter + 1, False
         )
 
     def _next_step(
@@ -251,7 +237,7 @@ class ProjectedGradient(StopsOverOblique):
 
 def _slack(problem: Penalised, state: GradientState) -> float:
     """What a value may exceed its bound by through rounding alone."""
-    return _ROUNDOFFS * _ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
+    return _ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
 
 def _projected_step(
