@@ -647,6 +647,26 @@ def test_two_block_functions_may_overwrite_what_they_are_given():
     np.testing.assert_array_equal(both[0].Y, both[1].Y)
 
 
+@pytest.mark.parametrize("order", ["first", "second"])
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_of_the_wrong_sign_is_no_success(seed, order):
+    C = np.random.default_rng(seed).standard_normal((30, 4))
+    method = op.EP4Orth(second_order=op.RegularizedNewton(), switch_violation=np.inf)
+
+    def solve(sign):
+        return op.minimize(
+            lambda X: -(C * X).sum() + 0.1 * (X**4).sum(),
+            C.shape,
+            jac=lambda X: sign * (-C + 0.4 * X**3),
+            method=method if order == "second" else None,
+        )
+
+    assert solve(1.0).status is op.Status.CONVERGED
+    wrong = solve(-1.0)
+    assert not wrong.success
+    assert "check_gradient" in wrong.message
+
+
 def test_gradient_is_not_asked_for_where_the_value_is_not_finite():
     X0 = random_stiefel_plus(4, 2, np.random.default_rng(0))
 
@@ -832,3 +852,12 @@ def test_time_limit_ends_a_method_that_never_evaluates_f(rng):
     result = op.solve(problem, method=endless, time_limit=0.2)
     assert result.status is op.Status.TIME_LIMIT
     assert result.violation <= 1e-12
+
+
+def test_gradient_that_is_rounding_at_the_answer_is_a_success():
+    # Two graphs apart from one another: f is zero at its best, from a start that is the best.
+    W = np.kron(np.eye(2), np.ones((3, 3)))
+    L = np.diag(W.sum(axis=1)) - W + 1e-17 * np.random.default_rng(0).standard_normal((6, 6))
+    problem = op.problems.TraceMin((L + L.T) / 2, 2)
+    best = np.kron(np.eye(2), np.full((3, 1), 3**-0.5))
+    assert op.solve(problem, best).status is op.Status.CONVERGED

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.geometry import assemble, cover_columns, keep_largest
+from orthoplus.geometry import assemble, cover_columns, keep_largest, random_oblique_plus
 from orthoplus.loop import OuterMethod, run
 from orthoplus.memory import reused_memory
 from orthoplus.methods.alternation import ROUGH
@@ -29,6 +29,8 @@ from orthoplus.supervise import Metered, OutOfTimeError, Watch
 
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
+# A residual that is a larger share of the gradients is none of a stationary point.
+_FAR = 1e-2
 
 
 class _Answer(NamedTuple):
@@ -83,7 +85,21 @@ def _answer(
     value, gradient = problem.value_and_gradient(X)
     labels, weights = kernels.largest_entries(X)
     residual = stationarity(X, gradient)
+    if status is Status.CONVERGED and _is_far(problem, X, gradient, residual):
+        status = Status.LINE_SEARCH_FAILED  # feasible, but only the penalty has brought it here
     return _Answer(labels, weights, value, residual, problem.second_block(X)), status
+
+
+def _is_far(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
+    """Whether the residual is no small share of the gradients of f, here and at a random point.
+
+    Here alone would not do: where f is zero at its best, its gradient is rounding there.
+    """
+    if not residual > _FAR * float(np.linalg.norm(gradient)):
+        return False
+    n, k = X.shape
+    elsewhere = random_oblique_plus(n, k, np.random.default_rng(0)).astype(X.dtype)
+    return residual > _FAR * float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
 
 
 def _answer_in_groups(problem: Any, X0: FloatArray | Centres, watch: Watch) -> _Answer:
