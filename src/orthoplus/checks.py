@@ -14,6 +14,9 @@ _CHECK_SIZE = 1 << 22
 _LONGEST_TEXT = 60
 # The cubes of sizes between these, and the products of n x k of them, are floating-point numbers.
 _SMALLEST_NORM, _LARGEST_NORM = 1e-90, 1e90
+# The largest entry of a data matrix lies between this and one over it: then the fourth powers of
+# float64, and the squares of float32 that are summed in it, are floating-point numbers.
+_LARGEST_ENTRY = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e70}
 
 
 def as_matrix(value: Any, name: str) -> FloatArray:
@@ -118,7 +121,26 @@ def norm_within_range(array: FloatArray, name: str) -> float:
     top = float(np.abs(array).max(initial=0.0))
     if top == 0.0:
         return 0.0
-    raise ValueError(
+    raise _out_of_range(top, name)
+
+
+def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
+    """Raise where the products of A A'X leave the range of this type, for entries up to ``top``.
+
+    Examples
+    --------
+    >>> check_entry_size(1e20, np.float64, "A")
+    >>> check_entry_size(1e20, np.float32, "A")
+    Traceback (most recent call last):
+    ValueError: `A` has entries as large as 1e+20: products of such numbers are no longer ...
+    """
+    limit = _LARGEST_ENTRY[np.dtype(dtype)]
+    if top != 0.0 and not 1.0 / limit <= top <= limit:
+        raise _out_of_range(top, name)
+
+
+def _out_of_range(top: float, name: str) -> ValueError:
+    return ValueError(
         f"`{name}` has entries as large as {top:.3g}: products of such numbers are no longer "
         f"floating-point numbers. Scale the data or f, so that they are nearer to 1."
     )

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.checks import as_data_matrix, check_finite
+from orthoplus.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.protocols import BoolArray, FloatArray, IntArray
 from orthoplus.row_blocks import RowBlocks, as_row_blocks
 
@@ -61,7 +61,9 @@ def _checked(A: Any, name: str) -> tuple[Any, float]:
         return _checked_operator(A, name), 0.0
     rows = as_row_blocks(A, name)
     if rows is not None:
-        return rows, least_entry(rows, name)
+        least, most = entry_range(rows, name)
+        check_entry_size(max(-least, most), rows.dtype, name)
+        return rows, least
     if issparse(A):
         A = A.tocsr()
         A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
@@ -69,33 +71,38 @@ def _checked(A: Any, name: str) -> tuple[Any, float]:
             A = A.copy()
             A.sum_duplicates()
         check_finite(A.data, name)
-        return A, A.data.min(initial=0.0)
-    A = as_data_matrix(A, name)
-    return A, A.min(initial=0.0)
+        entries = A.data
+    else:
+        A = entries = as_data_matrix(A, name)
+    least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
+    check_entry_size(max(-least, most), A.dtype, name)
+    return A, least
 
 
-def least_entry(A: RowBlocks, name: str) -> float:
-    """The least of 0 and the entries of A; raise if one is not finite. One pass."""
-    n_bad, least = A.reduce(_look_at_entries, combine=_worse)
+def entry_range(A: RowBlocks, name: str) -> tuple[float, float]:
+    """The least and the largest of 0 and the entries; raise if one is not finite. One pass."""
+    n_bad, least, most = A.reduce(_look_at_entries, combine=_worse)
     if n_bad:
         raise ValueError(
             f"`{name}` has {n_bad} entries that are NaN or infinite. Remove or impute them first."
         )
-    return float(least)
+    return float(least), float(most)
 
 
-def _look_at_entries(block: Any) -> tuple[int, float]:
-    """The number of entries that are not finite, and the least entry."""
+def _look_at_entries(block: Any) -> tuple[int, float, float]:
+    """The number of entries that are not finite, the least and the largest entry."""
     entries = block.data if issparse(block) else block
     with np.errstate(invalid="ignore"):
-        least = float(entries.min(initial=0.0))
-    if np.isfinite(least) and np.isfinite(entries.max(initial=0.0)):
-        return 0, least
-    return int(np.count_nonzero(~np.isfinite(entries))), 0.0
+        least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
+    if np.isfinite(least) and np.isfinite(most):
+        return 0, least, most
+    return int(np.count_nonzero(~np.isfinite(entries))), 0.0, 0.0
 
 
-def _worse(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, float]:
-    return one[0] + other[0], min(one[1], other[1])
+def _worse(
+    one: tuple[int, float, float], other: tuple[int, float, float]
+) -> tuple[int, float, float]:
+    return one[0] + other[0], min(one[1], other[1]), max(one[2], other[2])
 
 
 def _checked_operator(A: LinearOperator, name: str) -> LinearOperator:

@@ -19,7 +19,7 @@ from orthoplus.checks import (
     check_type,
     describe,
 )
-from orthoplus.data_matrix import least_entry, sample_rows
+from orthoplus.data_matrix import entry_range, sample_rows
 from orthoplus.finish import finish
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import OuterMethod, OuterState
@@ -262,7 +262,7 @@ def project(
     meter = Meter()
     if rows is not None:
         check_shape(*rows.shape, "C")
-        least_entry(rows, "C")
+        entry_range(rows, "C")
         C = rows if len(rows) > SMALL_ROWS else sample_rows(rows, np.arange(len(rows)))
     if isinstance(C, RowBlocks):
         found: Any = project_row_blocks(C, tol=tol, max_passes=max_passes)

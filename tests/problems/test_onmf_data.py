@@ -227,3 +227,30 @@ def test_nothing_of_the_size_of_the_data_is_made(kind, dtype, tmp_path):
     assert peak_of(lambda: work(ONMF(A, 2), X, S)) <= SHARE * size
     assert violation(ONMF(A, 2).refine(S)) <= 1e-13
     assert (labels_of(ONMF(A, 2).refine(S)) == labels_of(S)).all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "operator" not in kind])
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e200, "f8"), (1e-200, "f8"), (1e20, "f4"), (1e-20, "f4")]
+)
+def test_entries_whose_products_leave_the_range_are_refused(kind, scale, dtype, dense, tmp_path):
+    A = KINDS[kind]((dense * scale).astype(dtype), tmp_path)
+    with pytest.raises(ValueError, match=r"`A` has entries as large as .* Scale the data"):
+        ONMF(A, K)
+
+
+def test_rows_on_disk_are_held_to_the_same_range(dense, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["small"], file["fair"] = 1e-200 * dense, dense
+        with pytest.raises(ValueError, match="`A` has entries as large as"):
+            ONMF(file["small"], K)
+        assert ONMF(file["fair"], K).total == pytest.approx((dense**2).sum())
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1e60, "f8"), (1e-60, "f8"), (1e9, "f4")])
+def test_units_far_from_one_give_the_same_groups(scale, dtype, dense):
+    fair = op.OrthogonalNMF(K).fit_predict(dense)
+    np.testing.assert_array_equal(
+        op.OrthogonalNMF(K).fit_predict((scale * dense).astype(dtype)), fair
+    )

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.checks import check_choice, check_count
-from orthoplus.data_matrix import least_entry, times
+from orthoplus.data_matrix import entry_range, times
 from orthoplus.estimators.indicators_in_blocks import cluster_blocks
 from orthoplus.geometry import random_stiefel_plus
 from orthoplus.loop import OuterMethod
@@ -155,7 +155,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 'embedding="svd" or "precomputed", one start and the default method only: bring '
                 "it into memory first for all else."
             )
-        least_entry(rows, "X")
+        entry_range(rows, "X")
         self.n_features_in_ = rows.shape[1]
         if self.embedding == "precomputed":
             self.embedding_, U = X, rows
