@@ -37,7 +37,7 @@ class PenaltyState(NamedTuple):
     """All the next outer iteration needs: X^t with its sigma_t, eps_t and tolerance.
 
     ``gradient`` is that of f at X, None where the inner solver did not leave it; ``value_feas`` is
-    f at X^feas, NaN where nobody asks for it.
+    f at X^feas, NaN until somebody asks for it.
     """
 
     X: FloatArray
@@ -290,7 +290,6 @@ class EP4Orth:
         unit = self.penalty_unit
         if unit is None:
             unit = self._break_even(problem.freeze(X), X)
-        X_feas = _rounded(X)
         return PenaltyState(
             X=X,
             value=problem.value(X),
@@ -300,8 +299,8 @@ class EP4Orth:
             eps=self.smoothing_start,
             tol=self.tol_start,
             unit=unit,
-            X_feas=X_feas,
-            value_feas=problem.value(X_feas) if self.safeguard else np.nan,
+            X_feas=_rounded(X),
+            value_feas=np.nan,
             carries=dict(carry or {}),
             Y=None,
             n_iter=0,
@@ -318,6 +317,8 @@ class EP4Orth:
         is_same = smooth is problem and not alternates  # f has no second block that moved
         penalty = self._penalty.rescaled(sigma, eps)
         model = Penalised(smooth, penalty, unit=state.unit)
+        if self.safeguard and is_same and np.isnan(state.value_feas):
+            state = state._replace(value_feas=problem.value(state.X_feas))
         X = self._safeguarded(model, state, is_same) if self.safeguard else state.X
         # X^t: a stationary point to tolerance, eq. (4.1), not above its start, eq. (4.2).
         method = self._inner(state.violation if X is state.X else 0.0)
