@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 from scipy.sparse.linalg import LinearOperator
 
+from orthoplus import kernels
 from orthoplus.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.protocols import BoolArray, FloatArray, IntArray
 from orthoplus.row_blocks import RowBlocks, as_row_blocks
@@ -200,6 +201,19 @@ def squared_norm(A: Any) -> float:
     if isinstance(A, LinearOperator):
         return sum(float(np.vdot(block, block)) for _, block in _operator_blocks(A))
     return sum(float(np.vdot(block, block)) for _, block in _row_blocks(A))
+
+
+def inner_product(X: FloatArray, Z: FloatArray) -> float:
+    """<X, Z> of two matrices of the size of X, summed in float64 for float32 as well.
+
+    Examples
+    --------
+    >>> inner_product(np.eye(2, dtype=np.float32), np.full((2, 2), 3.0, dtype=np.float32))
+    6.0
+    """
+    if X.dtype == np.float64:
+        return float(np.vdot(X, Z))
+    return float(kernels.column_dots(X, Z).sum())
 
 
 def row_squares(A: Any) -> FloatArray:

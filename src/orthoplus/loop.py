@@ -50,10 +50,9 @@ def run(
     >>> status.name, state.violation < 1e-8
     ('CONVERGED', True)
     """
-    running, step = Status.RUNNING, method.step
     status = stop(state)
-    while status is running:
-        state = step(problem, state)
+    while status is Status.RUNNING:
+        state = method.step(problem, state)
         status = stop(state)
     return state, status
 
@@ -96,12 +95,11 @@ class ObliqueStop:
     def __call__(self, state: ObliqueState) -> Status:
         if state.is_stalled:
             return Status.LINE_SEARCH_FAILED
-        n_iter = state.n_iter
-        if n_iter >= self.min_iter:
+        if state.n_iter >= self.min_iter:
             measure = state.stationarity if self.criterion == "stationarity" else state.step_length
             if measure <= self.tol:
                 return Status.CONVERGED
-        return Status.MAX_ITER if n_iter >= self.max_iter else Status.RUNNING
+        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
 
 class StopsOverOblique:

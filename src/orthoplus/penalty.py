@@ -180,8 +180,6 @@ class PowerPenalty(Penalty):
         VV' has spectral norm at most 1 and ||XVV'||^2 <= s. Sharp for p = 1, q = 2, where it is
         2 sigma, section 6.1; None where phi'' is unbounded near S+.
         """
-        if self.p == 1.0 and self.q == 2.0:
-            return 2.0 * self.sigma
         half, low = self.q / 2.0, self.eps
         if low == 0 and self.p < 2 and self.p != 1:
             return None

@@ -168,7 +168,7 @@ class ProjectedGradient(StopsOverOblique):
         past = self.memory * state.mass
         reference = max((past * state.reference + here.value) / (past + 1.0), here.value)
         residual, length = self._stationarity(problem, T, here), step_sq**0.5
-        # In the order of the fields: by name this would take four times as long.
+        # In the order of the fields: naming them takes time that a small problem feels.
         return GradientState(
             T, *here, alpha, reference, past + 1.0, length, residual, state.n_iter + 1, False
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
-from orthoplus.data_matrix import squared_norm
+from orthoplus.data_matrix import inner_product, squared_norm
 from orthoplus.geometry import assemble, fit_weights, polar_factor, project_oblique_plus
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
@@ -195,7 +195,7 @@ class FixedRotation(Problem):
         return self.gradient.shape[0], self.gradient.shape[1]
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        return self.constant + _inner(self.gradient, X), self.gradient
+        return self.constant + inner_product(self.gradient, X), self.gradient
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.zeros_like(D)
@@ -206,10 +206,3 @@ class FixedRotation(Problem):
     @property
     def lipschitz(self) -> float:
         return 0.0
-
-
-def _inner(G: FloatArray, X: FloatArray) -> float:
-    """<G, X>, summed in float64."""
-    if X.dtype == np.float64:
-        return float(np.vdot(G, X))
-    return float(kernels.column_dots(G, X).sum())

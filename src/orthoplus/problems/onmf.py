@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
-from orthoplus import kernels
 from orthoplus.checks import check_range, check_shape
 from orthoplus.data_matrix import (
     as_data,
@@ -15,6 +14,7 @@ from orthoplus.data_matrix import (
     as_nonnegative_data,
     as_operator,
     gram_matrix,
+    inner_product,
     normal_product,
     row_squares,
     squared_norm,
@@ -232,7 +232,7 @@ class FactorFit(Problem):
         half = np.matmul(X, self.YtY.astype(X.dtype, copy=False), out=empty_like(X))
         half -= self.AY
         # ||A - XY'||^2 = ||A||^2 - <AY, X> + <X Y'Y - AY, X>.
-        value = self.total - _inner(self.AY, X) + _inner(half, X)
+        value = self.total - inner_product(self.AY, X) + inner_product(half, X)
         half *= 2.0
         return value, half
 
@@ -256,13 +256,6 @@ def _largest_squares(A: RowBlocks, k: int) -> FloatArray:
 
 def _normal_vector(A: RowBlocks, v: FloatArray) -> FloatArray:
     return normal_product(A, v.reshape(-1, 1)).ravel()
-
-
-def _inner(X: FloatArray, Z: FloatArray) -> float:
-    """<X, Z>, summed in float64 for float32 as well."""
-    if X.dtype == np.float64:
-        return float(np.vdot(X, Z))
-    return float(kernels.column_dots(X, Z).sum())
 
 
 def _gram(X: FloatArray) -> FloatArray:
