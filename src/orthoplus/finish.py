@@ -6,15 +6,16 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.geometry import assemble, cover_columns, keep_largest, random_oblique_plus
-from orthoplus.loop import OuterMethod, run
+from orthoplus.loop import OuterMethod, iterate, run
 from orthoplus.memory import reused_memory
 from orthoplus.methods.alternation import ROUGH
 from orthoplus.methods.refine import refine
+from orthoplus.methods.support_search import SupportSearch
 from orthoplus.methods.swap_search import SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
-from orthoplus.result import Result
+from orthoplus.result import Result, relative_gap
 from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import (
     Centres,
@@ -25,8 +26,10 @@ from orthoplus.row_groups import (
     support_labels,
 )
 from orthoplus.status import Status
-from orthoplus.supervise import Metered, OutOfTimeError, Watch
+from orthoplus.supervise import Meter, Metered, OutOfTimeError, Watch
 
+# The search over supports is left out then.
+ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
 # A residual that is a larger share of the gradients is none of a stationary point.
@@ -41,6 +44,7 @@ class _Answer(NamedTuple):
     value: float
     stationarity: float
     Y: FloatArray | None
+    is_row_optimal: bool | None = None
 
 
 def finish(
@@ -49,15 +53,16 @@ def finish(
     watch: Watch,
     status: Status,
     *,
+    search: SupportSearch | None,
     with_bound: bool,
     notes: tuple[str, ...],
 ) -> Result:
-    """Round, refine, and report; the better of the last iterate and a feasible start."""
+    """Round, refine, search over supports, and report; never worse than a start that was given."""
     state = watch.state
     if isinstance(state, SwapState) or isinstance(X0, Centres):
         answer = _answer_in_groups(problem, X0, watch)
     else:
-        answer, status = _answer(problem, X0, watch, status)
+        answer, status = _answer(problem, X0, watch, status, search)
     bound = problem.lower_bound() if with_bound else None
     return Result(
         **answer._asdict(),
@@ -68,26 +73,52 @@ def finish(
         seconds=watch.meter.seconds,
         history=tuple(watch.history),
         bound=bound,
-        gap=None if bound is None else (answer.value - bound) / (abs(bound) or 1.0),
+        gap=relative_gap(answer.value, bound),
         notes=notes,
         state=state,
     )
 
 
 def _answer(
-    problem: Problem, X0: FloatArray, watch: Watch, status: Status
+    problem: Problem, X0: FloatArray, watch: Watch, status: Status, search: SupportSearch | None
 ) -> tuple[_Answer, Status]:
-    """The rounded and refined point of a method over OB+, or of a rival."""
+    """The rounded and refined point of a method over OB+, or of a baseline, after the search."""
     if watch.state is not None and watch.state.Y is not None:
         problem = problem.warm(watch.state.Y)
+    is_row_optimal = getattr(watch.state, "is_row_optimal", None) or None
     with reused_memory():
         X, status = _best_feasible(problem, X0, watch, status)
+    if search is not None and status not in ENDED_FROM_OUTSIDE:
+        X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)
     value, gradient = problem.value_and_gradient(X)
     labels, weights = kernels.largest_entries(X)
     residual = stationarity(X, gradient)
     if status is Status.CONVERGED and _is_far(problem, X, gradient, residual):
         status = Status.LINE_SEARCH_FAILED  # feasible, but only the penalty has brought it here
-    return _Answer(labels, weights, value, residual, problem.second_block(X)), status
+    Y = problem.second_block(X)
+    return _Answer(labels, weights, value, residual, Y, is_row_optimal), status
+
+
+def _searched(
+    problem: Problem, X: FloatArray, meter: Meter, status: Status, search: SupportSearch
+) -> tuple[FloatArray, bool | None, Status]:
+    """The best point of a search over supports from X, and whether no row gains by moving alone."""
+    timed, best = Metered(problem, meter), X
+    is_row_optimal: bool | None = None
+    stop = search.stop()
+    try:
+        for state in iterate(timed, search, search.init(timed, X, {"n_eval": meter.n_eval})):
+            best, is_row_optimal = state.X, state.is_row_optimal or None
+            meter.look()
+            if stop(state) is not Status.RUNNING:
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    except OutOfTimeError:
+        status = Status.TIME_LIMIT
+    if _rank(problem, X) < _rank(problem, best):  # refinement of a warm start may differ in bits
+        return X, None, status
+    return best, is_row_optimal, status
 
 
 def _is_far(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
@@ -114,11 +145,13 @@ def _answer_in_groups(problem: Any, X0: FloatArray | Centres, watch: Watch) -> _
         weights = column_entries(A, labels, V, squares)
     labels = support_labels(A, labels, weights)
     W = group_sums(A, labels, weights, k)
-    value = problem.total - float(np.vdot(W, W))
+    value = problem.constant - float(np.vdot(W, W))
     residual = stationarity_of_groups(A, labels, weights, W)
     if isinstance(A, RowBlocks):
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
-    return _Answer(labels, weights, value, residual, np.ascontiguousarray(W.T, dtype=A.dtype))
+    Y = np.ascontiguousarray(W.T, dtype=A.dtype)
+    is_row_optimal = True if isinstance(state, SwapState) and state.is_over else None
+    return _Answer(labels, weights, value, residual, Y, is_row_optimal)
 
 
 def _best_feasible(

@@ -4,6 +4,7 @@ A product with all groups is one pass over A and back, so that k does not enter 
 eigenproblems.
 """
 
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +35,49 @@ _POWER_RESIDUAL = 1e-8
 _LONGER = 1.5
 # A Lanczos vector this short, as a share of the eigenvalue, is rounding: the space is exhausted.
 _BREAKDOWN = 1e-14
+
+
+class GroupedRows:
+    """What a problem of the form ``constant - ||A'X||^2`` tells a search over groups of rows.
+
+    Attributes
+    ----------
+    A : data matrix of shape (n, r)
+    k : int
+    allow_negative : bool
+        Whether products of two rows of A may be negative.
+    """
+
+    A: Any
+    k: int
+    allow_negative: bool
+
+    @cached_property
+    def row_squares(self) -> FloatArray:
+        """||a_i||^2 for each row of A; of row blocks a vector in their form."""
+        return row_squares(self.A)
+
+    def group_vectors(
+        self, labels: IntArray, start: FloatArray, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return a nonnegative unit vector x_j for each group, and :math:`\|A_j^\top x_j\|^2`.
+
+        The leading left singular vector, or `nonnegative_vectors` for data of any sign.
+        """
+        find = nonnegative_vectors if self.allow_negative else leading_vectors
+        return find(self.A, labels, start, self.k, residual)
+
+    def group_directions(
+        self, labels: Any, start: Any, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return k x r unit vectors :math:`y_j / \|y_j\|`, :math:`y_j = A_j^\top x_j`, and squares.
+
+        For the x_j of `group_vectors`; A may be in row blocks, labels and start in their form.
+        """
+        if not self.allow_negative:
+            return leading_directions(self.A, labels, start, self.k, residual)
+        x, squares = nonnegative_vectors(self.A, labels, start, self.k, residual)
+        return unit_rows(group_sums(self.A, labels, x, self.k)), squares
 
 
 def leading_directions(

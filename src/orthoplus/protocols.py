@@ -5,7 +5,7 @@ methods, ``init`` and ``step``; a `State` is a frozen snapshot of all the next s
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -98,10 +98,24 @@ class Problem(ABC):
         """C with f(Z) <= f(X) for each Z in S+ with <C, Z> >= <C, X>; None where none is known."""
         return None
 
+    def move_gains(self, X: FloatArray) -> FloatArray | None:
+        """What each move of a single row lowers f by at least, at X in S+; None if not known.
+
+        Of shape (n, k + 1), as `orthoplus.row_gains` has it: column j for moving row i into column
+        j, the last column for setting row i to zero, minus infinity for what is not a move.
+        """
+        return None
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
         X = np.abs(rng.standard_normal(self.shape))
         return np.asarray(X / np.linalg.norm(X, axis=0))
+
+    def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield points of OB+ to start from, without end: `start`, then others at random."""
+        yield self.start(rng)
+        while True:
+            yield Problem.start(self, rng)
 
     def lower_bound(self) -> float | None:
         """A proven lower bound of f over S+; None where none is known."""

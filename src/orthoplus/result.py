@@ -12,6 +12,11 @@ from orthoplus.row_blocks import is_lazy
 from orthoplus.status import Status
 
 
+def relative_gap(value: float, bound: float | None) -> float | None:
+    """Return how far the value is above its bound, relative to the bound; None without one."""
+    return None if bound is None else (value - bound) / (abs(bound) or 1.0)
+
+
 class HistoryRow(NamedTuple):
     """One outer iteration.
 
@@ -82,6 +87,10 @@ class Result:
     bound, gap : float or None
         A proven bound on the objective and the relative distance to it, 0 when optimal; None where
         no bound is known.
+    is_row_optimal : bool or None
+        True if every move of a single row to another column, to zero or back was examined at X, by
+        the exact scores of the problem or by minimizing f on the new support, and none lowers f;
+        stronger than stationarity. None if not all of them were examined.
     Y : ndarray or None
         The second block, where the problem has one.
     notes : tuple of str
@@ -111,6 +120,7 @@ class Result:
     history: tuple[HistoryRow, ...] = field(default=(), repr=False)
     bound: float | None = None
     gap: float | None = None
+    is_row_optimal: bool | None = None
     Y: FloatArray | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     state: Any = field(default=None, repr=False)

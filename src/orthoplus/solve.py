@@ -1,5 +1,6 @@
 """The calls: `minimize` for a function, `solve` for a problem, `project` for the projection."""
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable
@@ -20,32 +21,23 @@ from orthoplus.checks import (
     describe,
 )
 from orthoplus.data_matrix import entry_range, sample_rows
-from orthoplus.finish import finish
+from orthoplus.finish import ENDED_FROM_OUTSIDE, finish
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import OuterMethod, OuterState
-from orthoplus.methods.ep4orth import EP4Orth
-from orthoplus.methods.kl_alternating import KLAlternating
-from orthoplus.methods.swap_search import SwapSearch, SwapState
-from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, Projection, Smooth
+from orthoplus.methods.support_search import SupportSearch
+from orthoplus.methods.swap_search import SwapState
+from orthoplus.presets import preset_of, search_after
+from orthoplus.problems import Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.projection.merged import project_row_blocks
 from orthoplus.protocols import FloatArray, Problem
-from orthoplus.result import Result
+from orthoplus.result import Result, relative_gap
 from orthoplus.row_blocks import RowBlocks, StoredBlocks, as_row_blocks
 from orthoplus.row_groups import Centres
 from orthoplus.starts import leading_centres
 from orthoplus.supervise import Callback, Meter, Metered, Watch
 
-# The paper's parameters where the paper has them, and ours for the rest.
-_PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
-    Projection: lambda problem: EP4Orth.for_projection(),
-    ONMF: lambda problem: SwapSearch(),
-    KLONMF: lambda problem: KLAlternating(),
-    KIndicators: lambda problem: EP4Orth.for_indicators(problem.shape[1]),
-    QAP: lambda problem: EP4Orth.for_assignment(size=problem.size),
-}
-
-
+_MAX_SEED = 2**31
 # A matrix in row blocks that has no more rows is projected in memory.
 SMALL_ROWS = 1 << 12
 
@@ -77,6 +69,7 @@ def minimize(
     jac: Callable[..., Any] | bool | None = None,
     hessp: Callable[..., Any] | None = None,
     method: OuterMethod | None = None,
+    n_init: int | None = None,
     rng: np.random.Generator | int | None = None,
     **options: Any,
 ) -> Result:
@@ -95,10 +88,13 @@ def minimize(
         ``hessp(X, D) -> f''(X)[D]``, for the second-order solver; None takes differences.
     method : EP4Orth, optional
         The method with its options.
+    n_init : int, optional
+        Number of starts, of which the best answer is kept; by default 1.
     rng : Generator or int, optional
-        For a random start; the default is the seed 0.
+        For random starts and for the search over supports; the default is the seed 0.
     **options
-        As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
+        As in `solve`: ``search, callback, time_limit, resume, checkpoint, checkpoint_every,
+        with_bound``.
 
     Returns
     -------
@@ -120,7 +116,7 @@ def minimize(
     if isinstance(fun, Problem):
         raise TypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
     problem = Smooth(fun, _read_start(X0)[1], jac=jac, curvature=hessp)
-    return solve(problem, X0, method=method, rng=rng, **options)
+    return solve(problem, X0, method=method, n_init=n_init, rng=rng, **options)
 
 
 def solve(  # noqa: PLR0913
@@ -128,7 +124,9 @@ def solve(  # noqa: PLR0913
     X0: FloatArray | Centres | tuple[int, int] | None = None,
     *,
     method: OuterMethod | None = None,
+    n_init: int | None = None,
     rng: np.random.Generator | int | None = None,
+    search: SupportSearch | bool = True,
     callback: Callback | None = None,
     time_limit: float | None = None,
     resume: OuterState | str | os.PathLike[str] | None = None,
@@ -146,10 +144,19 @@ def solve(  # noqa: PLR0913
         Starting point; a point outside OB+ is projected onto it. By default, and for the shape
         (n, k) alone, the problem's own; for `SwapSearch` the centres of
         `orthoplus.starts.leading_centres`.
-    method : EP4Orth, optional
-        By default the paper's parameters for this problem, where it has them.
+    method : EP4Orth, SwapSearch, SupportSearch or another, optional
+        By default the best that is known for this kind of problem, see `orthoplus.presets`.
+    n_init : int, optional
+        Number of independent runs, of which the best answer is kept. The first starts from X0, the
+        others from further starts of the problem (`Problem.starts`). The default is 1, or 2 for the
+        trace family.
     rng : Generator or int, optional
-        For a random start; the default is the seed 0.
+        For the starts, for methods that draw random numbers, and for the search over supports; the
+        default is the seed 0.
+    search : bool or SupportSearch
+        Whether a search over supports follows rounding and refinement, see `SupportSearch`. It
+        never makes the answer worse. Methods with a search of their own and the baselines are
+        not followed by one.
     callback : callable, optional
         ``callback(state)`` after every outer iteration; returning True ends the run.
     time_limit : float, optional
@@ -202,13 +209,37 @@ def solve(  # noqa: PLR0913
     _check_folder(checkpoint)
     if method is not None:
         _check_method(method)
-    method = method or _preset(problem)
+    check_type(search, "search", bool, np.bool_, SupportSearch)
+    if resume is not None and n_init not in (None, 1):
+        raise ValueError(f"`n_init={n_init}` with `resume`: a saved state continues one run.")
+    preset = preset_of(problem)
+    if n_init is None:
+        n_init = 1 if resume is not None or method is not None or X is not None else preset.n_init
+    check_count(n_init, "n_init", low=1)
     meter = Meter(np.inf if time_limit is None else time_limit)
-    X = _start(problem, method, as_generator(rng), X)
-    state = _read_state(resume, problem, method)
-    watch = Watch(method, meter, callback, checkpoint, checkpoint_every)
-    status, failure = watch.follow(Metered(problem, meter), X, state)
-    result = finish(problem, X, watch, status, with_bound=with_bound, notes=notes)
+    best: Result | None = None
+    for number, child in enumerate(as_generator(rng).spawn(n_init)):
+        own = method or preset.method(problem, number)
+        if rng is not None or number > 0:
+            own = _reseeded(own, child)
+        own_search = _search_of(search, own, child if rng is not None or number > 0 else None)
+        start = _start(problem, own, child, X if number == 0 else None)
+        state = _read_state(resume, problem, own)
+        watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
+        status, failure = watch.follow(Metered(problem, meter), start, state)
+        result = finish(
+            problem,
+            start,
+            watch,
+            status,
+            search=own_search,
+            with_bound=with_bound and number == 0,
+            notes=notes,
+        )
+        best = result if best is None else _better(best, result)
+        if result.status in ENDED_FROM_OUTSIDE:
+            break
+    result = best
     if failure is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
@@ -382,9 +413,32 @@ def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
     return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
 
-def _preset(problem: Problem) -> OuterMethod:
-    make = _PRESETS.get(type(problem))
-    return EP4Orth() if make is None else make(problem)
+def _reseeded(method: OuterMethod, rng: np.random.Generator) -> OuterMethod:
+    """The method with a seed of this generator, if it has one."""
+    if not hasattr(method, "seed"):
+        return method
+    return dataclasses.replace(method, seed=int(rng.integers(_MAX_SEED)))  # type: ignore[type-var]
+
+
+def _search_of(
+    search: SupportSearch | bool, method: OuterMethod, rng: np.random.Generator | None
+) -> SupportSearch | None:
+    """The search over supports that follows the method; None if there is none."""
+    own = search if isinstance(search, SupportSearch) else search_after(method) if search else None
+    return own if own is None or rng is None else _reseeded(own, rng)  # type: ignore[return-value]
+
+
+def _better(first: Result, second: Result) -> Result:
+    """The result with the lower value, the first among equals; work and bound of both."""
+    best = second if second.value < first.value or np.isnan(first.value) else first
+    return dataclasses.replace(
+        best,
+        status=second.status if second.status in ENDED_FROM_OUTSIDE else best.status,
+        n_eval=second.n_eval,
+        seconds=second.seconds,
+        bound=first.bound,
+        gap=relative_gap(best.value, first.bound),
+    )
 
 
 def _check_method(method: object) -> None:

@@ -96,6 +96,9 @@ class Metered(Problem):
     def refine(self, X: FloatArray) -> FloatArray | None:
         return self.problem.refine(X)
 
+    def move_gains(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.move_gains(X)
+
     def at(self, Y: FloatArray) -> Problem:
         return Metered(self.problem.at(Y), self.meter)
 

@@ -86,6 +86,20 @@ class SymmetricMap:
         return self @ np.eye(self.shape[0])
 
     @cached_property
+    def diagonal(self) -> FloatArray | None:
+        """The diagonal of M; None if the base is an operator."""
+        if isinstance(self.base, LinearOperator):
+            return None
+        diagonal = np.zeros(self.shape[0])
+        if self.base is not None:
+            diagonal += self.base.diagonal()
+        for U, C in self.factors:
+            image = U @ C if np.ndim(C) else C * U
+            part = image.multiply(U).sum(axis=1) if issparse(U) else (image * U).sum(axis=1)
+            diagonal += np.asarray(part).ravel()
+        return diagonal
+
+    @cached_property
     def norm(self) -> float:
         r"""At least :math:`\|M\|_2`: by absolute row sums, :math:`\|U\|_1 \|U\|_\infty` for UU'.
 

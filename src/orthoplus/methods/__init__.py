@@ -11,6 +11,7 @@ from orthoplus.methods.pam import ProximalAlternating
 from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.semismooth import SemismoothNewton
+from orthoplus.methods.support_search import SupportSearch
 from orthoplus.methods.swap_search import SwapSearch
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ METHODS = {
     "proximal_alternating": ProximalAlternating,
     "polish": Polish,
     "kl_alternating": KLAlternating,
+    "support_search": SupportSearch,
     "swap_search": SwapSearch,
 }
 
@@ -37,6 +39,7 @@ __all__ = [
     "ProximalAlternating",
     "RegularizedNewton",
     "SemismoothNewton",
+    "SupportSearch",
     "SwapSearch",
     "baselines",
 ]

@@ -69,7 +69,7 @@ def alternate_groups(
     if not is_rough:
         return rest._replace(weights=weights)
     W = group_sums(A, labels, weights, k)
-    value = problem.total - float(np.vdot(W, W))  # type: ignore[attr-defined]
+    value = problem.constant - float(np.vdot(W, W))  # type: ignore[attr-defined]
     return rest._replace(weights=weights, value=value)
 
 
@@ -79,7 +79,7 @@ def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float |
     best: Groups | None = None
     for _ in range(_MAX_ROUNDS):
         V, squares = problem.group_directions(labels, weights, residual)  # type: ignore[attr-defined]
-        value = problem.total - float(squares.sum())  # type: ignore[attr-defined]
+        value = problem.constant - float(squares.sum())  # type: ignore[attr-defined]
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)

@@ -22,6 +22,7 @@ from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.methods.support_search import improve_support
 from orthoplus.penalty import Penalised, PowerPenalty, check_mixing, without_penalty
 from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Problem
 from orthoplus.status import Status
@@ -30,6 +31,9 @@ Inner = ProjectedGradient | RegularizedNewton | PALM
 
 _ROUNDOFFS = 10
 _RELAX = ProjectedGradient(max_iter=20)
+# Columns whose inner product is above this are one column; and evaluations of f for finding a
+# feasible point with distinct columns instead.
+_COINCIDE, _FEASIBLE_EVAL = 0.9, 200
 _FALL = 0.95  # a violation has fallen if it is below this share of the one before
 
 
@@ -287,19 +291,20 @@ class EP4Orth:
                 f"`V` has shape {self.V.shape}: it needs one row for each of the {X.shape[1]} "
                 f"columns of X."
             )
-        unit = self.penalty_unit
-        if unit is None:
-            unit = self._break_even(problem.freeze(X), X)
+        first = _Begin(X, _rounded(X), self.penalty_unit or 1.0, self.penalty_start)
+        if self.penalty_unit is None:
+            first = self._begin(problem, X)
+        X, unit = first.X, first.unit
         return PenaltyState(
             X=X,
             value=problem.value(X),
             gradient=None,
             violation=self._violation(X),
-            sigma=self.penalty_start * unit,
+            sigma=first.penalty_start * unit,
             eps=self.smoothing_start,
             tol=self.tol_start,
             unit=unit,
-            X_feas=_rounded(X),
+            X_feas=first.X_feas,
             value_feas=np.nan,
             carries=dict(carry or {}),
             Y=None,
@@ -353,16 +358,30 @@ class EP4Orth:
             n_stalled=state.n_stalled + (not has_fallen),
         )
 
-    def _break_even(self, smooth: Problem, X: FloatArray) -> float:
-        """sigma with f(X) + sigma zeta(X) = f(X^R), for X after a few steps without penalty."""
+    def _begin(self, problem: Problem, X: FloatArray) -> "_Begin":
+        """Where to begin: X^0 and X^feas, the unit of sigma, and sigma_0 in it.
+
+        A relaxed point, X after a few steps without penalty, has seen f: X^feas is its rounding,
+        and the unit is the sigma with f(X) + sigma zeta(X) = f(X^feas). If f alone draws columns
+        into one, as a concave f does, the relaxed point is no guide. Then a search over supports
+        finds X^feas, and the run begins there, with the penalty where it acts.
+        """
+        smooth = problem.freeze(X)
         gradient = smooth.value_and_gradient(X)[1]
         size = norm_within_range(gradient, "The gradient") or 1.0
-        relaxed, _ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
+        relaxed = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)[0]
         zeta = self._violation(relaxed.X)
-        rise = smooth.value(keep_largest(relaxed.X)) - relaxed.value
-        if zeta > 0 and rise > 0:
-            return rise / zeta
-        return float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
+        collapses = self.safeguard and _columns_coincide(relaxed.X)
+        if collapses:
+            X_feas = improve_support(problem, keep_largest(X), _FEASIBLE_EVAL)
+            X, smooth = X_feas, problem.freeze(X_feas)
+        else:
+            X_feas = keep_largest(relaxed.X)
+        rise = smooth.value(X_feas) - smooth.value(relaxed.X)
+        if not (zeta > 0 and rise > 0):
+            unit = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
+            return _Begin(X, X_feas, unit, self.penalty_start)
+        return _Begin(X, X_feas, rise / zeta, 1.0 if collapses else self.penalty_start)
 
     def stop(self) -> "PenaltyStop":
         """Stop at feasibility, or at the iteration limit."""
@@ -408,6 +427,22 @@ class EP4Orth:
         return PowerPenalty(
             self.penalty_start, V=self.V, p=self.p, q=self.q, eps=self.smoothing_start
         )
+
+
+class _Begin(NamedTuple):
+    """What a run begins with: X^0, X^feas, the unit of sigma and sigma_0 in this unit."""
+
+    X: FloatArray
+    X_feas: FloatArray
+    unit: float
+    penalty_start: float
+
+
+def _columns_coincide(X: FloatArray) -> bool:
+    """Whether two of the unit columns are nearly the same."""
+    gram = X.T @ X
+    np.fill_diagonal(gram, 0.0)
+    return bool(gram.max() > _COINCIDE)
 
 
 def _rounded(X: Any) -> Any:

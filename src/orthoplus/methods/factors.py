@@ -67,6 +67,7 @@ class FactorMethod:
     """
 
     state_type: ClassVar[Any] = FactorState
+    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
 
     start: str = "nndsvda"
     tol: float = 1e-5

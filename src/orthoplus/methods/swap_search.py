@@ -118,6 +118,7 @@ class SwapSearch:
 
     state_type: ClassVar[Any] = SwapState
     takes_centres: ClassVar[bool] = True  # as a start
+    ends_with_search: ClassVar[bool] = False  # it moves single rows itself
 
     n_init: int = 3
     patience: int = 3

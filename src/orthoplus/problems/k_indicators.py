@@ -1,6 +1,6 @@
 """K-indicators: a rotation of an embedding that comes nearest to a clustering, eq. (1.5)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from orthoplus.data_matrix import inner_product, squared_norm
 from orthoplus.geometry import assemble, fit_weights, polar_factor, project_oblique_plus
 from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
+from orthoplus.row_gains import entries_of, linear_gains
 from orthoplus.row_groups import group_dots, group_sums
 
 # Below one nonzero entry in so many, sums over them are faster than a dense product (measured:
@@ -147,6 +148,10 @@ class KIndicators(Problem):
         """UY for the best Y: f(Z) <= ||UY - Z||^2 for each Z."""
         return self._rotated(self.second_block(X))
 
+    def move_gains(self, X: FloatArray) -> FloatArray:
+        """Twice those of <UY, X>, Y at its best for X: another Y can only add to them."""
+        return 2.0 * linear_gains(*entries_of(X), self.majoriser(X))
+
     def refine(self, X: FloatArray) -> FloatArray:
         """Both closed forms in turn on the support of X, section 4 (i), until neither gains.
 
@@ -168,6 +173,14 @@ class KIndicators(Problem):
     def start(self, rng: np.random.Generator) -> FloatArray:
         """The projection of U onto OB+, as in section 6.3."""
         return project_oblique_plus(self.U)
+
+    def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield `start`, then the projections of U after random rotations."""
+        yield self.start(rng)
+        k = self.shape[1]
+        while True:
+            Q = polar_factor(rng.standard_normal((k, k)))
+            yield project_oblique_plus(self._rotated(Q))
 
     def lower_bound(self) -> float:
         """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U."""

@@ -13,6 +13,7 @@ from orthoplus.data_matrix import as_nonnegative_data, row_sums, times, times_tr
 from orthoplus.divergence import kl_divergence, ratio_products, ratio_squares
 from orthoplus.geometry import assemble, labels_of
 from orthoplus.protocols import FloatArray, IntArray, Problem
+from orthoplus.row_groups import group_sums
 from orthoplus.starts import svd_start
 
 
@@ -120,6 +121,36 @@ class KLONMF(Problem):
         weights = np.where(own[labels], self.row_sums, X.max(axis=1))
         return assemble(labels, weights.astype(X.dtype, copy=False), self.k)
 
+    def move_gains(self, X: FloatArray) -> FloatArray:
+        r"""By the closed form: a group adds :math:`-g(c) = s \log s - \sum_l c_l \log c_l`, s its sum.
+
+        Exact, at O(nnz k) for all moves. A row that is not zero must stay in a group.
+        """
+        labels = labels_of(X)
+        data, indices, indptr = self.parts
+        rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
+        columns = indices if indices.size else np.tile(np.arange(self.A.shape[1]), len(labels))
+        entries, sizes = data.astype(np.float64), self.row_sums.astype(np.float64)
+        sums = group_sums(self.A, labels, np.ones(len(labels)), self.k).astype(np.float64)
+        totals, gains = sums.sum(axis=1), np.full((len(labels), self.k + 1), -np.inf)
+
+        def change(before: FloatArray, after: FloatArray) -> FloatArray:
+            return np.bincount(rows, _x_log_x(after) - _x_log_x(before), minlength=len(labels))
+
+        own = np.maximum(labels, 0)
+        here = sums[own[rows], columns]
+        loss = change(np.maximum(here - entries, 0.0), here)
+        loss -= _x_log_x(totals[own]) - _x_log_x(np.maximum(totals[own] - sizes, 0.0))
+        loss[labels < 0] = 0.0
+        counts = np.bincount(labels[labels >= 0], minlength=self.k)
+        loss[(labels >= 0) & (counts[own] < 2)] = np.inf
+        for j in range(self.k):
+            there = sums[j, columns]
+            gain = change(there, there + entries)
+            gain -= _x_log_x(totals[j] + sizes) - _x_log_x(totals[j : j + 1])
+            gains[:, j] = np.where(labels == j, -np.inf, gain - loss)
+        return gains
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """NNDSVDa with unit columns: no zero, so that the divergence is finite."""
         X = svd_start(self.A, self.k, "nndsvda", rng).astype(np.float64)
@@ -150,6 +181,10 @@ class KLFit(Problem):
 
     def second_block(self, X: FloatArray) -> FloatArray:
         return self.Y
+
+
+def _x_log_x(x: FloatArray) -> FloatArray:
+    return np.asarray(x * np.log(np.where(x > 0.0, x, 1.0)))
 
 
 def _row_totals(X: FloatArray) -> FloatArray:

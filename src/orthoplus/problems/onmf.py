@@ -16,17 +16,16 @@ from orthoplus.data_matrix import (
     gram_matrix,
     inner_product,
     normal_product,
-    row_squares,
     squared_norm,
     times,
     times_transposed,
 )
 from orthoplus.geometry import assemble, labels_of, project_oblique_plus
-from orthoplus.group_vectors import leading_directions, leading_vectors, nonnegative_vectors
+from orthoplus.group_vectors import GroupedRows
 from orthoplus.memory import empty_like
-from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
+from orthoplus.protocols import FloatArray, Linear, Problem
 from orthoplus.row_blocks import RowBlocks, StoredBlocks
-from orthoplus.row_groups import group_sums, unit_rows
+from orthoplus.row_gains import entries_of, trace_gains
 from orthoplus.starts import leading_centres, svd_start
 
 # Matrices with a side this short are decomposed densely.
@@ -42,7 +41,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, eq=False)
-class ONMF(Problem):
+class ONMF(GroupedRows, Problem):
     r"""min :math:`\|A - XX^\top A\|_F^2` over S+, (1.4), which is (1.3) with the best Y.
 
     .. math:: \min_{X \in S_+,\, Y \ge 0} \|A - XY^\top\|_F^2
@@ -109,10 +108,10 @@ class ONMF(Problem):
         """||A||_F^2."""
         return squared_norm(self.A) if self.squares is None else float(self.squares)
 
-    @cached_property
-    def row_squares(self) -> FloatArray:
-        """||a_i||^2 for each row of A; of row blocks a vector in their form."""
-        return row_squares(self.A)
+    @property
+    def constant(self) -> float:
+        """What f is at X = 0: ||A||_F^2."""
+        return self.total
 
     def start(self, rng: np.random.Generator) -> FloatArray:
         """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
@@ -169,33 +168,16 @@ class ONMF(Problem):
         """AA'X: over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
         return times(self.A, times_transposed(self.A, X)).astype(X.dtype, copy=False)
 
+    def move_gains(self, X: FloatArray) -> FloatArray | None:
+        if isinstance(self.A, (LinearOperator, RowBlocks)):
+            return None  # the squared norms of the rows are not at hand
+        return trace_gains(*entries_of(X), -self.majoriser(X), -self.row_squares)
+
     def refine(self, X: FloatArray) -> FloatArray:
         """The best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
         labels = labels_of(X)
         vector, _ = self.group_vectors(labels, X[np.arange(len(X)), labels])
         return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
-
-    def group_vectors(
-        self, labels: IntArray, start: FloatArray, residual: float | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        r"""A nonnegative unit vector x_j for each group of rows, and :math:`\|A_j^\top x_j\|^2`.
-
-        The leading left singular vector, or `nonnegative_vectors` for data of any sign.
-        """
-        find = nonnegative_vectors if self.allow_negative else leading_vectors
-        return find(self.A, labels, start, self.k, residual)
-
-    def group_directions(
-        self, labels: Any, start: Any, residual: float | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        r"""k x r unit vectors :math:`y_j / \|y_j\|` with :math:`y_j = A_j^\top x_j`, and squares.
-
-        For the x_j of `group_vectors`; A may be in row blocks, labels and start in their form.
-        """
-        if not self.allow_negative:
-            return leading_directions(self.A, labels, start, self.k, residual)
-        x, squares = nonnegative_vectors(self.A, labels, start, self.k, residual)
-        return unit_rows(group_sums(self.A, labels, x, self.k)), squares
 
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""

@@ -9,6 +9,7 @@ from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.geometry import fit_support, keep_largest, labels_of
 from orthoplus.protocols import FloatArray, Problem
+from orthoplus.row_gains import entries_of, linear_gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,9 @@ class Projection(Problem):
 
     def majoriser(self, X: FloatArray) -> FloatArray:
         return self.C
+
+    def move_gains(self, X: FloatArray) -> FloatArray:
+        return 2.0 * linear_gains(*entries_of(X), self.C)
 
     def refine(self, X: FloatArray) -> FloatArray:
         """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""

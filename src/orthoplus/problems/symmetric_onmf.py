@@ -1,5 +1,6 @@
 """Orthogonal symmetric nonnegative matrix factorisation, section 1.1."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.checks import check_shape
 from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.row_gains import entries_of, trace_gains
+from orthoplus.starts import eigenvector_starts
 from orthoplus.symmetric import SymmetricMap, as_symmetric, bottom_eigenpairs, bottom_of_blocks
 
 
@@ -96,6 +99,18 @@ class SymmetricONMF(Problem):
     def majoriser(self, X: FloatArray) -> FloatArray:
         """MX + s X, s the largest eigenvalue of -M: on S+ f falls with <(M + sI) X, X>."""
         return np.asarray(self.M @ X + self._negated.largest * X)
+
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """The first of `starts`."""
+        return next(self.starts(rng))
+
+    def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """From the leading eigenvectors of M, see `orthoplus.starts.eigenvector_starts`."""
+        return eigenvector_starts(self._negated, self.k, rng)
+
+    def move_gains(self, X: FloatArray) -> FloatArray | None:
+        diagonal = self._negated.diagonal
+        return None if diagonal is None else 2.0 * trace_gains(*entries_of(X), -(self.M @ X), diagonal)
 
     def lower_bound(self) -> float | None:
         r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X."""

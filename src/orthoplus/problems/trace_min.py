@@ -1,5 +1,6 @@
 """Trace minimisation over S+, eq. (1.2), and the models that are instances of it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,12 @@ from scipy.sparse import csr_array, eye_array, hstack, issparse
 from scipy.sparse.csgraph import laplacian
 
 from orthoplus.checks import as_matrix, check_finite, check_positive, check_range, check_shape
+from orthoplus.data_matrix import squared_norm
+from orthoplus.geometry import assemble
+from orthoplus.group_vectors import GroupedRows
 from orthoplus.protocols import FloatArray, Problem
+from orthoplus.row_gains import entries_of, trace_gains
+from orthoplus.starts import eigenvector_starts
 from orthoplus.symmetric import (
     SymmetricMap,
     as_symmetric,
@@ -83,12 +89,70 @@ class TraceMin(Problem):
         """s X - MX, s the largest eigenvalue: on S+ f is s k - <(sI - M) X, X>, sI - M >= 0."""
         return np.asarray(self.symmetric.largest * X - self.M @ X)
 
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """The first of `starts`."""
+        return next(self.starts(rng))
+
+    def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """From the bottom eigenvectors of M, see `orthoplus.starts.eigenvector_starts`."""
+        return eigenvector_starts(self.symmetric, self.k, rng)
+
+    def move_gains(self, X: FloatArray) -> FloatArray | None:
+        diagonal = self.symmetric.diagonal
+        if diagonal is None:
+            return None
+        return trace_gains(*entries_of(X), self.M @ X, diagonal)
+
     def lower_bound(self) -> float | None:
         """The sum of the k smallest eigenvalues of M; None if Lanczos does not find them."""
         # A start without pattern: that of a graph's components would miss multiple eigenvalues.
         start = np.random.default_rng(0).standard_normal(self.shape[0])
         found = bottom_eigenpairs(self.symmetric, self.k, start)
         return None if found is None else float(found[0].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FactorTrace(GroupedRows, TraceMin):
+    r"""max :math:`\|A^\top X\|_F^2` over S+: `TraceMin` with :math:`M = -AA^\top` and A at hand.
+
+    A search over groups of rows works on A itself, as for orthogonal NMF, from which this differs
+    by the constant :math:`\|A\|_F^2`. `nonnegative_pca` makes it.
+
+    Examples
+    --------
+    >>> A = np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
+    >>> problem = nonnegative_pca(A, 2)
+    >>> isinstance(problem, FactorTrace), problem.total, problem.allow_negative
+    (True, 29.0, False)
+    """
+
+    @property
+    def A(self) -> Any:
+        """The factor, of shape (n, r)."""
+        return self.M.factors[0][0]
+
+    @cached_property
+    def allow_negative(self) -> bool:  # type: ignore[override]
+        """Whether A has a negative entry."""
+        return bool(self.A.min() < 0)
+
+    @cached_property
+    def total(self) -> float:
+        """||A||_F^2."""
+        return squared_norm(self.A)
+
+    @property
+    def constant(self) -> float:
+        """What f is at X = 0."""
+        return 0.0
+
+    def refine(self, X: FloatArray) -> FloatArray | None:
+        """The best vector of the rows of each group, section 4 (ii)."""
+        if self.allow_negative:
+            return super().refine(X)
+        labels, weights = entries_of(X)
+        vector, _ = self.group_vectors(labels, weights)
+        return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
 
 
 def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
@@ -125,11 +189,11 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
     """
     A = _as_data(A, "A")
     if not centre:
-        return TraceMin(SymmetricMap(None, ((A, -1.0),)), k)
+        return FactorTrace(SymmetricMap(None, ((A, -1.0),)), k)
     mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
     if issparse(A):
         return TraceMin(SymmetricMap(None, ((A, -1.0), (mean, float(A.shape[1])))), k)
-    return TraceMin(SymmetricMap(None, ((A - mean, -1.0),)), k)
+    return FactorTrace(SymmetricMap(None, ((A - mean, -1.0),)), k)
 
 
 def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin:

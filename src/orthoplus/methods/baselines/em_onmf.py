@@ -70,6 +70,7 @@ class EMONMF:
     """
 
     state_type: ClassVar[Any] = EMState
+    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
 
     start: str = "random"
     n_init: int = 1

@@ -46,6 +46,7 @@ class KMeansBaseline:
     """
 
     state_type: ClassVar[Any] = FactorState
+    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
 
     n_init: int = 10
     max_iter: int = 300

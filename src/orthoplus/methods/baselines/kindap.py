@@ -74,6 +74,7 @@ class KindAP:
     """
 
     state_type: ClassVar[Any] = KindAPState
+    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
 
     normalise_rows: bool = False
     start: str = "identity"

@@ -80,6 +80,7 @@ class ONPMF:
     """
 
     state_type: ClassVar[Any] = ONPState
+    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
 
     start: str = "svd"
     penalty_start: float = 1e-2

@@ -47,6 +47,7 @@ class NMFBaseline:
     """
 
     state_type: ClassVar[Any] = FactorState
+    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
 
     init_factors: str = "nndsvda"
     max_iter: int = 200

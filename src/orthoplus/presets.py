@@ -1,0 +1,92 @@
+"""One table of defaults: which method a problem gets, how many starts, and how it ends.
+
+`solve`, the estimators, the command line and the benchmarks read it, so that whoever asks for a
+problem to be solved gets the best that is known for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from orthoplus.loop import OuterMethod
+from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.kl_alternating import KLAlternating
+from orthoplus.methods.polish import Polish
+from orthoplus.methods.support_search import SupportSearch
+from orthoplus.methods.swap_search import SwapSearch
+from orthoplus.problems import (
+    KLONMF,
+    ONMF,
+    QAP,
+    KIndicators,
+    KMeans,
+    Projection,
+    SymmetricONMF,
+    TraceMin,
+)
+from orthoplus.problems.trace_min import FactorTrace
+from orthoplus.protocols import Problem
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How a kind of problem is solved if nothing else is asked for.
+
+    Attributes
+    ----------
+    method : callable
+        ``method(problem, number)``: the method of the start with this number.
+    n_init : int
+        Number of starts, of which the best answer is kept.
+    """
+
+    method: Callable[[Any, int], OuterMethod]
+    n_init: int = 1
+
+
+# Eigenvectors are a start near enough for a tenth of the penalty that breaks even.
+_CONTINUATION = EP4Orth(penalty_start=0.1, polish=Polish())
+
+_ANY_SMOOTH = Preset(lambda problem, number: EP4Orth())
+_PRESETS: dict[type[Problem], Preset] = {
+    # The certified projection in one step: see `Polish`.
+    Projection: Preset(lambda problem, number: Polish(tol=1e-12, max_passes=100)),
+    ONMF: Preset(lambda problem, number: SwapSearch()),
+    FactorTrace: Preset(lambda problem, number: SwapSearch()),
+    KLONMF: Preset(
+        lambda problem, number: KLAlternating(start="svd" if number == 0 else "random")
+    ),
+    KIndicators: Preset(lambda problem, number: EP4Orth.for_indicators(problem.shape[1])),
+    TraceMin: Preset(lambda problem, number: _CONTINUATION, n_init=2),
+    SymmetricONMF: Preset(lambda problem, number: _CONTINUATION, n_init=2),
+    KMeans: Preset(lambda problem, number: SupportSearch()),
+    QAP: Preset(lambda problem, number: EP4Orth.for_assignment(size=problem.size)),
+}
+
+
+def preset_of(problem: Problem) -> Preset:
+    """Return the preset of the problem's type, or of the nearest type it derives from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> preset_of(ONMF(np.ones((3, 2)), 2)).method(None, 0)
+    SwapSearch(n_init=3, ...)
+    """
+    for kind in type(problem).__mro__:
+        if kind in _PRESETS:
+            return _PRESETS[kind]
+    return _ANY_SMOOTH
+
+
+def search_after(method: OuterMethod) -> SupportSearch | None:
+    """Return the search over supports that follows a method; None if it has one of its own.
+
+    Baselines are compared as they are, so nothing follows them.
+
+    Examples
+    --------
+    >>> search_after(EP4Orth()) == SupportSearch(), search_after(SwapSearch())
+    (True, None)
+    """
+    return SupportSearch() if getattr(method, "ends_with_search", True) else None

@@ -1,0 +1,140 @@
+r"""Score all moves of single rows at a point of S+, at O(1) per move.
+
+A move gives row i to another column, takes its entry away, or gives an entry to a row of zeros. The
+rows of each column keep their proportions, and the entry of the moved row is the best one: every
+score is what a move gains *at least*, because refining the new support can only add to it.
+
+Scores are matrices of shape (n, k + 1): column j < k is the gain of moving row i into column j, the
+last column that of setting row i to zero. Moves that change nothing or would empty a column score
+minus infinity.
+"""
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.protocols import FloatArray, IntArray
+
+# A row that holds this share of its column's squared norm is all there is to the column.
+_ALONE = 1.0 - 1e-14
+
+
+def entries_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the column of each row's positive entry, -1 for a row of zeros, and the entry.
+
+    Examples
+    --------
+    >>> entries_of(np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
+    (array([ 1, -1,  0]), array([1., 0., 1.]))
+    """
+    labels, weights = kernels.largest_entries(X)
+    return labels, weights
+
+
+def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatArray:
+    r"""Return what each move adds to :math:`\langle C, X \rangle`.
+
+    With :math:`c_j = \langle C_j, x_j \rangle` and the entry w of row i in its own column l,
+
+    .. math:: \text{in: } \sqrt{c_j^2 + \max(C_{ij}, 0)^2} - c_j, \qquad
+              \text{out: } \frac{c_l - w C_{il}}{\sqrt{1 - w^2}} - c_l .
+
+    Parameters
+    ----------
+    labels, weights : ndarrays of shape (n,)
+        A point of S+: the column of each row's entry, -1 for a row of zeros, and the entry.
+    C : ndarray of shape (n, k)
+
+    Notes
+    -----
+    For :math:`c_j < 0` the entry that is added may be all of the column, so the first formula holds
+    with the best of both ends. O(nk).
+
+    Examples
+    --------
+    >>> C = np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]])
+    >>> linear_gains(np.array([0, 0, 1]), np.array([0.6, 0.8, 1.0]), C).round(3)
+    array([[  -inf, -0.764, -1.   ],
+           [  -inf, -1.172, -2.   ],
+           [  -inf,   -inf,   -inf]])
+    """
+    own, entry, kept = _own_entries(labels, weights)
+    mine = C[np.arange(len(C)), own].astype(np.float64)
+    along = np.bincount(own, entry * mine, minlength=C.shape[1])
+    arriving = np.maximum(C.astype(np.float64), 0.0)
+    gain_in = np.where(along >= 0.0, np.hypot(along, arriving) - along, arriving - along)
+    gain_in = np.where(arriving > 0.0, gain_in, 0.0)
+    gain_out = (along[own] - entry * mine) / np.sqrt(kept) - along[own]
+    return _combined(labels, gain_in, gain_out, kept)
+
+
+def trace_gains(
+    labels: IntArray, weights: FloatArray, MX: FloatArray, diagonal: FloatArray
+) -> FloatArray:
+    r"""Return by how much each move lowers :math:`\mathrm{tr}(X^\top M X)`.
+
+    With :math:`\lambda_j = x_j^\top M x_j`, :math:`b = (Mx_j)_i` and :math:`d = M_{ii}`, a row that
+    arrives turns the column in the plane of :math:`x_j` and :math:`e_i` to the least eigenvalue,
+    and a row that leaves column l with the entry w leaves the rest behind:
+
+    .. math:: \lambda_{\min} \begin{pmatrix} \lambda_j & b \\ b & d \end{pmatrix}
+              \ (b < 0), \qquad
+              \frac{\lambda_l - 2 w b + w^2 d}{1 - w^2} .
+
+    Parameters
+    ----------
+    labels, weights : ndarrays of shape (n,)
+        A point of S+.
+    MX : ndarray of shape (n, k)
+        The product of M with the point.
+    diagonal : ndarray of shape (n,)
+        The diagonal of M.
+
+    Notes
+    -----
+    O(nk) beyond the product.
+
+    Examples
+    --------
+    >>> M = -np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> X = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    >>> gains = trace_gains(np.array([0, -1, 1]), np.array([1.0, 0.0, 1.0]), M @ X, np.diag(M))
+    >>> gains.round(3)  # only the row of zeros can move, and it belongs to the first column
+    array([[-inf, -inf, -inf],
+           [ 1.,   0., -inf],
+           [-inf, -inf, -inf]])
+    """
+    own, entry, kept = _own_entries(labels, weights)
+    product = MX.astype(np.float64, copy=False)
+    mine = product[np.arange(len(product)), own]
+    values = np.bincount(own, entry * mine, minlength=product.shape[1])
+    half = (values - diagonal[:, None]) / 2.0
+    pull = np.minimum(product, 0.0)  # only a negative product calls the row in
+    # lambda_j - (lambda_j + d) / 2 + hypot(half, b), in a form without cancellation of d.
+    gain_in = np.where(pull < 0.0, half + np.hypot(half, pull), 0.0)
+    left = (values[own] - 2.0 * entry * mine + entry**2 * diagonal) / kept
+    return _combined(labels, gain_in, values[own] - left, kept)
+
+
+def _own_entries(
+    labels: IntArray, weights: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The column of each row (0 for a row of zeros), its entry, and what the column keeps."""
+    own = np.maximum(labels, 0)
+    entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)
+    squares = entry**2
+    return own, entry, np.where(squares < _ALONE, 1.0 - squares, np.inf)
+
+
+def _combined(
+    labels: IntArray, gain_in: FloatArray, gain_out: FloatArray, kept: FloatArray
+) -> FloatArray:
+    """The gains of leaving and arriving, added; minus infinity where there is no such move."""
+    n, k = gain_in.shape
+    gain_out = np.where(labels < 0, 0.0, gain_out)
+    gain_out[np.isinf(kept)] = -np.inf
+    gains = np.empty((n, k + 1))
+    gains[:, :k] = gain_in + gain_out[:, None]
+    gains[:, k] = np.where(labels < 0, -np.inf, gain_out)
+    rows = np.flatnonzero(labels >= 0)
+    gains[rows, labels[rows]] = -np.inf
+    return gains
