@@ -47,9 +47,10 @@ def _concave(rng: np.random.Generator) -> Problem:
 
 
 def _laplacian(rng: np.random.Generator) -> Problem:
-    """A graph with weighted edges, half of them missing."""
+    """A graph with weighted edges, half of them missing, but not all."""
     n, k = _shape(rng, _SHAPES)
     W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1)
+    W[0, 1] = rng.random()
     return laplacian_embedding(W + W.T, k, normalized=bool(rng.random() < 0.5))
 
 
