@@ -5,6 +5,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
+from orthoplus.bench import invariances
+from orthoplus.bench.invariances import MODELS
 from orthoplus.bench.oracles import global_minimum, range_of
 from orthoplus.bench.tiny_instances import FAMILIES, instances
 from orthoplus.geometry import labels_of
@@ -17,7 +19,6 @@ from orthoplus.problems import (
     Smooth,
     SymmetricONMF,
     TraceMin,
-    laplacian_embedding,
     nonnegative_pca,
 )
 
@@ -35,12 +36,6 @@ def own_function(A, k):
     )
 
 
-def similarity(A):
-    """Gaussian similarities of the rows."""
-    squares = ((A[:, None] - A) ** 2).sum(axis=2)
-    return np.exp(-squares / squares.mean())
-
-
 # Problems in data A of nonnegative entries, whose f is concave.
 CONCAVE = {
     "nonnegative_pca": nonnegative_pca,
@@ -49,13 +44,9 @@ CONCAVE = {
     "symmetric_onmf": lambda A, k: SymmetricONMF(A @ A.T, k),
     "own_function": own_function,
 }
-# All that cluster the rows of such data.
-CLUSTERING = CONCAVE | {
-    "laplacian_embedding": lambda A, k: laplacian_embedding(similarity(A), k),
-    "k_indicators": lambda A, k: KIndicators(np.linalg.svd(A)[0][:, :k]),
-    "kl_onmf": KLONMF,
-    "onmf": ONMF,
-}
+# Models whose f has terms of several degrees in the data: of data that are too small or too large
+# nothing is left in f beside a constant.
+MIXED_DEGREE = ("SymmetricONMF", "KIndicators")
 
 
 def planted(n, r, k, noise, seed):
@@ -81,7 +72,7 @@ def test_labels_are_not_those_of_the_random_start(name):
     for seed in range(4):
         A = np.random.default_rng(seed).random((60, 10))
         problem = CONCAVE[name](A, 4)
-        start = labels_of(problem.start(np.random.default_rng(seed)))
+        start = labels_of(op.Problem.start(problem, np.random.default_rng(seed)))
         assert adjusted_rand_score(start, op.solve(problem, rng=seed).labels) < 0.5
 
 
@@ -112,39 +103,40 @@ def test_separated_blobs_are_found(seed):
     assert result.value <= problem.inertia(result.labels) * (1.0 + 1e-12)
 
 
-@pytest.mark.parametrize("name", CLUSTERING)
+@pytest.mark.parametrize("name", MODELS)
 def test_plain_groups_are_found_in_any_order_of_the_rows(name, rng):
-    A, labels = groups(48, 6, 4, rng)
+    model, (A, labels) = MODELS[name], groups(48, 6, 3, rng)
     for order in (np.arange(48), rng.permutation(48)):
-        found = op.solve(CLUSTERING[name](A[order], 4), rng=0).labels
+        found = op.solve(model.problem(model.data(A[order]), 3), rng=0).labels
         assert adjusted_rand_score(labels[order], found) == 1.0
 
 
 # Of a dense graph without clear groups the embedding has several minima that are nearly as low.
-@pytest.mark.parametrize("name", [name for name in CLUSTERING if name != "laplacian_embedding"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "Laplacian embedding"])
 def test_permuted_rows_have_the_same_partition(name, rng):
     for seed in range(2):
-        A, order = planted(40, 8, 3, 0.3, seed), rng.permutation(40)
-        labels, permuted = (
-            op.solve(CLUSTERING[name](data, 3), rng=0).labels for data in (A, A[order])
-        )
-        assert adjusted_rand_score(labels[order], permuted) == 1.0
+        assert invariances.is_order_free(MODELS[name], planted(40, 8, 3, 0.3, seed), rng)
 
 
-@pytest.mark.parametrize("name", CLUSTERING)
+@pytest.mark.parametrize("name", MODELS)
 def test_equal_rows_share_a_label(name, rng):
-    twins = rng.permutation(np.repeat(np.arange(20), 2))
-    for A in (rng.random((20, 8)), planted(20, 8, 3, 0.3, 0)):
-        labels = op.solve(CLUSTERING[name](A[twins], 3), rng=0).labels
-        assert all(len(np.unique(labels[twins == i])) == 1 for i in range(20))
+    for A in (rng.random((40, 8)), planted(40, 8, 3, 0.3, 0)):
+        assert invariances.is_fair(MODELS[name], A, rng)
 
 
-@pytest.mark.parametrize("factor", [1e-12, 1e12])
-@pytest.mark.parametrize("name", CONCAVE)
-def test_scale_of_the_data_changes_no_label(name, factor):
-    for A in (np.random.default_rng(0).random((40, 8)), planted(40, 8, 3, 0.3, 0)):
-        labels, scaled = (op.solve(CONCAVE[name](c * A, 3), rng=0).labels for c in (1.0, factor))
-        assert (labels == scaled).all()
+# Powers of two: products with them are exact, so that nothing but a constant with a scale of its
+# own can change a label.
+@pytest.mark.parametrize("factor", [2.0**-40, 2.0**40])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in MIXED_DEGREE])
+def test_scale_of_the_data_changes_no_label(name, factor, rng):
+    for A in (rng.random((40, 8)), planted(40, 8, 3, 0.3, 0)):
+        assert invariances.is_scale_free(factor, MODELS[name], A, rng)
+
+
+@pytest.mark.parametrize("factor", [2.0**-7, 2.0**7])
+@pytest.mark.parametrize("name", MIXED_DEGREE)
+def test_moderate_scale_changes_no_label_where_f_has_terms_of_several_degrees(name, factor, rng):
+    assert invariances.is_scale_free(factor, MODELS[name], planted(40, 8, 3, 0.3, 0), rng)
 
 
 # Instances without structure, with more local minima than any search sees.
