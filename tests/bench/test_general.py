@@ -135,10 +135,28 @@ def test_verdict_weighs_the_residuals_by_their_number(worst, words):
 
 def test_verdict_counts_sets_within_a_percent_of_scikit_learn():
     rows = [
-        Row(f"{general_medium.K_MEANS}, {name}", "one start", {"worst": worst})
-        for name, worst in (("a", -0.5), ("b", 1.0), ("c", 25.0))
+        Row(f"{general_medium.K_MEANS}, {name}", "one start", {"worst": worst, "share": share})
+        for name, worst, share in (("a", -0.5, 100.0), ("b", 1.0, 0.0), ("c", 25.0, 0.0))
     ]
-    assert "on 2 of 3 sets, 25.00 % above at the most" in general.judge(rows)[1]
+    verdict = general.judge(rows)[1]
+    assert "on 2 of 3 sets, 25.00 % above at the most" in verdict
+    assert "scikit-learn's labels on 1." in verdict
+
+
+@pytest.mark.parametrize(("labels", "share", "excess"), [([0, 0, 1, 1], 100.0, 0.0),
+                                                         ([0, 1, 1, 1], 0.0, 2140.0)])  # fmt: skip
+def test_clusters_are_compared_by_inertia_and_by_f(monkeypatch, labels, share, excess):
+    problem = general_medium.KMeans(np.array([[0.0], [1.0], [9.0], [11.0]]), 2)
+
+    def solve(problem, **options):
+        X = problem.refine(problem.indicator(np.array(labels)))
+        return SimpleNamespace(value=problem.value(X), labels=np.array(labels))
+
+    monkeypatch.setattr(general_medium, "solve", solve)
+    (row,) = general_medium._clusters(Session(), ("set", "one start"), {}, problem)
+    assert row.figures["share"] == share
+    # The best inertia is 1/2 + 2; that of {0} and {1, 9, 11}, with the mean 7, is 36 + 4 + 16.
+    assert row.figures["worst"] == pytest.approx(excess, abs=1e-9)
 
 
 def test_verdict_on_an_invariance_names_the_worst_model():
