@@ -26,6 +26,7 @@ TIE = 1e-9
 QUICK_SETS = ("iris", "separated blobs", "noise")
 
 Calls = Mapping[str, Mapping[str, Any]]
+Made = tuple[FloatArray, int]  # data, and the number of columns of X
 
 
 def tasks(session: Session, calls: Calls) -> Iterator[Task]:
@@ -51,9 +52,9 @@ def _sizes(session: Session) -> tuple[tuple[int, int, int], ...]:
     return QUICK_SIZES if session.quick else SIZES
 
 
-def random_matrices(session: Session) -> list[tuple[FloatArray, int]]:
+def random_matrices(session: Session) -> list[Made]:
     """Make matrices without structure: uniform entries, and exponential ones, most of them zero."""
-    made = []
+    made: list[Made] = []
     for n, r, k in _sizes(session):
         rng = np.random.default_rng([session.seed, n])
         made.append((rng.random((n, r)), k))
@@ -61,9 +62,9 @@ def random_matrices(session: Session) -> list[tuple[FloatArray, int]]:
     return made
 
 
-def planted_matrices(session: Session) -> list[tuple[FloatArray, int]]:
+def planted_matrices(session: Session) -> list[Made]:
     """Make the paper's planted matrices at two noises."""
-    made = []
+    made: list[Made] = []
     for n, r, k in _sizes(session):
         rng = np.random.default_rng([session.seed, n, 1])
         made += [(planted_onmf(n, r, k, noise, rng).A, k) for noise in NOISES]
@@ -71,7 +72,7 @@ def planted_matrices(session: Session) -> list[tuple[FloatArray, int]]:
 
 
 def _components(
-    case: str, method: str, options: Mapping[str, Any], matrices: list[tuple[FloatArray, int]]
+    case: str, method: str, options: Mapping[str, Any], matrices: list[Made]
 ) -> list[Row]:
     """Compare residuals: ||A||^2 less the variance is the objective of ONMF."""
     excesses, seconds = [], 0.0
@@ -150,8 +151,6 @@ def _reference_row(session: Session, case: str, problem: KMeans) -> list[Row]:
 
 
 # --- data sets of k-means -------------------------------------------------------------------------
-
-Made = tuple[FloatArray, int]
 
 
 def _bundled(name: str, k: int, *, is_scaled: bool = False, rows: int | None = None) -> Any:

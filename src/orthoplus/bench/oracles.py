@@ -88,7 +88,9 @@ def _(problem: ONMF) -> Optimum:
 
 @global_minimum.register
 def _(problem: KMeans) -> Optimum:
-    return _best_partition(problem, eigen_sets(-(problem.A @ problem.A.T + problem.weight)))
+    return _best_partition(
+        problem, eigen_sets(-(problem.A @ problem.A.T + float(problem.weight or 0.0)))
+    )
 
 
 @global_minimum.register

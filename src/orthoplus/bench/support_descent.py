@@ -232,17 +232,17 @@ def minimize_on_supports(
         Steps of a round, and the share of the points that it leaves to the next.
     """  # fmt: skip
     n, k = problem.shape
-    is_polynomial = isinstance(problem, Polynomial)
-    labels = full_labelings(n, k, up_to_order=not is_polynomial)
-    labels = np.tile(labels, (n_starts, 1))
+    # The names of the columns do not matter to KIndicators: Y takes them up.
+    up_to_order = isinstance(problem, KIndicators)
+    labels = np.tile(full_labelings(n, k, up_to_order=up_to_order), (n_starts, 1))
     start = np.abs(rng.standard_normal(labels.shape))
     start[: len(labels) // n_starts] = 1.0
     members = members_of(labels, k)
-    model: Restricted = (
-        RestrictedPolynomial.of(problem, labels)
-        if is_polynomial
-        else RestrictedIndicators.of(problem, labels)
-    )
+    model: Restricted
+    if isinstance(problem, KIndicators):
+        model = RestrictedIndicators.of(problem, labels)
+    else:
+        model = RestrictedPolynomial.of(problem, labels)
     W = fit_groups(start, members)
     for steps, share in (*rounds, (FINAL_STEPS, 0.0)):
         W = _follow(model, W, members, steps)
@@ -267,8 +267,9 @@ def _follow(model: Restricted, W: FloatArray, members: FloatArray, steps: int) -
 def _finish(model: RestrictedPolynomial, W: FloatArray, members: FloatArray) -> FloatArray:
     """Take Newton steps from each point as long as they go down."""
     for _ in range(NEWTON_STEPS):
-        new = W + model.newton(W, members)
+        new: FloatArray = W + model.newton(W, members)
         is_inside = (new >= 0.0).all(axis=1) & np.isfinite(new).all(axis=1)
         new = fit_groups(np.where(is_inside[:, None], new, W), members)
-        W = np.where((model.value(new) < model.value(W))[:, None], new, W)
+        is_lower = np.asarray(model.value(new) < model.value(W))
+        W = np.where(is_lower[:, None], new, W)
     return W
