@@ -268,7 +268,7 @@ def _finish(model: RestrictedPolynomial, W: FloatArray, members: FloatArray) -> 
     """Take Newton steps from each point as long as they go down."""
     for _ in range(NEWTON_STEPS):
         new: FloatArray = W + model.newton(W, members)
-        is_inside = (new >= 0.0).all(axis=1) & np.isfinite(new).all(axis=1)
+        is_inside = np.asarray((np.isfinite(new) & (new >= 0.0)).all(axis=1))
         new = fit_groups(np.where(is_inside[:, None], new, W), members)
         is_lower = np.asarray(model.value(new) < model.value(W))
         W = np.where(is_lower[:, None], new, W)
