@@ -16,6 +16,7 @@ TABLES = {
     "unmixing": "orthoplus.bench.unmixing",
     "indicators": "orthoplus.bench.indicators",
     "qap": "orthoplus.bench.qap",
+    "general": "orthoplus.bench.general",
     "speed-sets": "orthoplus.bench.speed_sets",
     "speed-large": "orthoplus.bench.speed_large",
     "speed-growth": "orthoplus.bench.speed_growth",

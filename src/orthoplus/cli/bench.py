@@ -30,7 +30,8 @@ def bench(  # noqa: PLR0913
         typer.Argument(
             metavar="TABLE",
             autocompletion=_tables,
-            help="projection, synthetic, text, unmixing, indicators, qap, speed, onmf, or all.",
+            help="projection, synthetic, text, unmixing, indicators, qap, general, speed, onmf, "
+            "or all.",
         ),
     ],
     quick: Annotated[

@@ -1,0 +1,199 @@
+"""Medium sizes, where other methods tell what is right: ONMF's swap search, and scikit-learn."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.bench.measure import timed
+from orthoplus.bench.table import Row, Session, Task
+from orthoplus.datasets import planted_onmf
+from orthoplus.problems import ONMF, KMeans, nonnegative_pca
+from orthoplus.protocols import FloatArray
+from orthoplus.solve import solve
+
+PCA, K_MEANS = "nonnegative PCA", "k-means"
+REFERENCE_STARTS = 10
+REFERENCE = f"scikit-learn, {REFERENCE_STARTS} starts"
+# (n, r, k) of the matrices; each is made twice at random and twice planted.
+SIZES = ((60, 10, 4), (100, 20, 5), (200, 30, 6), (500, 60, 8), (1000, 100, 10))
+QUICK_SIZES = SIZES[:1]
+NOISES = (0.3, 1.0)
+DIGITS = 600
+# Values of f this near, relatively, are equal.
+TIE = 1e-9
+QUICK_SETS = ("iris", "separated blobs", "noise")
+
+Calls = Mapping[str, Mapping[str, Any]]
+Made = tuple[FloatArray, int]  # data, and the number of columns of X
+
+
+def tasks(session: Session, calls: Calls) -> Iterator[Task]:
+    """Yield both comparisons, a task per call."""
+    solve(nonnegative_pca(np.eye(20, 5) + 0.1, 2), rng=0)  # compile
+    for kind, make in (("random", random_matrices), ("planted", planted_matrices)):
+        matrices = make(session)
+        for method, options in calls.items():
+            compute = partial(_components, f"{PCA}, {kind}", method, options, matrices)
+            yield Task(f"{PCA}, {kind}", (method,), compute)
+    for name, make_set in SETS.items():
+        if session.quick and name not in QUICK_SETS:
+            continue
+        A, k = make_set(np.random.default_rng(session.seed))
+        case = f"{K_MEANS}, {name}"
+        for method, options in calls.items():
+            compute = partial(_clusters, session, (case, method), options, KMeans(A, k))
+            yield Task(case, (method,), compute)
+        yield Task(case, (REFERENCE,), partial(_reference_row, session, case, KMeans(A, k)))
+
+
+def _sizes(session: Session) -> tuple[tuple[int, int, int], ...]:
+    return QUICK_SIZES if session.quick else SIZES
+
+
+def random_matrices(session: Session) -> list[Made]:
+    """Make matrices without structure: uniform entries, and exponential ones, most of them zero."""
+    made: list[Made] = []
+    for n, r, k in _sizes(session):
+        rng = np.random.default_rng([session.seed, n])
+        made.append((rng.random((n, r)), k))
+        made.append((rng.exponential(size=(n, r)) * (rng.random((n, r)) < 0.4), k))
+    return made
+
+
+def planted_matrices(session: Session) -> list[Made]:
+    """Make the paper's planted matrices at two noises."""
+    made: list[Made] = []
+    for n, r, k in _sizes(session):
+        rng = np.random.default_rng([session.seed, n, 1])
+        made += [(planted_onmf(n, r, k, noise, rng).A, k) for noise in NOISES]
+    return made
+
+
+def _components(
+    case: str, method: str, options: Mapping[str, Any], matrices: list[Made]
+) -> list[Row]:
+    """Compare residuals: ||A||^2 less the variance is the objective of ONMF."""
+    excesses, seconds = [], 0.0
+    for A, k in matrices:
+        run = timed(partial(solve, nonnegative_pca(A, k), rng=0, **options))
+        residual = float((A**2).sum()) + run.value.value
+        excesses.append(100.0 * (residual / solve(ONMF(A, k), rng=0).value - 1.0))
+        seconds += run.cpu
+    figures = {
+        "count": len(matrices),
+        "mean": float(np.mean(excesses)),
+        "worst": max(excesses),
+        "ms": 1e3 * seconds / len(matrices),
+        "cpu": seconds,
+    }
+    return [Row(case, method, figures)]
+
+
+class Reference(NamedTuple):
+    """What scikit-learn finds: the inertia, f with the best weights for its labels, seconds."""
+
+    inertia: float
+    value: float
+    seconds: float
+
+
+def _clusters(
+    session: Session, names: tuple[str, str], options: Mapping[str, Any], problem: KMeans
+) -> list[Row]:
+    """Compare labels with scikit-learn's by inertia, and by f, which is what is minimized.
+
+    The weights in f are free, so its minimizer need not have the least inertia.
+    """
+    best = _reference(session, names[0], problem)
+    run = timed(partial(solve, problem, rng=0, **options))
+    excess = 100.0 * (problem.inertia(run.value.labels) / best.inertia - 1.0)
+    figures = {
+        "count": 1,
+        "share": 100.0 * float(run.value.value <= best.value * (1.0 + TIE)),
+        "mean": excess,
+        "worst": excess,
+        "value": run.value.value / best.inertia,
+        "ms": 1e3 * run.cpu,
+        "cpu": run.cpu,
+    }
+    return [Row(*names, figures)]
+
+
+def _reference(session: Session, case: str, problem: KMeans) -> Reference:
+    """Run scikit-learn, once in a session."""
+    from sklearn.cluster import KMeans as ScikitKMeans
+
+    def compute() -> Reference:
+        model = ScikitKMeans(problem.k, n_init=REFERENCE_STARTS, random_state=session.seed)
+        run = timed(lambda: model.fit(problem.A))
+        X = problem.indicator(run.value.labels_.astype(np.int64))
+        refined = problem.refine(X)
+        value = problem.value(X if refined is None else refined)
+        return Reference(float(run.value.inertia_), value, run.cpu)
+
+    found: Reference = session.once((REFERENCE, case), compute)
+    return found
+
+
+def _reference_row(session: Session, case: str, problem: KMeans) -> list[Row]:
+    found = _reference(session, case, problem)
+    figures = {
+        "count": 1,
+        "mean": 0.0,
+        "worst": 0.0,
+        "value": found.value / found.inertia,
+        "ms": 1e3 * found.seconds,
+        "cpu": found.seconds,
+    }
+    return [Row(case, REFERENCE, figures)]
+
+
+# --- data sets of k-means -------------------------------------------------------------------------
+
+
+def _bundled(name: str, k: int, *, is_scaled: bool = False, rows: int | None = None) -> Any:
+    """Return a maker of a data set that comes with scikit-learn, its columns scaled if asked."""
+
+    def make(rng: np.random.Generator) -> Made:
+        from sklearn import datasets
+
+        A = np.asarray(getattr(datasets, f"load_{name}")().data, dtype=np.float64)[:rows]
+        return (A - A.mean(axis=0)) / A.std(axis=0) if is_scaled else A, k
+
+    return make
+
+
+def blobs(
+    k: int, size: int, dimension: int, *, distance: float, uneven: bool = False
+) -> Callable[[np.random.Generator], Made]:
+    """Return a maker of Gaussian clusters of ``size`` rows each, or uneven in size and spread."""
+
+    def make(rng: np.random.Generator) -> Made:
+        centers = distance * rng.standard_normal((k, dimension))
+        sizes = rng.integers(size // 5, 2 * size, size=k) if uneven else np.full(k, size)
+        spreads = rng.uniform(0.3, 2.0, size=k) if uneven else np.ones(k)
+        labels = np.repeat(np.arange(k), sizes)
+        noise = rng.standard_normal((len(labels), dimension))
+        return centers[labels] + spreads[labels, None] * noise, k
+
+    return make
+
+
+def _uniform(rng: np.random.Generator) -> Made:
+    return rng.random((400, 2)), 6
+
+
+SETS: dict[str, Callable[[np.random.Generator], Made]] = {
+    "iris": _bundled("iris", 3),
+    "wine": _bundled("wine", 3),
+    "wine, scaled": _bundled("wine", 3, is_scaled=True),
+    "breast cancer, scaled": _bundled("breast_cancer", 2, is_scaled=True),
+    "digits": _bundled("digits", 10, rows=DIGITS),
+    "separated blobs": blobs(5, 60, 3, distance=12.0),
+    "overlapping blobs": blobs(8, 50, 4, distance=2.0),
+    "uneven blobs": blobs(6, 60, 2, distance=5.0, uneven=True),
+    "blobs in 20 dimensions": blobs(10, 40, 20, distance=1.5),
+    "noise": _uniform,
+}

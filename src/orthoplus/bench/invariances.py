@@ -1,0 +1,139 @@
+"""What must not change a partition: the order of the rows, the scale; and equal rows stay equal."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.bench.measure import timed
+from orthoplus.bench.table import Row, Session, Task
+from orthoplus.datasets import planted_onmf
+from orthoplus.problems import (
+    KLONMF,
+    ONMF,
+    KIndicators,
+    KMeans,
+    Smooth,
+    SymmetricONMF,
+    laplacian_embedding,
+    nonnegative_pca,
+)
+from orthoplus.protocols import FloatArray, IntArray, Problem
+from orthoplus.solve import solve
+
+INSTANCES, QUICK_INSTANCES = 20, 2
+N, R, K = 40, 8, 3
+NOISE = 0.5
+# About 1e12. Products with a power of two are exact, so labels differ only if some constant of a
+# method has a scale of its own, not because rounding took the search elsewhere.
+LARGE = 2.0**40
+
+
+class Model(NamedTuple):
+    """How data become a problem; symmetric data are permuted on both sides."""
+
+    data: Callable[[FloatArray], FloatArray]
+    problem: Callable[[FloatArray, int], Problem]
+    is_symmetric: bool = False
+
+
+def _own_function(A: FloatArray, k: int) -> Problem:
+    """-||A'X||^2 as a user writes it."""
+    return Smooth(
+        lambda X: -float(((A.T @ X) ** 2).sum()),
+        (len(A), k),
+        jac=lambda X: -2.0 * (A @ (A.T @ X)),
+    )
+
+
+def _similarity(A: FloatArray) -> FloatArray:
+    squares = ((A[:, None] - A) ** 2).sum(axis=2)
+    return np.asarray(np.exp(-squares / squares.mean()))
+
+
+def _embedding(A: FloatArray) -> FloatArray:
+    return np.linalg.svd(A, full_matrices=False)[0][:, :K]
+
+
+MODELS: dict[str, Model] = {
+    "nonnegative PCA": Model(np.array, nonnegative_pca),
+    "own function": Model(np.array, _own_function),
+    "KMeans": Model(np.array, KMeans),
+    "SymmetricONMF": Model(lambda A: A @ A.T, SymmetricONMF, is_symmetric=True),
+    "Laplacian embedding": Model(_similarity, laplacian_embedding, is_symmetric=True),
+    "KIndicators": Model(_embedding, lambda U, k: KIndicators(U)),
+    "KLONMF": Model(np.array, KLONMF),
+    "ONMF": Model(np.array, ONMF),
+}
+
+
+def make_data(index: int, seed: int) -> FloatArray:
+    """Make a planted matrix for an even index, one without structure for an odd one."""
+    rng = np.random.default_rng([seed, index])
+    return planted_onmf(N, R, K, NOISE, rng).A if index % 2 == 0 else rng.random((N, R))
+
+
+def has_same_groups(first: IntArray, second: IntArray) -> bool:
+    """Return whether two labelings are the same partition: an adjusted Rand index of 1.
+
+    Examples
+    --------
+    >>> has_same_groups(np.array([0, 0, 1]), np.array([2, 2, 0]))
+    True
+    >>> has_same_groups(np.array([0, 0, 1]), np.array([0, 1, 1]))
+    False
+    """
+    pairs = len(np.unique(np.stack([first, second]), axis=1).T)
+    return pairs == len(np.unique(first)) == len(np.unique(second))
+
+
+def is_order_free(model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
+    """Return whether permuted rows get the same partition."""
+    data, order = model.data(A), rng.permutation(len(A))
+    permuted = data[np.ix_(order, order)] if model.is_symmetric else data[order]
+    return has_same_groups(_labels(model, data)[order], _labels(model, permuted))
+
+
+def is_fair(model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
+    """Return whether equal rows, here each row twice in any order, get equal labels."""
+    twins = rng.permutation(np.repeat(np.arange(len(A) // 2), 2))
+    labels = _labels(model, model.data(A[twins]))
+    return all(len(np.unique(labels[twins == i])) == 1 for i in np.unique(twins))
+
+
+def is_scale_free(factor: float, model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
+    """Return whether data times a number get the same labels."""
+    data = model.data(A)
+    return bool((_labels(model, data) == _labels(model, factor * data)).all())
+
+
+def _labels(model: Model, data: FloatArray) -> IntArray:
+    return solve(model.problem(data, K), rng=0).labels
+
+
+CASES: dict[str, Callable[[Model, FloatArray, np.random.Generator], bool]] = {
+    "permuted rows, same partition": is_order_free,
+    "equal rows, equal labels": is_fair,
+    "times 2^-40, same labels": partial(is_scale_free, 1.0 / LARGE),
+    "times 2^40, same labels": partial(is_scale_free, LARGE),
+}
+
+
+def tasks(session: Session) -> Iterator[Task]:
+    """Yield a task for each invariance and model."""
+    for case in CASES:
+        for name in MODELS:
+            yield Task(case, (name,), partial(_rows, session, case, name))
+
+
+def _rows(session: Session, case: str, name: str) -> list[Row]:
+    count = QUICK_INSTANCES if session.quick else INSTANCES
+    holds, seconds = [], 0.0
+    for index in range(count):
+        A, rng = make_data(index, session.seed), np.random.default_rng(index)
+        run = timed(partial(CASES[case], MODELS[name], A, rng))
+        holds.append(run.value)
+        seconds += run.cpu
+    share = 100.0 * float(np.mean(holds))
+    return [Row(case, name, {"count": count, "share": share, "cpu": seconds})]
