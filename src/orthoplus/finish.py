@@ -15,7 +15,7 @@ from orthoplus.methods.swap_search import SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
-from orthoplus.result import Result, relative_gap
+from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import (
     Centres,
@@ -36,15 +36,21 @@ _ROUNDING_PASSES = 10
 _FAR = 1e-2
 
 
-class _Answer(NamedTuple):
-    """A point of S+, a label and a weight a row, and what is known of it."""
+class Answer(NamedTuple):
+    """A feasible point, stored as labels and weights, and how its run ended.
+
+    ``value`` is that of the problem the method ran on; ``X`` is the dense point, None if there is
+    none in memory.
+    """
 
     labels: Any
     weights: Any
+    X: FloatArray | None
+    Y: FloatArray | None
     value: float
     stationarity: float
-    Y: FloatArray | None
-    is_row_optimal: bool | None = None
+    status: Status
+    is_row_optimal: bool | None
 
 
 def finish(
@@ -54,35 +60,10 @@ def finish(
     status: Status,
     *,
     search: SupportSearch | None,
-    with_bound: bool,
-    notes: tuple[str, ...],
-) -> Result:
-    """Round, refine, search over supports, and report; never worse than a start that was given."""
-    state = watch.state
-    if isinstance(state, SwapState) or isinstance(X0, Centres):
-        answer = _answer_in_groups(problem, X0, watch)
-    else:
-        answer, status = _answer(problem, X0, watch, status, search)
-    bound = problem.lower_bound() if with_bound else None
-    return Result(
-        **answer._asdict(),
-        n_columns=problem.shape[1],
-        status=status,
-        n_iter=0 if state is None else state.n_iter,
-        n_eval=watch.meter.n_eval,
-        seconds=watch.meter.seconds,
-        history=tuple(watch.history),
-        bound=bound,
-        gap=relative_gap(answer.value, bound),
-        notes=notes,
-        state=state,
-    )
-
-
-def _answer(
-    problem: Problem, X0: FloatArray, watch: Watch, status: Status, search: SupportSearch | None
-) -> tuple[_Answer, Status]:
-    """The rounded and refined point of a method over OB+, or of a baseline, after the search."""
+) -> Answer:
+    """Round, refine and search over supports; never worse than a start that was given."""
+    if isinstance(watch.state, SwapState) or isinstance(X0, Centres):
+        return _answer_in_groups(problem, X0, watch, status)
     if watch.state is not None and watch.state.Y is not None:
         problem = problem.warm(watch.state.Y)
     is_row_optimal = getattr(watch.state, "is_row_optimal", None) or None
@@ -90,13 +71,37 @@ def _answer(
         X, status = _best_feasible(problem, X0, watch, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
         X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)
-    value, gradient = problem.value_and_gradient(X)
     labels, weights = kernels.largest_entries(X)
-    residual = stationarity(X, gradient)
-    if status is Status.CONVERGED and _is_far(problem, X, gradient, residual):
-        status = Status.LINE_SEARCH_FAILED  # feasible, but only the penalty has brought it here
     Y = problem.second_block(X)
-    return _Answer(labels, weights, value, residual, Y, is_row_optimal), status
+    return Answer(labels, weights, X, Y, problem.value(X), np.nan, status, is_row_optimal)
+
+
+def report(problem: Problem, answer: Answer, watch: Watch, *, notes: tuple[str, ...]) -> Result:
+    """Evaluate the problem itself at the answer and say how the run ended, without a bound."""
+    value, residual, status, state = answer.value, answer.stationarity, answer.status, watch.state
+    if answer.X is not None:
+        if answer.Y is not None:
+            problem = problem.warm(answer.Y)
+        value, gradient = problem.value_and_gradient(answer.X)
+        residual = stationarity(answer.X, gradient)
+        if status is Status.CONVERGED and _is_far(problem, answer.X, gradient, residual):
+            status = Status.LINE_SEARCH_FAILED  # feasible, but only the penalty has brought it here
+    return Result(
+        labels=answer.labels,
+        weights=answer.weights,
+        n_columns=problem.shape[1],
+        value=value,
+        stationarity=residual,
+        status=status,
+        n_iter=0 if state is None else state.n_iter,
+        n_eval=watch.meter.n_eval,
+        seconds=watch.meter.seconds,
+        history=tuple(watch.history),
+        is_row_optimal=answer.is_row_optimal,
+        Y=answer.Y,
+        notes=notes,
+        state=state,
+    )
 
 
 def _searched(
@@ -133,7 +138,9 @@ def _is_far(problem: Problem, X: FloatArray, gradient: FloatArray, residual: flo
     return residual > _FAR * float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
 
 
-def _answer_in_groups(problem: Any, X0: FloatArray | Centres, watch: Watch) -> _Answer:
+def _answer_in_groups(
+    problem: Any, X0: FloatArray | Centres, watch: Watch, status: Status
+) -> Answer:
     """A point that is a label and a weight a row, refined already: no n x k matrix."""
     state, A, k = watch.state, problem.A, problem.shape[1]
     if isinstance(state, SwapState):
@@ -151,7 +158,7 @@ def _answer_in_groups(problem: Any, X0: FloatArray | Centres, watch: Watch) -> _
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
     Y = np.ascontiguousarray(W.T, dtype=A.dtype)
     is_row_optimal = True if isinstance(state, SwapState) and state.is_over else None
-    return _Answer(labels, weights, value, residual, Y, is_row_optimal)
+    return Answer(labels, weights, None, Y, value, residual, status, is_row_optimal)
 
 
 def _best_feasible(

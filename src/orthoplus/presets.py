@@ -38,10 +38,14 @@ class Preset:
         ``method(problem, number)``: the method of the start with this number.
     n_init : int
         Number of starts, of which the best answer is kept.
+    reduce : callable
+        ``reduce(problem)``: a problem that orders the points of S+ alike, on which the method runs.
+        Constants of f that do not scale with the data would hide it at small and large scales.
     """
 
     method: Callable[[Any, int], OuterMethod]
     n_init: int = 1
+    reduce: Callable[[Any], Problem] = lambda problem: problem
 
 
 # Eigenvectors are a start near enough for a tenth of the penalty that breaks even.
@@ -56,9 +60,15 @@ _PRESETS: dict[type[Problem], Preset] = {
     KLONMF: Preset(
         lambda problem, number: KLAlternating(start="svd" if number == 0 else "random")
     ),
-    KIndicators: Preset(lambda problem, number: EP4Orth.for_indicators(problem.shape[1])),
+    KIndicators: Preset(
+        lambda problem, number: EP4Orth.for_indicators(problem.shape[1]), reduce=KIndicators.scaled
+    ),
     TraceMin: Preset(lambda problem, number: _CONTINUATION, n_init=2),
-    SymmetricONMF: Preset(lambda problem, number: _CONTINUATION, n_init=2),
+    SymmetricONMF: Preset(
+        lambda problem, number: _CONTINUATION,
+        n_init=2,
+        reduce=lambda problem: TraceMin(-problem.M, problem.k),  # ||M||^2 + k - 2 tr(X'MX) on S+
+    ),
     KMeans: Preset(lambda problem, number: SupportSearch()),
     QAP: Preset(lambda problem, number: EP4Orth.for_assignment(size=problem.size)),
 }

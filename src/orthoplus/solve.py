@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from orthoplus.checks import (
     describe,
 )
 from orthoplus.data_matrix import entry_range, sample_rows
-from orthoplus.finish import ENDED_FROM_OUTSIDE, finish
+from orthoplus.finish import ENDED_FROM_OUTSIDE, finish, report
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.support_search import SupportSearch
@@ -217,29 +217,37 @@ def solve(  # noqa: PLR0913
         n_init = 1 if resume is not None or method is not None or X is not None else preset.n_init
     check_count(n_init, "n_init", low=1)
     meter = Meter(np.inf if time_limit is None else time_limit)
+    working = problem if method is not None else preset.reduce(problem)
+    generator = as_generator(rng)
+    starts = working.starts(generator.spawn(1)[0])
     best: Result | None = None
-    for number, child in enumerate(as_generator(rng).spawn(n_init)):
-        own = method or preset.method(problem, number)
+    least, failure = np.inf, None
+    for number, child in enumerate(generator.spawn(n_init)):
+        own = method or preset.method(working, number)
+        own_search = search if isinstance(search, SupportSearch) else None
+        own_search = search_after(own) if search is True else own_search
         if rng is not None or number > 0:
-            own = _reseeded(own, child)
-        own_search = _search_of(search, own, child if rng is not None or number > 0 else None)
-        start = _start(problem, own, child, X if number == 0 else None)
+            own, own_search = _reseeded(own, child), _reseeded(own_search, child)
+        start = _start(working, own, starts, X if number == 0 else None)
         state = _read_state(resume, problem, own)
         watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
-        status, failure = watch.follow(Metered(problem, meter), start, state)
-        result = finish(
-            problem,
-            start,
-            watch,
-            status,
-            search=own_search,
-            with_bound=with_bound and number == 0,
-            notes=notes,
-        )
-        best = result if best is None else _better(best, result)
-        if result.status in ENDED_FROM_OUTSIDE:
+        status, failure = watch.follow(Metered(working, meter), start, state)
+        answer = finish(working, start, watch, status, search=own_search)
+        result = report(problem, answer, watch, notes=notes)
+        if best is None or answer.value < least:
+            best, least = result, answer.value
+        if answer.status in ENDED_FROM_OUTSIDE:
+            best = dataclasses.replace(best, status=answer.status)
             break
-    result = best
+    assert best is not None
+    bound = problem.lower_bound() if with_bound else None
+    result = dataclasses.replace(
+        best,
+        n_eval=meter.n_eval,
+        seconds=meter.seconds,
+        bound=bound,
+        gap=relative_gap(best.value, bound),
+    )
     if failure is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
@@ -375,9 +383,12 @@ def _check_folder(checkpoint: str | os.PathLike[str] | None) -> None:
 
 
 def _start(
-    problem: Problem, method: OuterMethod, rng: np.random.Generator, X: FloatArray | Centres | None
+    problem: Problem,
+    method: OuterMethod,
+    starts: Iterator[FloatArray],
+    X: FloatArray | Centres | None,
 ) -> FloatArray | Centres:
-    """The given start, or the problem's own; raise where it does not suit the method."""
+    """The given start, or the problem's next; raise if it does not suit the method."""
     A = getattr(problem, "A", None)
     takes_centres = getattr(method, "takes_centres", False)
     is_elsewhere = isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks)
@@ -401,8 +412,9 @@ def _start(
     if X is not None:
         return X
     if takes_centres and A is not None:
-        return leading_centres(A, problem.shape[1], rng)
-    return problem.start(rng)
+        # A method that takes centers draws its other starts itself.
+        return leading_centres(A, problem.shape[1], np.random.default_rng(0))
+    return next(starts)
 
 
 def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
@@ -413,32 +425,11 @@ def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
     return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
 
-def _reseeded(method: OuterMethod, rng: np.random.Generator) -> OuterMethod:
+def _reseeded(method: Any, rng: np.random.Generator) -> Any:
     """The method with a seed of this generator, if it has one."""
     if not hasattr(method, "seed"):
         return method
-    return dataclasses.replace(method, seed=int(rng.integers(_MAX_SEED)))  # type: ignore[type-var]
-
-
-def _search_of(
-    search: SupportSearch | bool, method: OuterMethod, rng: np.random.Generator | None
-) -> SupportSearch | None:
-    """The search over supports that follows the method; None if there is none."""
-    own = search if isinstance(search, SupportSearch) else search_after(method) if search else None
-    return own if own is None or rng is None else _reseeded(own, rng)  # type: ignore[return-value]
-
-
-def _better(first: Result, second: Result) -> Result:
-    """The result with the lower value, the first among equals; work and bound of both."""
-    best = second if second.value < first.value or np.isnan(first.value) else first
-    return dataclasses.replace(
-        best,
-        status=second.status if second.status in ENDED_FROM_OUTSIDE else best.status,
-        n_eval=second.n_eval,
-        seconds=second.seconds,
-        bound=first.bound,
-        gap=relative_gap(best.value, first.bound),
-    )
+    return dataclasses.replace(method, seed=int(rng.integers(_MAX_SEED)))
 
 
 def _check_method(method: object) -> None:

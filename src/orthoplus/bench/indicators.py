@@ -85,7 +85,7 @@ def _calls(problem: KIndicators) -> dict[str, Callable[[], Any]]:
 
     return {
         DEFAULT: lambda: solve(problem, with_bound=False),
-        "EP4Orth+": lambda: solve(problem, method=paper, with_bound=False),
+        "EP4Orth+": lambda: solve(problem, method=paper, search=False, with_bound=False),
         **{name: partial(kindap, method) for name, method in KINDAP.items()},
     }
 

@@ -17,8 +17,8 @@ from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.alternation import alternate
 from orthoplus.methods.ep4orth import EP4Orth
-from orthoplus.methods.swap_search import SwapSearch
 from orthoplus.optimality import stationarity
+from orthoplus.presets import preset_of
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
@@ -29,7 +29,7 @@ from orthoplus.starts import leading_centres
 from orthoplus.status import Status
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
-    "auto": lambda problem: SwapSearch(),
+    "auto": lambda problem: preset_of(problem).method(problem, 0),
     "ep4orth": lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
     "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
 }
@@ -119,7 +119,8 @@ def _run(
     # The bound is the same for all of them.
     options["with_bound"] = options["with_bound"] and i == 0
     X0 = _start(problem, method, i, rng)
-    result = solve(problem, X0, method=method, **options)
+    # `settle` ends each run: alternation, and moves of single rows.
+    result = solve(problem, X0, method=method, search=False, **options)
     # A search that came to its end is settled; one in row blocks that did not stays as it was.
     is_settled = isinstance(X0, Centres) and (result.success or isinstance(problem.A, RowBlocks))
     return result if is_settled else _settle_unless_interrupted(problem, result)

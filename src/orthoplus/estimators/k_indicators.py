@@ -15,7 +15,6 @@ from sklearn.utils.validation import validate_data
 from orthoplus.checks import check_choice, check_count
 from orthoplus.data_matrix import entry_range, times
 from orthoplus.estimators.indicators_in_blocks import cluster_blocks
-from orthoplus.geometry import random_stiefel_plus
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import KIndicators
 from orthoplus.protocols import FloatArray, IntArray
@@ -137,7 +136,9 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         self.embedding_ = U = self._embed(A, random)
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        result = self._best_run(KIndicators(U), rng)
+        result = solve(
+            KIndicators(U), method=self.method, n_init=self.n_init, rng=rng, with_bound=False
+        )
         self.indicators_, self.rotation_ = result.X, np.asarray(result.Y)
         self.labels_ = _assign_all(result, U)
         self.objective_ = result.value
@@ -226,16 +227,6 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         U = np.zeros((A.shape[0], self.n_clusters), dtype=A.dtype)
         U[:, : left.shape[1]] = left
         return U
-
-    def _best_run(self, problem: KIndicators, rng: np.random.Generator) -> Result:
-        best: Result | None = None
-        for i in range(self.n_init):
-            X0 = None if i == 0 else random_stiefel_plus(*problem.shape, rng)
-            result = solve(problem, X0, method=self.method, with_bound=False)
-            if best is None or result.value < best.value:
-                best = result
-        assert best is not None
-        return best
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

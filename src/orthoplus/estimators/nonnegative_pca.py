@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from orthoplus.checks import check_count
-from orthoplus.estimators.trace import minimise_trace
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import nonnegative_pca
 from orthoplus.protocols import FloatArray
 from orthoplus.result import Result
+from orthoplus.solve import solve
 
 
 class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -33,11 +33,9 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     centre : bool
         Whether to subtract the mean; sparse data stays sparse either way.
     method : object, optional
-        Such as ``EP4Orth(penalty_growth=1.05)``; by default a continuation from the principal
-        components.
-    n_init : int
-        Number of runs, of which the best is kept: the first two from principal components, turned
-        or split into their positive and negative parts, the others turned at random.
+        Such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
+    n_init : int, optional
+        Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
         For the starts after the first.
     with_bound : bool
@@ -85,7 +83,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         centre: bool = True,
         method: OuterMethod | None = None,
-        n_init: int = 2,
+        n_init: int | None = None,
         random_state: Any = None,
         with_bound: bool = False,
     ) -> None:
@@ -107,12 +105,8 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         problem = nonnegative_pca(A.T, self.n_components, centre=self.centre)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        result = minimise_trace(
-            problem,
-            self.method,
-            n_init=self.n_init,
-            rng=np.random.default_rng(seed),
-            with_bound=self.with_bound,
+        result = solve(
+            problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
         )
         self._unpack(A, result)
         if not result.success:

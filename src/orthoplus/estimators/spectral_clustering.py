@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.checks import check_choice, check_count
-from orthoplus.estimators.trace import minimise_trace
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import TraceMin, laplacian_embedding
 from orthoplus.protocols import IntArray
 from orthoplus.result import Result
+from orthoplus.solve import solve
 
 AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
 
@@ -44,10 +44,9 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         Whether L is :math:`I - D^{-1/2} W D^{-1/2}`, for groups of like volume, or D - W, which
         tends to split off single vertices of low degree.
     method : object, optional
-        Such as ``EP4Orth(penalty_growth=1.05)``; by default a continuation from the eigenvectors of
-        L.
-    n_init : int
-        Number of runs, of which the best is kept.
+        Such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
+    n_init : int, optional
+        Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
         For the starts after the first.
     with_bound : bool
@@ -92,7 +91,7 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         gamma: float | None = None,
         normalized: bool = True,
         method: OuterMethod | None = None,
-        n_init: int = 1,
+        n_init: int | None = None,
         random_state: Any = None,
         with_bound: bool = False,
     ) -> None:
@@ -123,12 +122,8 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
             self.affinity_matrix_, self.n_clusters, normalized=self.normalized
         )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        result = minimise_trace(
-            problem,
-            self.method,
-            n_init=self.n_init,
-            rng=np.random.default_rng(seed),
-            with_bound=self.with_bound,
+        result = solve(
+            problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
         )
         self._unpack(problem, result)
         if not result.success:

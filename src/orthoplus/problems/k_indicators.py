@@ -20,6 +20,8 @@ from orthoplus.row_groups import group_dots, group_sums
 _SPARSE_SHARE = 16
 # One row in so many tells how many entries are zero.
 _SAMPLED_ROWS = 8
+# Within this share of norm sqrt(k) U is left as it is.
+_UNIT_SCALE = 1e-3
 # Alternations on a fixed support, and the relative gain at which they end: each gains about a tenth
 # of the one before on real embeddings.
 MAX_ALTERNATIONS, ALTERNATION_GAIN = 50, 1e-10
@@ -181,6 +183,13 @@ class KIndicators(Problem):
         while True:
             Q = polar_factor(rng.standard_normal((k, k)))
             yield project_oblique_plus(self._rotated(Q))
+
+    def scaled(self) -> "KIndicators":
+        """Return the problem with ||U||_F^2 = k, as for an orthonormal U: the same minimizers."""
+        scale = float(np.sqrt(self.shape[1] / (squared_norm(self.U) or 1.0)))
+        if abs(scale - 1.0) <= _UNIT_SCALE:
+            return self
+        return KIndicators((self.U * scale).astype(self.U.dtype))
 
     def lower_bound(self) -> float:
         """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U."""
