@@ -195,9 +195,11 @@ def test_checkpoint_holds_the_last_state(tmp_path):
 def test_float32_state_survives(tmp_path):
     problem = op.problems.Projection(np.random.default_rng(0).standard_normal(SHAPE))
     X0 = start().astype(np.float32)
-    whole = op.solve(problem, X0)
-    part = op.solve(problem, X0, callback=stop_at(2), checkpoint=tmp_path / "run.npz")
-    resumed = op.solve(problem, resume=tmp_path / "run.npz")
+    method = op.EP4Orth()
+    whole = op.solve(problem, X0, method=method)
+    file = tmp_path / "run.npz"
+    part = op.solve(problem, X0, method=method, callback=stop_at(2), checkpoint=file)
+    resumed = op.solve(problem, method=method, resume=file)
     assert resumed.X.dtype == np.float32
     assert_continues(whole, part, resumed)
 
@@ -296,9 +298,9 @@ def test_state_of_another_problem_is_refused(saved):
     file, state = saved
     other = op.problems.Projection(np.eye(5, 2))
     with pytest.raises(ValueError, match=r"`resume` is a state of shape \(8, 3\)"):
-        op.solve(other, resume=file)
+        op.solve(other, method=op.EP4Orth(), resume=file)
     with pytest.raises(ValueError, match="belongs to another problem"):
-        op.solve(other, resume=state)
+        op.solve(other, method=op.EP4Orth(), resume=state)
 
 
 @pytest.mark.parametrize("resume", [3, {"X": np.eye(3)}, np.eye(3)])

@@ -121,8 +121,6 @@ def _searched(
         status = Status.INTERRUPTED
     except OutOfTimeError:
         status = Status.TIME_LIMIT
-    if _rank(problem, X) < _rank(problem, best):  # refinement of a warm start may differ in bits
-        return X, None, status
     return best, is_row_optimal, status
 
 
@@ -167,11 +165,14 @@ def _best_feasible(
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
     rounded = _round(X0 if state is None else state.X)
-    start = getattr(state, "X_feas", None)
-    start = keep_largest(X0) if start is None else start
+    starts = [keep_largest(X0)]
+    X_feas = getattr(state, "X_feas", None)
+    if X_feas is not None and not np.array_equal(X_feas, starts[0]):
+        starts.append(X_feas)
     timed = Metered(problem, watch.meter)
     try:
         X = _descend(timed, rounded, watch.method)
+        start = min(starts, key=lambda Z: _rank(timed, Z))
         if _rank(timed, start) < _rank(timed, X):
             X = _descend(timed, start, watch.method)
     except KeyboardInterrupt:
@@ -180,7 +181,7 @@ def _best_feasible(
         status = Status.TIME_LIMIT
     else:
         return X, status
-    return (start if _rank(problem, start) < _rank(problem, rounded) else rounded), status
+    return min((rounded, *starts), key=lambda Z: _rank(problem, Z)), status
 
 
 def _descend(problem: Problem, X: FloatArray, method: OuterMethod) -> FloatArray:

@@ -6,7 +6,7 @@ methods, ``init`` and ``step``; a `State` is a frozen snapshot of all the next s
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,9 @@ class Problem(ABC):
     def majoriser(self, X: FloatArray) -> FloatArray | None:
         """C with f(Z) <= f(X) for each Z in S+ with <C, Z> >= <C, X>; None where none is known."""
         return None
+
+    # Whether `move_gains` is exact for moves that leave the other rows of both columns in proportion.
+    has_exact_gains: ClassVar[bool] = False
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         """What each move of a single row lowers f by at least, at X in S+; None if not known.

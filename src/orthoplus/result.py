@@ -88,9 +88,10 @@ class Result:
         A proven bound on the objective and the relative distance to it, 0 when optimal; None where
         no bound is known.
     is_row_optimal : bool or None
-        True if every move of a single row to another column, to zero or back was examined at X, by
-        the exact scores of the problem or by minimizing f on the new support, and none lowers f;
-        stronger than stationarity. None if not all of them were examined.
+        True if no move of a single row to another column, to zero or back, the other rows of both
+        columns left in proportion, lowers f at X: all of them were examined, by the exact scores of
+        the problem or by minimizing f on the new support. Stronger than stationarity. None if they
+        were not all examined.
     Y : ndarray or None
         The second block, where the problem has one.
     notes : tuple of str

@@ -63,6 +63,10 @@ class Metered(Problem):
     def lipschitz(self) -> float | None:
         return self.problem.lipschitz
 
+    @cached_property
+    def has_exact_gains(self) -> bool:  # type: ignore[override]
+        return self.problem.has_exact_gains
+
     def value(self, X: FloatArray) -> float:
         self.meter.tick()
         return self.problem.value(X)

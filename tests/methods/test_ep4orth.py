@@ -85,7 +85,7 @@ def test_patience_counts_all_iterations_that_did_not_lower_the_violation():
     assert 0 < states[5].n_stalled < 5 < states[-1].n_stalled  # two falls apart are counted too
     ends = [method.stop()(state) is not Status.RUNNING for state in states[1:]]
     assert states[1 + ends.index(True)].n_stalled == 5
-    assert solve(problem).n_iter == 1 + ends.index(True)
+    assert solve(problem, method=method).n_iter == 1 + ends.index(True)
 
 
 def test_penalty_grows_slower_near_the_set_and_is_bounded(rng):
@@ -126,12 +126,15 @@ def test_inner_tolerance_is_met_and_the_penalised_value_does_not_rise(seed):
         assert after.violation == pytest.approx(penalty.energy(after.X) - 1, abs=1e-14)
 
 
-def test_first_state_is_x0_and_its_rounding(rng):
+def test_first_state_is_x0_and_a_feasible_point_that_has_seen_f(rng):
     problem = Projection(rng.standard_normal((6, 2)))
     X = random_oblique_plus(6, 2, rng)
     state = EP4Orth().init(problem, X)
     np.testing.assert_array_equal(state.X, X)
-    np.testing.assert_array_equal(state.X_feas, round_to_stiefel_plus(X))
+    np.testing.assert_array_equal(state.X_feas, round_to_stiefel_plus(state.X_feas))
+    assert problem.value(state.X_feas) < problem.value(round_to_stiefel_plus(X))
+    absolute = EP4Orth(penalty_unit=1.0).init(problem, X)  # no relaxed point is at hand
+    np.testing.assert_array_equal(absolute.X_feas, round_to_stiefel_plus(X))
     assert state.n_iter == 0
     assert EP4Orth().stop()(state) is Status.RUNNING  # a feasible start is still to be improved
 

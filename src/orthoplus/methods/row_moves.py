@@ -8,10 +8,9 @@ comes, and away from one that goes. With :math:`\sigma^2 = \sigma_1(A_j)^2`, y t
 
     \sigma_1(A_j + a)^2 \ge \lambda_{\max}
         \begin{pmatrix} \sigma^2 + s^2 & st \\ st & t^2 \end{pmatrix}, \qquad
-    \sigma_1(A_j - a)^2 \ge \lambda_{\max}
-        \begin{pmatrix} \sigma^2 - s^2 & -st \\ -st & 0 \end{pmatrix},
+    \sigma_1(A_j - a)^2 \ge \sigma^2 - s^2 + \frac{s^2 t^2}{\sigma^2 - s^2},
 
-so a move whose two bounds exceed the two squares it starts from is a gain, at O(1) a candidate.
+the second by the left vector of the group without the row, normalized. So a move whose two bounds exceed the two squares it starts from is a gain, at O(1) a candidate.
 """
 
 from typing import Any
@@ -162,7 +161,9 @@ def _gains(
     gain = _largest_eigenvalue(squares + along, across, along * across) - squares
     rows = np.arange(len(own))
     s, t = along[rows, own], across[rows, own]
-    left = _largest_eigenvalue(squares[own] - s, np.zeros_like(s), s * t) - squares[own]
+    rest = squares[own] - s
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(rest > 0.0, s * t / rest, 0.0) - s
     gain += left[:, None]
     gain[rows, own] = -np.inf
     return np.asarray(gain)

@@ -13,8 +13,8 @@ from orthoplus.row_gains import linear_gains
 # The model of a plain f at a point X of S+: f(Z) <= f(X) + <G, Z - X> + L/2 ||Z - X||^2, with L at
 # least this multiple of the size of the gradient of a column.
 _CURVATURE = 1.0
-# Curvatures tried for the projection of a gradient step, in the same unit.
-_STEP_CURVATURES = (0.1, 1.0, 10.0)
+# Curvatures tried for the projection of a gradient step, in the same unit; a concave f needs none.
+_STEP_CURVATURES = (0.0, 0.1, 1.0, 10.0)
 # The projection of a step need not be exact.
 _PROJECTION_TOL, _PROJECTION_PASSES = 1e-8, 12
 # Rows of each pair of columns that are considered for exchanges.
@@ -29,14 +29,14 @@ class Scores:
     gains : ndarray of shape (n, k + 1)
         What each move gains, as in `orthoplus.row_gains`.
     is_exact : bool
-        Whether a move gains at least its score; otherwise scores only rank the moves.
+        Whether a move that leaves the other rows in proportion gains its score, no more or less.
     """
 
     def __init__(self, problem: Problem, point: SupportPoint) -> None:
         self.problem, self.point = problem, point
         self.X = point.dense(problem.shape[1])
         gains = problem.move_gains(self.X)
-        self.is_exact = gains is not None
+        self.is_exact = gains is not None and problem.has_exact_gains
         self.gradient: FloatArray | None = None
         if gains is None:
             gains = linear_gains(point.labels, point.weights, self._model(_CURVATURE))
@@ -64,6 +64,12 @@ class Scores:
         order = np.argsort(-flat, kind="stable")
         order = order[: np.count_nonzero(np.isfinite(flat))]
         return np.stack(np.divmod(order, self.gains.shape[1]), axis=1)
+
+    def all_moves(self, least: float) -> IntArray:
+        """Return the best move of each row that gains more than ``least`` by itself."""
+        best = self.gains.argmax(axis=1)
+        rows = np.flatnonzero(self.gains[np.arange(len(best)), best] > least)
+        return np.stack([rows, best[rows]], axis=1)
 
     def disjoint_moves(self, least: float) -> IntArray:
         """Return moves that gain more than ``least``, no column taking part in two of them."""
@@ -136,24 +142,26 @@ def exchanged(point: SupportPoint, pair: IntArray, k: int) -> tuple[IntArray, Fl
     return labels, weights
 
 
-def kicked(point: SupportPoint, k: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """Return a point some way off: rows dealt again, a column split in two, or a new deal.
+def kicked(
+    point: SupportPoint, gains: FloatArray, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Return a point some way off: rows dealt again, a column begun anew, or a new deal.
 
-    Every column keeps a row. The kinds take turns at random: a few rows mend what is nearly right,
-    a split undoes two clusters in one, a new deal starts over.
+    Every column keeps a row. The kinds take turns at random: a few rows mend what is nearly right; a
+    column whose rows go to their next best, by ``gains``, and that begins again with one row
+    elsewhere undoes two clusters in one; a new deal starts over.
     """
-    labels = point.labels.copy()
+    labels, k = point.labels.copy(), gains.shape[1] - 1
     n, kind = len(labels), rng.integers(3)
     if kind == 0 or k == 1:
         rows = rng.permutation(n)[: rng.integers(2, max(3, n // 4) + 1)]
         labels[rows] = rng.integers(k, size=len(rows))
     elif kind == 1:
-        gone, parted = rng.permutation(k)[:2]
+        gone = rng.integers(k)
         others = np.delete(np.arange(k), gone)
         rows = np.flatnonzero(labels == gone)
-        labels[rows] = rng.choice(others, size=len(rows))
-        rows = np.flatnonzero(point.labels == parted)
-        labels[rows[rng.random(len(rows)) < 0.5]] = gone
+        labels[rows] = others[gains[np.ix_(rows, others)].argmax(axis=1)]
+        labels[rng.choice(np.flatnonzero(point.labels != gone))] = gone
     else:
         labels = rng.integers(k, size=n)
     _fill_empty(labels, k, rng)

@@ -79,7 +79,8 @@ class SupportSearch:
     -----
     Never worse than its start. It ends at a point where no move that was tried lowers f; if all
     moves of single rows were tried, or the problem's exact scores exclude them,
-    ``Result.is_row_optimal`` says so.
+    ``Result.is_row_optimal`` says so. The scores are exact for moves that leave the other rows of
+    both columns in proportion.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class SupportSearch:
     state_type: ClassVar[Any] = SearchState
     ends_with_search: ClassVar[bool] = False  # it is the search
 
-    patience: int = 6
+    patience: int = 8
     trials: int = 64
     effort: float = 1.5e5
     seed: int = 0
@@ -144,8 +145,8 @@ class SupportSearch:
         return look
 
     def _settle(self, problem: Problem, state: SearchState) -> SearchState:
-        """Descend from the best point, exactly, and say whether all moves were examined."""
-        search = _Descent(self, problem, state.limit, is_exact=True)
+        """Descend from the best point; in the end exactly, and say whether all was examined."""
+        search = _Descent(self, problem, state.limit, is_exact=state.is_over)
         start = SupportPoint(*entries_of(state.X), state.value)
         point = search.run(start)
         X, value = state.X, state.value
@@ -157,7 +158,7 @@ class SupportSearch:
             value=value,
             n_eval=state.n_eval + search.n_eval,
             is_local=True,
-            is_row_optimal=search.is_complete,
+            is_row_optimal=search.is_complete and state.is_over,
         )
 
     def _kick(self, problem: Problem, state: SearchState) -> SearchState:
@@ -166,7 +167,8 @@ class SupportSearch:
         rng = np.random.default_rng([self.seed, state.n_iter])
         best = SupportPoint(*entries_of(state.X), state.value)
         search = _Descent(self, problem, state.limit - state.n_eval, is_exact=False)
-        point = search.run(search.at(*kicked(best, k, rng)))
+        gains = Scores(problem, best).gains
+        point = search.run(search.at(*kicked(best, gains, rng)))
         n_eval = state.n_eval + search.n_eval
         if not search.is_better(point.value, state.value):
             return state._replace(n_eval=n_eval, n_failures=state.n_failures + 1)
@@ -251,15 +253,18 @@ class _Descent:
         """The neighbors of a point in the order in which they are tried."""
         least = _LEAST_FALL * abs(point.value)
         together = scores.disjoint_moves(least)
-        if len(together) > 1:
-            yield from _possible(moved(point, together, k))
+        self.is_complete = scores.is_exact and not len(together)
+        everything = scores.all_moves(least)
+        for moves in (everything, together) if len(everything) > len(together) else (together,):
+            if len(moves) > 1:
+                yield from _possible(moved(point, moves, k))
         singles = scores.single_moves()
         yield from _possible(moved(point, singles[:1], k))
         yield from scores.projections()
         most = self.options.trials
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))
-        self.is_complete = len(singles) <= most or (scores.is_exact and not len(together))
+        self.is_complete |= len(singles) <= most
         for pair in scores.exchanges(most):
             yield exchanged(point, pair, k)
 

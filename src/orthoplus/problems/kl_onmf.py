@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -52,6 +52,8 @@ class KLONMF(Problem):
     >>> abs(round(problem.value(X), 12))
     0.0
     """
+
+    has_exact_gains: ClassVar[bool] = True
 
     A: Any
     k: int

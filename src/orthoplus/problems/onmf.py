@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh, svds
@@ -79,6 +79,8 @@ class ONMF(GroupedRows, Problem):
     >>> abs(round(ONMF(A, 2).value(X), 12))
     0.0
     """
+
+    has_exact_gains: ClassVar[bool] = True
 
     A: Any
     k: int

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class Projection(Problem):
     >>> Projection(np.eye(3, 2)).value(np.eye(3, 2))
     0.0
     """
+
+    has_exact_gains: ClassVar[bool] = True
 
     C: FloatArray
 

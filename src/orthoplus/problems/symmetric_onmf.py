@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -43,6 +43,8 @@ class SymmetricONMF(Problem):
     >>> abs(round(SymmetricONMF(M, 2).value(X), 12))
     0.0
     """
+
+    has_exact_gains: ClassVar[bool] = True
 
     M: Any
     k: int

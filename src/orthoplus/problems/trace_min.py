@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, issparse
@@ -48,6 +48,8 @@ class TraceMin(Problem):
     >>> problem.value(np.eye(3, 2)), round(problem.lower_bound(), 12)
     (4.0, 3.0)
     """
+
+    has_exact_gains: ClassVar[bool] = True
 
     M: Any
     k: int
