@@ -70,7 +70,7 @@ class GroupedRows:
     def group_directions(
         self, labels: Any, start: Any, residual: float | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        r"""Return k x r unit vectors :math:`y_j / \|y_j\|`, :math:`y_j = A_j^\top x_j`, and squares.
+        r"""Return unit vectors along :math:`y_j = A_j^\top x_j`, of shape (k, r), and squares.
 
         For the x_j of `group_vectors`; A may be in row blocks, labels and start in their form.
         """

@@ -57,9 +57,7 @@ _PRESETS: dict[type[Problem], Preset] = {
     Projection: Preset(lambda problem, number: Polish(tol=1e-12, max_passes=100)),
     ONMF: Preset(lambda problem, number: SwapSearch()),
     FactorTrace: Preset(lambda problem, number: SwapSearch()),
-    KLONMF: Preset(
-        lambda problem, number: KLAlternating(start="svd" if number == 0 else "random")
-    ),
+    KLONMF: Preset(lambda problem, number: KLAlternating(start="svd" if number == 0 else "random")),
     KIndicators: Preset(
         lambda problem, number: EP4Orth.for_indicators(problem.shape[1]), reduce=KIndicators.scaled
     ),
@@ -89,14 +87,16 @@ def preset_of(problem: Problem) -> Preset:
     return _ANY_SMOOTH
 
 
-def search_after(method: OuterMethod) -> SupportSearch | None:
-    """Return the search over supports that follows a method; None if it has one of its own.
+def search_after(method: OuterMethod, asked: SupportSearch | bool = True) -> SupportSearch | None:
+    """Return the search over supports that follows a method; None if nothing follows.
 
-    Baselines are compared as they are, so nothing follows them.
+    Methods with a search of their own end with it, and baselines are compared as they are.
 
     Examples
     --------
     >>> search_after(EP4Orth()) == SupportSearch(), search_after(SwapSearch())
     (True, None)
     """
-    return SupportSearch() if getattr(method, "ends_with_search", True) else None
+    if isinstance(asked, SupportSearch):
+        return asked
+    return SupportSearch() if asked and getattr(method, "ends_with_search", True) else None

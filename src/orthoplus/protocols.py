@@ -98,7 +98,8 @@ class Problem(ABC):
         """C with f(Z) <= f(X) for each Z in S+ with <C, Z> >= <C, X>; None where none is known."""
         return None
 
-    # Whether `move_gains` is exact for moves that leave the other rows of both columns in proportion.
+    # Whether `move_gains` is exact for moves that leave the other rows of both columns as they are,
+    # but for their norm.
     has_exact_gains: ClassVar[bool] = False
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:

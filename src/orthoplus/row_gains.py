@@ -46,8 +46,8 @@ def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatA
 
     Notes
     -----
-    For :math:`c_j < 0` the entry that is added may be all of the column, so the first formula holds
-    with the best of both ends. O(nk).
+    For :math:`c_j < 0` the column is best as it is or as :math:`e_i` alone, and the first is the
+    better of the two. O(nk).
 
     Examples
     --------
@@ -60,9 +60,9 @@ def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatA
     own, entry, kept = _own_entries(labels, weights)
     mine = C[np.arange(len(C)), own].astype(np.float64)
     along = np.bincount(own, entry * mine, minlength=C.shape[1])
-    arriving = np.maximum(C.astype(np.float64), 0.0)
-    gain_in = np.where(along >= 0.0, np.hypot(along, arriving) - along, arriving - along)
-    gain_in = np.where(arriving > 0.0, gain_in, 0.0)
+    arriving = C.astype(np.float64)
+    both = np.hypot(along, np.maximum(arriving, 0.0)) - along
+    gain_in = np.where(along >= 0.0, both, np.maximum(arriving - along, 0.0))
     gain_out = (along[own] - entry * mine) / np.sqrt(kept) - along[own]
     return _combined(labels, gain_in, gain_out, kept)
 
@@ -76,8 +76,8 @@ def trace_gains(
     arrives turns the column in the plane of :math:`x_j` and :math:`e_i` to the least eigenvalue,
     and a row that leaves column l with the entry w leaves the rest behind:
 
-    .. math:: \lambda_{\min} \begin{pmatrix} \lambda_j & b \\ b & d \end{pmatrix}
-              \ (b < 0), \qquad
+    .. math:: \lambda_{\min} \begin{pmatrix} \lambda_j & b^- \\ b^- & d \end{pmatrix},
+              \quad b^- = \min(b, 0), \qquad
               \frac{\lambda_l - 2 w b + w^2 d}{1 - w^2} .
 
     Parameters
@@ -95,7 +95,7 @@ def trace_gains(
 
     Examples
     --------
-    >>> M = -np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> M = -np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
     >>> X = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     >>> gains = trace_gains(np.array([0, -1, 1]), np.array([1.0, 0.0, 1.0]), M @ X, np.diag(M))
     >>> gains.round(3)  # only the row of zeros can move, and it belongs to the first column
@@ -108,16 +108,14 @@ def trace_gains(
     mine = product[np.arange(len(product)), own]
     values = np.bincount(own, entry * mine, minlength=product.shape[1])
     half = (values - diagonal[:, None]) / 2.0
-    pull = np.minimum(product, 0.0)  # only a negative product calls the row in
-    # lambda_j - (lambda_j + d) / 2 + hypot(half, b), in a form without cancellation of d.
-    gain_in = np.where(pull < 0.0, half + np.hypot(half, pull), 0.0)
+    # lambda_j minus the least eigenvalue. Without a negative product x_j and e_i do not mix: the
+    # hypotenuse is |half|, and the column stays as it is or becomes e_i.
+    gain_in = half + np.hypot(half, np.minimum(product, 0.0))
     left = (values[own] - 2.0 * entry * mine + entry**2 * diagonal) / kept
     return _combined(labels, gain_in, values[own] - left, kept)
 
 
-def _own_entries(
-    labels: IntArray, weights: FloatArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
+def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """The column of each row (0 for a row of zeros), its entry, and what the column keeps."""
     own = np.maximum(labels, 0)
     entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)

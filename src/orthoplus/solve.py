@@ -62,7 +62,7 @@ class CallbackError(RuntimeError):
         self.result = result
 
 
-def minimize(
+def minimize(  # noqa: PLR0913
     fun: Callable[..., Any],
     X0: FloatArray | tuple[int, int],
     *,
@@ -194,38 +194,26 @@ def solve(  # noqa: PLR0913
             f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
             f"`orthoplus.minimize(fun, X0)`."
         )
-    notes: tuple[str, ...] = ()
-    X: FloatArray | Centres | None = None
-    if isinstance(X0, Centres):
-        X = X0
-    elif X0 is not None:
-        X, size, notes = _read_start(X0)
-        if size != problem.shape:
-            raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
-    check_range(checkpoint_every, "checkpoint_every", low=0.0)
-    if time_limit is not None:
-        check_positive(time_limit, "time_limit", finite=False)
-    _check_callback(callback)
-    _check_folder(checkpoint)
+    X, notes = _read_any_start(X0, problem)
+    _check_watch(callback, time_limit, checkpoint, checkpoint_every)
     if method is not None:
         _check_method(method)
     check_type(search, "search", bool, np.bool_, SupportSearch)
-    if resume is not None and n_init not in (None, 1):
-        raise ValueError(f"`n_init={n_init}` with `resume`: a saved state continues one run.")
     preset = preset_of(problem)
-    if n_init is None:
-        n_init = 1 if resume is not None or method is not None or X is not None else preset.n_init
+    if n_init is None:  # one run, unless everything is left to the preset
+        n_init = preset.n_init if resume is None and method is None and X is None else 1
     check_count(n_init, "n_init", low=1)
+    if resume is not None and n_init > 1:
+        raise ValueError(f"`n_init={n_init}` with `resume`: a saved state continues a single run.")
     meter = Meter(np.inf if time_limit is None else time_limit)
     working = problem if method is not None else preset.reduce(problem)
     generator = as_generator(rng)
     starts = working.starts(generator.spawn(1)[0])
     best: Result | None = None
-    least, failure = np.inf, None
+    least = np.inf
     for number, child in enumerate(generator.spawn(n_init)):
         own = method or preset.method(working, number)
-        own_search = search if isinstance(search, SupportSearch) else None
-        own_search = search_after(own) if search is True else own_search
+        own_search = search_after(own, search)
         if rng is not None or number > 0:
             own, own_search = _reseeded(own, child), _reseeded(own_search, child)
         start = _start(working, own, starts, X if number == 0 else None)
@@ -233,21 +221,13 @@ def solve(  # noqa: PLR0913
         watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
         status, failure = watch.follow(Metered(working, meter), start, state)
         answer = finish(working, start, watch, status, search=own_search)
-        result = report(problem, answer, watch, notes=notes)
         if best is None or answer.value < least:
-            best, least = result, answer.value
+            best, least = report(problem, answer, watch, notes=notes), answer.value
         if answer.status in ENDED_FROM_OUTSIDE:
             best = dataclasses.replace(best, status=answer.status)
             break
     assert best is not None
-    bound = problem.lower_bound() if with_bound else None
-    result = dataclasses.replace(
-        best,
-        n_eval=meter.n_eval,
-        seconds=meter.seconds,
-        bound=bound,
-        gap=relative_gap(best.value, bound),
-    )
+    result = _with_bound(problem, best, meter, with_bound=with_bound)
     if failure is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
@@ -368,13 +348,42 @@ def _read_state(
     return state
 
 
-def _check_callback(callback: object) -> None:
+def _with_bound(problem: Problem, best: Result, meter: Meter, *, with_bound: bool) -> Result:
+    """The best result with the work of all runs and, if asked for, the bound of the problem."""
+    bound = problem.lower_bound() if with_bound else None
+    return dataclasses.replace(
+        best,
+        n_eval=meter.n_eval,
+        seconds=meter.seconds,
+        bound=bound,
+        gap=relative_gap(best.value, bound),
+    )
+
+
+def _read_any_start(
+    X0: FloatArray | Centres | tuple[int, int] | None, problem: Problem
+) -> tuple[FloatArray | Centres | None, tuple[str, ...]]:
+    """The start, None for the problem's own, and notes on what was changed."""
+    if X0 is None or isinstance(X0, Centres):
+        return X0, ()
+    X, size, notes = _read_start(X0)
+    if size != problem.shape:
+        raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
+    return X, notes
+
+
+def _check_watch(
+    callback: object,
+    time_limit: float | None,
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: float,
+) -> None:
+    """Raise before the run, not after its first iteration, if it cannot be watched like this."""
+    check_range(checkpoint_every, "checkpoint_every", low=0.0)
+    if time_limit is not None:
+        check_positive(time_limit, "time_limit", finite=False)
     if callback is not None and not callable(callback):
         raise TypeError(f"`callback` must be callable, it is {describe(callback)}.")
-
-
-def _check_folder(checkpoint: str | os.PathLike[str] | None) -> None:
-    """Raise before the run, not after its first iteration, if there is no such folder."""
     if checkpoint is not None and not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
         raise FileNotFoundError(
             f"`checkpoint={os.fspath(checkpoint)!r}` lies in a folder that does not exist. "

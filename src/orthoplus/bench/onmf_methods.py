@@ -97,9 +97,7 @@ def run_penalty(
     scaled = A / frobenius(A)
     problem = ONMF(scaled, k)
     X0 = svd_start(scaled, k, "clipped")
-    result = solve(
-        problem, X0, method=preset(size=problem.total), search=False, with_bound=False
-    )
+    result = solve(problem, X0, method=preset(size=problem.total), search=False, with_bound=False)
     X = result.state.X
     rounded = round_any(X)
     return Answer(X, np.asarray(result.Y), violation(rounded), violation(X), history=result.history)

@@ -10,7 +10,8 @@ comes, and away from one that goes. With :math:`\sigma^2 = \sigma_1(A_j)^2`, y t
         \begin{pmatrix} \sigma^2 + s^2 & st \\ st & t^2 \end{pmatrix}, \qquad
     \sigma_1(A_j - a)^2 \ge \sigma^2 - s^2 + \frac{s^2 t^2}{\sigma^2 - s^2},
 
-the second by the left vector of the group without the row, normalized. So a move whose two bounds exceed the two squares it starts from is a gain, at O(1) a candidate.
+the second by the left vector of the group without the row, normalized. So a move whose two bounds
+exceed the two squares it starts from is a gain, at O(1) per candidate.
 """
 
 from typing import Any

@@ -37,7 +37,8 @@ class SupportPoint(NamedTuple):
 
 def point_of(problem: Problem, X: FloatArray) -> SupportPoint:
     """Return the point of S+ that X is, with f there."""
-    return SupportPoint(*kernels.largest_entries(X), problem.value(X))
+    labels, weights = kernels.largest_entries(X)
+    return SupportPoint(labels, weights, problem.value(X))
 
 
 class Trial(NamedTuple):
@@ -101,7 +102,7 @@ def _descend(
     target, max_iter, tol = limits
     rows = np.flatnonzero(labels >= 0)
     cols, k = labels[rows], X.shape[1]
-    w = X[rows, cols].astype(np.float64)
+    w: FloatArray = X[rows, cols].astype(np.float64)
     value, G = problem.value_and_gradient(X)
     alpha, n_eval, is_converged = 0.0, 1, False
     before: tuple[FloatArray, FloatArray] | None = None

@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus.geometry import cover_columns
 from orthoplus.methods.support_descent import SupportPoint
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.protocols import FloatArray, IntArray, Problem
+from orthoplus.protocols import BoolArray, FloatArray, IntArray, Problem
 from orthoplus.row_gains import linear_gains
 
 # The model of a plain f at a point X of S+: f(Z) <= f(X) + <G, Z - X> + L/2 ||Z - X||^2, with L at
@@ -94,13 +94,12 @@ class Scores:
         """
         labels = np.where(self.point.labels < 0, self.gains.shape[1] - 1, self.point.labels)
         gains = np.where(np.isfinite(self.gains), self.gains, -np.inf)
-        alone = ~np.isfinite(gains).any(axis=1)
-        rows = np.flatnonzero(labels >= 0)
-        if len(rows) > 4 * most:
-            rows = self._rows_near_border(labels)
+        alone: BoolArray = np.isinf(gains).all(axis=1)
+        is_small = len(labels) <= 4 * most
+        rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)
         a, b = np.triu_indices(len(rows), 1)
         i, j = rows[a], rows[b]
-        apart = labels[i] != labels[j]
+        apart = np.flatnonzero(labels[i] != labels[j])
         i, j = i[apart], j[apart]
         # A row that is alone in its column cannot leave by itself: rank it by its partner.
         score = np.where(alone[i], 0.0, gains[i, labels[j]])
@@ -145,11 +144,11 @@ def exchanged(point: SupportPoint, pair: IntArray, k: int) -> tuple[IntArray, Fl
 def kicked(
     point: SupportPoint, gains: FloatArray, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
-    """Return a point some way off: rows dealt again, a column begun anew, or a new deal.
+    """Return a point some way off: rows dealt again, a column begun again, or a new deal.
 
-    Every column keeps a row. The kinds take turns at random: a few rows mend what is nearly right; a
-    column whose rows go to their next best, by ``gains``, and that begins again with one row
-    elsewhere undoes two clusters in one; a new deal starts over.
+    Every column keeps a row. The kinds take turns at random. A few rows mend what is nearly right.
+    A column whose rows go to their next best, by ``gains``, and that begins again with one row
+    elsewhere undoes two clusters in one. A new deal starts over.
     """
     labels, k = point.labels.copy(), gains.shape[1] - 1
     n, kind = len(labels), rng.integers(3)

@@ -9,7 +9,7 @@ import numpy as np
 from orthoplus.checks import check_count, check_positive
 from orthoplus.geometry import keep_largest
 from orthoplus.methods.refine import refine
-from orthoplus.methods.support_descent import SupportPoint, point_of, try_support
+from orthoplus.methods.support_descent import SupportPoint, try_support
 from orthoplus.methods.support_moves import Scores, exchanged, kicked, moved
 from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, IntArray, Problem
 from orthoplus.row_gains import entries_of
@@ -217,9 +217,7 @@ class _Descent:
             point = better
         return point
 
-    def at(
-        self, labels: IntArray, weights: FloatArray, target: float = -np.inf
-    ) -> SupportPoint:
+    def at(self, labels: IntArray, weights: FloatArray, target: float = -np.inf) -> SupportPoint:
         """Minimize f on a support."""
         if self.is_exact:  # a target of minus infinity never gives up
             trial = try_support(self.problem, labels, weights, max_iter=_FULL_STEPS)

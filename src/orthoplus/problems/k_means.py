@@ -14,7 +14,6 @@ from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.row_gains import entries_of, trace_gains
 from orthoplus.row_groups import group_dots, group_sums
 
-
 # The default weight, in units of the largest squared norm of a row.
 _EVENNESS = 1e4
 # Starts of scikit-learn's k-means for one start of the search.

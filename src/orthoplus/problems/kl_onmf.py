@@ -124,7 +124,7 @@ class KLONMF(Problem):
         return assemble(labels, weights.astype(X.dtype, copy=False), self.k)
 
     def move_gains(self, X: FloatArray) -> FloatArray:
-        r"""By the closed form: a group adds :math:`-g(c) = s \log s - \sum_l c_l \log c_l`, s its sum.
+        r"""By the closed form: a group adds :math:`s \log s - \sum_l c_l \log c_l`, s its sum.
 
         Exact, at O(nnz k) for all moves. A row that is not zero must stay in a group.
         """
@@ -137,7 +137,8 @@ class KLONMF(Problem):
         totals, gains = sums.sum(axis=1), np.full((len(labels), self.k + 1), -np.inf)
 
         def change(before: FloatArray, after: FloatArray) -> FloatArray:
-            return np.bincount(rows, _x_log_x(after) - _x_log_x(before), minlength=len(labels))
+            terms = _x_log_x(after) - _x_log_x(before)
+            return np.asarray(np.bincount(rows, terms, minlength=len(labels)), dtype=np.float64)
 
         own = np.maximum(labels, 0)
         here = sums[own[rows], columns]

@@ -112,7 +112,9 @@ class SymmetricONMF(Problem):
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         diagonal = self._negated.diagonal
-        return None if diagonal is None else 2.0 * trace_gains(*entries_of(X), -(self.M @ X), diagonal)
+        return (
+            None if diagonal is None else 2.0 * trace_gains(*entries_of(X), -(self.M @ X), diagonal)
+        )
 
     def lower_bound(self) -> float | None:
         r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X."""
