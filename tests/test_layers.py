@@ -31,6 +31,7 @@ LAYERS = {
     "loop": 2,
     "starts": 2,
     "symmetric": 2,
+    "exactness": 3,
     "penalty": 3,
     "critical_cone": 3,
     "optimality": 3,
