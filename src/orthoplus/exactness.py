@@ -54,7 +54,7 @@ class Measure(NamedTuple):
 
 
 def upsilon(measure: Measure, slope: float, k: int) -> float:
-    r"""Return :math:`\Upsilon_{\sigma, Q_0, \Psi}`, a bound on Q at a minimizer, eq. (3.11).
+    r"""Return :math:`\Upsilon_{\sigma, Q_0, \Psi}`, the bound (3.11) on Q at a minimizer.
 
     .. math:: \max z \quad \text{s.t.} \quad \Psi(z) \le \Psi(Q_0) + (L_f / \sigma) z, \quad
               Q_0 \le z \le \Psi^{-1}\big(\Psi(Q_0) + \sqrt{2k}\, L_f / \sigma\big).
@@ -269,7 +269,7 @@ class ExactPenalty:
 def estimate_value_lipschitz(
     problem: Problem, *, n_samples: int = 100, rng: np.random.Generator | None = None
 ) -> float:
-    r"""Estimate a Lipschitz constant of f over OB+, eq. (3.2), from sampled gradients.
+    r"""Estimate a Lipschitz constant of f over OB+, (3.2), from sampled gradients.
 
     .. math:: L_f \approx \frac{\pi}{2 \sqrt 2} \max_X \|\mathrm{grad} f(X)\|_F .
 

@@ -21,6 +21,7 @@ from orthoplus.problems import (
     KIndicators,
     KMeans,
     Projection,
+    ProjectiveKL,
     Smooth,
     SymmetricONMF,
     TraceMin,
@@ -101,6 +102,10 @@ BUILD = {
         lambda rng: KLONMF(rng.random((N, 4)), K),
         lambda rng: KLONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
     ],
+    "projective_kl": [
+        lambda rng: ProjectiveKL(rng.random((N, 4)), K),
+        lambda rng: ProjectiveKL(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
+    ],
     "symmetric_onmf": [
         lambda rng: SymmetricONMF(np.abs(symmetric(N, rng)), K),
         lambda rng: SymmetricONMF(csr_array(symmetric(N, rng)), K),
@@ -130,7 +135,7 @@ def problem(case, rng):
 def anywhere(problem, rng):
     """A point where f is smooth: the divergence is for positive X only."""
     X = rng.standard_normal(problem.shape)
-    return np.abs(X) + 0.5 if isinstance(problem, KLONMF) else X
+    return np.abs(X) + 0.5 if isinstance(problem, (KLONMF, ProjectiveKL)) else X
 
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
@@ -218,7 +223,9 @@ def test_value_lipschitz_constant_bounds_the_change_of_value(problem, rng):
             assert change <= L * np.linalg.norm(Z - W) + 1e-12
 
 
-@pytest.mark.parametrize("name", sorted(set(PROBLEMS) - {"kl_onmf", "smooth", "two_block"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(PROBLEMS) - {"kl_onmf", "projective_kl", "smooth", "two_block"})
+)
 def test_value_lipschitz_constant_is_known_and_scales_with_f(name, rng):
     # The others: infinite at some points of OB+, or not known unless the user says so.
     assert all(0 < build(rng).value_lipschitz < np.inf for build in BUILD[name])
