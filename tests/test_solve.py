@@ -274,12 +274,15 @@ def test_history_has_one_row_an_outer_iteration():
     result = op.minimize(fun, (4, 2), jac=jac, callback=states.append)
     assert len(result.history) == result.n_iter == len(states)
     for row, state in zip(result.history, states, strict=True):
-        assert row[:-1] == (
+        assert row._replace(seconds=0.0) == (
             state.n_iter,
             state.sigma,
             state.violation,
             state.value,
             state.n_inner,
+            0.0,
+            state.is_stationary,
+            state.is_descent,
         )
     assert [row.n_iter for row in result.history] == list(range(1, result.n_iter + 1))
     seconds = [row.seconds for row in result.history]

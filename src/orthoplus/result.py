@@ -29,6 +29,13 @@ class HistoryRow(NamedTuple):
         Iterations of the inner solver in it; 1 for a method without one.
     seconds : float
         Since the start of the run.
+    is_stationary : bool or None
+        Whether the inner solver met its tolerance, (4.1); for the criterion "step" of the paper's
+        experiments, whether its last step was that short. False if its iterations ran out or no
+        step decreased the objective. None for a method without an inner solver.
+    is_descent : bool or None
+        Whether the penalized objective is not above its value at the start of the inner solver,
+        (4.2). With the safeguard of `EP4Orth` that start is not above X^feas.
 
     Examples
     --------
@@ -40,6 +47,8 @@ class HistoryRow(NamedTuple):
     True
     >>> all(last.sigma <= row.sigma for last, row in zip(rows, rows[1:]))
     True
+    >>> all(row.is_descent for row in rows)
+    True
     """
 
     n_iter: int
@@ -48,6 +57,8 @@ class HistoryRow(NamedTuple):
     value: float
     n_inner: int
     seconds: float
+    is_stationary: bool | None = None
+    is_descent: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ def test_converges_to_a_stationary_point(name, seed):
 )
 def test_converges_for_every_kind_of_penalty(penalty):
     h, X = setting("smooth", 0, penalty)
-    state, _ = minimise_oblique(h, RegularizedNewton(tol=1e-9, max_iter=500), X)
+    state, *_ = minimise_oblique(h, RegularizedNewton(tol=1e-9, max_iter=500), X)
     assert stationarity(h, state.X) <= 1e-9
 
 
@@ -98,7 +98,7 @@ def test_converges_for_every_kind_of_penalty(penalty):
 @every_seed
 def test_residuals_fall_superlinearly_at_the_end(name, seed):
     h, X = setting(name, seed)
-    near, _ = minimise_oblique(h, RegularizedNewton(tol=1e-10, max_iter=500), X)
+    near, *_ = minimise_oblique(h, RegularizedNewton(tol=1e-10, max_iter=500), X)
     assert optimality.check_oblique(h, near.X).satisfies_second_order_sufficient
     rng = np.random.default_rng(seed)
     moved = near.X * (1 + 1e-2 * rng.standard_normal(SHAPE))  # keeps the support
@@ -281,7 +281,7 @@ def test_refused_step_raises_tau_and_keeps_the_point():
 @every_seed
 def test_agrees_with_projected_gradient_near_the_same_solution(name, seed):
     h, X = setting(name, seed)
-    solution, _ = minimise_oblique(h, ProjectedGradient(max_iter=5000), X, tol=1e-8)
+    solution, *_ = minimise_oblique(h, ProjectedGradient(max_iter=5000), X, tol=1e-8)
     rng = np.random.default_rng(seed)
     near = project_oblique_plus(solution.X * (1 + 1e-3 * rng.standard_normal(SHAPE)))
     values = [
@@ -320,7 +320,7 @@ def test_min_iter_and_max_iter_bound_the_run():
 @every_seed
 def test_limit_satisfies_the_weak_second_order_conditions(name, seed):
     h, X = setting(name, seed)
-    state, _ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)
+    state, *_ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)
     report = optimality.check_oblique(h, state.X, tol=1e-6)
     assert report.is_stationary
     assert report.satisfies_weak_second_order
@@ -355,7 +355,7 @@ def test_scale_of_the_objective_does_not_matter():
 
 def test_stationary_start_is_left_alone():
     h, X = setting("trace", 0)
-    state, _ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-10)
+    state, *_ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-10)
     method = replace(RegularizedNewton(), tol=1e-8)
     again, status = run(h, method, method.init(h, state.X), method.stop())
     assert status is Status.CONVERGED
