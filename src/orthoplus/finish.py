@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.geometry import assemble, cover_columns, keep_largest, random_oblique_plus
+from orthoplus.geometry import keep_largest, random_oblique_plus
 from orthoplus.loop import OuterMethod, run
 from orthoplus.memory import reused_memory
 from orthoplus.methods.alternation import ROUGH
@@ -126,7 +126,7 @@ def _best_feasible(
 ) -> tuple[FloatArray, Status]:
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
-    rounded = _round(X0 if state is None else state.X)
+    rounded = keep_largest(X0 if state is None else state.X, _nearest)  # Procedure 1
     start = getattr(state, "X_feas", None)
     start = keep_largest(X0) if start is None else start
     timed = Metered(problem, watch.meter)
@@ -157,9 +157,6 @@ def _rank(problem: Problem, X: FloatArray) -> float:
     return np.inf if np.isnan(value) else value
 
 
-def _round(X: FloatArray) -> FloatArray:
-    """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
-    labels, entries = kernels.largest_entries(X)
-    if cover_columns(labels, X.shape[1]):
-        return assemble(labels, entries, X.shape[1])
+def _nearest(X: FloatArray) -> FloatArray:
+    """The nearest point of S+, where Procedure 1 would leave a column without a row."""
     return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)
