@@ -24,13 +24,11 @@ from orthoplus.row_groups import (
     stationarity_of_groups,
     support_labels,
 )
-from orthoplus.status import Status
+from orthoplus.status import STATIONARITY_TOL, Status
 from orthoplus.supervise import Metered, OutOfTimeError, Watch
 
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
-# A residual that is a larger share of the gradients is none of a stationary point.
-_FAR = 1e-2
 
 
 class _Answer(NamedTuple):
@@ -55,7 +53,7 @@ def finish(
     """Round, refine, and report; the better of the last iterate and a feasible start."""
     state = watch.state
     if isinstance(state, SwapState) or isinstance(X0, Centres):
-        answer = _answer_in_groups(problem, X0, watch)
+        answer, status = _answer_in_groups(problem, X0, watch, status)
     else:
         answer, status = _answer(problem, X0, watch, status)
     bound = problem.lower_bound() if with_bound else None
@@ -85,24 +83,28 @@ def _answer(
     value, gradient = problem.value_and_gradient(X)
     labels, weights = kernels.largest_entries(X)
     residual = stationarity(X, gradient)
-    if status is Status.CONVERGED and _is_far(problem, X, gradient, residual):
-        status = Status.LINE_SEARCH_FAILED  # feasible, but only the penalty has brought it here
+    if status is Status.CONVERGED:
+        is_met = np.isfinite(value) and _is_stationary(problem, X, gradient, residual)
+        status = Status.CONVERGED if is_met else Status.FEASIBLE
     return _Answer(labels, weights, value, residual, problem.second_block(X)), status
 
 
-def _is_far(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
-    """Whether the residual is no small share of the gradients of f, here and at a random point.
+def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
+    """Whether the residual is a small share of the gradient of f, here or at a random point.
 
     Here alone would not do: where f is zero at its best, its gradient is rounding there.
     """
-    if not residual > _FAR * float(np.linalg.norm(gradient)):
-        return False
+    if residual <= STATIONARITY_TOL * float(np.linalg.norm(gradient)):
+        return True
     n, k = X.shape
     elsewhere = random_oblique_plus(n, k, np.random.default_rng(0)).astype(X.dtype)
-    return residual > _FAR * float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
+    size = float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
+    return residual <= STATIONARITY_TOL * size
 
 
-def _answer_in_groups(problem: Any, X0: FloatArray | Centres, watch: Watch) -> _Answer:
+def _answer_in_groups(
+    problem: Any, X0: FloatArray | Centres, watch: Watch, status: Status
+) -> tuple[_Answer, Status]:
     """A point that is a label and a weight a row, refined already: no n x k matrix."""
     state, A, k = watch.state, problem.A, problem.shape[1]
     if isinstance(state, SwapState):
@@ -116,9 +118,14 @@ def _answer_in_groups(problem: Any, X0: FloatArray | Centres, watch: Watch) -> _
     W = group_sums(A, labels, weights, k)
     value = problem.total - float(np.vdot(W, W))
     residual = stationarity_of_groups(A, labels, weights, W)
+    # The gradient has parts of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), that cancel at the best.
+    size = 2.0 * float(np.vdot(W, W)) / k**0.5
+    if status is Status.CONVERGED and not residual <= STATIONARITY_TOL * size:
+        status = Status.FEASIBLE
     if isinstance(A, RowBlocks):
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
-    return _Answer(labels, weights, value, residual, np.ascontiguousarray(W.T, dtype=A.dtype))
+    Y = np.ascontiguousarray(W.T, dtype=A.dtype)
+    return _Answer(labels, weights, value, residual, Y), status
 
 
 def _best_feasible(

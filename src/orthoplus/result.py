@@ -81,7 +81,8 @@ class Result:
     violation : float
         ``||X'X - I||_F``, at rounding level; no entry is negative.
     stationarity : float
-        Residual of the first-order conditions (2.6) at X; NaN where it was not computed.
+        Residual of the first-order conditions (2.6) at X; NaN where it was not computed. The status
+        is CONVERGED only if it is at most 1e-4 of the gradient's size.
     status : Status
         Why the run ended; ``success`` and ``message`` are read off it.
     n_iter, n_eval : int
