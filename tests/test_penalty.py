@@ -384,6 +384,29 @@ def test_threshold_explains_when_eps_is_too_large():
         GeneralPenalty(1.0, k=2).threshold(0, 1.0)
 
 
+@pytest.mark.parametrize(("p", "q", "eps"), POWERS)
+def test_penalty_is_psi_of_a_q_that_satisfies_its_conditions(p, q, eps, rng):
+    # (3.7a), (3.7b) and (3.8), with Q read off the penalty through the inverse of Psi.
+    for V in (None, mixing(3, 2, rng)):
+        penalty = PowerPenalty(1.0, V, p=p, q=q, eps=eps)
+        measure = penalty.measure(3)
+        rho = rounding_constant(3, q, omega=penalty.omega(3))
+
+        def distance(X, penalty=penalty, rho=rho):
+            return rho * penalty.value(X) ** (1 / (2 * p))
+
+        for _ in range(5):
+            X = random_oblique_plus(7, 3, rng)
+            Q = distance(X)
+            assert measure.psi(Q) == pytest.approx(penalty.value(X), rel=1e-9)  # (3.9)
+            zeta = penalty.energy(X) ** (q / 2) - 1
+            assert measure.largest * (1 + 1e-9) >= Q >= rho * np.sqrt(zeta) * (1 - 1e-9)  # (3.7a)
+            assert Q >= max(measure.start, np.linalg.norm(round_to_stiefel_plus(X) - X))  # (3.8)
+            # On S+ zeta is a rounding, of which Q takes the root.
+            on_set = distance(random_stiefel_plus(7, 3, rng))
+            assert on_set == pytest.approx(measure.start, abs=1e-6)  # (3.7b)
+
+
 # --- exactness ------------------------------------------------------------------------------------
 
 

@@ -75,6 +75,28 @@ def test_schedules_are_those_of_algorithm_1(rng):
         sigma, eps, tol = 3.0 * sigma, 0.1 * eps, max(0.5 * tol, 0.1)
 
 
+def test_published_parameters_are_those_of_section_6():
+    for method in (
+        EP4Orth(),
+        EP4Orth.for_onmf(),
+        EP4Orth.for_unmixing(),
+        EP4Orth.for_indicators(3),
+    ):
+        assert (method.V, method.p, method.q, method.smoothing_start) == (None, 1.0, 2.0, 0.0)
+        assert (method.tol_min, method.max_iter) == (1e-7, 300)
+    projection = EP4Orth.for_projection()
+    assert (projection.penalty_growth, projection.penalty_start) == (5.0, 1e-2)
+    assert (projection.tol_decay, projection.feasibility_tol) == (0.8, 1e-8)
+    # t_max is not 300 there: the docstring says why.
+    assert (projection.max_iter, projection.patience) == (1000, 5)
+    assert "``max_iter`` is 1000 instead of the t_max = 300" in EP4Orth.for_projection.__doc__
+    onmf = EP4Orth.for_onmf()
+    assert (onmf.penalty_start, onmf.tol_decay, onmf.switch_violation) == (1e-3, 0.98, 5.0)
+    assert (onmf.penalty_growth, onmf.penalty_growth_late) == (1.05, 1.03)
+    newton = onmf.second_order
+    assert (newton.accept, newton.good, newton.shrink, newton.grow) == (0.01, 0.9, 0.98, 1.3)
+
+
 def test_patience_counts_all_iterations_that_did_not_lower_the_violation():
     C = planted_projection(200, 20, 1.0, np.random.default_rng(0)).C
     method, problem = EP4Orth.for_projection(), Projection(C)
