@@ -198,9 +198,12 @@ def minimise_oblique(
            [0.8   , 0.7071],
            [0.    , 0.7071]])
     """
-    first = method.init(problem, X, carry)
-    state, status = run(problem, method, first, method.stop(tol))
-    return ObliqueRun(state, method.carry(state), status, first.value)
+    state, stop = method.init(problem, X, carry), method.stop(tol)
+    start_value = state.value
+    # Not `run`: the first state, with its arrays, must not outlive the first step.
+    while (status := stop(state)) is Status.RUNNING:
+        state = method.step(problem, state)
+    return ObliqueRun(state, method.carry(state), status, start_value)
 
 
 class OuterState(State, Protocol):
