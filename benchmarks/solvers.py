@@ -80,14 +80,14 @@ def main() -> None:
         X = random_oblique_plus(N, K, rng)
         sigma = 0.1 * float(np.linalg.norm(problem.value_and_gradient(X)[1]))
         model = Penalised(problem, PowerPenalty(sigma), unit=sigma)
-        solution, _ = minimise_oblique(model, METHODS["first order"], X, tol=1e-8)
+        solution, *_ = minimise_oblique(model, METHODS["first order"], X, tol=1e-8)
         noise = DISTURBANCE * rng.standard_normal(X.shape) / np.sqrt(X.size)
         start = project_oblique_plus(solution.X + noise)
         for solver, method in METHODS.items():
             counts = {"gradients": 0, "products": 0}
             counted = Penalised(Counted(problem, counts), model.penalty, unit=sigma)
             clock = time.perf_counter()
-            state, _ = minimise_oblique(counted, method, start, tol=1e-9)
+            state, *_ = minimise_oblique(counted, method, start, tol=1e-9)
             seconds = time.perf_counter() - clock
             print(
                 f"{name:>16} {solver:>13} {counts['gradients']:>10} {counts['products']:>9} "

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+import orthoplus as op
 from orthoplus import geometry
 from orthoplus.geometry import (
     delta_jacobian,
     in_linearised_cone,
     in_tangent_cone,
+    keep_largest,
     labels_of,
     project_delta,
     project_oblique_plus,
@@ -383,6 +385,45 @@ def assert_error_bound(X):
     for q in EXPONENTS:
         # zeta is a difference of numbers of size one: its root carries sqrt(rounding).
         assert distance <= rounding_error_bound(X, q) + 1e-7, q
+
+
+def test_round_takes_another_point_where_a_column_is_left_empty(rng):
+    X = np.array([[0.9, 0.1], [0.8, 0.7], [0.6, 0.5]])
+    X /= np.linalg.norm(X, axis=0)
+    X[:, 1] *= 0.5  # the first column has all the largest entries
+    other = np.array([[1.0, 0.0], [0.0, 0.6], [0.0, 0.8]])
+    asked = []
+
+    def nearest(given):
+        asked.append(given)
+        return other
+
+    np.testing.assert_array_equal(round_to_stiefel_plus(X), np.eye(3, 2))  # step S3
+    np.testing.assert_array_equal(round_to_stiefel_plus(X, otherwise=nearest), other)
+    np.testing.assert_array_equal(keep_largest(X, nearest), other)
+    assert len(asked) == 2
+    # Where every column has a row, nobody is asked.
+    Z = random_stiefel_plus(6, 3, rng)
+    np.testing.assert_array_equal(keep_largest(Z, nearest), keep_largest(Z))
+    assert len(asked) == 2
+
+
+def test_solve_rounds_by_procedure_1_and_never_to_the_identity(monkeypatch, rng):
+    # The last iterate is rounded by `keep_largest`; its fallback is the nearest point of S+.
+    calls = []
+
+    def spy(X, otherwise=None):
+        calls.append(otherwise)
+        return keep_largest(X, otherwise)
+
+    monkeypatch.setattr("orthoplus.finish.keep_largest", spy)
+    op.solve(op.problems.Projection(rng.standard_normal((6, 2))))
+    X = np.repeat(random_oblique_plus(6, 1, rng), 2, axis=1)  # equal columns: the second is empty
+    fallback = next(call for call in calls if call is not None)
+    rounded = keep_largest(X, fallback)
+    assert violation(rounded) <= 1e-14
+    assert np.vdot(X, rounded) == pytest.approx(op.project(X).value, rel=1e-6)
+    assert np.vdot(X, rounded) > np.vdot(X, np.eye(6, 2))
 
 
 @given(oblique_points())

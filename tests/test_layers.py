@@ -32,6 +32,7 @@ LAYERS = {
     "starts": 2,
     "symmetric": 2,
     "row_gains": 2,
+    "exactness": 3,
     "penalty": 3,
     "critical_cone": 3,
     "optimality": 3,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from orthoplus.loop import ObliqueStop, iterate, run
-from orthoplus.status import Status
+from orthoplus.status import STATIONARITY_TOL, Status
 
 
 class Count(NamedTuple):
@@ -62,3 +62,8 @@ def test_every_status_has_a_message_and_only_two_are_success():
     assert all(status.message for status in Status)
     assert len({status.message for status in Status}) == len(Status)
     assert {status for status in Status if status.success} == {Status.CONVERGED, Status.CERTIFIED}
+
+
+def test_messages_state_the_tolerance_that_is_used():
+    for status in (Status.CONVERGED, Status.FEASIBLE):
+        assert f"to {STATIONARITY_TOL:.0e}".replace("e-0", "e-") in status.message

@@ -101,6 +101,21 @@ def test_row_names_a_test_that_exists(row):
         assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("paper", "name"),
+    [
+        ("(3.10)", "penalty.Penalty.rounding_loss"),
+        ("(3.11)", "exactness.upsilon"),
+        ("(3.2)", "Problem.value_lipschitz"),
+        ("Procedure 1", "geometry.keep_largest"),
+        ("Theorem 4.1", "EP4Orth.for_theory"),
+        ("Section 1.1", "problems.ProjectiveKL"),
+    ],
+)
+def test_row_leads_to_the_function_that_computes_it(paper, name):
+    assert any(name in quoted(row.code) for row in ROWS if paper in row.paper)
+
+
 def test_exists_sees_what_is_and_what_is_not():
     assert exists("geometry.violation")
     assert exists("optimality.OptimalityReport.Z")

@@ -49,11 +49,13 @@ def power_profile(p, rho):
     """Psi(z) = (z / rho)^2p with two derivatives; for p = 1/2 it is linear."""
     if p == 0.5:
         return lambda z: (z / rho, 1 / rho, 0.0)
-    return lambda z: (
-        (z / rho) ** (2 * p),
-        2 * p / rho * (z / rho) ** (2 * p - 1),
-        2 * p * (2 * p - 1) / rho**2 * (z / rho) ** (2 * p - 2),
-    )
+
+    def psi(z):
+        safe = max(z / rho, 1e-30)  # derivatives at 0 are not asked for
+        slope, bend = safe ** (2 * p - 1), safe ** (2 * p - 2)
+        return (z / rho) ** (2 * p), 2 * p / rho * slope, 2 * p * (2 * p - 1) / rho**2 * bend
+
+    return psi
 
 
 # --- V and ||XV|| ---------------------------------------------------------------------------------
@@ -301,32 +303,108 @@ def test_threshold_closed_form():
     np.testing.assert_allclose(threshold(p=2.0), 64 * 3 / 0.5**3)
     np.testing.assert_allclose(threshold(p=0.5), np.sqrt(8) * 3)
     np.testing.assert_allclose(threshold(p=0.25), 8**0.25 * 3 * 2**0.5)
-    np.testing.assert_allclose(threshold(p=1.0, eps=0.01), 8 * 3 * 2 / (0.25 - 8 * 0.01))
+    # eps > 0: z / (z^2 - 8 eps) is largest at kappa; (3.3) has sqrt(2k) = 2 in place of kappa.
+    np.testing.assert_allclose(threshold(p=1.0, eps=0.01), 8 * 3 * 0.5 / (0.25 - 8 * 0.01))
     # q = 1: rho^2 = 8 (sqrt(2) + 1).
     np.testing.assert_allclose(threshold(p=1.0, q=1.0), 8 * (np.sqrt(2) + 1) * 3 / 0.5)
 
 
-def test_threshold_of_the_general_model_agrees_with_the_smoothed_power(rng):
-    V = mixing(3, 2, rng)
-    for p, q in [(0.5, 1.0), (1.0, 2.0), (2.0, 0.5)]:
-        power = PowerPenalty(1.0, V, p=p, q=q, eps=1e-6)
+def printed_threshold(penalty, lipschitz, separation, k):
+    """Eq. (3.3) as printed, with its three cases."""
+    p, kappa = penalty.p, separation / lipschitz
+    rho = rounding_constant(k, penalty.q, omega=penalty.omega(k))
+    if penalty.eps > 0:
+        nu = np.sqrt(2 * k) / (kappa ** (2 * p) - (rho * np.sqrt(penalty.eps)) ** (2 * p))
+    else:
+        nu = (np.sqrt(2 * k) if p <= 0.5 else kappa) ** (1 - 2 * p)
+    return rho ** (2 * p) * lipschitz * nu
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-6])
+@pytest.mark.parametrize("with_matrix", [False, True])
+def test_threshold_is_that_of_the_paper_and_the_same_in_the_general_model(eps, with_matrix, rng):
+    V = mixing(3, 2, rng) if with_matrix else None
+    for p, q in [(0.25, 2.0), (0.5, 1.0), (0.75, 2.0), (1.0, 2.0), (2.0, 0.5)]:
+        power = PowerPenalty(1.0, V, p=p, q=q, eps=eps)
         rho = rounding_constant(3, q, omega=power.omega(3))
-        general = GeneralPenalty(1.0, V, psi=power_profile(p, rho), k=3, q=q, eps=1e-6)
-        np.testing.assert_allclose(
-            general.threshold(2.0, 1.9), power.threshold(2.0, 1.9, 3), rtol=1e-12
-        )
+        general = GeneralPenalty(1.0, V, psi=power_profile(p, rho), k=3, q=q, eps=eps)
+        sharp, printed = power.threshold(2.0, 1.9, 3), printed_threshold(power, 2.0, 1.9, 3)
+        np.testing.assert_allclose(general.threshold(2.0, 1.9), sharp, rtol=1e-12)
+        if eps == 0:
+            np.testing.assert_allclose(sharp, printed, rtol=1e-12)
+        else:  # (3.3) bounds z by sqrt(2k) first, and has a jump at eps = 0
+            assert sharp <= printed * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "psi",
+    [
+        lambda z: (z, 1.0, 0.0),
+        lambda z: (np.expm1(z), 0.0, 0.0),
+        lambda z: (z / (1 + z), 0.0, 0.0),
+        lambda z: (z**3 + 0.2 * z, 0.0, 0.0),
+        lambda z: (np.sqrt(z) + z**4, 0.0, 0.0),  # the quotient is neither monotone nor convex
+    ],
+)
+@pytest.mark.parametrize("eps", [0.0, 1e-3])
+def test_threshold_is_where_upsilon_falls_below_kappa(psi, eps):
+    lipschitz, separation, k = 2.0, 1.3, 2
+    sigma = GeneralPenalty(1.0, psi=psi, k=k, eps=eps).threshold(lipschitz, separation)
+    above, below = (
+        GeneralPenalty(sigma * factor, psi=psi, k=k, eps=eps).upsilon(lipschitz, k)
+        for factor in (1 + 1e-6, 1 - 1e-6)
+    )
+    assert above < separation / lipschitz <= below  # (3.17) holds above it, and fails below
+
+
+def test_threshold_can_be_had_from_a_problem(rng):
+    C = rng.standard_normal((4, 2))
+    problem, penalty = Projection(C), PowerPenalty(1.0, p=1.5)
+    expected = penalty.threshold(2 * np.linalg.norm(C), 0.1, 2)
+    assert penalty.threshold_for(problem, 0.1) == pytest.approx(expected, rel=1e-14)
+    assert penalty.threshold_for(problem, 0.1, lipschitz=50.0) == penalty.threshold(50.0, 0.1, 2)
+    blind = Smooth(lambda X: 0.0, (4, 2), jac=np.zeros_like)
+    with pytest.raises(ValueError, match=r"Smooth does not know a Lipschitz constant.*estimate"):
+        penalty.threshold_for(blind, 0.1)
+    general = GeneralPenalty(1.0, k=3)
+    with pytest.raises(ValueError, match=r"`k=2` is not the number of columns.*3"):
+        general.threshold_for(problem, 0.1)
 
 
 def test_threshold_explains_when_eps_is_too_large():
-    # (kappa / rho)^2 = (1/2)^2 / 8.
-    with pytest.raises(ValueError, match=r"`eps=0\.1` is too large.*= 0\.0312"):
+    # eps must be below (kappa / rho)^2 = (1/2)^2 / 8 = 0.1 / 3.2.
+    message = r"`eps` is too large.*Q_0 = 0\.894 must be below kappa_f.*= 0\.5\. Divide.*3\.2"
+    with pytest.raises(ValueError, match=message):
         PowerPenalty(1.0, eps=0.1).threshold(3.0, 1.5, 2)
-    with pytest.raises(ValueError, match=r"`eps=0\.1` is too large.*below kappa_f = 0\.5"):
+    with pytest.raises(ValueError, match=message):
         GeneralPenalty(1.0, k=2, eps=0.1).threshold(3.0, 1.5)
     with pytest.raises(ValueError, match="`separation=0"):
         PowerPenalty(1.0).threshold(3.0, 0.0, 2)
     with pytest.raises(ValueError, match="`lipschitz=0"):
         GeneralPenalty(1.0, k=2).threshold(0, 1.0)
+
+
+@pytest.mark.parametrize(("p", "q", "eps"), POWERS)
+def test_penalty_is_psi_of_a_q_that_satisfies_its_conditions(p, q, eps, rng):
+    # (3.7a), (3.7b) and (3.8), with Q read off the penalty through the inverse of Psi.
+    for V in (None, mixing(3, 2, rng)):
+        penalty = PowerPenalty(1.0, V, p=p, q=q, eps=eps)
+        measure = penalty.measure(3)
+        rho = rounding_constant(3, q, omega=penalty.omega(3))
+
+        def distance(X, penalty=penalty, rho=rho):
+            return rho * penalty.value(X) ** (1 / (2 * p))
+
+        for _ in range(5):
+            X = random_oblique_plus(7, 3, rng)
+            Q = distance(X)
+            assert measure.psi(Q) == pytest.approx(penalty.value(X), rel=1e-9)  # (3.9)
+            zeta = penalty.energy(X) ** (q / 2) - 1
+            assert measure.largest * (1 + 1e-9) >= Q >= rho * np.sqrt(zeta) * (1 - 1e-9)  # (3.7a)
+            assert Q >= max(measure.start, np.linalg.norm(round_to_stiefel_plus(X) - X))  # (3.8)
+            # On S+ zeta is a rounding, of which Q takes the root.
+            on_set = distance(random_stiefel_plus(7, 3, rng))
+            assert on_set == pytest.approx(measure.start, abs=1e-6)  # (3.7b)
 
 
 # --- exactness ------------------------------------------------------------------------------------
@@ -381,20 +459,39 @@ def quadratic_instance(rng):
 INSTANCES = {"linear": linear_instance, "quadratic": quadratic_instance}
 
 
-def upsilon(psi, start, slope, top):
-    """Eq. (3.11) on a fine grid: max z <= top with Psi(z) <= Psi(start) + slope z."""
-    z = np.linspace(0.0, top, 20001)
-    allowed = psi(z) <= psi(np.full_like(z, start)) + slope * z + 1e-15
-    return float(z[allowed | (z <= start)].max())
-
-
-def power_upsilon(penalty, instance):
-    k = instance.problem.shape[1]
-    rho = rounding_constant(k, penalty.q)
-    start, slope = rho * np.sqrt(penalty.eps), instance.lipschitz / penalty.sigma
-    power = 2 * penalty.p
+def upsilon_on_a_grid(penalty, lipschitz, k):
+    """Eq. (3.11) with Psi = (z / rho)^2p: the largest of many z that satisfies both constraints."""
+    rho, power = rounding_constant(k, penalty.q), 2 * penalty.p
+    start, slope = rho * np.sqrt(penalty.eps), lipschitz / penalty.sigma
     top = rho * ((start / rho) ** power + np.sqrt(2 * k) * slope) ** (1 / power)
-    return upsilon(lambda z: (z / rho) ** power, start, slope, top)
+    z = np.linspace(start, top, 200_001)
+    allowed = (z / rho) ** power <= (start / rho) ** power + slope * z + 1e-15
+    return float(z[allowed].max()), top - start
+
+
+@pytest.mark.parametrize("sigma", [0.1, 3.0, 40.0, 1e3])
+@pytest.mark.parametrize(("p", "q", "eps"), POWERS)
+def test_upsilon_is_its_definition(p, q, eps, sigma):
+    penalty = PowerPenalty(sigma, p=p, q=q, eps=eps)
+    expected, width = upsilon_on_a_grid(penalty, 2.0, 3)
+    assert penalty.upsilon(2.0, 3) == pytest.approx(expected, abs=2e-5 * width)
+    assert penalty.rounding_loss(2.0, 3) == 2.0 * penalty.upsilon(2.0, 3)  # (3.10)
+
+
+def test_upsilon_closed_form():
+    # k = 2, rho^2 = 8, p = 1: z^2 / 8 <= z L / sigma, and z^2 / 8 <= 2 L / sigma.
+    for sigma in (0.5, 1.0, 4.0, 1e3, 1e12):
+        expected = min(8 * 3 / sigma, np.sqrt(8 * 2 * 3 / sigma))
+        assert PowerPenalty(sigma).upsilon(3.0, 2) == pytest.approx(expected, rel=1e-9)
+    # p = 1/4, case I of the proof: nothing between 0 and sqrt(2k) satisfies the first constraint.
+    threshold = PowerPenalty(1.0, p=0.25).threshold(3.0, 1.0, 2)
+    assert PowerPenalty(1.001 * threshold, p=0.25).upsilon(3.0, 2) == 0.0
+    assert PowerPenalty(0.999 * threshold, p=0.25).upsilon(3.0, 2) >= 2.0
+    # A bounded psi has no inverse beyond its bound: Q itself is bounded over OB+.
+    bounded = GeneralPenalty(1e-3, psi=lambda z: (z / (1 + z), 0.0, 0.0), k=2)
+    assert bounded.upsilon(3.0, 2) == pytest.approx(np.sqrt(8))
+    with pytest.raises(ValueError, match="`sigma=0"):
+        PowerPenalty(0.0).upsilon(3.0, 2)
 
 
 @pytest.mark.parametrize("name", INSTANCES)
@@ -419,12 +516,12 @@ def test_penalty_is_exact_above_the_threshold(name, p, q, share, rng):
     penalty = PowerPenalty(1.0, p=p, q=q, eps=eps)
     threshold = penalty.threshold(instance.lipschitz, instance.separation, 2)
     penalty = PowerPenalty(1.01 * threshold, p=p, q=q, eps=eps)
-    bound = power_upsilon(penalty, instance)
-    assert bound < kappa
+    assert penalty.upsilon(instance.lipschitz, 2) < kappa  # (3.17)
+    loss = penalty.rounding_loss(instance.lipschitz, 2)
     X = instance.minimise(penalty, rng)
     XR = round_to_stiefel_plus(X)
     assert instance.is_optimal(XR)  # (i)
-    assert instance.problem.value(XR) <= instance.best + instance.lipschitz * bound + 1e-9
+    assert instance.problem.value(XR) <= instance.best + loss + 1e-9
     refined = instance.problem.value(instance.problem.refine(XR))
     assert abs(refined - instance.best) <= 1e-9  # (ii)
     assert np.linalg.norm(XR - X) <= rounding_error_bound(X, q) + 1e-7
@@ -437,10 +534,21 @@ def test_upsilon_below_kappa_gives_the_support(name, rng):
     kappa, met = instance.separation / instance.lipschitz, 0
     for p, sigma in [(1.0, 10.0**e) for e in (0, 2, 4)] + [(0.5, 10.0**e) for e in (0, 1, 2)]:
         penalty = PowerPenalty(sigma * instance.lipschitz, p=p)
-        if power_upsilon(penalty, instance) < kappa:
+        if penalty.upsilon(instance.lipschitz, 2) < kappa:
             met += 1
             assert instance.is_optimal(round_to_stiefel_plus(instance.minimise(penalty, rng)))
     assert met >= 2
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+@pytest.mark.parametrize("sigma", [0.01, 0.3, 3.0, 30.0])
+def test_rounded_minimizer_is_within_the_rounding_loss(name, sigma, rng):
+    # Lemma 3.3, (3.10), at any sigma: also far below the threshold.
+    instance = INSTANCES[name](rng)
+    penalty = PowerPenalty(sigma * instance.lipschitz)
+    loss = penalty.rounding_loss(instance.lipschitz, 2)
+    excess = instance.problem.value(round_to_stiefel_plus(instance.minimise(penalty, rng)))
+    assert -1e-9 <= excess - instance.best <= loss + 1e-9
 
 
 def test_general_penalty_is_exact_above_the_threshold(rng):

@@ -274,12 +274,15 @@ def test_history_has_one_row_an_outer_iteration():
     result = op.minimize(fun, (4, 2), jac=jac, callback=states.append)
     assert len(result.history) == result.n_iter == len(states)
     for row, state in zip(result.history, states, strict=True):
-        assert row[:-1] == (
+        assert row._replace(seconds=0.0) == (
             state.n_iter,
             state.sigma,
             state.violation,
             state.value,
             state.n_inner,
+            0.0,
+            state.is_stationary,
+            state.is_descent,
         )
     assert [row.n_iter for row in result.history] == list(range(1, result.n_iter + 1))
     seconds = [row.seconds for row in result.history]
@@ -663,8 +666,54 @@ def test_gradient_of_the_wrong_sign_is_no_success(seed, order):
 
     assert solve(1.0).status is op.Status.CONVERGED
     wrong = solve(-1.0)
+    assert wrong.status is op.Status.FEASIBLE
     assert not wrong.success
     assert "check_gradient" in wrong.message
+    assert wrong.violation <= 1e-12  # as it says
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 100])
+@every_seed
+def test_status_is_converged_exactly_where_the_answer_is_stationary(max_iter, seed):
+    # A refinement that does nothing leaves what an inner solver with few iterations has reached.
+    rng = np.random.default_rng(seed)
+    problem = NotRefined(quadratic(30, 3, rng))
+    inner = op.ProjectedGradient(max_iter=max_iter)
+    result = op.solve(problem, method=op.EP4Orth(inner=inner, penalty_growth=2.0))
+    gradient = problem.value_and_gradient(result.X)[1]
+    elsewhere = problem.value_and_gradient(random_oblique_plus(30, 3, np.random.default_rng(0)))[1]
+    size = max(np.linalg.norm(gradient), np.linalg.norm(elsewhere))
+    is_stationary = result.stationarity <= 1e-4 * size
+    assert result.status is (op.Status.CONVERGED if is_stationary else op.Status.FEASIBLE)
+    assert result.success == is_stationary
+    if max_iter == 1:
+        assert result.status is op.Status.FEASIBLE
+        assert not result.history[-1].is_stationary
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NotRefined(op.Problem):
+    """A problem that calls every point of a support the best one."""
+
+    problem: op.Problem
+
+    @property
+    def shape(self):
+        return self.problem.shape
+
+    def value_and_gradient(self, X):
+        return self.problem.value_and_gradient(X)
+
+    def refine(self, X):
+        return X
+
+
+def test_answer_with_an_infinite_value_is_feasible_only():
+    # From X0 no step leads to a finite value: three rows of A have no entry.
+    A = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0], [3.0, 1.0], [1.0, 3.0]])
+    result = op.solve(op.problems.ProjectiveKL(A, 2), np.eye(5, 2))
+    assert result.value == np.inf
+    assert result.status is op.Status.FEASIBLE
 
 
 def test_gradient_is_not_asked_for_where_the_value_is_not_finite():

@@ -11,7 +11,7 @@ array([0, 0, 1])
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus import exactness, geometry, methods, optimality, penalty, problems
 from orthoplus.checkpoint import load_state, save_state
 from orthoplus.methods import (
     PALM,
@@ -82,6 +82,7 @@ __all__ = [
     "check_gradient",
     "consensus",
     "datasets",
+    "exactness",
     "geometry",
     "is_copositive",
     "load_state",

@@ -13,7 +13,7 @@ import numpy as np
 from orthoplus.loop import OuterState
 from orthoplus.methods import METHODS
 
-_FORMAT = "orthoplus-state-2"
+_FORMAT = "orthoplus-state-3"
 
 
 @cache

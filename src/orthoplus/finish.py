@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.geometry import assemble, cover_columns, keep_largest, random_oblique_plus
+from orthoplus.geometry import keep_largest, random_oblique_plus
 from orthoplus.loop import OuterMethod, iterate, run
 from orthoplus.memory import reused_memory
 from orthoplus.methods.alternation import ROUGH
@@ -25,15 +25,13 @@ from orthoplus.row_groups import (
     stationarity_of_groups,
     support_labels,
 )
-from orthoplus.status import Status
+from orthoplus.status import STATIONARITY_TOL, Status
 from orthoplus.supervise import Meter, Metered, OutOfTimeError, Watch
 
 # The search over supports is left out then.
 ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 # Where Procedure 1 fails, a few passes find a point of S+ near enough.
 _ROUNDING_PASSES = 10
-# A residual that is a larger share of the gradients is none of a stationary point.
-_FAR = 1e-2
 
 
 class Answer(NamedTuple):
@@ -84,8 +82,9 @@ def report(problem: Problem, answer: Answer, watch: Watch, *, notes: tuple[str, 
             problem = problem.warm(answer.Y)
         value, gradient = problem.value_and_gradient(answer.X)
         residual = stationarity(answer.X, gradient)
-        if status is Status.CONVERGED and _is_far(problem, answer.X, gradient, residual):
-            status = Status.LINE_SEARCH_FAILED  # feasible, but only the penalty has brought it here
+        if status is Status.CONVERGED:
+            is_met = np.isfinite(value) and _is_stationary(problem, answer.X, gradient, residual)
+            status = Status.CONVERGED if is_met else Status.FEASIBLE
     return Result(
         labels=answer.labels,
         weights=answer.weights,
@@ -124,16 +123,17 @@ def _searched(
     return best, is_row_optimal, status
 
 
-def _is_far(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
-    """Whether the residual is no small share of the gradients of f, here and at a random point.
+def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
+    """Whether the residual is a small share of the gradient of f, here or at a random point.
 
     Here alone would not do: where f is zero at its best, its gradient is rounding there.
     """
-    if not residual > _FAR * float(np.linalg.norm(gradient)):
-        return False
+    if residual <= STATIONARITY_TOL * float(np.linalg.norm(gradient)):
+        return True
     n, k = X.shape
     elsewhere = random_oblique_plus(n, k, np.random.default_rng(0)).astype(X.dtype)
-    return residual > _FAR * float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
+    size = float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
+    return residual <= STATIONARITY_TOL * size
 
 
 def _answer_in_groups(
@@ -152,6 +152,10 @@ def _answer_in_groups(
     W = group_sums(A, labels, weights, k)
     value = problem.constant - float(np.vdot(W, W))
     residual = stationarity_of_groups(A, labels, weights, W)
+    # The gradient has parts of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), that cancel at the best.
+    size = 2.0 * float(np.vdot(W, W)) / k**0.5
+    if status is Status.CONVERGED and not residual <= STATIONARITY_TOL * size:
+        status = Status.FEASIBLE
     if isinstance(A, RowBlocks):
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
     Y = np.ascontiguousarray(W.T, dtype=A.dtype)
@@ -164,7 +168,7 @@ def _best_feasible(
 ) -> tuple[FloatArray, Status]:
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
-    rounded = _round(X0 if state is None else state.X)
+    rounded = keep_largest(X0 if state is None else state.X, _nearest)  # Procedure 1
     starts = [keep_largest(X0)]
     X_feas = getattr(state, "X_feas", None)
     if X_feas is not None and not np.array_equal(X_feas, starts[0]):
@@ -198,9 +202,6 @@ def _rank(problem: Problem, X: FloatArray) -> float:
     return np.inf if np.isnan(value) else value
 
 
-def _round(X: FloatArray) -> FloatArray:
-    """Procedure 1; the nearest point of S+ where that would leave a column without a row."""
-    labels, entries = kernels.largest_entries(X)
-    if cover_columns(labels, X.shape[1]):
-        return assemble(labels, entries, X.shape[1])
+def _nearest(X: FloatArray) -> FloatArray:
+    """The nearest point of S+, where Procedure 1 would leave a column without a row."""
     return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)

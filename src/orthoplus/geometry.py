@@ -6,6 +6,8 @@ r"""The sets of the paper: OB+ (nonnegative, unit columns) and S+ (orthonormal a
     \mathcal{S}_+ = \{X \ge 0 : X^\top X = I\} = \mathcal{OB}_+ \cap \{\|XV\|_F = 1\}.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from orthoplus import kernels
@@ -16,6 +18,9 @@ from orthoplus.protocols import FloatArray, IntArray
 
 # Above this share of the largest eigenvalue of M'M its root is exact enough for orthonormality.
 _SAFE_EIGENVALUE = 1e-3
+
+# What gives a point of S+ for a matrix that Procedure 1 cannot round.
+Rounding = Callable[[FloatArray], FloatArray]
 
 
 def project_oblique_plus(C: FloatArray) -> FloatArray:
@@ -181,16 +186,21 @@ def polar_factor(M: FloatArray) -> FloatArray:
     return np.asarray(left @ right)
 
 
-def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
+def round_to_stiefel_plus(X: FloatArray, *, otherwise: Rounding | None = None) -> FloatArray:
     r"""Round a point of OB+ to S+: Procedure 1.
 
-    Keep the largest entry of each row (the smallest column among ties), normalise the columns;
-    if a column is left without an entry, the answer is :math:`I_{n,k}`.
+    Keep the largest entry of each row (the smallest column among ties) and normalize the columns.
+    If a column is left without an entry, the answer is :math:`I_{n,k}`, step S3 of the procedure,
+    or what ``otherwise`` gives.
 
     Parameters
     ----------
     X : ndarray of shape (n, k)
         A nonnegative matrix; an entry below zero counts as zero.
+    otherwise : callable, optional
+        ``otherwise(X) -> X``, a point of S+ for an X that leaves a column without an entry, in
+        place of :math:`I_{n,k}`, which has nothing to do with X. `solve` gives the nearest point of
+        S+ that a few passes of `orthoplus.project` find.
 
     Returns
     -------
@@ -199,8 +209,8 @@ def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Lemma 3.2. No column is left empty if ``||XV||^2 - 1 < min(VV') = 1/k``. O(nk). For the nearest
-    point of S+ use `orthoplus.project`.
+    Lemma 3.2. No column is left empty if ``||XV||^2 - 1 < min(VV') = 1/k``; the bound holds for
+    any point of S+ otherwise. O(nk). For the nearest point of S+ use `orthoplus.project`.
 
     Examples
     --------
@@ -211,10 +221,10 @@ def round_to_stiefel_plus(X: FloatArray) -> FloatArray:
     """
     X = as_matrix(X, "X")
     check_shape(X.shape[0], X.shape[1], "X")
-    return keep_largest(X)
+    return keep_largest(X, otherwise)
 
 
-def keep_largest(X: FloatArray) -> FloatArray:
+def keep_largest(X: FloatArray, otherwise: Rounding | None = None) -> FloatArray:
     """Procedure 1 for a matrix that is known to be in order: `round_to_stiefel_plus` unchecked.
 
     Examples
@@ -226,7 +236,9 @@ def keep_largest(X: FloatArray) -> FloatArray:
     """
     n, k = X.shape
     labels, entries = kernels.largest_entries(X)
-    return assemble(labels, entries, k) if cover_columns(labels, k) else np.eye(n, k, dtype=X.dtype)
+    if cover_columns(labels, k):
+        return assemble(labels, entries, k)
+    return np.eye(n, k, dtype=X.dtype) if otherwise is None else otherwise(X)
 
 
 def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> float:

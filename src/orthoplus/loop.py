@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from orthoplus.checks import check_choice, check_count, check_range
 from orthoplus.protocols import Carry, FloatArray, Method, Problem, State, StateT
@@ -132,6 +132,36 @@ class ObliqueMethod(Protocol):
     def carry(self, state: Any) -> Carry: ...
 
 
+class ObliqueRun(NamedTuple):
+    """How a run over OB+ ended.
+
+    Attributes
+    ----------
+    state : ObliqueState
+        The last state.
+    carry : Carry
+        What the method hands on to the next run.
+    status : Status
+        CONVERGED if and only if the method's own tolerance was met.
+    start_value : float
+        h at the start, in the precision of the method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem = op.problems.Projection(np.array([[3.0], [4.0]]))
+    >>> found = minimise_oblique(problem, op.ProjectedGradient(), np.array([[1.0], [0.0]]))
+    >>> found.status.name, found.state.value < found.start_value
+    ('CONVERGED', True)
+    """
+
+    state: Any
+    carry: Carry
+    status: Status
+    start_value: float
+
+
 def minimise_oblique(
     problem: Problem,
     method: ObliqueMethod,
@@ -139,8 +169,8 @@ def minimise_oblique(
     *,
     tol: float | None = None,
     carry: Carry | None = None,
-) -> tuple[ObliqueState, Carry]:
-    r"""Run a method over OB+ from X to its tolerance; the last state, and what it hands on.
+) -> ObliqueRun:
+    r"""Run a method over OB+ from X to its tolerance, or to its limit: the status says which.
 
     .. math:: \min_X h(X) \quad \text{s.t.} \quad X \ge 0,\ \|x_j\| = 1, \qquad (5.1)
 
@@ -162,14 +192,18 @@ def minimise_oblique(
     >>> import orthoplus as op
     >>> problem = op.problems.Projection(np.array([[3.0, -1.0], [4.0, 2.0], [-1.0, 2.0]]))
     >>> h = op.penalty.without_penalty(problem)
-    >>> state, _ = minimise_oblique(h, op.ProjectedGradient(), np.full((3, 2), 3**-0.5), tol=1e-9)
+    >>> state, *_ = minimise_oblique(h, op.ProjectedGradient(), np.full((3, 2), 3**-0.5), tol=1e-9)
     >>> state.X.round(4)
     array([[0.6   , 0.    ],
            [0.8   , 0.7071],
            [0.    , 0.7071]])
     """
-    state, _ = run(problem, method, method.init(problem, X, carry), method.stop(tol))
-    return state, method.carry(state)
+    state, stop = method.init(problem, X, carry), method.stop(tol)
+    start_value = state.value
+    # Not `run`: the first state, with its arrays, must not outlive the first step.
+    while (status := stop(state)) is Status.RUNNING:
+        state = method.step(problem, state)
+    return ObliqueRun(state, method.carry(state), status, start_value)
 
 
 class OuterState(State, Protocol):

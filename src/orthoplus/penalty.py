@@ -19,6 +19,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.block_matrix import BlockMatrix
 from orthoplus.checks import as_matrix, check_positive, check_range
+from orthoplus.exactness import ExactPenalty, Measure
 from orthoplus.geometry import rounding_constant
 from orthoplus.protocols import ROUNDOFF, FloatArray, Linear, Problem
 
@@ -51,7 +52,7 @@ def check_mixing(V: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Penalty(ABC):
+class Penalty(ExactPenalty, ABC):
     r"""sigma * phi(||XV||_F^2); a subclass gives phi with its first two derivatives.
 
     Parameters
@@ -192,37 +193,11 @@ class PowerPenalty(Penalty):
             bend += self.p * abs(self.p - 1.0) * half**2 * steep
         return float(self.sigma * (2.0 * outer * inner + 4.0 * bend))
 
-    def threshold(self, lipschitz: float, separation: float, k: int) -> float:
-        r"""Above this sigma the penalty is exact: Theorem 3.1, eq. (3.3).
-
-        .. math:: \underline\sigma = \varrho_q^{2p} L_f \underline\nu, \qquad
-                  \kappa_f = \chi_f / L_f.
-
-        Parameters
-        ----------
-        lipschitz : float
-            L_f, a Lipschitz constant of f over OB+ (Frobenius norm).
-        separation : float
-            chi_f, the best value over the supports that are not optimal, minus the optimal value.
-        k : int
-            Number of columns.
-        """
-        check_positive(lipschitz, "lipschitz")
-        check_positive(separation, "separation")
-        kappa, rho = separation / lipschitz, rounding_constant(k, self.q, omega=self.omega(k))
-        if self.eps == 0:
-            scale = float(np.sqrt(2 * k)) if self.p <= 0.5 else kappa
-            nu = scale ** (1.0 - 2.0 * self.p)
-        elif self.eps < (kappa / rho) ** 2:
-            nu = np.sqrt(2 * k) / (
-                kappa ** (2 * self.p) - (rho * np.sqrt(self.eps)) ** (2 * self.p)
-            )
-        else:
-            raise ValueError(
-                f"`eps={self.eps:g}` is too large for an exact penalty: it must be below "
-                f"(chi_f / (L_f rho_q))^2 = {(kappa / rho) ** 2:.3g}."
-            )
-        return float(rho ** (2 * self.p) * lipschitz * nu)
+    def measure(self, k: int) -> Measure:
+        """Return Psi(z) = (z / rho_q)^(2p) with Q_0 = rho_q sqrt(eps), proof of Theorem 3.1."""
+        rho = rounding_constant(k, self.q, omega=self.omega(k))
+        largest = rho * (k ** (self.q / 2) - 1.0 + self.eps) ** 0.5
+        return Measure(lambda z: (z / rho) ** (2 * self.p), rho * self.eps**0.5, largest)
 
 
 # Psi(z) with its first two derivatives.
@@ -287,20 +262,19 @@ class GeneralPenalty(Penalty):
         _, slope, curve = self.psi(self._rho * float(np.sqrt(safe)))
         return value, slope * first, curve * first**2 + slope * second
 
-    def threshold(self, lipschitz: float, separation: float) -> float:
-        r"""Above this sigma the penalty is exact, by Theorem 3.4.
-
-        .. math:: \sqrt{2k} L_f / (\Psi(\kappa_f) - \Psi(Q_0)), \qquad \kappa_f = \chi_f / L_f.
-        """
-        check_positive(lipschitz, "lipschitz")
-        check_positive(separation, "separation")
-        kappa, start = separation / lipschitz, self._rho * float(np.sqrt(self.eps))
-        if start >= kappa:
+    def measure(self, k: int | None = None) -> Measure:
+        """Return Psi and Q_0 = rho_q sqrt(eps); k is that of the penalty."""
+        if k not in (None, self.k):
             raise ValueError(
-                f"`eps={self.eps:g}` is too large for an exact penalty: Q_0 = {start:.3g} must be "
-                f"below kappa_f = {kappa:.3g}."
+                f"`k={k}` is not the number of columns of this penalty, {self.k}: its constant "
+                f"rho_q depends on it. Make another `GeneralPenalty` with `k={k}`."
             )
-        return float(np.sqrt(2 * self.k) * lipschitz / (self.psi(kappa)[0] - self.psi(start)[0]))
+        largest = self._rho * (self.k ** (self.q / 2) - 1.0 + self.eps) ** 0.5
+        return Measure(lambda z: self.psi(z)[0], self._rho * self.eps**0.5, largest)
+
+    def threshold(self, lipschitz: float, separation: float, k: int | None = None) -> float:
+        """Return the sigma above which the penalty is exact; k is that of the penalty."""
+        return super().threshold(lipschitz, separation, self.k if k is None else k)
 
 
 class Evaluation(NamedTuple):

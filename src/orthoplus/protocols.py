@@ -130,6 +130,14 @@ class Problem(ABC):
         """A Lipschitz constant of the gradient over OB+; None where none is known."""
         return None
 
+    @property
+    def value_lipschitz(self) -> float | None:
+        """A Lipschitz constant L_f of f itself over OB+, eq. (3.2); None if none is known.
+
+        In the Frobenius norm. The exactness thresholds of `orthoplus.penalty` need it.
+        """
+        return None
+
 
 class State(Protocol):
     """What every state has; each method adds what its next step needs."""

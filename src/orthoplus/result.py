@@ -34,6 +34,13 @@ class HistoryRow(NamedTuple):
         Iterations of the inner solver in it; 1 for a method without one.
     seconds : float
         Since the start of the run.
+    is_stationary : bool or None
+        Whether the inner solver met its tolerance, (4.1); for the criterion "step" of the paper's
+        experiments, whether its last step was that short. False if its iterations ran out or no
+        step decreased the objective. None for a method without an inner solver.
+    is_descent : bool or None
+        Whether the penalized objective is not above its value at the start of the inner solver,
+        (4.2). With the safeguard of `EP4Orth` that start is not above X^feas.
 
     Examples
     --------
@@ -45,6 +52,8 @@ class HistoryRow(NamedTuple):
     True
     >>> all(last.sigma <= row.sigma for last, row in zip(rows, rows[1:]))
     True
+    >>> all(row.is_descent for row in rows)
+    True
     """
 
     n_iter: int
@@ -53,6 +62,8 @@ class HistoryRow(NamedTuple):
     value: float
     n_inner: int
     seconds: float
+    is_stationary: bool | None = None
+    is_descent: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +86,8 @@ class Result:
     violation : float
         ``||X'X - I||_F``, at rounding level; no entry is negative.
     stationarity : float
-        Residual of the first-order conditions (2.6) at X; NaN where it was not computed.
+        Residual of the first-order conditions (2.6) at X; NaN where it was not computed. The status
+        is CONVERGED only if it is at most 1e-4 of the gradient's size.
     status : Status
         Why the run ended; ``success`` and ``message`` are read off it.
     n_iter, n_eval : int

@@ -2,9 +2,19 @@
 
 from enum import Enum
 
+# The residual of the first-order conditions (2.6), as a share of the gradient's size, up to which
+# an answer counts as stationary.
+STATIONARITY_TOL = 1e-4
+
 
 class Status(Enum):
     """Why a method stopped; ``message`` says what happened and what to try.
+
+    CONVERGED and CERTIFIED alone are successes. For an answer of `orthoplus.solve`, CONVERGED means
+    that the method met its own tolerances and that the residual of (2.6) at the answer is at most
+    1e-4 times the size of the gradient, there or at a random point of OB+, whichever is larger. If
+    the residual is larger, the status is FEASIBLE. For a run over OB+ (`orthoplus.loop.run`) it
+    means the tolerance of the method only.
 
     Examples
     --------
@@ -15,7 +25,15 @@ class Status(Enum):
     """
 
     RUNNING = "Still running."
-    CONVERGED = "Converged: the point met the requested tolerances."
+    CONVERGED = (
+        "Converged: the method met its tolerances; "
+        "the answer is feasible, and stationary to 1e-4 of the gradient's size."
+    )
+    FEASIBLE = (
+        "Feasible, but the requested tolerances were not met: the answer is not stationary to 1e-4 "
+        "of the gradient's size. Check the gradient with `orthoplus.check_gradient`, give the "
+        "inner solver a larger `max_iter`, or try another start."
+    )
     CERTIFIED = "Globally optimal: the value meets its upper bound within the requested tolerance."
     GAP_LEFT = (
         "A gap is left between the value and its bound. "
@@ -49,5 +67,5 @@ class Status(Enum):
 
     @property
     def success(self) -> bool:
-        """Whether the run ended where it meant to."""
+        """Whether the run met its tolerances: CONVERGED and CERTIFIED alone."""
         return self in (Status.CONVERGED, Status.CERTIFIED)

@@ -168,7 +168,8 @@ class Watch:
         # A penalty and inner iterations are not for every method.
         sigma, n_inner = getattr(state, "sigma", np.nan), getattr(state, "n_inner", 1)
         progress = (state.n_iter, sigma, state.violation, state.value, n_inner)
-        self.history.append(HistoryRow(*progress, self.meter.seconds))
+        kept = (getattr(state, name, None) for name in ("is_stationary", "is_descent"))
+        self.history.append(HistoryRow(*progress, self.meter.seconds, *kept))
         self._save(self.checkpoint_every)
 
     def _save(self, every: float) -> None:

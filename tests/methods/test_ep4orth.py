@@ -16,8 +16,9 @@ from orthoplus.geometry import (
     violation,
 )
 from orthoplus.loop import iterate, minimise_oblique
-from orthoplus.methods import EP4Orth, ProjectedGradient, RegularizedNewton, ep4orth
+from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, RegularizedNewton, ep4orth
 from orthoplus.methods.refine import refine
+from orthoplus.methods.theory import unmet_conditions
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 from orthoplus.protocols import Problem
@@ -59,7 +60,7 @@ def test_schedules_are_those_of_algorithm_1(rng):
     method = EP4Orth(
         p=0.5,
         smoothing_start=0.5,
-        smoothing_decay=0.25,
+        smoothing_decay=0.1,
         penalty_start=0.1,
         penalty_unit=2.0,
         penalty_growth=3.0,
@@ -71,7 +72,29 @@ def test_schedules_are_those_of_algorithm_1(rng):
     sigma, eps, tol = 0.1 * 2.0, 0.5, 0.5
     for state in states:  # t = 0, 1, ...
         assert (state.sigma, state.eps, state.tol) == (sigma, eps, tol)
-        sigma, eps, tol = 3.0 * sigma, 0.25 * eps, max(0.5 * tol, 0.1)
+        sigma, eps, tol = 3.0 * sigma, 0.1 * eps, max(0.5 * tol, 0.1)
+
+
+def test_published_parameters_are_those_of_section_6():
+    for method in (
+        EP4Orth(),
+        EP4Orth.for_onmf(),
+        EP4Orth.for_unmixing(),
+        EP4Orth.for_indicators(3),
+    ):
+        assert (method.V, method.p, method.q, method.smoothing_start) == (None, 1.0, 2.0, 0.0)
+        assert (method.tol_min, method.max_iter) == (1e-7, 300)
+    projection = EP4Orth.for_projection()
+    assert (projection.penalty_growth, projection.penalty_start) == (5.0, 1e-2)
+    assert (projection.tol_decay, projection.feasibility_tol) == (0.8, 1e-8)
+    # t_max is not 300 there: the docstring says why.
+    assert (projection.max_iter, projection.patience) == (1000, 5)
+    assert "``max_iter`` is 1000 instead of the t_max = 300" in EP4Orth.for_projection.__doc__
+    onmf = EP4Orth.for_onmf()
+    assert (onmf.penalty_start, onmf.tol_decay, onmf.switch_violation) == (1e-3, 0.98, 5.0)
+    assert (onmf.penalty_growth, onmf.penalty_growth_late) == (1.05, 1.03)
+    newton = onmf.second_order
+    assert (newton.accept, newton.good, newton.shrink, newton.grow) == (0.01, 0.9, 0.98, 1.3)
 
 
 def test_patience_counts_all_iterations_that_did_not_lower_the_violation():
@@ -124,6 +147,47 @@ def test_inner_tolerance_is_met_and_the_penalised_value_does_not_rise(seed):
         assert value <= h.value(before.X_feas) + 1e-12
         assert after.value == pytest.approx(problem.value(after.X), abs=1e-12)
         assert after.violation == pytest.approx(penalty.energy(after.X) - 1, abs=1e-14)
+
+
+@pytest.mark.parametrize("max_iter", [2, 30, 5000])
+@pytest.mark.parametrize("second_order", [False, True])
+def test_state_says_whether_both_conditions_of_the_algorithm_were_met(max_iter, second_order, rng):
+    problem = TraceMin(np.diag(rng.standard_normal(8)), 3)
+    method = EP4Orth(inner=ProjectedGradient(max_iter=max_iter), tol_decay=0.5, tol_min=1e-6)
+    if second_order:
+        newton = RegularizedNewton(max_iter=max_iter)
+        method = replace(method, second_order=newton, switch_violation=np.inf)
+    first, *states = states_of(method, problem, random_oblique_plus(8, 3, rng), 9)
+    assert first.is_stationary is first.is_descent is None
+    for before, after in pairwise([first, *states]):
+        h = Penalised(problem, PowerPenalty(after.sigma), unit=after.unit)
+        residual = h.stationarity(after.X, h.evaluate(after.X))
+        assert type(after.is_stationary) is type(after.is_descent) is bool
+        assert after.is_stationary == (residual <= after.tol)  # (4.1)
+        assert after.is_descent  # (4.2): both solvers see to it
+        assert h.value(after.X) <= min(h.value(before.X), h.value(before.X_feas)) + 1e-12
+    met = sum(state.is_stationary for state in states)
+    if max_iter == 2:
+        assert met < len(states)
+    elif max_iter == 5000:
+        assert met == len(states)
+
+
+def test_ascent_of_the_inner_solver_is_recorded(rng):
+    # From the minimizer of f, with steps that are far too long and no search, the objective rises.
+    C = random_oblique_plus(8, 3, rng)
+    problem = Smooth(lambda X: float(((X - C) ** 2).sum()), (8, 3), jac=lambda X: 2 * (X - C))
+    careless = ProjectedGradient(search=False, first_step=1e3, step_min=1e3, max_iter=1)
+    method = EP4Orth(inner=careless, penalty_unit=1.0, max_iter=1, tol_start=1e-6)
+    row = solve(problem, C, method=method).history[0]
+    assert row.is_descent is False
+    assert row.is_stationary is False
+
+
+def test_history_of_a_method_without_inner_solver_leaves_the_conditions_open(rng):
+    rows = solve(ONMF(rng.random((12, 5)), 3)).history
+    assert rows
+    assert all(row.is_stationary is row.is_descent is None for row in rows)
 
 
 def test_first_state_is_x0_and_a_feasible_point_that_has_seen_f(rng):
@@ -455,6 +519,109 @@ def test_limits_are_weakly_stationary_and_stationary_where_rows_vanish_fast():
     assert n_zero_rows > 0
 
 
+def satisfies_theorem_4_1(method):
+    """The first lines of Algorithm 1 and the hypotheses of the theorem, on the fields."""
+    gamma_2 = max(method.penalty_growth, method.penalty_growth_late or 0.0)
+    gamma_1, p = method.decay_of_smoothing, method.p
+    if p < 1:
+        smoothing = method.smoothing_start > 0 and 0 < gamma_1 < gamma_2 ** (-1 / p)
+    else:
+        smoothing = method.smoothing_start == 0 and gamma_1 == 1
+    return (
+        smoothing
+        and gamma_2 > 1
+        and 0 < method.tol_decay < gamma_1 ** (1 - p) / gamma_2
+        and 0 <= method.tol_start < 1
+        and method.tol_min == 0
+        and method.feasibility_tol == 0
+        and method.penalty_max == np.inf
+        and method.patience is None
+        and method.safeguard is True
+        and method.inner.criterion == "stationarity"
+        and method.inner.search
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"p": 2.0},
+        {"p": 0.5},
+        {"p": 0.3, "penalty_growth": 3.0},
+        {"p": 0.8, "smoothing_decay": 0.1, "smoothing_start": 0.5},
+        {"penalty_growth": 1.1, "penalty_growth_late": 4.0},
+        {"q": 1.0, "max_iter": 20, "tol_start": 0.5},
+    ],
+)
+def test_preset_of_the_theory_satisfies_its_hypotheses(changes):
+    method = EP4Orth.for_theory(**changes)
+    assert satisfies_theorem_4_1(method)
+    assert unmet_conditions(method) == ()
+    for name, value in changes.items():
+        assert getattr(method, name) == value
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tol_decay": 0.9}, r"`tol_decay=0\.9` is not below gamma_1\^\(1-p\) / gamma_2 = 0\.833"),
+        ({"p": 0.5, "tol_decay": 0.8}, r"`tol_decay=0\.8` is not below"),
+        ({"tol_start": 1.5}, r"`tol_start=1\.5` is not below 1"),
+        ({"tol_min": 1e-7}, "`tol_min=1e-07` is not 0"),
+        ({"feasibility_tol": 1e-8}, "`feasibility_tol=1e-08` is not 0"),
+        ({"penalty_max": 1e5}, "`penalty_max=100000` is not inf"),
+        ({"smoothing_start": 0.1}, r"`smoothing_start=0\.1` is not 0 although p >= 1"),
+        ({"p": 0.5, "smoothing_decay": 0.0}, "`smoothing_decay=0` is not positive"),
+        ({"patience": 5}, "`patience=5` may end the run early"),
+        ({"safeguard": False}, "`safeguard=False` lets the penalized objective rise"),
+        ({"inner": ProjectedGradient(criterion="step")}, '`inner` stops by criterion="step"'),
+        ({"inner": ProjectedGradient(search=False)}, "`inner` has search=False"),
+        ({"inner": PALM(x_step=ProjectedGradient(search=False))}, "`inner` has search=False"),
+        (
+            {"second_order": RegularizedNewton(criterion="step")},
+            '`second_order` stops by criterion="step"',
+        ),
+    ],
+)
+def test_change_that_breaks_the_theory_is_refused(changes, message):
+    with pytest.raises(ValueError, match=rf"Theorem 4\.1 does not hold.*{message}"):
+        EP4Orth.for_theory(**changes)
+
+
+def test_default_and_published_options_do_not_satisfy_the_theory():
+    # 0.9 > 1 / 1.2; the documentation says so.
+    for method in (EP4Orth(), EP4Orth.for_projection(), EP4Orth.for_onmf()):
+        assert not satisfies_theorem_4_1(method)
+        assert "`tol_decay=" in unmet_conditions(method)[0]
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_run_with_the_preset_of_the_theory_ends_weakly_stationary(p):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        M = rng.standard_normal((9, 9))
+        problem = TraceMin(M + M.T, 2)
+        result = solve(problem, random_oblique_plus(9, 2, rng), method=EP4Orth.for_theory(p=p))
+        assert all(row.is_descent for row in result.history)
+        if all(row.is_stationary for row in result.history):  # then the theorem applies
+            limit = round_to_stiefel_plus(result.state.X)
+            assert optimality.check(problem, limit, tol=1e-3).is_weakly_stationary
+
+
+def test_decay_of_the_smoothing_suits_p_or_is_refused():
+    assert EP4Orth().decay_of_smoothing == EP4Orth(p=2.0).decay_of_smoothing == 1.0
+    for p, growth in [(0.5, 1.2), (0.25, 3.0), (0.9, 1.5)]:
+        method = EP4Orth(p=p, smoothing_start=0.1, penalty_growth=growth)
+        assert 0 < method.decay_of_smoothing < growth ** (-1 / p)
+        late = replace(method, penalty_growth_late=2 * growth)
+        assert late.decay_of_smoothing < (2 * growth) ** (-1 / p)
+        for decay in (growth ** (-1 / p), 1.0):
+            with pytest.raises(ValueError, match=r"`smoothing_decay=.*not below gamma_2\^\(-1/p\)"):
+                EP4Orth(p=p, smoothing_start=0.1, penalty_growth=growth, smoothing_decay=decay)
+    assert EP4Orth(smoothing_decay=0.9).decay_of_smoothing == 0.9  # for p >= 1 any will do
+
+
 def test_theorem_4_5_second_order_points_lead_to_a_stationary_one():
     problem, X = example(2.0)
     # From beside the counter-example the second-order solver leaves it for a point with WSOC.
@@ -490,7 +657,7 @@ def test_minimiser_of_the_penalised_problem_rounds_to_the_optimum_above_the_thre
     h = Penalised(problem, PowerPenalty(sigma))
     starts = [random_oblique_plus(4, 2, np.random.default_rng(seed)) for seed in range(10)]
     starts += list(supports(4, 2))
-    ends = [minimise_oblique(h, ProjectedGradient(max_iter=3000), X)[0] for X in starts]
+    ends = [minimise_oblique(h, ProjectedGradient(max_iter=3000), X).state for X in starts]
     lowest = min(ends, key=lambda state: state.value)
     refined = refine(problem, round_to_stiefel_plus(lowest.X))
     assert problem.value(refined) == pytest.approx(best, abs=1e-10)

@@ -90,7 +90,7 @@ def test_converges_to_a_stationary_point(name, seed):
 )
 def test_converges_for_every_kind_of_penalty(penalty):
     h, X = setting("smooth", 0, penalty)
-    state, _ = minimise_oblique(h, RegularizedNewton(tol=1e-9, max_iter=500), X)
+    state, *_ = minimise_oblique(h, RegularizedNewton(tol=1e-9, max_iter=500), X)
     assert stationarity(h, state.X) <= 1e-9
 
 
@@ -98,7 +98,7 @@ def test_converges_for_every_kind_of_penalty(penalty):
 @every_seed
 def test_residuals_fall_superlinearly_at_the_end(name, seed):
     h, X = setting(name, seed)
-    near, _ = minimise_oblique(h, RegularizedNewton(tol=1e-10, max_iter=500), X)
+    near, *_ = minimise_oblique(h, RegularizedNewton(tol=1e-10, max_iter=500), X)
     assert optimality.check_oblique(h, near.X).satisfies_second_order_sufficient
     rng = np.random.default_rng(seed)
     moved = near.X * (1 + 1e-2 * rng.standard_normal(SHAPE))  # keeps the support
@@ -203,6 +203,47 @@ def test_direction_passes_the_test_of_the_paper(monkeypatch, name, seed):
         assert (state.X + D).min() >= -1e-12  # D in T(X)
 
 
+CLOSED_FORM = RegularizedNewton(tau_unit=1.0, step_rule="closed-form")
+
+
+@pytest.mark.parametrize("name", ["linear", "trace"])  # with a known Lipschitz constant
+@every_seed
+def test_closed_form_step_is_that_of_the_paper_and_has_its_decrease(monkeypatch, name, seed):
+    h, _, trials = spied_run(monkeypatch, name, seed, CLOSED_FORM)
+    assert len(trials) >= 20
+    for state, here, trial in trials:
+        X, gradient = state.X, h.value_and_gradient(state.X)[1]
+        assert trial.tau == state.tau  # the first trial is good enough: tau was not raised
+        rgrad = riemannian_gradient(X, gradient)
+        descent = np.linalg.norm(project_tangent(X, -rgrad))
+        D, _ = CLOSED_FORM._direction(here, trial.tau)
+        # kappa_H and kappa_g bound both derivatives at every point of OB+.
+        kappa = here.bound + trial.tau
+        Z = random_oblique_plus(*SHAPE, np.random.default_rng(seed))
+        away = np.linalg.norm(h.value_and_gradient(Z)[1]) + hessian_norm(h, Z)
+        assert away <= here.bound
+        c_1, c_2 = -np.vdot(rgrad, D) / (descent * np.linalg.norm(D)), 0.5
+        alpha = 2 * c_1 * (1 - c_2) * descent / (kappa * np.linalg.norm(D))  # (5.7)
+        expected = project_oblique_plus(X + min(alpha, 1.0) * D)
+        np.testing.assert_allclose(trial.Y, expected, atol=1e-12)
+        if alpha <= 1:  # then (5.5) holds with a = 2 c_1^2 c_2 (1 - c_2)
+            assert trial.predicted <= -0.5 * c_1**2 / kappa * descent**2 * (1 - 1e-9) + 1e-15
+
+
+@pytest.mark.parametrize("name", ["linear", "trace"])
+def test_closed_form_step_descends_and_comes_nearer(name):
+    h, X = setting(name, 0)
+    states = list(islice(iterate(h, CLOSED_FORM, CLOSED_FORM.init(h, X)), 200))
+    assert all(b.value <= a.value + 1e-12 for a, b in pairwise(states))
+    assert states[-1].stationarity <= 0.1 * states[0].stationarity
+
+
+def test_closed_form_step_needs_a_lipschitz_constant():
+    h, X = setting("smooth", 0)
+    with pytest.raises(ValueError, match=r'step_rule="closed-form" needs a Lipschitz constant'):
+        CLOSED_FORM.step(h, CLOSED_FORM.init(h, X))
+
+
 def test_bad_direction_is_replaced_by_the_projected_gradient(monkeypatch):
     h, X = setting("smooth", 0)
     method = RegularizedNewton()
@@ -281,7 +322,7 @@ def test_refused_step_raises_tau_and_keeps_the_point():
 @every_seed
 def test_agrees_with_projected_gradient_near_the_same_solution(name, seed):
     h, X = setting(name, seed)
-    solution, _ = minimise_oblique(h, ProjectedGradient(max_iter=5000), X, tol=1e-8)
+    solution, *_ = minimise_oblique(h, ProjectedGradient(max_iter=5000), X, tol=1e-8)
     rng = np.random.default_rng(seed)
     near = project_oblique_plus(solution.X * (1 + 1e-3 * rng.standard_normal(SHAPE)))
     values = [
@@ -320,7 +361,7 @@ def test_min_iter_and_max_iter_bound_the_run():
 @every_seed
 def test_limit_satisfies_the_weak_second_order_conditions(name, seed):
     h, X = setting(name, seed)
-    state, _ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)
+    state, *_ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)
     report = optimality.check_oblique(h, state.X, tol=1e-6)
     assert report.is_stationary
     assert report.satisfies_weak_second_order
@@ -355,7 +396,7 @@ def test_scale_of_the_objective_does_not_matter():
 
 def test_stationary_start_is_left_alone():
     h, X = setting("trace", 0)
-    state, _ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-10)
+    state, *_ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-10)
     method = replace(RegularizedNewton(), tol=1e-8)
     again, status = run(h, method, method.init(h, state.X), method.stop())
     assert status is Status.CONVERGED

@@ -6,7 +6,13 @@ from scipy.sparse import block_diag, coo_matrix, csc_matrix, csr_array, csr_matr
 from scipy.sparse.linalg import aslinearoperator
 
 from brute_force import random_on_support, supports
-from orthoplus.geometry import random_oblique_plus, random_stiefel_plus, violation
+from orthoplus.geometry import (
+    project_oblique_plus,
+    random_oblique_plus,
+    random_stiefel_plus,
+    riemannian_gradient,
+    violation,
+)
 from orthoplus.problems import (
     KLONMF,
     ONMF,
@@ -15,6 +21,7 @@ from orthoplus.problems import (
     KIndicators,
     KMeans,
     Projection,
+    ProjectiveKL,
     Smooth,
     SymmetricONMF,
     TraceMin,
@@ -95,6 +102,10 @@ BUILD = {
         lambda rng: KLONMF(rng.random((N, 4)), K),
         lambda rng: KLONMF(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
     ],
+    "projective_kl": [
+        lambda rng: ProjectiveKL(rng.random((N, 4)), K),
+        lambda rng: ProjectiveKL(csr_array(rng.random((N, 4)) * (rng.random((N, 4)) < 0.6)), K),
+    ],
     "symmetric_onmf": [
         lambda rng: SymmetricONMF(np.abs(symmetric(N, rng)), K),
         lambda rng: SymmetricONMF(csr_array(symmetric(N, rng)), K),
@@ -124,7 +135,7 @@ def problem(case, rng):
 def anywhere(problem, rng):
     """A point where f is smooth: the divergence is for positive X only."""
     X = rng.standard_normal(problem.shape)
-    return np.abs(X) + 0.5 if isinstance(problem, KLONMF) else X
+    return np.abs(X) + 0.5 if isinstance(problem, (KLONMF, ProjectiveKL)) else X
 
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
@@ -185,6 +196,57 @@ def test_lipschitz_constant_bounds_the_change_of_gradient(problem, rng):
             change = smooth.value_and_gradient(X)[1] - smooth.value_and_gradient(Z)[1]
             # Gradients of size ten carry roundings of 1e-14.
             assert np.linalg.norm(change) <= smooth.lipschitz * np.linalg.norm(X - Z) + 1e-12
+
+
+@every_case
+def test_value_lipschitz_constant_bounds_the_change_of_value(problem, rng):
+    # Random pairs near and far, points of S+, and equal columns, where XX' is largest.
+    L = problem.value_lipschitz
+    if L is None:
+        return
+    n, k = problem.shape
+    X = random_oblique_plus(n, k, rng)
+    ends = [random_oblique_plus(n, k, rng), random_stiefel_plus(n, k, rng), X[:, [0] * k]]
+    unit = np.linalg.svd(problem.value_and_gradient(X)[1])[0][:, :1]
+    ends.append(np.repeat(project_oblique_plus(np.abs(unit)), k, axis=1))
+    for Z in ends:
+        for share in (1.0, 0.1, 1e-3):
+            W = project_oblique_plus(X + share * (Z - X))
+            change = abs(problem.value(X) - problem.value(W))
+            assert change <= L * np.linalg.norm(X - W) + 1e-12  # values of size ten: 1e-14
+        # The steepest way down and up from there.
+        G = riemannian_gradient(Z, problem.value_and_gradient(Z)[1])
+        size = np.linalg.norm(G)
+        for sign in (1e-5, -1e-5):
+            W = project_oblique_plus(Z + sign * G / size) if size > 0 else Z
+            change = abs(problem.value(Z) - problem.value(W))
+            assert change <= L * np.linalg.norm(Z - W) + 1e-12
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(PROBLEMS) - {"kl_onmf", "projective_kl", "smooth", "two_block"})
+)
+def test_value_lipschitz_constant_is_known_and_scales_with_f(name, rng):
+    # The others: infinite at some points of OB+, or not known unless the user says so.
+    assert all(0 < build(rng).value_lipschitz < np.inf for build in BUILD[name])
+    told = Smooth(lambda X: 0.0, (N, K), jac=np.zeros_like, steepness=3.0)
+    assert told.value_lipschitz == 3.0
+    C = rng.standard_normal((N, K))
+    assert Projection(7 * C).value_lipschitz == pytest.approx(7 * Projection(C).value_lipschitz)
+
+
+def test_value_lipschitz_constants_are_attained_or_nearly():
+    # f(X) = -x'Mx at a top eigenvector of a 2 x 2 block turns at its full rate.
+    M = np.array([[1.0, 0.0], [0.0, -1.0]])
+    problem = TraceMin(M, 1)
+    t = np.pi / 4 + np.array([-1e-4, 1e-4])
+    X, Z = (np.array([[np.cos(a)], [np.sin(a)]]) for a in t)
+    quotient = abs(problem.value(X) - problem.value(Z)) / np.linalg.norm(X - Z)
+    assert quotient == pytest.approx(problem.value_lipschitz, rel=1e-6)
+    U = np.array([[1.0], [1.0]])
+    X, Z = np.array([[1.0], [0.0]]), np.array([[0.6], [0.8]])
+    assert KIndicators(U).value_lipschitz == pytest.approx(2 * np.sqrt(2))
+    assert abs(KIndicators(U).value(X) - KIndicators(U).value(Z)) <= 2 * np.sqrt(2) * 0.9
 
 
 @every_case

@@ -1,11 +1,13 @@
 """The adaptive quadratically regularised Newton method over OB+: Algorithm 2."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.checks import (
+    check_choice,
     check_growth,
     check_positive,
     check_range,
@@ -36,7 +38,11 @@ class NewtonState(NamedTuple):
 
 
 class _Local(NamedTuple):
-    """The model of h at X, in double precision: gradient, Hessian, the projected gradient."""
+    """The model of h at X, in double precision: gradient, Hessian, the projected gradient.
+
+    ``bound`` is kappa_g + kappa_H, on the gradient and the Hessian over OB+; NaN if it is not
+    needed.
+    """
 
     X: FloatArray
     rgrad: FloatArray
@@ -44,6 +50,7 @@ class _Local(NamedTuple):
     multiplier: FloatArray
     descent: FloatArray
     descent_norm: float
+    bound: float = np.nan
 
 
 class _Trial(NamedTuple):
@@ -86,6 +93,11 @@ class RegularizedNewton(StopsOverOblique):
         c_1 of the direction test (5.6); tau is raised until the direction passes.
     model_decrease : float
         a of the trial-point condition (5.5).
+    step_rule : {"halving", "closed-form"}
+        How far along the direction the trial point lies. "halving" tries 1, 1/2, 1/4, ... down to
+        0.01 until (5.5) holds. "closed-form" is the step (5.7) with c_2 = 1/2 and the largest c_1
+        for which the direction passes (5.6), which satisfies (5.5) without a trial; it needs the
+        Lipschitz constant of the gradient of h and is far shorter.
     subproblem : SemismoothNewton
     criterion, tol, min_iter, max_iter
         As in `ProjectedGradient`; "step" stops when the full predicted step is short.
@@ -114,6 +126,7 @@ class RegularizedNewton(StopsOverOblique):
     grow: float = 3.0
     angle: float = 1e-4
     model_decrease: float = 5e-3
+    step_rule: str = "halving"
     subproblem: SemismoothNewton = field(default_factory=SemismoothNewton)
     criterion: str = "stationarity"
     tol: float = 1e-7
@@ -127,6 +140,7 @@ class RegularizedNewton(StopsOverOblique):
             check_positive(self.tau_unit, "tau_unit")
         check_positive(self.tau_max, "tau_max", finite=False)
         check_range(self.tau_max, "tau_max", low=self.tau_min)
+        check_choice(self.step_rule, "step_rule", ("halving", "closed-form"))
         check_type(self.subproblem, "subproblem", SemismoothNewton)
         check_range(self.good, "good", low=0.0, high=1.0)
         check_range(self.accept, "accept", low=0.0, high=self.good)
@@ -151,6 +165,8 @@ class RegularizedNewton(StopsOverOblique):
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """One iteration of Algorithm 2."""
         here = _local(problem, state)
+        if self.step_rule == "closed-form":
+            here = here._replace(bound=_derivative_bound(problem, state))
         if here.descent_norm == 0.0:
             return state._replace(step_length=0.0, stationarity=0.0, n_iter=state.n_iter + 1)
         trial = self._trial_point(state, here)
@@ -190,18 +206,36 @@ class RegularizedNewton(StopsOverOblique):
         X, tau = here.X, state.tau
         for _ in range(_MAX_TAU_RAISES):
             D, curvature = self._direction(here, tau)
-            bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
-            scale = bent + float(np.abs(here.multiplier).max()) + tau
-            enough = -self.model_decrease / scale * here.descent_norm**2
-            length = 1.0
-            while length >= _SHORTEST:
+            enough = -self._least_decrease(here, tau, D)
+            for length in self._lengths(here, tau, D):
                 Y = project_oblique_plus(X + length * D).astype(state.X.dtype, copy=False)
                 predicted = _model(here, tau, Y - X)
                 if predicted <= enough:
                     return _Trial(Y, tau, predicted, float(np.linalg.norm(D)), curvature)
-                length *= 0.5
             tau *= self.grow**2
         return None
+
+    def _least_decrease(self, here: _Local, tau: float, D: FloatArray) -> float:
+        """The right side of (5.5), with the curvature along D for the bounds on all of OB+."""
+        if self.step_rule == "closed-form":  # a = 2 c_1^2 c_2 (1 - c_2), below (5.8)
+            return 0.5 * self.angle**2 / (here.bound + tau) * here.descent_norm**2
+        bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
+        scale = bent + float(np.abs(here.multiplier).max()) + tau
+        return self.model_decrease / scale * here.descent_norm**2
+
+    def _lengths(self, here: _Local, tau: float, D: FloatArray) -> Iterator[float]:
+        """Steps along D in the order of trial: by halving, or the one of (5.7)."""
+        if self.step_rule == "closed-form":
+            # c_1 = -<rgrad h, D> / (||Proj_T(-rgrad h)|| ||D||), the largest that (5.6) allows,
+            # turns (5.7) into the minimizer of -alpha <rgrad h, D> + alpha^2 kappa ||D||^2 / 2.
+            # X + alpha D has to stay in T(X): alpha <= 1.
+            kappa, slope = here.bound + tau, -float(np.vdot(here.rgrad, D))
+            yield min(slope / (kappa * float(np.vdot(D, D))), 1.0)
+            return
+        length = 1.0
+        while length >= _SHORTEST:
+            yield length
+            length *= 0.5
 
     def _direction(self, here: _Local, tau: float) -> tuple[FloatArray, float]:
         """The Newton direction if it passes the test (5.6), else the projected gradient."""
@@ -222,6 +256,18 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
     descent = project_tangent(X, -rgrad / state.tau_unit)
     size = state.tau_unit * float(np.linalg.norm(descent))
     return _Local(X, rgrad, problem.hessian(X), multiplier, descent, size)
+
+
+def _derivative_bound(problem: Problem, state: NewtonState) -> float:
+    """kappa_H + kappa_g over OB+: the Hessian is at most L, the gradient at most L sqrt(2k) off."""
+    L = problem.lipschitz
+    if L is None:
+        raise ValueError(
+            'step_rule="closed-form" needs a Lipschitz constant of the gradient, which this '
+            'problem does not know: give it a `lipschitz` property, or use step_rule="halving".'
+        )
+    size = float(np.linalg.norm(state.gradient.astype(np.float64, copy=False)))
+    return L + size + L * float(np.sqrt(2 * state.X.shape[1]))
 
 
 def _model(here: _Local, tau: float, S: FloatArray) -> float:

@@ -72,7 +72,7 @@ class ProximalAlternating(PALM):
 
     def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
         model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal))
-        inner, carry = minimise_oblique(
+        inner, carry, *_ = minimise_oblique(
             model, self.x_method, state.X, tol=self.tol, carry=state.carry_x
         )
         return self.x_method.init(in_x, inner.X, carry), carry

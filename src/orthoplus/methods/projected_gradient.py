@@ -90,7 +90,7 @@ class ProjectedGradient(StopsOverOblique):
     >>> from orthoplus import problems
     >>> from orthoplus.loop import minimise_oblique
     >>> C = np.array([[3.0, 1.0], [4.0, -1.0]])
-    >>> state, _ = minimise_oblique(problems.Projection(C), ProjectedGradient(), np.eye(2))
+    >>> state, *_ = minimise_oblique(problems.Projection(C), ProjectedGradient(), np.eye(2))
     >>> state.X.round(6)  # over OB+ the columns do not see one another
     array([[0.6, 1. ],
            [0.8, 0. ]])

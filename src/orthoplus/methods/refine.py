@@ -101,7 +101,7 @@ def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
     tol = stationary_tol(X)
-    first, _ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
+    first, *_ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:
         return first.X
     return minimise_oblique(model, _SECOND_ORDER, first.X, tol=tol)[0].X

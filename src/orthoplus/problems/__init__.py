@@ -5,6 +5,7 @@ from orthoplus.problems.k_means import KMeans
 from orthoplus.problems.kl_onmf import KLONMF
 from orthoplus.problems.onmf import ONMF
 from orthoplus.problems.projection import Projection
+from orthoplus.problems.projective_kl import ProjectiveKL
 from orthoplus.problems.qap import QAP
 from orthoplus.problems.smooth import Smooth
 from orthoplus.problems.symmetric_onmf import SymmetricONMF
@@ -22,6 +23,7 @@ PROBLEMS = {
     "trace_min": TraceMin,
     "onmf": ONMF,
     "kl_onmf": KLONMF,
+    "projective_kl": ProjectiveKL,
     "symmetric_onmf": SymmetricONMF,
     "k_indicators": KIndicators,
     "k_means": KMeans,
@@ -38,6 +40,7 @@ __all__ = [
     "KIndicators",
     "KMeans",
     "Projection",
+    "ProjectiveKL",
     "Smooth",
     "SymmetricONMF",
     "TraceMin",

@@ -191,6 +191,11 @@ class KIndicators(Problem):
             return self
         return KIndicators((self.U * scale).astype(self.U.dtype))
 
+    @property
+    def value_lipschitz(self) -> float:
+        """Return 2 ||U||_F: ||U'X||_* changes by at most ||U'(X - Z)||_* = <UY, X - Z>."""
+        return float(2.0 * squared_norm(self.U) ** 0.5)
+
     def lower_bound(self) -> float:
         """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U."""
         fit = np.linalg.svd(self.U, compute_uv=False).sum(dtype=np.float64)

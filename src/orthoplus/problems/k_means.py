@@ -114,6 +114,11 @@ class KMeans(Problem):
         """Twice the largest squared singular value."""
         return 2.0 * float(np.linalg.norm(self._extended, 2)) ** 2
 
+    @property
+    def value_lipschitz(self) -> float:
+        """Return sqrt(k) times that of the gradient, which vanishes at 0."""
+        return float(self.k**0.5 * self.lipschitz)
+
     def majoriser(self, X: FloatArray) -> FloatArray:
         """-grad f / 2: f is concave."""
         return np.asarray(self._extended @ (self._extended.T @ X))

@@ -41,7 +41,8 @@ class KLONMF(Problem):
     Nkurunziza, Nahayo and Gillis, arXiv 2410.07786. It is the likelihood of Poisson counts, or a
     mixture of multinomials with hard labels. For X in S+ the best Y is in closed form,
     :math:`y_j = c_j / \sum_{i \in C_j} x_{ij}`; elsewhere a row counts in each group by its share,
-    which makes f smooth for X > 0. A pass costs O(nnz k). The method for it is
+    which makes f smooth for X > 0. Because f is infinite at some points of OB+ it has no Lipschitz
+    constant there, and `value_lipschitz` is None. A pass costs O(nnz k). The method for it is
     `orthoplus.methods.KLAlternating`.
 
     Examples

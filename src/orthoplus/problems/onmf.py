@@ -181,6 +181,14 @@ class ONMF(GroupedRows, Problem):
         vector, _ = self.group_vectors(labels, X[np.arange(len(X)), labels])
         return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
 
+    @property
+    def value_lipschitz(self) -> float:
+        """Return 4 sqrt(k) max(1, k - 1) ||A||_F^2, a bound on the gradient of the quartic f.
+
+        It is -2 (RA' + AR')X with R = (I - XX')A; XX' has its eigenvalues in [0, k] over OB+.
+        """
+        return float(4.0 * self.k**0.5 * max(1, self.k - 1) * self.total)
+
     def lower_bound(self) -> float:
         """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
         if self.total == 0.0:

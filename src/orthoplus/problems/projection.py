@@ -86,3 +86,8 @@ class Projection(Problem):
     @property
     def lipschitz(self) -> float:
         return 0.0
+
+    @property
+    def value_lipschitz(self) -> float:
+        """Return 2 ||C||_F: f is linear over OB+."""
+        return float(np.linalg.norm(self._gradient))

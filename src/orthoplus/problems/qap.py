@@ -129,6 +129,12 @@ class QAP(Problem):
         """2 ||A|| ||B||."""
         return 2.0 * float(np.linalg.norm(self.A, 2) * np.linalg.norm(self.B, 2))
 
+    @property
+    def value_lipschitz(self) -> float:
+        """Return 2 sqrt(n) ||A|| ||B|| + ||C||_F, a bound on the gradient AXB' + A'XB + C."""
+        linear = 0.0 if self.C is None else float(np.linalg.norm(self.C))
+        return float(len(self.A) ** 0.5 * self.lipschitz) + linear
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """The matrix of equal entries, each made larger at random, at most twice as large."""
         X = 1.0 + rng.random(self.shape)

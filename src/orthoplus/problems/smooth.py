@@ -29,6 +29,8 @@ class Smooth(Problem):
         ``curvature(X, D) -> f''(X)[D]``. None takes differences of two gradients.
     smoothness : float, optional
         A Lipschitz constant of the gradient over OB+, where known.
+    steepness : float, optional
+        A Lipschitz constant of f itself over OB+, where known.
 
     Notes
     -----
@@ -48,6 +50,7 @@ class Smooth(Problem):
     jac: Callable[[FloatArray], FloatArray] | bool | None = None
     curvature: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     smoothness: float | None = None
+    steepness: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("fun", "jac", "curvature"):
@@ -64,6 +67,10 @@ class Smooth(Problem):
     @property
     def lipschitz(self) -> float | None:
         return self.smoothness
+
+    @property
+    def value_lipschitz(self) -> float | None:
+        return self.steepness
 
     def value(self, X: FloatArray) -> float:
         result = self.fun(X.copy())

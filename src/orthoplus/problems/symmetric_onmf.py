@@ -94,6 +94,11 @@ class SymmetricONMF(Problem):
 
         return product
 
+    @property
+    def value_lipschitz(self) -> float:
+        """Return 4 sqrt(k) (||M|| + k), a bound on the gradient 4 (XX' - M)X: ||XX'|| <= k."""
+        return float(4.0 * self.k**0.5 * (self._negated.norm + self.k))
+
     def refine(self, X: FloatArray) -> FloatArray | None:
         """The dominant eigenvector of each block, section 4 (ii); None where it has mixed signs."""
         return bottom_of_blocks(self._negated, X)

@@ -83,6 +83,11 @@ class TraceMin(Problem):
         """2 ||M||, bounded by the largest absolute row sum where M has entries."""
         return 2.0 * self.symmetric.norm
 
+    @property
+    def value_lipschitz(self) -> float:
+        """Return 2 sqrt(k) ||M||: f(X) - f(Z) = <M(X + Z), X - Z> and ||X + Z|| <= 2 sqrt(k)."""
+        return float(self.k**0.5 * self.lipschitz)
+
     def refine(self, X: FloatArray) -> FloatArray | None:
         """The bottom eigenvector of each block, section 4 (ii); None where one has mixed signs."""
         return bottom_of_blocks(self.symmetric, X)

@@ -1,0 +1,173 @@
+"""The hypotheses of Theorem 4.1, read off the options of EP4Orth+."""
+
+from typing import Any, Self
+
+from orthoplus.checks import check_range
+from orthoplus.methods.palm import PALM
+from orthoplus.methods.projected_gradient import ProjectedGradient
+
+# Factors that have to be below a bound are this share of it by default.
+SHARE = 0.95
+
+
+def largest_smoothing_decay(p: float, growth: float) -> float:
+    """Return gamma_2^(-1/p), which gamma_1 has to stay below if p < 1: Algorithm 1.
+
+    Examples
+    --------
+    >>> largest_smoothing_decay(0.5, 2.0)
+    0.25
+    """
+    return float(growth ** (-1.0 / p))
+
+
+def theory_options(changes: dict[str, Any], growth: float) -> dict[str, Any]:
+    """Return options that satisfy `unmet_conditions`, given those that are changed.
+
+    Examples
+    --------
+    >>> theory_options({"p": 2.0}, 1.25)["tol_decay"]  # 0.95 / 1.25
+    0.76
+    """
+    p, growth = changes.get("p", 1.0), changes.get("penalty_growth", growth)
+    growth = max(growth, changes.get("penalty_growth_late") or growth)
+    decay = changes.get("smoothing_decay")
+    if decay is None:
+        decay = SHARE * largest_smoothing_decay(p, growth) if p < 1 else 1.0
+    tol_decay = SHARE * decay ** (1.0 - p) / growth if p < 1 else SHARE / growth
+    return {
+        "inner": ProjectedGradient(max_iter=2000),
+        "smoothing_start": 1e-2 if p < 1 else 0.0,
+        "smoothing_decay": decay,
+        "tol_decay": max(tol_decay, 1e-3),
+        "tol_min": 0.0,
+        "feasibility_tol": 0.0,
+    }
+
+
+def unmet_conditions(method: Any) -> tuple[str, ...]:
+    """Return the hypotheses of Theorem 4.1 that the options of an EP4Orth do not satisfy.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> for condition in unmet_conditions(op.EP4Orth()):
+    ...     print(condition)
+    `tol_decay=0.9` is not below gamma_1^(1-p) / gamma_2 = 0.833
+    `tol_min=1e-07` is not 0
+    `feasibility_tol=1e-08` is not 0
+    >>> unmet_conditions(op.EP4Orth.for_theory())
+    ()
+    """
+    p, growth, decay = method.p, method.largest_growth, method.decay_of_smoothing
+    bound = decay ** (1.0 - p) / growth if p < 1 else 1.0 / growth
+    checks = [
+        (
+            method.tol_decay < bound,
+            f"`tol_decay={method.tol_decay:g}` is not below gamma_1^(1-p) / gamma_2 = {bound:.3g}",
+        ),
+        (method.tol_start < 1, f"`tol_start={method.tol_start:g}` is not below 1"),
+        (method.tol_min == 0, f"`tol_min={method.tol_min:g}` is not 0"),
+        (method.feasibility_tol == 0, f"`feasibility_tol={method.feasibility_tol:g}` is not 0"),
+        (method.penalty_max == float("inf"), f"`penalty_max={method.penalty_max:g}` is not inf"),
+        (
+            p < 1 or method.smoothing_start == 0,
+            f"`smoothing_start={method.smoothing_start:g}` is not 0 although p >= 1",
+        ),
+        (p >= 1 or decay > 0, f"`smoothing_decay={decay:g}` is not positive although p < 1"),
+        (method.patience is None, f"`patience={method.patience}` may end the run early"),
+        (method.safeguard, "`safeguard=False` lets the penalized objective rise above X^feas"),
+    ]
+    unmet = [text for holds, text in checks if not holds]
+    for name, solver in (("inner", method.inner), ("second_order", method.second_order)):
+        unmet += _unmet_by(solver, name)
+    return tuple(unmet)
+
+
+def _unmet_by(solver: Any, name: str) -> list[str]:
+    """What an inner solver must do: stop by (4.1), and descend as (4.2) asks."""
+    if solver is None:
+        return []
+    unmet = []
+    if solver.criterion != "stationarity":
+        unmet.append(f'`{name}` stops by criterion="{solver.criterion}" and not by (4.1)')
+    step = solver.x_step if isinstance(solver, PALM) else solver
+    if isinstance(step, ProjectedGradient) and not step.search:
+        unmet.append(f"`{name}` has search=False and need not descend, (4.2)")
+    return unmet
+
+
+class FollowsTheory:
+    """Gives EP4Orth what Algorithm 1 and Theorem 4.1 ask of its options.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> method = op.EP4Orth.for_theory(p=0.5)
+    >>> round(method.smoothing_decay, 4), round(method.tol_decay, 4)  # below 0.6944 and 0.6769
+    (0.6597, 0.643)
+    """
+
+    p: float
+    smoothing_start: float
+    smoothing_decay: float | None
+    penalty_growth: float
+    penalty_growth_late: float | None
+
+    def check_smoothing(self) -> None:
+        """Raise unless eps_0 and gamma_1 suit p, as in the first lines of Algorithm 1."""
+        if self.p < 1 and self.smoothing_start == 0:
+            raise ValueError(
+                f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
+                f"give `smoothing_start` above 0, for example 1e-2."
+            )
+        if self.smoothing_decay is None:
+            return
+        check_range(self.smoothing_decay, "smoothing_decay", low=0.0, high=1.0)
+        bound = largest_smoothing_decay(self.p, self.largest_growth)
+        if self.p < 1 and self.smoothing_decay >= bound:
+            raise ValueError(
+                f"`smoothing_decay={self.smoothing_decay:g}` is not below gamma_2^(-1/p) = "
+                f"{bound:.3g}, as Algorithm 1 asks for if p < 1: sigma_t eps_t^p would not fall. "
+                f"Give less, or leave it out."
+            )
+
+    @property
+    def largest_growth(self) -> float:
+        """The larger gamma_2 of the two."""
+        return max(self.penalty_growth, self.penalty_growth_late or 0.0)
+
+    @property
+    def decay_of_smoothing(self) -> float:
+        """gamma_1: as given, or what suits p."""
+        if self.smoothing_decay is not None:
+            return self.smoothing_decay
+        return 1.0 if self.p >= 1 else SHARE * largest_smoothing_decay(self.p, self.largest_growth)
+
+    @classmethod
+    def for_theory(cls, **changes: Any) -> Self:
+        r"""Return options that satisfy all hypotheses of Theorem 4.1; raise if a change does not.
+
+        - :math:`\gamma_2 > 1`, and no largest sigma;
+        - :math:`\epsilon_0 = 0` if p >= 1; :math:`\epsilon_0 > 0` and
+          :math:`0 < \gamma_1 < \gamma_2^{-1/p}` if p < 1;
+        - :math:`0 < \eta < \gamma_1^{1-p} / \gamma_2`, a first tolerance below 1, and no least
+          one;
+        - the safeguard by X^feas, and an inner solver that stops by (4.1) and descends as in (4.2);
+        - no end by feasibility or patience: the run goes on until X is feasible to rounding.
+
+        The theorem is about an infinite sequence, of which ``max_iter`` iterations are computed,
+        and it needs (4.1) at each of them: ``is_stationary`` of the history says whether the inner
+        solver got there in its 2,000 iterations. Tolerances are measured in units of the penalty,
+        a fixed factor that the proof does not see. The problem must be one function f of X:
+        `ONMF` with ``quartic=True``, because its Gauss-Newton model changes from one iteration to
+        the next.
+        """
+        method = cls(**(theory_options(changes, cls.penalty_growth) | changes))
+        unmet = unmet_conditions(method)
+        if unmet:
+            raise ValueError(
+                f"Theorem 4.1 does not hold with these options: {'; '.join(unmet)}. Leave them "
+                f"out, or use EP4Orth(...)."
+            )
+        return method

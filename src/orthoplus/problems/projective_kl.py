@@ -1,0 +1,132 @@
+"""Projective NMF with the Kullback-Leibler divergence, section 1.1."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus.checks import check_shape
+from orthoplus.data_matrix import as_nonnegative_data, row_sums, times, times_transposed
+from orthoplus.divergence import kl_divergence, ratio_derivatives, ratio_products
+from orthoplus.protocols import FloatArray, Linear, Problem
+from orthoplus.row_blocks import RowBlocks
+from orthoplus.starts import svd_start
+
+# A share of the mean entry that is added to every entry of the start: none is zero.
+_LIFT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectiveKL(Problem):
+    r"""min :math:`D(A \,\|\, XX^\top A)` over S+: orthonormal projective NMF for counts.
+
+    .. math:: f(X) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il}, \qquad
+              M = XX^\top A, \quad 0 \log 0 = 0,
+
+    the model (1.4) of Yang and Oja with the Kullback-Leibler divergence in place of the Frobenius
+    norm. At a point of S+ row i of group j is modeled by :math:`x_{ij} \sum_{l \in C_j} x_{lj}
+    a_l`: the weights of a group say both how its rows are mixed into one profile and how much of
+    that profile each row holds.
+
+    Parameters
+    ----------
+    A : nonnegative array or SciPy sparse matrix of shape (n, r)
+        Sparse stays sparse: only its stored entries are touched, and M is never formed.
+    k : int
+        Number of columns of X.
+
+    Notes
+    -----
+    f is infinite exactly where a row of A that is not zero has no positive entry in X, because its
+    model is zero then. `value` returns inf there, and no line search accepts such a step; so from a
+    start with a finite value the iterates keep an entry in every row that has data, and rounding
+    keeps the largest of them. `start` is positive throughout; give no ``X0`` that has zeros in such
+    a row. Rows of zeros in A may be rows of zeros in X. Near the points where it is infinite f has
+    no bounded gradient, so that `value_lipschitz` is None.
+
+    The gradient is :math:`(E - Z) A^\top X + A (E - Z)^\top X` with :math:`Z = A \oslash M` and E
+    all ones. A value costs one product with A' and M at the nonzero entries of A, O(nnz(A) k); a
+    gradient about three times, a Hessian product about six times as much. The best point of a
+    support has no closed form. `KLONMF` has the same fit with a free second factor, and a value at
+    most that of this model at the same groups; `orthoplus.baselines.OPNMF` with
+    ``divergence="kl"`` is the multiplicative update of this model.
+
+    References
+    ----------
+    Z. Yang and E. Oja, *Linear and nonlinear projective nonnegative matrix factorization*, IEEE
+    Trans. Neural Networks 21 (2010).
+
+    Examples
+    --------
+    >>> X = np.array([[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]])
+    >>> A = X @ np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 3.0]])  # so that XX'A = A
+    >>> problem = ProjectiveKL(A, 2)
+    >>> abs(round(problem.value(X), 12)), problem.value(np.eye(3, 2))  # no entry in the last row
+    (0.0, inf)
+    """
+
+    A: Any
+    k: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.A, LinearOperator):
+            raise TypeError(
+                "`A` is a LinearOperator: the divergence needs the entries of A, not its products. "
+                "Pass a dense or sparse matrix, or use ONMF(A, k, quartic=True)."
+            )
+        A = as_nonnegative_data(self.A)
+        if isinstance(A, RowBlocks):
+            raise TypeError(
+                "`A` is read in blocks of rows: the divergence needs it in memory. Load it first, "
+                "or use ONMF(A, k)."
+            )
+        check_shape(A.shape[0], self.k, "X")
+        object.__setattr__(self, "A", A)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.A.shape[0], self.k
+
+    @cached_property
+    def _row_sums(self) -> FloatArray:
+        return row_sums(self.A)
+
+    def second_block(self, X: FloatArray) -> FloatArray:
+        """Return the profiles Y = A'X: the model is XY'."""
+        return times_transposed(self.A, X)
+
+    def value(self, X: FloatArray) -> float:
+        return kl_divergence(self.A, X, self.second_block(X))
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        Y = self.second_block(X)
+        ZY, ZtX = ratio_products(self.A, X, Y)
+        gradient = self._ones_term(X, Y) - ZY - times(self.A, ZtX)
+        return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self.hessian(X)(D)
+
+    def hessian(self, X: FloatArray) -> Linear:
+        Y = self.second_block(X)
+
+        def product(D: FloatArray) -> FloatArray:
+            dY = self.second_block(D)
+            in_x, in_y = ratio_derivatives(self.A, X, Y, D, dY)
+            bent = self._ones_term(D, dY) + in_x + times(self.A, in_y)
+            return np.asarray(bent, dtype=D.dtype)
+
+        return product
+
+    def _ones_term(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """EY + AE'X: the gradient of the sum of all entries of M."""
+        sizes = X.sum(axis=0, dtype=np.float64)
+        return np.asarray(Y.sum(axis=0, dtype=np.float64) + np.outer(self._row_sums, sizes))
+
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """Return NNDSVDa with unit columns: no entry is zero, so that f is finite."""
+        X = svd_start(self.A, self.k, "nndsvda", rng).astype(np.float64)
+        X += _LIFT * X.mean()
+        return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)
