@@ -107,9 +107,10 @@ def test_first_and_second_order_agree_near_the_same_basin(kind, seed):
     problem = KINDS[kind](*size, rng)
     solution = op.solve(problem, random_oblique_plus(*size, rng), method=FIRST, search=False)
     near = project_oblique_plus(solution.X + 1e-3 * rng.random(size))
-    # A large first penalty keeps the basin: both follow the same minimiser.
+    # A large first penalty keeps the basin: both follow the same minimizer.
+    basin = {"penalty_start": 10.0, "safeguard": False}
     values = [
-        op.solve(problem, near, method=replace(method, penalty_start=10.0), search=False).value
+        op.solve(problem, near, method=replace(method, **basin), search=False).value
         for method in (FIRST, SECOND)
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-6, abs=1e-6)

@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 def finish(
     problem: Problem,
-    X0: FloatArray | Centres,
+    X0: FloatArray | Centres | None,
     watch: Watch,
     status: Status,
     *,
@@ -169,16 +169,16 @@ def _best_feasible(
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
     rounded = keep_largest(X0 if state is None else state.X, _nearest)  # Procedure 1
-    starts = [keep_largest(X0)]
+    starts = [] if X0 is None else [keep_largest(X0)]
     X_feas = getattr(state, "X_feas", None)
-    if X_feas is not None and not np.array_equal(X_feas, starts[0]):
+    if X_feas is not None:
         starts.append(X_feas)
     timed = Metered(problem, watch.meter)
     try:
         X = _descend(timed, rounded, watch.method)
-        start = min(starts, key=lambda Z: _rank(timed, Z))
-        if _rank(timed, start) < _rank(timed, X):
-            X = _descend(timed, start, watch.method)
+        for start in starts:
+            if _rank(timed, start) < _rank(timed, X):
+                X = _descend(timed, start, watch.method)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except OutOfTimeError:

@@ -216,8 +216,8 @@ def solve(  # noqa: PLR0913
         own_search = search_after(own, search)
         if rng is not None or number > 0:
             own, own_search = _reseeded(own, child), _reseeded(own_search, child)
-        start = _start(working, own, starts, X if number == 0 else None)
         state = _read_state(resume, problem, own)
+        start = _start(working, own, starts, X if number == 0 else None) if state is None else None
         watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
         status, failure = watch.follow(Metered(working, meter), start, state)
         answer = finish(working, start, watch, status, search=own_search)

@@ -152,7 +152,8 @@ def test_inner_tolerance_is_met_and_the_penalised_value_does_not_rise(seed):
 @pytest.mark.parametrize("max_iter", [2, 30, 5000])
 @pytest.mark.parametrize("second_order", [False, True])
 def test_state_says_whether_both_conditions_of_the_algorithm_were_met(max_iter, second_order, rng):
-    problem = TraceMin(np.diag(rng.standard_normal(8)), 3)
+    C = rng.random((8, 3))
+    problem = Smooth(lambda X: float(((X - C) ** 4).sum()), (8, 3), jac=lambda X: 4 * (X - C) ** 3)
     method = EP4Orth(inner=ProjectedGradient(max_iter=max_iter), tol_decay=0.5, tol_min=1e-6)
     if second_order:
         newton = RegularizedNewton(max_iter=max_iter)

@@ -381,7 +381,7 @@ class EP4Orth(FollowsTheory):
             X_feas = improve_support(problem, keep_largest(X), _FEASIBLE_EVAL)
             X, smooth = X_feas, problem.freeze(X_feas)
         else:
-            X_feas = keep_largest(relaxed.X)
+            X_feas = keep_largest(relaxed.X if self.safeguard else X)
         rise = smooth.value(X_feas) - smooth.value(relaxed.X)
         if not (zeta > 0 and rise > 0):
             unit = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
