@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.linalg import eigh
@@ -19,7 +19,7 @@ _DENSE_BLOCK = 300
 # Differences of this many roundings of the norm are none.
 _ROUNDOFFS = 100
 # Relative asymmetry that is put down to rounding.
-_ASYMMETRY = 1e-10
+ASYMMETRY = 1e-10
 # Lanczos vectors for each eigenvalue that is wanted, and at least.
 _LANCZOS_FACTOR = 4
 _LANCZOS_LEAST = 40
@@ -130,11 +130,16 @@ def as_symmetric(M: Any, name: str) -> Any:
     else:
         M = as_matrix(M, name)
     _check_square(M, name)
-    if abs(M - M.T).max() > _ASYMMETRY * max(1.0, abs(M).max()):
-        raise ValueError(
-            f"`{name}` is not symmetric. Pass ({name} + {name}.T) / 2: it has the same traces."
-        )
+    if abs(M - M.T).max() > ASYMMETRY * abs(M).max():
+        raise_asymmetric(name)
     return M
+
+
+def raise_asymmetric(name: str) -> NoReturn:
+    """Raise the error that says how to make a matrix symmetric."""
+    raise ValueError(
+        f"`{name}` is not symmetric. Pass ({name} + {name}.T) / 2: it has the same traces."
+    )
 
 
 def bottom_eigenpairs(
@@ -260,7 +265,7 @@ def _check_operator(M: LinearOperator, name: str) -> None:
     if not (np.isfinite(Mx).all() and np.isfinite(My).all()):
         raise ValueError(f"`{name}` has products that are NaN or infinite. Check its `matvec`.")
     size = float(np.linalg.norm(Mx) * np.linalg.norm(y) + np.linalg.norm(My) * np.linalg.norm(x))
-    if abs(Mx @ y - My @ x) > _ASYMMETRY * size:
+    if abs(Mx @ y - My @ x) > ASYMMETRY * size:
         raise ValueError(
             f"`{name}` is not symmetric: x'(My) and (Mx)'y differ. Pass ({name} + {name}.T) / 2: "
             f"it has the same traces."
