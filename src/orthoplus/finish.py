@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.bounds import bracket
 from orthoplus.geometry import assemble, cover_columns, keep_largest, random_oblique_plus
 from orthoplus.loop import OuterMethod, run
 from orthoplus.memory import reused_memory
@@ -59,16 +60,15 @@ def finish(
     else:
         answer, status = _answer(problem, X0, watch, status)
     bound = problem.lower_bound() if with_bound else None
+    within = bracket(problem, answer.value, bound, answer.weights.dtype)
     return Result(
-        **answer._asdict(),
+        **(answer._asdict() | within._asdict()),
         n_columns=problem.shape[1],
         status=status,
         n_iter=0 if state is None else state.n_iter,
         n_eval=watch.meter.n_eval,
         seconds=watch.meter.seconds,
         history=tuple(watch.history),
-        bound=bound,
-        gap=None if bound is None else (answer.value - bound) / (abs(bound) or 1.0),
         notes=notes,
         state=state,
     )

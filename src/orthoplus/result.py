@@ -80,8 +80,9 @@ class Result:
     history : tuple of HistoryRow
         One row an outer iteration; ``pandas.DataFrame(result.history)`` is a table.
     bound, gap : float or None
-        A proven bound on the objective and the relative distance to it, 0 when optimal; None where
-        no bound is known.
+        A proven bound on the objective and the relative distance to it, 0 when optimal and never
+        negative, see `orthoplus.bounds.relative_gap`. Both are None if no bound is known; the gap
+        is None, too, if the bound is 0 and the value is not.
     Y : ndarray or None
         The second block, where the problem has one.
     notes : tuple of str
@@ -148,7 +149,9 @@ class Result:
 
     def __str__(self) -> str:
         n, k = len(self.labels), self.n_columns
-        bound = "none known" if self.bound is None else f"{self.bound:.10g} (gap {self.gap:.2g})"
+        bound = "none known" if self.bound is None else f"{self.bound:.10g}"
+        if self.gap is not None:
+            bound += f" (gap {self.gap:.2g})"
         rows = {
             "status": f"{self.status.name}: {self.message}",
             "X": f"{n} x {k}, {int((self.labels >= 0).sum())} rows assigned",

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from orthoplus.checks import check_count
+from orthoplus.estimators.factorise import with_bracket
 from orthoplus.loop import OuterMethod
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.polish import Polish
@@ -31,8 +32,7 @@ def minimise_trace(
     runs = [_run(problem, method or CONTINUATION, next(starts)) for _ in range(n_init)]
     best = min(runs, key=lambda result: result.value)
     bound = problem.lower_bound() if with_bound else None
-    gap = None if bound is None else (best.value - bound) / (abs(bound) or 1.0)
-    return dataclasses.replace(best, bound=bound, gap=gap)
+    return with_bracket(problem, best, bound)
 
 
 def _run(problem: TraceMin, method: OuterMethod, X0: np.ndarray) -> Result:

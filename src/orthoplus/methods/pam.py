@@ -70,7 +70,7 @@ class ProximalAlternating(PALM):
         return joint.improve_y(state.X, state.Y, max_steps=self.n_y_steps), state.beta
 
     def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
-        model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal))
+        model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal * in_x.unit))
         inner, carry = minimise_oblique(
             model, self.x_method, state.X, tol=self.tol, carry=state.carry_x
         )

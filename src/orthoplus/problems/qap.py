@@ -4,9 +4,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.protocols import FloatArray, IntArray, Problem
+
+# Whole numbers below this are exact, and so are their sums.
+_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +197,20 @@ class QAP(Problem):
         return QAP(A[np.ix_(i, i)], B[np.ix_(j, j)], C, self.constant + constant)
 
     def lower_bound(self) -> float:
-        """The bound of Gilmore and Lawler."""
-        return self.gilmore_lawler()[0]
+        """The bound of Gilmore and Lawler, less a margin for rounding; exact for whole numbers."""
+        return self.gilmore_lawler()[0] - 0.5 * self.rounding()
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """0 for whole numbers whose sums are exact; an entry of X is 0 or 1 in every dtype."""
+        # A cost of Gilmore and Lawler is at most ||a_i|| ||b_j||, and n of them are added.
+        rows, columns = (float(np.linalg.norm(M, axis=1).max()) for M in (self.A, self.B))
+        size = len(self.A) * rows * columns + abs(self.constant)
+        if self.C is not None:
+            size += len(self.A) * float(np.abs(self.C).max())
+        given = [M for M in (self.A, self.B, self.C, self.constant) if M is not None]
+        if size < _EXACT and all((np.trunc(M) == M).all() for M in given):
+            return 0.0
+        return 2.0 * rounding_margin(size, len(self.A) ** 2)
 
     def gilmore_lawler(self) -> tuple[float, IntArray]:
         r"""A lower bound over all permutations, and the one that minimises it.
