@@ -14,6 +14,7 @@ see would be larger than the component of the start along its vector allows (van
 Hochstenbach and van der Vorst, SIAM J. Matrix Anal. Appl. 22, 2000).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,11 +45,11 @@ _OPEN = 1e-4
 # How often the search begins anew with more vectors where something was missed.
 _MAX_ATTEMPTS = 3
 # The two sides are near enough if they differ by this share of what is left of the trace, or, where
-# the trace is not known, by the second share of the largest eigenvalue.
-_NEAR, _NEAR_LARGEST = 1e-7, 1e-10
-_EPS = float(np.finfo(np.float64).eps)
-# A Lanczos run has ended where its next vector is this small: it is rounding.
-_BREAKDOWN = 1e-10
+# the trace is not known, of the sum; or by so many roundings of the largest eigenvalue.
+_NEAR, _EPS = 1e-7, float(np.finfo(np.float64).eps)
+_ROUNDOFFS = 16 * _EPS
+# A Lanczos run has ended where its next vector is this many roundings: it is no other direction.
+_BREAKDOWN = 500.0
 
 Product = Callable[[FloatArray], FloatArray]
 
@@ -64,7 +65,14 @@ class SpectralSum(NamedTuple):
     upper: float
 
 
-def sum_of_largest(product: Product, n: int, k: int, *, trace: float | None = None) -> SpectralSum:
+def sum_of_largest(
+    product: Product,
+    n: int,
+    k: int,
+    *,
+    trace: float | None = None,
+    roundoff: float = _EPS,
+) -> SpectralSum:
     """Bound the sum of the k largest eigenvalues of a symmetric G of order n, used by products.
 
     Parameters
@@ -75,6 +83,8 @@ def sum_of_largest(product: Product, n: int, k: int, *, trace: float | None = No
     trace : float, optional
         The sum of all eigenvalues, of which the k largest are to be taken: it says how accurate
         their sum has to be.
+    roundoff : float
+        The accuracy of the products, relative to the norm of G.
 
     Notes
     -----
@@ -91,18 +101,14 @@ def sum_of_largest(product: Product, n: int, k: int, *, trace: float | None = No
     """
     if n <= max(_DENSE_ORDER, 3 * (k + _SPARE)):
         return dense_sum(product(np.eye(n)), k)
-    rng, goal = np.random.default_rng(0), _Goal(k, trace)
-    width = k + max(_SPARE, int(_SPARE_SHARE * k))
-    block = rng.standard_normal((n, width))
-    found, best = None, SpectralSum(-np.inf, np.inf)
-    for _ in range(_MAX_ATTEMPTS):
-        found = _leading_pairs(product, block, found, goal)
-        rest = _bound_rest(product, found, goal, rng)
-        best = SpectralSum(max(best.lower, found.sum(k)), min(best.upper, found.bound(rest.top, k)))
-        if rest.seen <= found.values[k - 1] or goal.is_met(found, rest.top):
-            break
-        block = rng.standard_normal((n, width))  # a larger eigenvalue is left
-    return best
+    rng = np.random.default_rng(0)
+    # Scaled by a power of two, no square leaves the range, and no digit changes.
+    exponent = int(np.frexp(np.abs(product(rng.standard_normal((n, 1)))).max())[1])
+    trace = None if trace is None else math.ldexp(trace, -exponent)
+    goal = _Goal(n, k, trace, roundoff)
+    found = _search(lambda V: np.ldexp(product(V), -exponent), goal, rng)
+    lower, upper = (math.ldexp(side, exponent) for side in found)
+    return SpectralSum(lower, max(lower, upper))
 
 
 def dense_sum(S: FloatArray, k: int) -> SpectralSum:
@@ -126,15 +132,18 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
     >>> sum_of_squares(np.diag([3.0, 2.0, 1.0]), 2, 14.0).upper
     13.0
     """
+    roundoff = float(np.finfo(A.dtype).eps)
     if isinstance(A, RowBlocks):
         if A.shape[1] <= max(_GRAM_ORDER, 2 * k):
             return dense_sum(gram_matrix(A), min(k, A.shape[1]))
-        return sum_of_largest(lambda V: normal_product(A, V), A.shape[1], k, trace=total)
+        return sum_of_largest(
+            lambda V: normal_product(A, V), A.shape[1], k, trace=total, roundoff=roundoff
+        )
     order = min(A.shape)
     k = min(k, order)
     if order <= max(_DENSE_ORDER, 3 * (k + _SPARE)):
         return dense_sum(_short_gram(A), k)
-    found = sum_of_largest(_normal(A), order, k, trace=total)
+    found = sum_of_largest(_normal(A), order, k, trace=total, roundoff=roundoff)
     is_open = found.upper - found.lower > _OPEN * (total - found.lower)
     if is_open and order <= _MOST_DENSE and _count_entries(A) * order <= _MOST_WORK:
         return dense_sum(_short_gram(A), k)
@@ -183,16 +192,13 @@ def _sparse_gram(A: Any) -> FloatArray:
 
 
 class _Pairs(NamedTuple):
-    """Orthonormal Ritz vectors Q, falling Ritz values, GQ and R'R for the residuals R."""
+    """Orthonormal Ritz vectors Q, falling Ritz values, GQ, R'R for the residuals R, and ||G||."""
 
     values: FloatArray
     vectors: FloatArray
     images: FloatArray
     errors: FloatArray
-
-    @property
-    def size(self) -> float:
-        return float(np.abs(self.values).max())
+    size: float
 
     def sum(self, k: int) -> float:
         return float(self.values[:k].sum())
@@ -208,65 +214,94 @@ class _Pairs(NamedTuple):
 
 
 class _Goal(NamedTuple):
-    """How many eigenvalues, and how near the two sides of their sum have to come."""
+    """The order, how many eigenvalues, and how near the two sides of their sum have to come."""
 
+    n: int
     k: int
     trace: float | None
+    roundoff: float
+
+    @property
+    def width(self) -> int:
+        """Columns of a block: more than are asked for, which the spare ones help to tell apart."""
+        return self.k + max(_SPARE, int(_SPARE_SHARE * self.k))
 
     def is_met(self, pairs: _Pairs, top: float) -> bool:
         lower = pairs.sum(self.k)
-        near = _NEAR_LARGEST * pairs.size
-        if self.trace is not None:
-            near = _NEAR * abs(self.trace - lower) + 16 * _EPS * self.trace
-        return pairs.bound(top, self.k) - lower <= near
+        rest = abs(lower) if self.trace is None else abs(self.trace - lower)
+        return pairs.bound(top, self.k) - lower <= _NEAR * rest + _ROUNDOFFS * self.k * pairs.size
+
+
+def _search(product: Product, goal: _Goal, rng: np.random.Generator) -> SpectralSum:
+    """Alternate between finding the leading Ritz pairs and looking for what they have missed."""
+    k = goal.k
+    found, best = None, SpectralSum(-np.inf, np.inf)
+    for _ in range(_MAX_ATTEMPTS):
+        found = _leading_pairs(product, found, goal, rng)
+        rest = _bound_rest(product, found, goal, rng)
+        best = SpectralSum(max(best.lower, found.sum(k)), min(best.upper, found.bound(rest.top, k)))
+        if rest.seen <= found.values[k - 1] or goal.is_met(found, rest.top):
+            break  # otherwise a larger eigenvalue is left
+    return best
 
 
 def _leading_pairs(
-    product: Product, block: FloatArray, known: _Pairs | None, goal: _Goal
+    product: Product, known: _Pairs | None, goal: _Goal, rng: np.random.Generator
 ) -> _Pairs:
     """Find Ritz pairs by cycles of block Krylov steps, each from the best of the last."""
-    width = block.shape[1] + (0 if known is None else len(known.values))
-    basis = [] if known is None else [known.vectors]
-    images = [] if known is None else [known.images]
-    fitting = int(min(_MOST_NUMBERS / (2 * block.size), (len(block) - width) // block.shape[1]))
-    pairs, n_blocks = None, max(2, min(_BLOCKS, fitting))
+    n, width, block = goal.n, goal.width, rng.standard_normal((goal.n, goal.width))
+    n_kept = width + (0 if known is None else len(known.values))
+    fitting = int(min(_MOST_NUMBERS / (2 * n * width), (n - n_kept) // width))
+    pairs, n_blocks = known, max(1, min(_BLOCKS, fitting) - 1)
     for _ in range(_MAX_CYCLES):
-        for _ in range(n_blocks - 1):
-            block = _orthonormal(block, basis)
-            basis.append(block)
-            images.append(product(block))
-            block = images[-1]
-        pairs = _rayleigh_ritz(np.hstack(basis), np.hstack(images), width)
+        basis = [] if pairs is None else [pairs.vectors]
+        images = [] if pairs is None else [pairs.images]
+        for _ in range(n_blocks):
+            basis.append(_orthonormal(block, basis, rng))
+            block = product(basis[-1])
+            images.append(block)
+        pairs = _rayleigh_ritz(np.hstack(basis), np.hstack(images), n_kept)
         # The last of the values stands for what is not known of the rest.
         if goal.is_met(pairs, float(pairs.values[-1])):
             break
-        basis, images = [pairs.vectors], [pairs.images]
-        block = (pairs.images - pairs.vectors * pairs.values)[:, : block.shape[1]]
+        block = (pairs.images - pairs.vectors * pairs.values)[:, :width]
     assert pairs is not None
     return pairs
 
 
-def _orthonormal(block: FloatArray, basis: list[FloatArray]) -> FloatArray:
+def _orthonormal(
+    block: FloatArray, basis: list[FloatArray], rng: np.random.Generator
+) -> FloatArray:
     """Orthonormal columns that span the block off the basis; arbitrary where it has no more."""
     empty = ~block.any(axis=0)
     if empty.any():
-        fill = np.random.default_rng(0).standard_normal((len(block), int(empty.sum())))
         block = block.copy()
-        block[:, empty] = fill
-    for _ in range(3):  # the first pass leaves what rounding brings in, the second takes it out
-        for known in basis:
-            block = block - known @ (known.T @ block)
-        block = np.linalg.qr(block)[0]
+        block[:, empty] = rng.standard_normal((len(block), int(empty.sum())))
+    block = np.linalg.qr(_off(basis, _off(basis, block)))[0]
+    # Columns that were nearly dependent bring a little of the basis back in. What is left of the
+    # block is nearly orthonormal: its Cholesky factor makes it so, and is cheap.
+    block = _off(basis, block)
+    try:
+        return np.asarray(np.linalg.solve(np.linalg.cholesky(block.T @ block), block.T).T)
+    except np.linalg.LinAlgError:  # all of the block was rounding
+        return np.linalg.qr(block)[0]
+
+
+def _off(basis: list[FloatArray], block: FloatArray) -> FloatArray:
+    """The block less its part in the span of the basis."""
+    for known in basis:
+        block = block - known @ (known.T @ block)
     return block
 
 
 def _rayleigh_ritz(basis: FloatArray, images: FloatArray, width: int) -> _Pairs:
     T = basis.T @ images
     values, vectors = np.linalg.eigh((T + T.T) / 2)
+    size = float(np.abs(values).max())
     values, vectors = values[::-1][:width], vectors[:, ::-1][:, :width]
     Q, GQ = basis @ vectors, images @ vectors
     R = GQ - Q * values
-    return _Pairs(values, Q, GQ, R.T @ R)
+    return _Pairs(values, Q, GQ, R.T @ R, size)
 
 
 # --- what is left -------------------------------------------------------------------------------
@@ -294,7 +329,9 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
         alphas.append(np.einsum("ij,ij->j", V, W))
         W = _without(Q, W - V * alphas[-1] - last * betas[-1])
         following, beta = _unit_columns(W)
-        floor = _BREAKDOWN * max(pairs.size, float(np.abs(alphas).max()))
+        floor = _BREAKDOWN * goal.roundoff * max(pairs.size, float(np.abs(alphas).max()))
+        if floor == 0.0:
+            return _Rest(0.0, 0.0)  # G = 0: it has no product with a random vector
         betas.append(np.maximum(beta, floor))
         V, last = following, V
         is_over = bool((beta <= floor).any()) or step == _MAX_STEPS
