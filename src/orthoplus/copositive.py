@@ -135,13 +135,13 @@ def is_copositive(
     return found
 
 
-def _as_exactly_symmetric(M: npt.ArrayLike) -> FloatArray:
+def _as_exactly_symmetric(given: npt.ArrayLike) -> FloatArray:
     """M in float64, its two halves averaged; raise unless they agree in every entry.
 
     An entry is judged beside its own size and that of the diagonal entries of its row and column:
     beside the largest entry of M, small rows could hold anything.
     """
-    M = as_symmetric(as_matrix(M, "M").astype(np.float64, copy=False), "M")
+    M: FloatArray = as_symmetric(as_matrix(given, "M").astype(np.float64, copy=False), "M")
     roots = np.sqrt(np.abs(M.diagonal()))
     size = np.maximum(np.maximum(np.abs(M), np.abs(M.T)), np.outer(roots, roots))
     if (np.abs(M - M.T) > ASYMMETRY * size).any():

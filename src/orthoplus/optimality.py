@@ -341,7 +341,8 @@ def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray, float
     value, gradient = problem.value_and_gradient(X)
     G = as_matrix(gradient, "gradient").astype(np.float64, copy=False)
     size = norm_within_range(G, "gradient")
-    elsewhere = random_oblique_plus(*X.shape, np.random.default_rng(0))
+    n, k = X.shape
+    elsewhere = random_oblique_plus(n, k, np.random.default_rng(0))
     other = float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
     return float(value), G, max(size, _ELSEWHERE * other) if math.isfinite(other) else size
 

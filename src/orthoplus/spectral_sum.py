@@ -249,7 +249,8 @@ def _leading_pairs(
     product: Product, known: _Pairs | None, goal: _Goal, rng: np.random.Generator
 ) -> _Pairs:
     """Find Ritz pairs by cycles of block Krylov steps, each from the best of the last."""
-    n, width, block = goal.n, goal.width, rng.standard_normal((goal.n, goal.width))
+    n, width = goal.n, goal.width
+    block: FloatArray = rng.standard_normal((n, width))
     n_kept = width + (0 if known is None else len(known.values))
     fitting = int(min(_MOST_NUMBERS / (2 * n * width), (n - n_kept) // width))
     pairs, n_blocks = known, max(1, min(_BLOCKS, fitting) - 1)
@@ -321,7 +322,8 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
     are orthogonal.
     """
     Q, n = pairs.vectors, len(pairs.vectors)
-    V, last = _unit_columns(_without(Q, rng.standard_normal((n, _RUNS))))[0], np.zeros((n, _RUNS))
+    V = _unit_columns(_without(Q, rng.standard_normal((n, _RUNS))))[0]
+    last: FloatArray = np.zeros((n, _RUNS))
     alphas, betas = [], [np.zeros(_RUNS)]
     rest = _Rest(-np.inf, np.inf)
     for step in range(1, _MAX_STEPS + 1):

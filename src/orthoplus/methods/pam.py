@@ -28,7 +28,7 @@ class ProximalAlternating(PALM):
     x_method : RegularizedNewton or ProjectedGradient
         Solves the X-subproblem; by default a few steps of the second-order method.
     proximal : float
-        mu.
+        mu, in units of the size of a gradient.
     n_y_steps : int
         Projected gradient steps in Y where there is no closed form.
 
