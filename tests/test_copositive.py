@@ -1,9 +1,14 @@
-"""Copositivity: each proof, each certificate, and brute force over a grid."""
+"""Copositivity: each proof, each certificate, brute force over a grid and over all faces."""
+
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import orthoplus as op
+
+BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "copositivity_verdicts.py"
 
 HORN = np.array(
     [[1, -1, 1, 1, -1], [-1, 1, -1, 1, 1], [1, -1, 1, -1, 1], [1, 1, -1, 1, -1], [-1, 1, 1, -1, 1]]
@@ -104,7 +109,10 @@ def test_scale_does_not_matter(scale):
         ([[0.0, 1.0], [0.0, 0.0]], {}, "`M` is not symmetric"),
         (np.empty((0, 0)), {}, r"`M` has shape \(0, 0\): it is empty"),
         ([[np.nan]], {}, "`M` has 1 entries that are NaN"),
-        (np.eye(2), {"tol": 0.0}, "`tol=0.0` is out of range"),
+        (np.eye(2), {"tol": -1e-9}, "`tol=-1e-09` is out of range"),
+        # Asymmetric in rows that are small beside the largest entry.
+        ([[1e10, 0, 0], [0, 1, -0.5], [0, 0.2, 1]], {}, "`M` is not symmetric"),
+        ([[0.0, 1e-12], [0.0, 0.0]], {}, "`M` is not symmetric"),
         (np.eye(2), {"n_init": -1}, "`n_init=-1` is out of range"),
     ],
 )
@@ -129,7 +137,11 @@ def test_horn_matrix_is_on_the_boundary(rng):
         lowered = HORN - size * np.eye(5)
         assert_certificate(op.is_copositive(lowered), lowered)
     order = rng.permutation(5)
-    assert op.is_copositive(HORN[np.ix_(order, order)] * np.outer(*[1 + rng.random(5)] * 2))
+    moved = HORN[np.ix_(order, order)]
+    d = 2.0 ** rng.integers(-20, 21, 5)  # exact
+    assert op.is_copositive(moved * np.outer(d, d))
+    # Other factors round to one side of the border or the other; a tolerance covers that.
+    assert op.is_copositive(moved * np.outer(*[1 + rng.random(5)] * 2), tol=1e-13)
 
 
 def test_hildebrand_matrix_is_copositive():
@@ -140,6 +152,104 @@ def test_hildebrand_matrix_is_copositive():
         M[i, (i + 1) % 5] = M[(i + 1) % 5, i] = -np.cos(t[i])
         M[i, (i + 2) % 5] = M[(i + 2) % 5, i] = np.cos(t[i] + t[(i + 1) % 5])
     assert np.linalg.eigvalsh(M)[0] < -0.1
-    assert op.is_copositive(M).is_copositive
+    # The cosines are rounded, to one side of the border or the other.
+    assert op.is_copositive(M).is_copositive is not False
+    assert op.is_copositive(M, tol=1e-13).is_copositive
     found = op.is_copositive(M - 1e-4 * np.eye(5))
     assert_certificate(found, M - 1e-4 * np.eye(5))
+
+
+def load_benchmark():
+    spec = importlib.util.spec_from_file_location("copositivity_verdicts", BENCHMARK)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_verdicts_on_scaled_matrices_agree_with_an_exact_oracle():
+    verdicts, wrong = load_benchmark().count_verdicts(1200, seed=1)
+    assert not wrong
+    decided = {verdict for _, verdict in verdicts}
+    assert decided == {True, False, None}
+
+
+def test_oracle_knows_the_border():
+    oracle = load_benchmark()
+    assert oracle.is_copositive_exactly(HORN)
+    assert not oracle.is_copositive_exactly(HORN - 2.0**-52 * np.eye(5))
+    assert not oracle.is_copositive_exactly(np.array([[0.0, -1.0], [-1.0, 5.0]]))
+    assert oracle.is_copositive_exactly(np.array([[0.0, 1.0], [1.0, 0.0]]))
+
+
+def test_small_rows_are_refuted_beside_a_large_entry():
+    M = np.array([[1e10, 0, 0], [0, 1, -2], [0, -2, 1.0]])
+    assert_certificate(op.is_copositive(M), M)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_verdict_is_that_of_the_matrix_before_a_diagonal_scaling(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        n = int(rng.integers(2, 8))
+        M = rng.standard_normal((n, n))
+        M = M + M.T + rng.uniform(0, 3) * np.eye(n)
+        d = 10.0 ** rng.uniform(-4, 4, n)
+        scaled = d[:, None] * M * d
+        scaled = np.triu(scaled) + np.triu(scaled, 1).T
+        before, after = op.is_copositive(M), op.is_copositive(scaled)
+        assert before.is_copositive is not None
+        assert after.is_copositive is before.is_copositive
+        if before.is_copositive is False:
+            assert_certificate(after, scaled)
+
+
+@pytest.mark.parametrize("n", [4, 8, 32])
+def test_verdict_within_rounding_of_the_border_is_no_claim(n):
+    """I - ee'/n, exact for these n, is singular along e; a rounding less is not copositive."""
+    M = np.eye(n) - np.ones((n, n)) / n
+    assert op.is_copositive(M).is_copositive is True
+    for size in (2.0**-52, 2.0**-50):
+        below = M - size * np.eye(n)
+        found = op.is_copositive(below, n_init=2)
+        assert found.is_copositive is not True
+        if found.is_copositive is False:
+            assert_certificate(found, below)
+    assert op.is_copositive(M + 1e-12 * np.eye(n)).is_copositive is True
+
+
+def test_claim_with_a_tolerance_says_so():
+    M = np.array([[1.0, -1.0 - 1e-9], [-1.0 - 1e-9, 1.0]])
+    assert op.is_copositive(M).is_copositive is False
+    found = op.is_copositive(np.diag([1.0, 1e-8]) @ M @ np.diag([1.0, 1e-8]), tol=1e-8)
+    assert found.is_copositive is True
+    assert found.reason.startswith("Up to tol=1e-08: ")
+
+
+@pytest.mark.parametrize(
+    ("M", "expected"),
+    [
+        ([[0, 0, 1], [0, 1, -1], [1, -1, 1]], True),
+        ([[0, -1e-9, 1], [-1e-9, 1, 0], [1, 0, 1]], False),
+        ([[0, 0, 0], [0, 0, -1e-30], [0, -1e-30, 0]], False),
+        ([[0, 3], [3, -1e-30]], False),
+        ([[0, 1, 1], [1, 1, -2], [1, -2, 1]], False),
+    ],
+)
+def test_rows_with_a_zero_on_the_diagonal_are_decided(M, expected):
+    M = np.array(M, dtype=float)
+    for scale in (1e-12, 1.0, 1e12):
+        found = op.is_copositive(scale * M)
+        assert found.is_copositive is expected
+        if not expected:
+            assert_certificate(found, scale * M)
+
+
+def test_semidefinite_proof_is_exact_where_rounding_leaves_a_doubt(rng):
+    """Whole numbers of rank 2: the lowest eigenvalue is 0, and is computed with either sign."""
+    for _ in range(20):
+        F = rng.integers(-4, 5, (20, 2)).astype(float)
+        found = op.is_copositive(F @ F.T)
+        assert found.is_copositive is True
+    M = F @ F.T
+    M[3, 3] = np.nextafter(M[3, 3], -np.inf)  # no longer semidefinite, by a rounding
+    assert op.is_copositive(M, n_init=1).is_copositive is not True

@@ -12,7 +12,12 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from orthoplus import critical_cone, optimality
-from orthoplus.geometry import in_tangent_cone, random_stiefel_plus, riemannian_gradient
+from orthoplus.geometry import (
+    in_tangent_cone,
+    random_oblique_plus,
+    random_stiefel_plus,
+    riemannian_gradient,
+)
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
@@ -86,7 +91,7 @@ def test_report_stationarity_is_the_scalar_residual_over_the_scale(seed):
     X = random_stiefel_plus(7, 3, rng, n_zero_rows=int(rng.integers(0, 4)))
     C = rng.standard_normal((7, 3))
     report = optimality.check(linear(C), X)
-    assert report.scale == pytest.approx(1 + np.linalg.norm(C))
+    assert report.scale == pytest.approx(np.linalg.norm(C))
     assert report.stationarity * report.scale == pytest.approx(optimality.stationarity(X, C))
     parts = math.hypot(report.support_residual, report.zero_row_residual)
     assert report.stationarity == pytest.approx(parts)
@@ -97,7 +102,7 @@ def test_example_4_1_is_weakly_stationary_and_not_stationary():
     report = optimality.check(linear([[-1, -1], [0, 0], [0, 0]]), X)
     assert report.is_weakly_stationary
     assert not report.is_stationary
-    assert report.stationarity == pytest.approx(math.sqrt(2) / (1 + math.sqrt(2)))
+    assert report.stationarity == pytest.approx(1.0)
     assert report.satisfies_second_order_necessary is False
     assert report.constraint_qualification == "Guignard only"
 
@@ -605,8 +610,9 @@ def test_oblique_residual_is_the_natural_one(rng):
     X /= np.linalg.norm(X, axis=0)
     C = rng.standard_normal((5, 3))
     report = optimality.check_oblique(linear(C), X)
-    natural = np.linalg.norm(np.minimum(X, riemannian_gradient(X, C)))
-    assert report.stationarity * report.scale == pytest.approx(natural)
+    assert report.scale == pytest.approx(np.linalg.norm(C))
+    natural = np.linalg.norm(np.minimum(X, riemannian_gradient(X, C) / report.scale))
+    assert report.stationarity == pytest.approx(natural)
     assert not report.is_stationary
 
 
@@ -639,3 +645,94 @@ def test_example_4_1_iterates_are_stationary_for_the_penalised_problem():
 def test_check_oblique_refuses_a_point_outside():
     with pytest.raises(ValueError, match=r"not in OB\+.*project_oblique_plus"):
         optimality.check_oblique(linear(np.zeros((2, 1))), np.ones((2, 1)))
+
+
+# The scale of f
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-4, 1.0, 1e12])
+def test_random_points_of_small_data_are_not_stationary(scale):
+    rng = np.random.default_rng(0)
+    problem = ONMF(scale * rng.random((20, 6)), 3)
+    for seed in range(5):
+        X = random_stiefel_plus(20, 3, np.random.default_rng(seed))
+        report = optimality.check(problem, X)
+        assert not report.is_weakly_stationary
+        assert report.satisfies_second_order_necessary is False
+
+
+@pytest.mark.parametrize("value", [0.0, 3.7, -1e12])
+def test_every_point_is_stationary_and_none_strict_when_f_is_constant(value, rng):
+    problem = Smooth(lambda X: value, (6, 2), jac=lambda X: 0.0 * X, curvature=lambda X, D: 0.0 * D)
+    X = random_stiefel_plus(6, 2, rng, n_zero_rows=2)
+    report = optimality.check(problem, X)
+    assert report.scale == report.stationarity == 0.0
+    assert report.is_stationary
+    assert report.satisfies_second_order_necessary is True
+    assert report.satisfies_second_order_sufficient is False
+    report = optimality.check_oblique(problem, random_oblique_plus(6, 2, rng))
+    assert report.is_stationary
+    assert report.satisfies_second_order_necessary is True
+    assert report.satisfies_second_order_sufficient is False
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("shift", [0.0, 1e-15, 1e-12])
+def test_minimizer_with_a_vanishing_gradient_is_stationary(scale, shift, rng):
+    """s ||X - T||^2 at T: what is left of the gradient is rounding, and points anywhere."""
+    T = random_stiefel_plus(8, 3, rng)
+    moved = T + shift * rng.standard_normal(T.shape)
+
+    def slope(X):
+        return 2 * scale * (X - moved)
+
+    problem = Smooth(
+        lambda X: scale * float(((X - moved) ** 2).sum()),
+        (8, 3),
+        jac=slope,
+        curvature=lambda X, D: 2 * scale * D,
+    )
+    report = optimality.check(problem, T)
+    assert report.is_stationary
+    assert report.satisfies_second_order_sufficient is True
+    assert optimality.check_oblique(problem, T).is_stationary
+    # A point that is a thousandth away is none.
+    away = T.copy()
+    away[T[:, 0] > 0, 0] += 1e-3 * np.arange(np.count_nonzero(T[:, 0] > 0))
+    away /= np.linalg.norm(away, axis=0)
+    assert not optimality.check(problem, away).is_stationary
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_curvature_that_cancels_is_zero_at_every_scale(scale, rng):
+    """s ||X'X - I||^2 is constant on S+: curvature on the support is 0 up to rounding."""
+
+    def parts(X):
+        return X.T @ X - np.eye(2)
+
+    def bent(X, D):
+        return 4 * scale * (D @ parts(X) + X @ (D.T @ X + X.T @ D))
+
+    problem = Smooth(
+        lambda X: scale * float((parts(X) ** 2).sum()),
+        (7, 2),
+        jac=lambda X: 4 * scale * X @ parts(X),
+        curvature=bent,
+    )
+    report = optimality.check(problem, random_stiefel_plus(7, 2, rng))
+    assert report.is_stationary
+    assert report.satisfies_second_order_necessary is True
+    assert report.satisfies_second_order_sufficient is False
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize(
+    ("second", "expected"), [(2.0, (True, True)), (1.0, (True, False)), (0.5, (False, False))]
+)
+def test_curvature_verdicts_do_not_depend_on_the_scale(scale, second, expected):
+    """min x'Mx at e_1: the curvature is twice the distance of the other eigenvalues from 1."""
+    M = scale * np.diag([1.0, second, 3.0])
+    report = optimality.check(TraceMin(M, 1), np.eye(3, 1))
+    answers = report.satisfies_second_order_necessary, report.satisfies_second_order_sufficient
+    assert answers == expected
+    assert report.smallest_curvature == pytest.approx(scale * 2 * (second - 1), abs=1e-12 * scale)

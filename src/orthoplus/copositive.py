@@ -1,30 +1,49 @@
-"""Copositivity: minimise x'Mx over x >= 0 of unit length, S+ with a single column."""
+"""Copositivity: minimise x'Mx over x >= 0 of unit length, S+ with a single column.
+
+Copositivity is invariant under M -> DMD for every positive diagonal D, so every decision is taken
+on a matrix whose diagonal lies between 1/2 and 2. The scaling uses powers of two, which are exact.
+A proof is one in exact arithmetic: where floating-point numbers leave a doubt, integers decide.
+"""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.checks import as_generator, as_matrix, check_count, check_positive
-from orthoplus.critical_cone import MAX_FACES, find_nonpositive
+from orthoplus.checks import as_generator, as_matrix, check_count, check_range
+from orthoplus.critical_cone import MAX_FACES
 from orthoplus.problems import TraceMin
 from orthoplus.protocols import FloatArray
 from orthoplus.solve import solve
+from orthoplus.symmetric import ASYMMETRY, as_symmetric, raise_asymmetric
+
+_EPS = float(np.finfo(np.float64).eps)
+# Eigenvalues of a symmetric matrix of order n are right to this many n ||M|| eps; x'Mx is right to
+# this many n x'|M|x eps. Both are several times what the error analysis asks for.
+_EIGENVALUE_ROUNDOFFS = 4.0
+_VALUE_ROUNDOFFS = 2.0
+# Up to this order definiteness is decided in integers where rounding leaves a doubt.
+_MAX_EXACT_ORDER = 40
+# Scaled entries below this are lost in the underflow of their products.
+_TINY = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
 class Copositivity:
-    """What `is_copositive` found; true where M is proven to be copositive.
+    """Hold what `is_copositive` found; true only if M is proven to be copositive.
 
     Attributes
     ----------
     is_copositive : bool or None
-        True: proven. False: ``x`` is a certificate. None: no certificate was found.
+        True: proven. False: ``x`` is a certificate. None: undecided, and ``reason`` says whether M
+        lies within rounding of the border or the search found nothing.
     x : ndarray of shape (n,), or None
-        For False, x >= 0 of unit length with x'Mx < 0.
+        For False, x >= 0 of unit length with x'Mx < 0 by more than the rounding of that product.
     value : float or None
-        The least x'Mx that was met, where any was computed.
+        The least x'Mx that was met, if any was computed.
     reason : str
         The proof in a sentence.
 
@@ -49,20 +68,22 @@ class Copositivity:
 def is_copositive(
     M: npt.ArrayLike,
     *,
-    tol: float = 1e-10,
+    tol: float = 0.0,
     n_init: int = 10,
     rng: np.random.Generator | int | None = None,
 ) -> Copositivity:
-    r"""Whether :math:`x^\top M x \ge 0` for all :math:`x \ge 0`.
+    r"""Decide whether :math:`x^\top M x \ge 0` for all :math:`x \ge 0`.
 
     Parameters
     ----------
     M : array of shape (n, n)
-        Symmetric.
+        Symmetric; asymmetry at rounding level is averaged.
     tol : float
-        Values within ``tol * max|M|`` of zero count as zero.
+        Decide on :math:`M + \mathrm{tol}\,\mathrm{Diag}(M)` instead: True then says that
+        :math:`x^\top M x \ge -\mathrm{tol} \sum_i M_{ii} x_i^2`. A Gram matrix that was computed
+        in floating point may need 1e-12 here. False is about M itself with any tol.
     n_init : int
-        Starts of the search for a certificate, where nothing else decides.
+        Starts of the search for a certificate, if nothing else decides.
     rng : Generator or int, optional
         For these starts; the default is the seed 0.
 
@@ -72,12 +93,20 @@ def is_copositive(
 
     Notes
     -----
-    In this order: entries of the diagonal and pairs of rows, which may refute; M the sum of a
-    positive semidefinite and a nonnegative matrix (M itself, or M without its positive entries off
-    the diagonal), which proves; up to n = 12 all faces of the orthant, which decides; then
+    No verdict changes if M becomes DMD with a positive diagonal D, rounding apart. In this order:
+    entries of the diagonal and pairs of rows, which may refute; M the sum of a positive
+    semidefinite and a nonnegative matrix (M itself, or M without its positive entries off the
+    diagonal), which proves; up to n = 12 all faces of the orthant, which decides; then
     min tr(x'Mx) over S+ with k = 1 from several starts, which may refute. In general the question
-    is NP-hard.
+    is NP-hard. A row whose diagonal entry is 0 refutes if it has a negative entry, and drops out if
+    it has none. A matrix within rounding of the border is decided in integers up to n = 40 for
+    definiteness and n = 12 for faces; if a certificate exists but is as small as the rounding of
+    x'Mx, or n is larger, the verdict is None.
     O(2^n) at worst for the complete search of a small M, O(n^3) for each simple proof.
+
+    References
+    ----------
+    Kaplan, Linear Algebra Appl. 313 (2000); Hoffman and Pereira, J. Comb. Theory A 14 (1973).
 
     Examples
     --------
@@ -86,78 +115,280 @@ def is_copositive(
     >>> found = is_copositive(np.array([[1.0, -2.0], [-2.0, 1.0]]))
     >>> found.is_copositive, found.x.round(3), round(found.value, 12)
     (False, array([0.707, 0.707]), -1.0)
+    >>> is_copositive(np.array([[1e10, 0.0, 0.0], [0.0, 1.0, -2.0], [0.0, -2.0, 1.0]])).x.round(3)
+    array([0.   , 0.707, 0.707])
     """
-    check_positive(tol, "tol")
+    check_range(tol, "tol", low=0.0)
     check_count(n_init, "n_init")
     rng = as_generator(rng)
-    M = as_matrix(M, "M").astype(np.float64, copy=False)
-    problem = TraceMin(M, 1)  # checks shape and symmetry
-    bar = tol * float(np.abs(M).max())
-    for x, reason in (_lowest_entry(M), _lowest_pair(M)):
-        if x is not None and _value(M, x) < -bar:
-            return _refuted(M, x, reason)
-    proof = _sum_of_two(M, bar)
-    if proof:
-        return Copositivity(True, None, None, f"Copositive: {proof}.")
-    if 2 ** len(M) <= MAX_FACES:
-        x = find_nonpositive(M + bar * np.eye(len(M)), [[i] for i in range(len(M))])
-        if x is None:
-            return Copositivity(True, None, None, "Copositive: no face of the orthant refutes it.")
-        return _refuted(M, x, "a face of the orthant")
-    return _search(problem, bar, n_init, rng)
+    M = _as_exactly_symmetric(M)
+    found = _decide_by_pairs(M)
+    if found is None:
+        scaled = _scale(M, tol)
+        found = _prove_sum_of_two(scaled)
+        if found is None and 2 ** len(scaled.S) <= MAX_FACES:
+            found = _decide_by_faces(M, scaled)
+        if found is None:
+            found = _search(M, scaled, n_init, rng)
+    if found and tol > 0:
+        return replace(found, reason=f"Up to tol={tol:g}: {found.reason}")
+    return found
 
 
-def _value(M: FloatArray, x: FloatArray) -> float:
-    return float(x @ M @ x)
+def _as_exactly_symmetric(given: npt.ArrayLike) -> FloatArray:
+    """M in float64, its two halves averaged; raise unless they agree in every entry.
+
+    An entry is judged beside its own size and that of the diagonal entries of its row and column:
+    beside the largest entry of M, small rows could hold anything.
+    """
+    M: FloatArray = as_symmetric(as_matrix(given, "M").astype(np.float64, copy=False), "M")
+    roots = np.sqrt(np.abs(M.diagonal()))
+    size = np.maximum(np.maximum(np.abs(M), np.abs(M.T)), np.outer(roots, roots))
+    if (np.abs(M - M.T) > ASYMMETRY * size).any():
+        raise_asymmetric("M")
+    return np.asarray(0.5 * M + 0.5 * M.T)
 
 
-def _refuted(M: FloatArray, x: FloatArray, where: str) -> Copositivity:
+# --- certificates and proofs -------------------------------------------------------------------
+
+
+def _proven(why: str) -> Copositivity:
+    return Copositivity(True, None, None, f"Copositive: {why}.")
+
+
+def _refuted(M: FloatArray, x: FloatArray, where: str) -> Copositivity | None:
+    """The refutation by x; None if x'Mx < 0 does not show beyond the rounding of that product."""
+    x = x / x.max()  # no square over- or underflows
     x = x / np.linalg.norm(x)
-    return Copositivity(False, x, _value(M, x), f"Not copositive: {where} gives x'Mx < 0.")
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        value, size = float(x @ M @ x), float(x @ np.abs(M) @ x)
+    terms = np.count_nonzero(x) + 2
+    if not value < -_VALUE_ROUNDOFFS * terms * _EPS * size:
+        return None
+    return Copositivity(False, x, value, f"Not copositive: {where} gives x'Mx < 0.")
 
 
-def _lowest_entry(M: FloatArray) -> tuple[FloatArray | None, str]:
-    """The unit vector of the smallest diagonal entry."""
-    i = int(np.diag(M).argmin())
-    return np.eye(1, len(M), i)[0], "a diagonal entry"
-
-
-def _lowest_pair(M: FloatArray) -> tuple[FloatArray | None, str]:
-    """The lowest eigenvector among the 2 x 2 blocks with a negative entry: it is nonnegative."""
-    half = (M.diagonal()[:, None] - M.diagonal()) / 2
-    mean = (M.diagonal()[:, None] + M.diagonal()) / 2
-    lowest = np.where(M < 0, mean - np.hypot(half, M), np.inf)
-    np.fill_diagonal(lowest, np.inf)
-    pair = np.unravel_index(int(lowest.argmin()), M.shape)
-    if math.isinf(lowest[pair]):
-        return None, ""
-    x = np.zeros(len(M))
-    x[list(pair)] = np.abs(np.linalg.eigh(M[np.ix_(pair, pair)])[1][:, 0])
-    return x, "a pair of rows"
-
-
-def _sum_of_two(M: FloatArray, bar: float) -> str:
-    """Why M is positive semidefinite plus nonnegative; empty where that is not seen."""
+def _decide_by_pairs(M: FloatArray) -> Copositivity | None:
+    """Refute by a diagonal entry below 0 or a pair with m_ij < -sqrt(m_ii m_jj); prove M >= 0."""
+    n, diagonal = len(M), M.diagonal()
     if M.min() >= 0:
-        return "M is nonnegative"
-    if np.linalg.eigvalsh(M)[0] >= -bar:
-        return "M is positive semidefinite"
-    rest = np.minimum(M, 0.0)
-    np.fill_diagonal(rest, np.diag(M))
-    if np.linalg.eigvalsh(rest)[0] >= -bar:
-        return "M is positive semidefinite plus nonnegative"
-    return ""
+        return _proven("M is nonnegative")
+    lowest = int(diagonal.argmin())
+    if diagonal[lowest] < 0:
+        refuted = _refuted(M, np.eye(1, n, lowest)[0], "a diagonal entry")
+        return _on_border() if refuted is None else refuted
+    roots = np.sqrt(diagonal)
+    bar = np.outer(roots, roots)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(M < -bar, -M / bar, 0.0)  # infinite beside a zero of the diagonal
+    np.fill_diagonal(ratio, 0.0)
+    for flat in np.argsort(-ratio, axis=None)[:n]:
+        i, j = np.unravel_index(int(flat), M.shape)
+        if not ratio[i, j] > 0:
+            break
+        refuted = _refuted(M, _pair_vector(M, int(i), int(j)), "a pair of rows")
+        if refuted is not None:
+            return refuted
+    # What is left with an infinite ratio has a certificate beyond the floating-point range.
+    return _on_border() if np.isinf(ratio).any() else None
 
 
-def _search(problem: TraceMin, bar: float, n_init: int, rng: np.random.Generator) -> Copositivity:
+def _pair_vector(M: FloatArray, i: int, j: int) -> FloatArray:
+    """Return x >= 0 on two rows with x'Mx < 0, where m_ij < -sqrt(m_ii m_jj).
+
+    x_i^2 m_ii = x_j^2 m_jj balances the terms. Beside a zero m_ii = 0, x_j = 1 and x_i = -m_jj/m_ij
+    give m_jj + 2 m_ij x_i = -m_jj < 0.
+    """
+    x = np.zeros(len(M))
+    a, b, between = M[i, i], M[j, j], abs(M[i, j])
+    with np.errstate(over="ignore", under="ignore"):
+        if a > 0 and b > 0:
+            x[[i, j]] = 1.0, np.sqrt(np.sqrt(a) / np.sqrt(b))
+        elif a == 0 and b == 0:
+            x[[i, j]] = 1.0
+        else:
+            x[[i, j]] = (b / between, 1.0) if a == 0 else (1.0, a / between)
+    return x
+
+
+class _Scaled(NamedTuple):
+    """S <= DMD on the rows that count, its diagonal between 1/2 and 2, and what leads back to M."""
+
+    S: FloatArray
+    rows: npt.NDArray[np.intp]
+    exponents: npt.NDArray[np.int64]  # D = diag(2^exponents)
+    n: int
+    is_whole: bool  # S is DMD itself
+
+    def expand(self, y: FloatArray) -> FloatArray:
+        """x = Dy in the coordinates of M, up to a factor."""
+        x = np.zeros(self.n)
+        kept = self.exponents[y > 0]
+        x[self.rows] = np.ldexp(y, self.exponents - (kept.max() if kept.size else 0))
+        return x
+
+
+def _scale(M: FloatArray, tol: float) -> _Scaled:
+    """Scale the diagonal of M to [1/2, 2] by powers of two, without rounding.
+
+    Rows with a zero on the diagonal drop out: `_refute_by_pairs` has seen that no entry of them is
+    negative, so x_i = 0 is best there. An entry above the mean of its two diagonal entries counts
+    as that mean: x'Sx is then concave along e_i - e_j, so some minimiser does not use both rows
+    (Hoffman and Pereira). Both can only lower x'Mx, so that a proof for S is one for M.
+    """
+    n, rows = len(M), np.flatnonzero(M.diagonal() > 0)
+    M = M[np.ix_(rows, rows)]
+    exponents = -(np.frexp(M.diagonal())[1] // 2).astype(np.int64)
+    with np.errstate(over="ignore", under="ignore"):
+        S = np.ldexp(M, exponents[:, None] + exponents)
+    half = S.diagonal() / 2
+    lower = np.where((M != 0) & (np.abs(S) < _TINY), np.where(M < 0, -_TINY, 0.0), S)
+    lower = np.minimum(lower, np.nextafter(half[:, None] + half, np.inf))
+    is_whole = len(rows) == n and bool((lower == S).all())
+    np.fill_diagonal(lower, 2 * half * (1.0 + tol))
+    return _Scaled(lower, rows, exponents, n, is_whole)
+
+
+def _prove_sum_of_two(scaled: _Scaled) -> Copositivity | None:
+    """Prove that M is positive semidefinite plus nonnegative, if that is easily seen."""
+    S = scaled.S
+    if _is_semidefinite(S):
+        more = "" if scaled.is_whole else " plus nonnegative"
+        return _proven(f"M is positive semidefinite{more}")
+    rest = np.minimum(S, 0.0)
+    np.fill_diagonal(rest, S.diagonal())
+    if _is_semidefinite(rest):
+        return _proven("M is positive semidefinite plus nonnegative")
+    return None
+
+
+def _roundoff(S: FloatArray) -> float:
+    """More than the error of a computed eigenvalue of S."""
+    return _EIGENVALUE_ROUNDOFFS * len(S) * _EPS * float(np.linalg.norm(S))
+
+
+def _is_semidefinite(S: FloatArray) -> bool:
+    """Whether S is proven to be positive semidefinite, in integers if rounding leaves a doubt."""
+    lowest, error = float(np.linalg.eigvalsh(S)[0]), _roundoff(S)
+    if abs(lowest) > error:
+        return lowest > 0
+    return len(S) <= _MAX_EXACT_ORDER and _is_exactly_semidefinite(S)
+
+
+def _is_exactly_semidefinite(S: FloatArray) -> bool:
+    """Whether S is positive semidefinite, by elimination in integers (Bareiss, no fractions).
+
+    Every pivot is a positive entry of the diagonal; the remaining matrix is semidefinite only if a
+    zero on its diagonal has a row of zeros.
+    """
+    B, last = _as_integers(S), 1
+    while B:
+        p = max(range(len(B)), key=lambda i: B[i][i])
+        pivot, row = B[p][p], B[p]
+        if pivot <= 0:
+            return not any(map(any, B))
+        rest = [i for i in range(len(B)) if i != p]
+        B = [[(pivot * B[i][j] - row[i] * row[j]) // last for j in rest] for i in rest]
+        last = pivot
+    return True
+
+
+def _fails_exactly(S: FloatArray) -> bool:
+    """Whether S is not copositive although its smaller principal submatrices are, in integers.
+
+    It is so if and only if S has an inverse without positive entries (Cottle, Habetler and Lemke,
+    Linear Algebra Appl. 3, 1970): then x = -S^-1 e >= 0 gives x'Sx = e'S^-1 e < 0.
+    """
+    n, last = len(S), 1
+    B = [row + [int(i == j) for j in range(n)] for i, row in enumerate(_as_integers(S))]
+    for k in range(n):
+        p = next((i for i in range(k, n) if B[i][k]), None)
+        if p is None:
+            return False
+        B[k], B[p] = B[p], B[k]
+        pivot, row = B[k][k], B[k]
+        for i in range(n):
+            if i != k:
+                factor = B[i][k]
+                B[i] = [(pivot * b - factor * r) // last for b, r in zip(B[i], row, strict=True)]
+        last = pivot
+    # Left is a multiple ``last`` of the identity, right the same multiple of the inverse.
+    return all(entry * last <= 0 for row in B for entry in row[n:])
+
+
+def _as_integers(S: FloatArray) -> list[list[int]]:
+    """S times a power of two, exactly."""
+    mantissa, exponent = np.frexp(S)
+    lowest = int(exponent[S != 0].min(initial=0))
+    return [
+        [int(math.ldexp(m, 53)) << max(int(e) - lowest, 0) for m, e in zip(*row, strict=True)]
+        for row in zip(mantissa, exponent, strict=True)
+    ]
+
+
+# --- all faces, and the search -----------------------------------------------------------------
+
+
+def _decide_by_faces(M: FloatArray, scaled: _Scaled) -> Copositivity:
+    """Look at every face of the orthant, the small ones first.
+
+    On a smallest face J where copositivity fails, S_JJ has one negative eigenvalue, and its vector
+    is positive (Kaplan). A face that is clear of that passes; a face within rounding of it is
+    decided by the certificate or in integers.
+    """
+    n, is_border = len(scaled.S), False
+    for size in range(2, n + 1):
+        for face in combinations(range(n), size):
+            J = np.array(face)
+            part = scaled.S[np.ix_(J, J)]
+            v = _failing_vector(part)
+            if v is None:
+                continue
+            y = np.zeros(n)
+            y[J] = v
+            refuted = _refuted(M, scaled.expand(y), "a face of the orthant")
+            if refuted is not None:
+                return refuted
+            is_border = is_border or _fails_exactly(part)
+    if not is_border:
+        return _proven("no face of the orthant refutes it")
+    return _on_border()
+
+
+def _failing_vector(S: FloatArray) -> FloatArray | None:
+    """A v >= 0 that may give v'Sv < 0; None if S is certainly no smallest face that fails."""
+    values, vectors = np.linalg.eigh(S)
+    error = _roundoff(S)
+    if values[0] > error or values[1] < -error:
+        return None
+    v = vectors[:, 0] if vectors[:, 0].sum() > 0 else -vectors[:, 0]
+    # The vector is right to error / (gap to the next eigenvalue): Davis and Kahan.
+    gap = float(values[1] - values[0]) - error
+    if gap > 0 and v.min() < -2.0 * error / gap:
+        return None
+    return np.maximum(v, 0.0)
+
+
+def _on_border() -> Copositivity:
+    reason = (
+        "Undecided: M lies within rounding of the border of the copositive matrices. "
+        "A small `tol`, for example 1e-12, decides up to rounding."
+    )
+    return Copositivity(None, None, None, reason)
+
+
+def _search(M: FloatArray, scaled: _Scaled, n_init: int, rng: np.random.Generator) -> Copositivity:
     """Minimise over S+ with one column, first from the lowest eigenvector, then at random."""
-    least = math.inf
-    lowest = np.linalg.eigh(problem.M)[1][:, :1]
+    problem, least = TraceMin(scaled.S, 1), math.inf
+    lowest = np.linalg.eigh(scaled.S)[1][:, :1]
     for number in range(n_init):
         X = np.maximum(lowest if lowest.sum() > 0 else -lowest, 0.0)
         result = solve(problem, X if number == 0 else problem.start(rng), with_bound=False)
-        if result.value < -bar:
-            return _refuted(problem.M, result.X[:, 0], "the minimisation over x >= 0")
-        least = min(least, result.value)
+        x = scaled.expand(result.X[:, 0])
+        refuted = _refuted(M, x, "the minimisation over x >= 0")
+        if refuted is not None:
+            return refuted
+        x = x / np.linalg.norm(x)
+        least = min(least, float(x @ M @ x))
     reason = f"Undecided: {n_init} starts found no x >= 0 with x'Mx < 0, which proves nothing."
     return Copositivity(None, None, least if n_init else None, reason)

@@ -162,7 +162,12 @@ UNKNOWN = Curvature(None, None, None, None, None, None, None, "The second order 
 
 
 def decide_curvature(
-    space: CriticalSpace, curved: Linear, coupled: Linear | None, *, tol: float
+    space: CriticalSpace,
+    curved: Linear,
+    coupled: Linear | None,
+    *,
+    tol: float,
+    scale: float = 0.0,
 ) -> Curvature:
     """Decide (2.14) and (2.17) on the cone of the space, for a stationary point.
 
@@ -174,11 +179,14 @@ def decide_curvature(
     coupled : callable or None
         The same plus ``lambda_bar D Off(VV')``, where that vanishes on the cone.
     tol : float
-        Curvature is zero below ``tol (1 + r)``, r the largest absolute curvature on the space.
+        Curvature counts as zero up to ``tol * max(r, scale)``, r the largest absolute curvature on
+        the space.
+    scale : float
+        The size of the gradients of f. Where all curvature cancels, r is rounding, and this is not.
     """
     H = space.operator(curved)
     whole = _lowest(H, tol)
-    bar = tol * (1.0 + whole.size)
+    bar = tol * max(whole.size, scale)
     found = UNKNOWN._replace(
         smallest_curvature=None if math.isnan(whole.value) else whole.value,
         direction=None if whole.vector is None else space.expand(whole.vector),
@@ -187,13 +195,13 @@ def decide_curvature(
         return _decided(found, True, True)
     n_free = space.dimension - space.n_support
     part = whole if n_free == 0 else _lowest(_leading(H, space.n_support), tol)
-    bar = max(bar, tol * (1.0 + part.size))
+    bar = max(bar, tol * part.size)
     if math.isnan(part.value):
         return found._replace(explanation=_NO_CONVERGENCE)
     found = found._replace(
-        satisfies_weak_second_order=part.value > -bar, support_curvature=part.value
+        satisfies_weak_second_order=part.value >= -bar, support_curvature=part.value
     )
-    if part.vector is not None and part.value <= -bar:
+    if part.vector is not None and part.value < -bar:
         return _decided(found, False, False, space.expand(np.pad(part.vector, (0, n_free))))
     if math.isnan(whole.value):
         return found._replace(explanation=_NO_CONVERGENCE)
@@ -202,7 +210,7 @@ def decide_curvature(
     # Some free entries, no negative curvature on the support, some not positive on the span.
     cone = _Cone(space, H, whole.vector, coupled, tol)
     sufficient = _is_positive(cone, -bar)[0] if part.value > bar else False
-    if sufficient or whole.value > -bar:
+    if sufficient or whole.value >= -bar:
         return _decided(found, True, sufficient)
     necessary, c = _is_positive(cone, bar)
     escape = None if c is None else space.expand(c / np.linalg.norm(c))

@@ -137,7 +137,7 @@ def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residu
 
 
 def _answer_in_groups(
-    problem: Any, X0: FloatArray | Centres, watch: Watch, status: Status
+    problem: Any, X0: FloatArray | Centres | None, watch: Watch, status: Status
 ) -> Answer:
     """A point that is a label and a weight a row, refined already: no n x k matrix."""
     state, A, k = watch.state, problem.A, problem.shape[1]
@@ -164,11 +164,12 @@ def _answer_in_groups(
 
 
 def _best_feasible(
-    problem: Problem, X0: FloatArray, watch: Watch, status: Status
+    problem: Problem, X0: FloatArray | None, watch: Watch, status: Status
 ) -> tuple[FloatArray, Status]:
     """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
     state = watch.state
-    rounded = keep_largest(X0 if state is None else state.X, _nearest)  # Procedure 1
+    last: Any = X0 if state is None else state.X
+    rounded = keep_largest(last, _nearest)  # Procedure 1
     starts = [] if X0 is None else [keep_largest(X0)]
     X_feas = getattr(state, "X_feas", None)
     if X_feas is not None:

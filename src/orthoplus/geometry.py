@@ -364,7 +364,7 @@ def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> b
     >>> in_linearised_cone(X, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))  # beside an entry
     False
     """
-    scale = tol * max(1.0, float(np.abs(D).max(initial=0.0)))
+    scale = tol * float(np.abs(D).max(initial=0.0))
     zero_row = ~X.any(axis=1)
     beside = (X == 0) & X.any(axis=1, keepdims=True)
     return bool(
@@ -386,6 +386,6 @@ def in_tangent_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool
     >>> in_linearised_cone(X, D), in_tangent_cone(X, D)
     (True, False)
     """
-    scale = tol * max(1.0, float(np.abs(D).max(initial=0.0)))
+    scale = tol * float(np.abs(D).max(initial=0.0))
     moving = (np.abs(D[~X.any(axis=1)]) > scale).sum(axis=1)
     return in_linearised_cone(X, D, tol=tol) and bool((moving <= 1).all())

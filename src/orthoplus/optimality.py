@@ -21,6 +21,7 @@ from orthoplus.checks import as_matrix, check_positive, norm_within_range
 from orthoplus.critical_cone import UNKNOWN, CriticalSpace, Curvature, decide_curvature
 from orthoplus.geometry import (
     project_oblique_plus,
+    random_oblique_plus,
     riemannian_gradient,
     round_to_stiefel_plus,
     violation,
@@ -33,6 +34,9 @@ __all__ = ["OptimalityReport", "check", "check_oblique", "stationarity"]
 # How far from its set a point may be, and how many unit roundoffs of its own type.
 _FEASIBILITY = 1e-8
 _ROUNDOFFS = 8.0
+# A gradient at X that is a smaller share of one elsewhere is small. Over OB+ columns overlap, and
+# gradients are larger than over S+: about k times for orthogonal NMF.
+_ELSEWHERE = 1e-2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +58,10 @@ class OptimalityReport:
         Why, in a sentence.
     support_residual, zero_row_residual, stationarity, scale : float
         The residuals of (2.6a), of (2.6b) and their root of the sum of squares, each divided by
-        ``scale = 1 + ||grad f||_F``. Over OB+: ``min(X, rgrad h)`` on the support, at the zeros.
+        ``scale``. Over OB+: ``min(X, rgrad h / scale)`` on the support, at the zeros. The scale is
+        ``||grad f||_F``, but at least a hundredth of that norm at a fixed point of OB+ with
+        positive entries: at a minimizer where the gradient of f vanishes, what is left of it is
+        rounding. The scale is 0 only if both gradients vanish, and so do the residuals then.
     Lambda, lambda_bar, Z
         The multipliers of (2.8): of the columns' norms; of ``||XV|| = 1``, the least one (2.10) (0
         if k = 1, None over OB+); of ``X >= 0``, (2.9).
@@ -162,8 +169,10 @@ def check(
         A point of S+ within 1e-8 (float32: within a few unit roundoffs). Its support is where it is
         positive, however small: set to zero what you mean to be zero.
     tol : float
-        A residual is zero below ``tol (1 + ||grad f||)``, and so is a gradient entry; a curvature
-        below ``tol (1 + r)``, r the largest absolute curvature on the critical space.
+        A residual counts as zero up to ``tol * scale``, see `OptimalityReport`, and so does a
+        gradient entry; a curvature up to tol times the larger of the scale and of the largest
+        absolute curvature on the critical space. Nothing changes if f is multiplied by a positive
+        number.
     second_order : bool
         False leaves out the second order, which costs up to some hundred Hessian products.
     V : array of shape (k, r), optional
@@ -197,8 +206,7 @@ def check(
     check_positive(tol, "tol")
     X = _as_point(X, problem, "S+", round_to_stiefel_plus)
     diagonal, off = _mixing(X.shape[1], V)
-    value, G = _evaluate(problem, X)
-    scale = 1.0 + float(np.linalg.norm(G))
+    value, G, scale = _evaluate(problem, X)
     lam = _least_multiplier(X, G, off)
     support, zero_row = _stiefel_residuals(X, G)
     free = ~X.any(axis=1, keepdims=True) & (np.abs(G) <= tol * scale)  # (2.12)
@@ -206,8 +214,8 @@ def check(
     curved = _riemannian_hessian(problem, X, G)
     coupled = (lambda D: curved(D) + lam * (D @ off)) if 0.0 < lam < math.inf else None  # (2.17)
     return _report(
-        _FirstOrder("S+", X, value, support / scale, zero_row / scale, scale),
-        decide_curvature(space, curved, coupled, tol=tol) if second_order else UNKNOWN,
+        _FirstOrder("S+", X, value, *_relative((support, zero_row), scale), scale),
+        decide_curvature(space, curved, coupled, tol=tol, scale=scale) if second_order else UNKNOWN,
         tol,
         dimension=space.dimension,
         # 2 Lambda - lambda diag(VV') = diag(X'G), below (2.8)
@@ -251,16 +259,16 @@ def check_oblique(
     """
     check_positive(tol, "tol")
     X = _as_point(X, problem, "OB+", project_oblique_plus)
-    value, G = _evaluate(problem, X)
-    scale = 1.0 + float(np.linalg.norm(G))
+    value, G, scale = _evaluate(problem, X)
     Z = riemannian_gradient(X, G)
-    gap = np.minimum(X, Z)
-    support, zeros = (float(np.linalg.norm(gap[mask])) / scale for mask in (X > 0, X == 0))
+    # X has no unit of f: both sides of min(X, grad h) = 0 are compared free of one.
+    gap = np.minimum(X, Z / (scale or 1.0))
+    support, zeros = (float(np.linalg.norm(gap[mask])) for mask in (X > 0, X == 0))
     space = CriticalSpace(X, (X == 0) & (np.abs(G) <= tol * scale), is_exclusive=False)
     curved = _riemannian_hessian(problem, X, G)
     return _report(
         _FirstOrder("OB+", X, value, support, zeros, scale),
-        decide_curvature(space, curved, None, tol=tol) if second_order else UNKNOWN,
+        decide_curvature(space, curved, None, tol=tol, scale=scale) if second_order else UNKNOWN,
         tol,
         dimension=space.dimension,
         Lambda=kernels.column_dots(X, G) / 2.0,
@@ -325,11 +333,23 @@ def _as_point(
     return point
 
 
-def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray]:
+def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
+    """f(X), its gradient, and the size of gradients of f that residuals are compared with.
+
+    The gradient at X alone would not do as the size: where it vanishes, it is rounding there.
+    """
     value, gradient = problem.value_and_gradient(X)
     G = as_matrix(gradient, "gradient").astype(np.float64, copy=False)
-    norm_within_range(G, "gradient")
-    return float(value), G
+    size = norm_within_range(G, "gradient")
+    n, k = X.shape
+    elsewhere = random_oblique_plus(n, k, np.random.default_rng(0))
+    other = float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
+    return float(value), G, max(size, _ELSEWHERE * other) if math.isfinite(other) else size
+
+
+def _relative(residuals: tuple[float, float], scale: float) -> tuple[float, float]:
+    """The residuals over the scale; both are 0 where the scale is."""
+    return residuals[0] / (scale or 1.0), residuals[1] / (scale or 1.0)
 
 
 def _stiefel_residuals(X: FloatArray, G: FloatArray) -> tuple[float, float]:

@@ -122,7 +122,14 @@ class Problem(ABC):
             yield Problem.start(self, rng)
 
     def lower_bound(self) -> float | None:
-        """A proven lower bound of f over S+; None where none is known."""
+        """A proven lower bound of f over S+, in floating point too; None where none is known."""
+        return None
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float | None:
+        """Twice the error that f may be computed with at a point of S+ of this dtype, or more.
+
+        `lower_bound` lies half of it below what was computed. None where it is not known.
+        """
         return None
 
     @property

@@ -12,11 +12,6 @@ from orthoplus.row_blocks import is_lazy
 from orthoplus.status import Status
 
 
-def relative_gap(value: float, bound: float | None) -> float | None:
-    """Return how far the value is above its bound, relative to the bound; None without one."""
-    return None if bound is None else (value - bound) / (abs(bound) or 1.0)
-
-
 class HistoryRow(NamedTuple):
     """One outer iteration.
 
@@ -97,8 +92,9 @@ class Result:
     history : tuple of HistoryRow
         One row an outer iteration; ``pandas.DataFrame(result.history)`` is a table.
     bound, gap : float or None
-        A proven bound on the objective and the relative distance to it, 0 when optimal; None where
-        no bound is known.
+        A proven bound on the objective and the relative distance to it, 0 when optimal and never
+        negative, see `orthoplus.bounds.relative_gap`. Both are None if no bound is known; the gap
+        is None, too, if the bound is 0 and the value is not.
     is_row_optimal : bool or None
         True if no move of a single row to another column, to zero or back, the other rows of both
         columns left in proportion, lowers f at X: all of them were examined, by the exact scores of
@@ -171,7 +167,9 @@ class Result:
 
     def __str__(self) -> str:
         n, k = len(self.labels), self.n_columns
-        bound = "none known" if self.bound is None else f"{self.bound:.10g} (gap {self.gap:.2g})"
+        bound = "none known" if self.bound is None else f"{self.bound:.10g}"
+        if self.gap is not None:
+            bound += f" (gap {self.gap:.2g})"
         rows = {
             "status": f"{self.status.name}: {self.message}",
             "X": f"{n} x {k}, {int((self.labels >= 0).sum())} rows assigned",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.bounds import bracket
 from orthoplus.checkpoint import load_state
 from orthoplus.checks import (
     as_data_matrix,
@@ -31,7 +32,7 @@ from orthoplus.problems import Smooth
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.projection.merged import project_row_blocks
 from orthoplus.protocols import FloatArray, Problem
-from orthoplus.result import Result, relative_gap
+from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, StoredBlocks, as_row_blocks
 from orthoplus.row_groups import Centres
 from orthoplus.starts import leading_centres
@@ -351,13 +352,8 @@ def _read_state(
 def _with_bound(problem: Problem, best: Result, meter: Meter, *, with_bound: bool) -> Result:
     """The best result with the work of all runs and, if asked for, the bound of the problem."""
     bound = problem.lower_bound() if with_bound else None
-    return dataclasses.replace(
-        best,
-        n_eval=meter.n_eval,
-        seconds=meter.seconds,
-        bound=bound,
-        gap=relative_gap(best.value, bound),
-    )
+    within = bracket(problem, best.value, bound, best.weights.dtype)
+    return dataclasses.replace(best, n_eval=meter.n_eval, seconds=meter.seconds, **within._asdict())
 
 
 def _read_any_start(

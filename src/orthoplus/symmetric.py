@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.linalg import eigh
@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, norm
 
 from orthoplus.checks import as_matrix, check_finite
 from orthoplus.protocols import FloatArray
+from orthoplus.spectral_sum import SpectralSum, dense_sum, sum_of_largest
 
 # Up to this many rows eigenvectors are computed densely.
 _DENSE_ROWS = 64
@@ -18,8 +19,11 @@ _DENSE_ROWS = 64
 _DENSE_BLOCK = 300
 # Differences of this many roundings of the norm are none.
 _ROUNDOFFS = 100
+# A sum of eigenvalues that is not known to this share of the norm is computed densely up to so many
+# rows.
+_OPEN, _MOST_DENSE = 1e-6, 2000
 # Relative asymmetry that is put down to rounding.
-_ASYMMETRY = 1e-10
+ASYMMETRY = 1e-10
 # Lanczos vectors for each eigenvalue that is wanted, and at least.
 _LANCZOS_FACTOR = 4
 _LANCZOS_LEAST = 40
@@ -144,11 +148,16 @@ def as_symmetric(M: Any, name: str) -> Any:
     else:
         M = as_matrix(M, name)
     _check_square(M, name)
-    if abs(M - M.T).max() > _ASYMMETRY * max(1.0, abs(M).max()):
-        raise ValueError(
-            f"`{name}` is not symmetric. Pass ({name} + {name}.T) / 2: it has the same traces."
-        )
+    if abs(M - M.T).max() > ASYMMETRY * abs(M).max():
+        raise_asymmetric(name)
     return M
+
+
+def raise_asymmetric(name: str) -> NoReturn:
+    """Raise the error that says how to make a matrix symmetric."""
+    raise ValueError(
+        f"`{name}` is not symmetric. Pass ({name} + {name}.T) / 2: it has the same traces."
+    )
 
 
 def bottom_eigenpairs(
@@ -160,6 +169,15 @@ def bottom_eigenpairs(
     follows the components of a graph would miss multiple eigenvalues.
     """
     return _eigenpairs(M, k, start, tol=0.0)
+
+
+def sum_of_smallest(M: SymmetricMap, k: int) -> SpectralSum:
+    """Bound the sum of the k smallest eigenvalues of M, see `orthoplus.spectral_sum`."""
+    n = M.shape[0]
+    found = sum_of_largest(lambda V: -np.asarray(M @ V, dtype=np.float64), n, k)
+    if found.upper - found.lower > _OPEN * M.norm and n <= _MOST_DENSE:
+        found = dense_sum(-M.to_dense(), k)
+    return SpectralSum(-found.upper, -found.lower)
 
 
 def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
@@ -210,8 +228,11 @@ def _eigenpairs(
     n = M.shape[0]
     is_small_block = n <= _DENSE_BLOCK and isinstance(M.base, np.ndarray)
     if n <= max(_DENSE_ROWS, 2 * k) or is_small_block:
-        values, vectors = eigh(M.to_dense(), subset_by_index=[0, k - 1])
-        return values, vectors
+        # LAPACK's choices depend on the size of M; a power of two changes no digit.
+        dense = M.to_dense()
+        exponent = int(np.frexp(np.abs(dense).max())[1])
+        values, vectors = eigh(np.ldexp(dense, -exponent), subset_by_index=[0, k - 1])
+        return np.ldexp(values, exponent), vectors
     if M.norm == 0.0:
         return np.zeros(k), np.eye(n, k)
     shift = 2.0 * M.norm
@@ -274,7 +295,7 @@ def _check_operator(M: LinearOperator, name: str) -> None:
     if not (np.isfinite(Mx).all() and np.isfinite(My).all()):
         raise ValueError(f"`{name}` has products that are NaN or infinite. Check its `matvec`.")
     size = float(np.linalg.norm(Mx) * np.linalg.norm(y) + np.linalg.norm(My) * np.linalg.norm(x))
-    if abs(Mx @ y - My @ x) > _ASYMMETRY * size:
+    if abs(Mx @ y - My @ x) > ASYMMETRY * size:
         raise ValueError(
             f"`{name}` is not symmetric: x'(My) and (Mx)'y differ. Pass ({name} + {name}.T) / 2: "
             f"it has the same traces."

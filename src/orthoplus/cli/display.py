@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from orthoplus.bounds import relative_gap
 from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import complain, printable
 
@@ -70,14 +71,12 @@ class Follower:
             self.run, self.share, self.first_violation = self.run + 1, 0.0, None
         self.last_iter = state.n_iter
         self.share = max(self.share, self._share(state))
-        bound = self.goal.bound
-        gap = None if bound is None else max(state.value - bound, 0.0) / (abs(bound) or 1.0)
         return Progress(
             n_iter=state.n_iter,
             sigma=getattr(state, "sigma", math.nan),
             violation=state.violation,
             objective=state.value / self.goal.total,
-            gap=gap,
+            gap=relative_gap(state.value, self.goal.bound),
             seconds=time.perf_counter() - self.started,
             share=self.share,
         )
@@ -202,13 +201,15 @@ def _sigma(seen: Progress) -> str:
 
 
 def percent(share: float) -> str:
-    """A share for a narrow column; beyond tenfold without decimals.
+    """A share for a narrow column; beyond tenfold without decimals, beyond thousandfold not at all.
 
     Examples
     --------
-    >>> percent(0.12345), percent(0.00001), percent(123.0)
-    ('12.35%', '0.001%', '12300%')
+    >>> percent(0.12345), percent(0.00001), percent(123.0), percent(1e12)
+    ('12.35%', '0.001%', '12300%', 'over 100000%')
     """
+    if share > 1000:
+        return "over 100000%"
     if share >= 10:
         return f"{share:.0%}"
     return f"{share:.2%}" if share >= 1e-3 else f"{share:.3%}"

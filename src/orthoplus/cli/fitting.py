@@ -1,6 +1,5 @@
 """From options to a factorisation: the one place where the commands call the library's solver."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 
 from orthoplus.checkpoint import load_state
 from orthoplus.cli.display import Display, Goal, waiting, watching
-from orthoplus.estimators.factorise import choose_method, factorise
+from orthoplus.estimators.factorise import choose_method, factorise, with_bracket
 from orthoplus.loop import OuterMethod
 from orthoplus.problems import ONMF
 from orthoplus.protocols import FloatArray, IntArray
@@ -76,13 +75,6 @@ def goal_of(problem: ONMF, method: OuterMethod, title: str, *, silent: bool) -> 
     )
 
 
-def with_bound(result: Result, bound: float | None) -> Result:
-    """The result with its bound and gap."""
-    assert bound is not None
-    gap = max(result.value - bound, 0.0) / (abs(bound) or 1.0)
-    return dataclasses.replace(result, bound=bound, gap=gap)
-
-
 def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> Fit:
     """Run it with a display; a row of zeros goes to the first cluster with weight 0."""
     method = choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
@@ -95,7 +87,7 @@ def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> Fit:
             rng=np.random.default_rng(options.seed),
             **options.watch(display),
         )
-    result = with_bound(result, goal.bound)
+    result = with_bracket(problem, result, goal.bound)
     return Fit(result, *_assign_all(problem, result), method)
 
 

@@ -18,9 +18,10 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
         "explained": f"{1 - result.value / total:.2%} of the sum of squares",
     }
-    if result.bound is not None and result.gap is not None:
+    if result.bound is not None:
         most = 1 - result.bound / total
-        lines["bound"] = f"{result.bound:.6g}  gap {percent(result.gap)}: at most {most:.2%} can be"
+        gap = "" if result.gap is None else f"  gap {percent(result.gap)}"
+        lines["bound"] = f"{result.bound:.6g}{gap}: at most {most:.2%} can be"
     lines["violation"] = f"{result.violation:.1e}  of X'X = I, X >= 0"
     for name, value in record.get("metrics", {}).items():
         lines[name] = f"{value:.4f}"

@@ -124,9 +124,9 @@ def run_unmix(
     scene: Scene, folder: Path, options: dict[str, Any], *, silent: bool, as_json: bool
 ) -> int:
     """Unmix, write, print; the exit code."""
-    from orthoplus.cli.fitting import RunOptions, goal_of, with_bound
+    from orthoplus.cli.fitting import RunOptions, goal_of
     from orthoplus.estimators import unmix as unmix_cube
-    from orthoplus.estimators.factorise import choose_method
+    from orthoplus.estimators.factorise import choose_method, with_bracket
     from orthoplus.problems import ONMF
 
     k = options["components"]
@@ -142,7 +142,7 @@ def run_unmix(
             scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
             **run.watch(display),
         )  # fmt: skip
-    result = with_bound(found.result, goal.bound)
+    result = with_bracket(problem, found.result, goal.bound)
     with finishing() as ending:
         record = _record(scene, options, result, method, problem.total)
         files = _write(scene, folder, found, record)

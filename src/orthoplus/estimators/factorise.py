@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.bounds import bracket
 from orthoplus.checks import check_choice, check_count
 from orthoplus.estimators.processes import run_all
 from orthoplus.geometry import random_oblique_plus
@@ -20,7 +21,7 @@ from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.optimality import stationarity
 from orthoplus.presets import preset_of
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray
+from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, is_lazy
 from orthoplus.row_groups import Centres
@@ -92,9 +93,7 @@ def factorise(
         if best is None:
             best = result
         elif result.value < best.value:
-            best = dataclasses.replace(
-                result, bound=best.bound, gap=_relative_gap(result.value, best.bound)
-            )
+            best = with_bracket(problem, result, best.bound)
         if result.status in _ENDED_FROM_OUTSIDE:
             return _in_order(dataclasses.replace(best, status=result.status))
     assert best is not None
@@ -160,16 +159,18 @@ def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
     """The same result at a better point."""
     value, gradient = problem.value_and_gradient(X)
     labels, weights = kernels.largest_entries(X)
-    return dataclasses.replace(
+    moved = dataclasses.replace(
         result,
         labels=labels,
         weights=weights,
         value=value,
         stationarity=stationarity(X, gradient),
-        gap=_relative_gap(value, result.bound),
         Y=problem.second_block(X),
     )
+    return with_bracket(problem, moved, result.bound)
 
 
-def _relative_gap(value: float, bound: float | None) -> float | None:
-    return None if bound is None else (value - bound) / (abs(bound) or 1.0)
+def with_bracket(problem: Problem, result: Result, bound: float | None) -> Result:
+    """The result with this bound, and the gap to it."""
+    within = bracket(problem, result.value, bound, result.weights.dtype)
+    return dataclasses.replace(result, **within._asdict())

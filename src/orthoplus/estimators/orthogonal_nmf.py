@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from orthoplus.bounds import relative_gap
 from orthoplus.checks import check_choice, check_count
 from orthoplus.estimators.factorise import choose_method, factorise
 from orthoplus.estimators.missing import assign, coefficients, factorise_observed, observe
@@ -239,7 +240,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             result = factorise_observed(
                 observe(A), self.n_components, allow_negative=self.allow_negative, run=run
             )
-            self.reconstruction_err_ = float(np.sqrt(result.value))
+            self.reconstruction_err_ = float(np.sqrt(max(result.value, 0.0)))
         else:
             result = run(ONMF(A, self.n_components, allow_negative=self.allow_negative))
             in_blocks = isinstance(A, RowBlocks)
@@ -276,9 +277,8 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
         self.components_ = np.ascontiguousarray(components.T, dtype=dtype)
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
-        self.gap_ = None
-        if self.bound_ is not None:
-            self.gap_ = (self.reconstruction_err_ - self.bound_) / (self.bound_ or 1.0)
+        # A gap that is 0 or unknown within rounding stays so: the roots would show the rounding.
+        self.gap_ = result.gap and relative_gap(self.reconstruction_err_, self.bound_)
         self.n_iter_ = result.n_iter
 
     @property

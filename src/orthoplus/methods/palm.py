@@ -19,7 +19,7 @@ class AlternatingState(NamedTuple):
     X: FloatArray
     Y: FloatArray
     value: float
-    beta: float
+    beta: float  # 0 before the first step in Y
     carry_x: Carry
     step_length: float
     stationarity: float
@@ -44,7 +44,8 @@ class PALM(StopsOverOblique):
         Options of the X-step.
     criterion : {"stationarity", "step"}
         "stationarity" bounds both ``||min(X, grad_X P)||`` and
-        ``dist(Y, projection of Y - grad_Y P)``; "step" the longer of the two steps.
+        ``dist(Y, projection of Y - grad_Y P)``, both gradients in units of the first one; "step"
+        the longer of the two steps.
     tol, min_iter, max_iter
         When to stop; inside EP4Orth the tolerance follows its schedule.
 
@@ -88,7 +89,7 @@ class PALM(StopsOverOblique):
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AlternatingState:
         """The first state at X; Y is carried over, or the problem's own start."""
         joint = _joint(as_penalised(problem))
-        carry = carry or {"Y": joint.Y0, "beta": 1.0}
+        carry = carry or {"Y": joint.Y0, "beta": 0.0}
         Y, beta = carry["Y"], carry["beta"]
         value = replace(as_penalised(problem), problem=joint.at(Y)).value(X)
         return AlternatingState(X, Y, value, beta, carry.get("x", {}), np.inf, np.inf, 0, False)
@@ -108,16 +109,16 @@ class PALM(StopsOverOblique):
             beta=beta,
             carry_x=carry_x,
             step_length=moved,
-            stationarity=self._stationarity(joint, inner, Y),
+            stationarity=self._stationarity(model, inner, Y),
             n_iter=state.n_iter + 1,
             is_stalled=inner.is_stalled and moved == 0.0,
         )
 
-    def _stationarity(self, joint: TwoBlock, inner: ObliqueState, Y: FloatArray) -> float:
-        """Of both blocks; not computed when the step length decides."""
+    def _stationarity(self, model: Penalised, inner: ObliqueState, Y: FloatArray) -> float:
+        """Of both blocks, in units of the gradient; not computed when the step length decides."""
         if self.criterion == "step":
             return np.nan
-        return max(inner.stationarity, joint.y_residual(inner.X, Y))
+        return max(inner.stationarity, _joint(model).y_residual(inner.X, Y, model.unit))
 
     def _move_y(self, joint: TwoBlock, state: AlternatingState) -> tuple[FloatArray, float]:
         if joint.minimise_y is not None:

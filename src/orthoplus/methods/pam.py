@@ -28,7 +28,7 @@ class ProximalAlternating(PALM):
     x_method : RegularizedNewton or ProjectedGradient
         Solves the X-subproblem; by default a few steps of the second-order method.
     proximal : float
-        mu.
+        mu, in units of the size of a gradient.
     n_y_steps : int
         Projected gradient steps in Y where there is no closed form.
 
@@ -71,7 +71,7 @@ class ProximalAlternating(PALM):
         return joint.improve_y(state.X, state.Y, max_steps=self.n_y_steps), state.beta
 
     def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
-        model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal))
+        model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal * in_x.unit))
         inner, carry, *_ = minimise_oblique(
             model, self.x_method, state.X, tol=self.tol, carry=state.carry_x
         )

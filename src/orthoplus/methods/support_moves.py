@@ -94,7 +94,7 @@ class Scores:
         """
         labels = np.where(self.point.labels < 0, self.gains.shape[1] - 1, self.point.labels)
         gains = np.where(np.isfinite(self.gains), self.gains, -np.inf)
-        alone: BoolArray = np.isinf(gains).all(axis=1)
+        alone: BoolArray = np.asarray(np.isinf(gains).all(axis=1))
         is_small = len(labels) <= 4 * most
         rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)
         a, b = np.triu_indices(len(rows), 1)

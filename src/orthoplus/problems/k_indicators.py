@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from orthoplus import kernels
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.data_matrix import inner_product, squared_norm
 from orthoplus.geometry import assemble, fit_weights, polar_factor, project_oblique_plus
@@ -129,7 +131,7 @@ class KIndicators(Problem):
         """Eq. (6.5a): the polar factor of Y / beta + U'X; and beta."""
         return polar_factor(Y / beta + self.cross(X)), beta
 
-    def y_residual(self, X: FloatArray, Y: FloatArray) -> float:
+    def y_residual(self, X: FloatArray, Y: FloatArray, unit: float = 1.0) -> float:
         """dist(Y, projection of Y - grad_Y f), the second condition of section 4."""
         return float(np.linalg.norm(Y - self.y_step(X, Y, 2.0)[0]))
 
@@ -197,9 +199,15 @@ class KIndicators(Problem):
         return float(2.0 * squared_norm(self.U) ** 0.5)
 
     def lower_bound(self) -> float:
-        """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U."""
-        fit = np.linalg.svd(self.U, compute_uv=False).sum(dtype=np.float64)
-        return max(self._constant - 2.0 * float(fit), 0.0)
+        """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U.
+
+        Less a margin for rounding.
+        """
+        fit = np.linalg.svd(self.U.astype(np.float64, copy=False), compute_uv=False).sum()
+        return max(self._constant - 2.0 * float(fit) - 0.5 * self.rounding(), 0.0)
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        return 2.0 * rounding_margin(self._constant, self.shape[0], self.U.dtype, dtype)
 
 
 def _unit_columns(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:

@@ -7,12 +7,15 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import as_matrix, check_positive, check_shape
 from orthoplus.geometry import assemble, cover_columns, labels_of
 from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.row_gains import entries_of, trace_gains
 from orthoplus.row_groups import group_dots, group_sums
+from orthoplus.spectral_sum import sum_of_squares
 
 # The default weight, in units of the largest squared norm of a row.
 _EVENNESS = 1e4
@@ -175,9 +178,12 @@ class KMeans(Problem):
             yield self.start(rng)
 
     def lower_bound(self) -> float:
-        """The best residual of rank k of the extended matrix."""
-        values = np.linalg.svd(self._extended, compute_uv=False)[: self.k]
-        return max(self._total - float(values @ values), 0.0)
+        """The best residual of rank k of the extended matrix, less a margin for rounding."""
+        largest = sum_of_squares(self._extended, self.k, self._total).upper
+        return max(self._total - largest - 0.5 * self.rounding(), 0.0)
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        return 2.0 * rounding_margin(self._total, sum(self._extended.shape), dtype)
 
     def indicator(self, labels: IntArray) -> FloatArray:
         """The X of these labels with equal entries in a column; every cluster needs a row."""

@@ -156,9 +156,11 @@ class KLONMF(Problem):
         return gains
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """NNDSVDa with unit columns: no zero, so that the divergence is finite."""
-        X = svd_start(self.A, self.k, "nndsvda", rng).astype(np.float64)
-        X += 1e-3 * X.mean()
+        """NNDSVD, its zeros at the mean, with unit columns: so that the divergence is finite."""
+        # The mean of X, not of A as in NNDSVDa: X grows with the root of A.
+        X = svd_start(self.A, self.k, "nndsvd", rng).astype(np.float64)
+        mean = X.mean()
+        X = np.where(X > 0, X, mean) + 1e-3 * mean
         return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)
 
 

@@ -5,17 +5,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh, svds
+import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator
 
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import check_range, check_shape
 from orthoplus.data_matrix import (
     as_data,
-    as_dense,
     as_nonnegative_data,
-    as_operator,
-    gram_matrix,
     inner_product,
-    normal_product,
     squared_norm,
     times,
     times_transposed,
@@ -26,12 +24,9 @@ from orthoplus.memory import empty_like
 from orthoplus.protocols import FloatArray, Linear, Problem
 from orthoplus.row_blocks import RowBlocks, StoredBlocks
 from orthoplus.row_gains import entries_of, trace_gains
+from orthoplus.spectral_sum import sum_of_squares
 from orthoplus.starts import leading_centres, svd_start
 
-# Matrices with a side this short are decomposed densely.
-_DENSE_SIDE = 64
-# Data in row blocks have their Gram matrix decomposed up to this many columns.
-_GRAM_SIDE = 1024
 # X'X this near to I, in roundings, is I.
 _EYE_ROUNDOFFS = 5000
 _ADVICE = (
@@ -190,19 +185,18 @@ class ONMF(GroupedRows, Problem):
         return float(4.0 * self.k**0.5 * max(1, self.k - 1) * self.total)
 
     def lower_bound(self) -> float:
-        """||A||^2 minus the k largest squared singular values: the best rank-k residual."""
+        """||A||^2 minus the k largest squared singular values: the best rank-k residual.
+
+        Less a margin for rounding; what the singular values might have missed is counted in, see
+        `orthoplus.spectral_sum`.
+        """
         if self.total == 0.0:
             return 0.0
-        if isinstance(self.A, RowBlocks):
-            return max(self.total - float(_largest_squares(self.A, self.k).sum()), 0.0)
-        if min(self.A.shape) <= max(_DENSE_SIDE, 2 * self.k):
-            values = np.linalg.svd(as_dense(self.A), compute_uv=False)[: self.k]
-        else:
-            # A start without pattern: that of the blocks of A would miss multiple values.
-            start = np.random.default_rng(0).standard_normal(min(self.A.shape))
-            operator = as_operator(self.A)
-            values = svds(operator, k=self.k, v0=start, return_singular_vectors=False)
-        return max(self.total - float(np.sum(values.astype(np.float64) ** 2)), 0.0)
+        largest = sum_of_squares(self.A, self.k, self.total).upper
+        return max(self.total - largest - 0.5 * self.rounding(), 0.0)
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        return 2.0 * rounding_margin(self.total, sum(self.A.shape), self.A.dtype, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,20 +228,6 @@ class FactorFit(Problem):
     @cached_property
     def lipschitz(self) -> float:
         return 2.0 * float(np.linalg.norm(self.YtY, 2))
-
-
-def _largest_squares(A: RowBlocks, k: int) -> FloatArray:
-    """The k largest squared singular values, by products with A'A: a pass over A each."""
-    r = A.shape[1]
-    if r <= max(_GRAM_SIDE, 2 * k):
-        return np.linalg.eigvalsh(gram_matrix(A))[-k:]
-    normal = LinearOperator((r, r), matvec=lambda v: _normal_vector(A, v), dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(r)
-    return np.asarray(eigsh(normal, k=k, v0=start, return_eigenvectors=False))
-
-
-def _normal_vector(A: RowBlocks, v: FloatArray) -> FloatArray:
-    return normal_product(A, v.reshape(-1, 1)).ravel()
 
 
 def _gram(X: FloatArray) -> FloatArray:

@@ -4,9 +4,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.protocols import FloatArray, IntArray, Problem
+
+# Multiples of a number up to so many are exact, and so are their sums.
+_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +203,20 @@ class QAP(Problem):
         return QAP(A[np.ix_(i, i)], B[np.ix_(j, j)], C, self.constant + constant)
 
     def lower_bound(self) -> float:
-        """The bound of Gilmore and Lawler."""
-        return self.gilmore_lawler()[0]
+        """The bound of Gilmore and Lawler, less a margin for rounding; exact for whole numbers."""
+        return self.gilmore_lawler()[0] - 0.5 * self.rounding()
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """0 for whole numbers, or multiples of a power of two, whose sums are exact."""
+        # A cost of Gilmore and Lawler is at most ||a_i|| ||b_j||, and n of them are added.
+        rows, columns = (float(np.linalg.norm(M, axis=1).max()) for M in (self.A, self.B))
+        size = len(self.A) * rows * columns + abs(self.constant)
+        if self.C is not None:
+            size += len(self.A) * float(np.abs(self.C).max())
+        others = (np.zeros(1) if self.C is None else self.C, np.array(self.constant))
+        if size < _EXACT * min(_grain(self.A) * _grain(self.B), *map(_grain, others)):
+            return 0.0
+        return 2.0 * rounding_margin(size, len(self.A) ** 2)
 
     def gilmore_lawler(self) -> tuple[float, IntArray]:
         r"""A lower bound over all permutations, and the one that minimises it.
@@ -223,3 +240,10 @@ def _sorted_off_diagonal(M: FloatArray) -> FloatArray:
     """The entries of each row but the diagonal one, ascending; shape (n, n - 1)."""
     n = len(M)
     return np.sort(M[~np.eye(n, dtype=bool)].reshape(n, n - 1), axis=1)
+
+
+def _grain(M: FloatArray) -> float:
+    """The largest power of two of which all entries are multiples; infinite for zeros."""
+    mantissa, exponent = np.frexp(M[M != 0])
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    return float(np.ldexp(whole & -whole, exponent - 53).min(initial=np.inf))

@@ -6,14 +6,16 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import check_shape
 from orthoplus.protocols import FloatArray, Linear, Problem
 from orthoplus.row_gains import entries_of, trace_gains
 from orthoplus.starts import eigenvector_starts
-from orthoplus.symmetric import SymmetricMap, as_symmetric, bottom_eigenpairs, bottom_of_blocks
+from orthoplus.symmetric import SymmetricMap, as_symmetric, bottom_of_blocks, sum_of_smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +123,14 @@ class SymmetricONMF(Problem):
             None if diagonal is None else 2.0 * trace_gains(*entries_of(X), -(self.M @ X), diagonal)
         )
 
-    def lower_bound(self) -> float | None:
-        r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X."""
-        start = np.random.default_rng(0).standard_normal(self.shape[0])
-        found = bottom_eigenpairs(self._negated, self.k, start)
-        if found is None:
-            return None
-        return max(self.total + self.k + 2.0 * float(found[0].sum()), 0.0)
+    def lower_bound(self) -> float:
+        r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X.
+
+        Less a margin for rounding; see `orthoplus.spectral_sum`.
+        """
+        least = sum_of_smallest(self._negated, self.k).lower
+        return max(self.total + self.k + 2.0 * least - 0.5 * self.rounding(), 0.0)
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        size = self.total + self.k * (1.0 + 2.0 * self._negated.norm)
+        return 2.0 * rounding_margin(size, self.shape[0], self.M.dtype, dtype)

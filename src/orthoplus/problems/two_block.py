@@ -1,5 +1,6 @@
 """Two-block problems, eq. (1.9): min f(X, Y), X in S+, Y in a simple closed set."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -89,32 +90,39 @@ class TwoBlock(Problem):
 
     def improve_y(self, X: FloatArray, Y: FloatArray, *, max_steps: int) -> FloatArray:
         """Projected gradient steps in Y from the given one, with backtracking; never worse."""
-        beta = 1.0
+        beta, size = 0.0, float(np.linalg.norm(Y))
         for _ in range(max_steps):
             moved, beta = self.y_step(X, Y, beta)
             length = float(np.linalg.norm(moved - Y))
-            Y = moved
-            if length <= _Y_TOL * (1.0 + float(np.linalg.norm(Y))):
+            Y, size = moved, max(size, float(np.linalg.norm(moved)))
+            if length <= _Y_TOL * size:
                 break
         return Y
 
     def y_step(self, X: FloatArray, Y: FloatArray, beta: float) -> tuple[FloatArray, float]:
-        """One projected gradient step in Y with the descent condition of PALM; and its length."""
+        """One projected gradient step in Y with the descent condition of PALM; and its length.
+
+        From beta = 0 the first trial moves Y by about twice its norm, at any scale of f.
+        """
         value, _, gradient = self.evaluate(X, Y)
+        if beta == 0.0:
+            slope, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(Y))
+            # A power of two: halving then ends at 1/L exactly where L is one, as for a distance.
+            beta = 2.0 ** round(math.log2((size or 1.0) / (slope or 1.0)))
         beta *= 2.0
         for _ in range(60):
             moved = self.onto_set(Y - beta * gradient)
             step = moved - Y
             bound = float(np.vdot(gradient, step)) + float(np.vdot(step, step)) / (2 * beta)
-            if self._value(X, moved) <= value + bound + 1e-14 * max(1.0, abs(value)):
+            if self._value(X, moved) <= value + bound + 1e-14 * abs(value):
                 return moved, beta
             beta *= 0.5
         return Y, beta
 
-    def y_residual(self, X: FloatArray, Y: FloatArray) -> float:
-        """dist(Y, projection of Y - grad_Y f), the second condition of section 4."""
+    def y_residual(self, X: FloatArray, Y: FloatArray, unit: float = 1.0) -> float:
+        """dist(Y, projection of Y - grad_Y f / unit), the second condition of section 4."""
         gradient = self.evaluate(X, Y)[2]
-        return float(np.linalg.norm(Y - self.onto_set(Y - gradient)))
+        return float(np.linalg.norm(Y - self.onto_set(Y - gradient / unit)))
 
     def value(self, X: FloatArray) -> float:
         return self._value(X, self.second_block(X))

@@ -14,6 +14,8 @@ from orthoplus.report.svg import hue
 _TOP_FEATURES = 10
 # Clusters beyond these get no card of their own.
 _MOST_CARDS = 60
+# A gap beyond this says no more than that the bound is far.
+_MOST_GAP = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +76,17 @@ def quality_facts(result: dict[str, Any]) -> tuple[Fact, ...]:
         Fact("Explained", f"{1 - result['objective'] / total:.2%}", "of the sum of squares"),
         Fact("Objective", f"{result['objective']:.6g}", "what is left, ||A-XX'A||²"),
         Fact("Bound", f"{result['bound']:.6g}", "no such factorisation leaves less"),
-        Fact("Gap", f"{result['gap']:.2%}", "objective over bound; 0 would prove it optimal"),
+        Fact("Gap", _gap_text(result["gap"]), "objective over bound; 0 would prove it optimal"),
         Fact("Violation", f"{result['violation']:.1e}", "of X'X = I and X ≥ 0: rounding"),
         Fact("Work", f"{result['seconds']:.3g} s", f"{result['iterations']} outer iterations"),
     )
+
+
+def _gap_text(gap: float | None) -> str:
+    """The gap in percent; a bound of 0 says nothing relative."""
+    if gap is None:
+        return "the bound is 0"
+    return f"{gap:.2%}" if gap <= _MOST_GAP else f"over {_MOST_GAP:.0%}"
 
 
 _PENALTY_TEXT = (
