@@ -16,6 +16,7 @@ from orthoplus.problems import (
     KIndicators,
     KMeans,
     Projection,
+    ProjectiveKL,
     Smooth,
     SymmetricONMF,
     TraceMin,
@@ -93,6 +94,7 @@ def families():
         "onmf, quartic": lambda s: ONMF(s * A, K, quartic=True),
         "onmf, signed": lambda s: ONMF(s * (A - 0.01), K, allow_negative=True),
         "kl_onmf": lambda s: KLONMF(s * A, K),
+        "projective_kl": lambda s: ProjectiveKL(s * A, K),
         "symmetric_onmf": lambda s: times(s, SymmetricONMF(S, K)),
         "k_indicators": lambda s: times(s, KIndicators(U)),
         "k_means": lambda s: KMeans(s * A, K),
@@ -134,6 +136,10 @@ def test_every_problem_of_the_registry_is_scaled():
 def test_power_of_two_changes_no_bit_of_the_answer(name, exponent):
     """Such products are exact: so is every step, if nothing in it is absolute."""
     (problem, one), (scaled, other) = run(name, 1.0), run(name, 2.0**exponent)
+    if name == "projective_kl":  # a logarithm of the scaled data is not exact
+        np.testing.assert_allclose(other.X, one.X, atol=1e-8)
+        assert other.status is one.status
+        return
     np.testing.assert_array_equal(other.X, one.X)
     assert other.status is one.status
     assert other.n_iter == one.n_iter
@@ -159,7 +165,9 @@ def test_points_that_are_no_minimizers_are_told_so_at_every_scale(name, exponent
     for seed in range(3):
         rng = np.random.default_rng(seed)
         n, k = problem.shape
-        X = random_stiefel_plus(n, k, rng, n_zero_rows=0 if name in ("kl_onmf", "qap") else 2)
+        X = random_stiefel_plus(
+            n, k, rng, n_zero_rows=0 if name in ("kl_onmf", "projective_kl", "qap") else 2
+        )
         assert verdicts(scaled, X) == verdicts(problem, X)
         # A permutation is the only point of its support, and always stationary.
         assert check(scaled, X).is_stationary == (name == "qap")

@@ -14,7 +14,7 @@ from orthoplus.methods.support_search import SupportSearch
 from orthoplus.methods.swap_search import SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.protocols import FloatArray, IntArray, Problem
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import (
@@ -69,9 +69,18 @@ def finish(
         X, status = _best_feasible(problem, X0, watch, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
         X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)
+    if problem.is_column_symmetric:
+        X = X[:, _order_of_appearance(kernels.largest_entries(X)[0], X.shape[1])]
     labels, weights = kernels.largest_entries(X)
     Y = problem.second_block(X)
     return Answer(labels, weights, X, Y, problem.value(X), np.nan, status, is_row_optimal)
+
+
+def _order_of_appearance(labels: IntArray, k: int) -> IntArray:
+    """The columns in the order of their first rows, so that it does not depend on the search."""
+    first = np.full(k, len(labels))
+    np.minimum.at(first, labels[labels >= 0], np.flatnonzero(labels >= 0))
+    return np.argsort(first, kind="stable")
 
 
 def report(problem: Problem, answer: Answer, watch: Watch, *, notes: tuple[str, ...]) -> Result:
@@ -158,6 +167,10 @@ def _answer_in_groups(
         status = Status.FEASIBLE
     if isinstance(A, RowBlocks):
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
+    if isinstance(labels, np.ndarray):
+        order = _order_of_appearance(labels, k)
+        number = np.append(np.argsort(order), -1)
+        labels, W = number[labels], W[order]
     Y = np.ascontiguousarray(W.T, dtype=A.dtype)
     is_row_optimal = True if isinstance(state, SwapState) and state.is_over else None
     return Answer(labels, weights, None, Y, value, residual, status, is_row_optimal)

@@ -20,6 +20,8 @@ _LEAST_FALL, _ROUNDOFFS = 1e-11, 32
 # Evaluations of f that a search may always spend, and those it may at most, whatever the size; and
 # its share of those that the run before it took.
 _LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
+# A descent tries at most one move for so many evaluations that are left.
+_SHARES_OF_LIMIT = 40
 # Improvements of one descent; each takes a move that lowers f.
 _MAX_ROUNDS = 1000
 # Steps of a trial.
@@ -166,7 +168,7 @@ class SupportSearch:
         k = problem.shape[1]
         rng = np.random.default_rng([self.seed, state.n_iter])
         best = SupportPoint(*entries_of(state.X), state.value)
-        search = _Descent(self, problem, state.limit - state.n_eval, is_exact=False)
+        search = _Descent(self, problem, state.limit, is_exact=False)
         gains = Scores(problem, best).gains
         point = search.run(search.at(*kicked(best, gains, rng)))
         n_eval = state.n_eval + search.n_eval
@@ -205,8 +207,11 @@ class _Descent:
     def __init__(
         self, options: SupportSearch, problem: Problem, limit: int, *, is_exact: bool
     ) -> None:
-        self.options, self.problem, self.limit, self.is_exact = options, problem, limit, is_exact
+        self.problem, self.limit, self.is_exact = problem, limit, is_exact
         self.n_eval, self.is_complete = 0, False
+        # Unless this is the last descent, keep most of the evaluations for kicks.
+        share = limit if is_exact else max(limit // _SHARES_OF_LIMIT, 1)
+        self.most = min(options.trials, share)
 
     def run(self, point: SupportPoint) -> SupportPoint:
         """Follow moves that lower f until none that is tried does."""
@@ -259,7 +264,7 @@ class _Descent:
         singles = scores.single_moves()
         yield from _possible(moved(point, singles[:1], k))
         yield from scores.projections()
-        most = self.options.trials
+        most = self.most
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))
         self.is_complete |= len(singles) <= most

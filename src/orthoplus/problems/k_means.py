@@ -67,6 +67,7 @@ class KMeans(Problem):
     """
 
     has_exact_gains: ClassVar[bool] = True
+    is_column_symmetric: ClassVar[bool] = True
 
     A: FloatArray
     k: int

@@ -55,6 +55,7 @@ class KLONMF(Problem):
     """
 
     has_exact_gains: ClassVar[bool] = True
+    is_column_symmetric: ClassVar[bool] = True
 
     A: Any
     k: int

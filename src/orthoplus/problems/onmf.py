@@ -76,6 +76,7 @@ class ONMF(GroupedRows, Problem):
     """
 
     has_exact_gains: ClassVar[bool] = True
+    is_column_symmetric: ClassVar[bool] = True
 
     A: Any
     k: int

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -66,6 +66,8 @@ class ProjectiveKL(Problem):
     >>> abs(round(problem.value(X), 12)), problem.value(np.eye(3, 2))  # no entry in the last row
     (0.0, inf)
     """
+
+    is_column_symmetric: ClassVar[bool] = True
 
     A: Any
     k: int

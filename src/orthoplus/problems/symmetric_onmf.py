@@ -47,6 +47,7 @@ class SymmetricONMF(Problem):
     """
 
     has_exact_gains: ClassVar[bool] = True
+    is_column_symmetric: ClassVar[bool] = True
 
     M: Any
     k: int

@@ -52,6 +52,7 @@ class TraceMin(Problem):
     """
 
     has_exact_gains: ClassVar[bool] = True
+    is_column_symmetric: ClassVar[bool] = True
 
     M: Any
     k: int
