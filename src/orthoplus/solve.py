@@ -23,6 +23,7 @@ from orthoplus.data_matrix import entry_range, sample_rows
 from orthoplus.finish import finish
 from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import OuterMethod, OuterState
+from orthoplus.methods.assignment_search import AssignmentSearch
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.swap_search import SwapSearch, SwapState
@@ -42,7 +43,7 @@ _PRESETS: dict[type[Problem], Callable[[Any], OuterMethod]] = {
     ONMF: lambda problem: SwapSearch(),
     KLONMF: lambda problem: KLAlternating(),
     KIndicators: lambda problem: EP4Orth.for_indicators(problem.shape[1]),
-    QAP: lambda problem: EP4Orth.for_assignment(size=problem.size),
+    QAP: lambda problem: AssignmentSearch(),
 }
 
 

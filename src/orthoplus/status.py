@@ -16,7 +16,7 @@ class Status(Enum):
 
     RUNNING = "Still running."
     CONVERGED = "Converged: the point met the requested tolerances."
-    CERTIFIED = "Globally optimal: the value meets its upper bound within the requested tolerance."
+    CERTIFIED = "Globally optimal: the value meets its bound within the requested tolerance."
     GAP_LEFT = (
         "A gap is left between the value and its bound. "
         "The point is feasible; the bound holds; raise `max_passes` to try for longer."

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from orthoplus.methods.assignment_search import AssignmentSearch
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.newton import RegularizedNewton
@@ -25,11 +26,13 @@ METHODS = {
     "polish": Polish,
     "kl_alternating": KLAlternating,
     "swap_search": SwapSearch,
+    "assignment_search": AssignmentSearch,
 }
 
 __all__ = [
     "METHODS",
     "PALM",
+    "AssignmentSearch",
     "EP4Orth",
     "KLAlternating",
     "Polish",

@@ -79,8 +79,8 @@ def exchange_search_into(
 
     Stützle, European J. Oper. Res. 174 (2006). ``p`` becomes the best permutation, from which no
     exchange gains; returns the change of f, at most 0. O(n^2) per exchange. Of the exchanges whose
-    gains differ from the largest by rounding only, the first is made: the scale of A, B and C, which
-    changes how they round, then does not change the path.
+    gains differ from the largest by rounding only, the first is made: rounding depends on the scale
+    of A, B and C, and the path must not.
     """
     n, threshold = len(p), exchange_threshold(A, B, C)
     least, most = kick_sizes(n)
