@@ -15,7 +15,9 @@ def objective(A, B, p, C=0.0):
     return float((A * B[np.ix_(p, p)]).sum() + (C * np.eye(len(p))[p]).sum())
 
 
-METHODS = pytest.mark.parametrize("method", ["ep4orth", "exchange", op.EP4Orth(max_iter=5)])
+METHODS = pytest.mark.parametrize(
+    "method", ["search", "ep4orth", "exchange", op.EP4Orth(max_iter=5)]
+)
 
 
 @METHODS
@@ -146,12 +148,14 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
         ({"P0": "middle"}, ValueError, "`P0='middle'` is unknown. Pass 'randomized'"),
         ({"P0": np.eye(2)}, ValueError, r"`P0` has shape \(2, 2\).*shape \(3, 3\) is needed"),
         ({"P0": -np.eye(3)}, ValueError, "smallest entry -1: a nonnegative matrix"),
-        ({"partial_match": [0, 1]}, ValueError, r"`partial_match` has shape \(2,\).*\(m, 2\)"),
+        ({"partial_match": [0, 1]}, ValueError, r"`partial_match` has shape \(2,\).*\(f, 2\)"),
         ({"partial_match": [[0.5, 1]]}, ValueError, "dtype float64: whole numbers"),
-        ({"partial_match": [[0, 3]]}, ValueError, "entries from 0 to 3: rows are numbered from 0"),
+        ({"partial_match": [[0, 3]]}, ValueError, "3 to 3 for `B`: its rows are numbered from 0"),
+        ({"partial_match": [[-1, 0]]}, ValueError, "from -1 to -1 for `A`"),
         ({"partial_match": [[0, 1], [0, 2]]}, ValueError, "names a row of A twice"),
         ({"partial_match": [[0, 1], [1, 1]]}, ValueError, "names a row of B twice"),
-        ({"linear": np.eye(2)}, ValueError, r"`linear` has shape \(2, 2\), but `A` and `B`"),
+        ({"linear": np.eye(2)}, ValueError, r"`linear` has shape \(2, 2\), but `A` has 3 rows"),
+        ({"time_limit": 0.0}, ValueError, "`time_limit"),
         ([("maximize", True)], TypeError, "`options` must be an object of type Mapping"),
     ],
 )
@@ -162,7 +166,7 @@ def test_bad_options_are_explained(options, error, message):
 
 
 def test_bad_arguments_are_explained():
-    with pytest.raises(ValueError, match=r"`method='faq'` is unknown\. Choose ep4orth, exchange"):
+    with pytest.raises(ValueError, match=r"`method='faq'` is unknown\. Choose search, ep4orth, exch"):
         op.quadratic_assignment(np.eye(2), np.eye(2), method="faq")
     with pytest.raises(ValueError, match="`B` has shape"):
         op.quadratic_assignment(np.eye(2), np.ones((2, 3)))

@@ -88,7 +88,8 @@ def quadratic_assignment(
             there, or at the given nonnegative matrix. The answer is never worse than the nearest
             permutation.
         n_init : int
-            Number of starts, of which the best is kept. Default 10.
+            Number of starts, of which the best is kept; of the default method, the last four in
+            ten go on from the best permutation instead. Default 10.
         search_steps : int
             Exchanges of the search after each start; 0 is the plain pairwise exchange method.
             Default 4000.
@@ -221,6 +222,7 @@ def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
         n_init=asked.n_init,
         search_steps=asked.search_steps,
         starts=_STARTS[str(method) if penalty is None else "ep4orth"],
+        continued=AssignmentSearch.continued if method == "search" else 0.0,
         penalty=penalty,
         seed=int(as_generator(asked.rng).integers(2**63)),
     )

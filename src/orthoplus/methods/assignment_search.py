@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import check_choice, check_count, check_type
+from orthoplus.checks import check_choice, check_count, check_range, check_type
 from orthoplus.loop import run
 from orthoplus.methods.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
 from orthoplus.methods.ep4orth import EP4Orth
@@ -66,14 +66,18 @@ class AssignmentSearch:
     3. *gilmore-lawler*: the permutation at which the bound of Gilmore and Lawler is attained;
     4. *random*: a permutation at random.
 
+    The last steps make no start, but go on from the best permutation of all.
+
     Parameters
     ----------
     n_init : int
-        Number of starts, of which the best is kept.
+        Number of steps; the best permutation is kept.
     search_steps : int
         Exchanges of the search after each start; 0 is the plain pairwise exchange method.
     starts : tuple of str
         How the starts are made, in order; the last entry is repeated.
+    continued : float
+        Share of the steps, the last ones, that go on from the best permutation.
     penalty : EP4Orth, optional
         Makes the penalty starts, on a problem that is centered and of size 1; by default
         ``EP4Orth.for_assignment()``.
@@ -106,6 +110,7 @@ class AssignmentSearch:
     n_init: int = 10
     search_steps: int = 4000
     starts: tuple[str, ...] = _STARTS
+    continued: float = 0.4
     penalty: EP4Orth | None = None
     seed: int = 0
 
@@ -117,6 +122,7 @@ class AssignmentSearch:
             raise ValueError(f"`starts` is empty: name at least one of {', '.join(_STARTS)}.")
         for kind in self.starts:
             check_choice(kind, "starts", _STARTS)
+        check_range(self.continued, "continued", low=0.0, high=1.0)
         check_type(self.penalty, "penalty", EP4Orth, type(None))
         check_count(self.seed, "seed")
 
@@ -146,7 +152,10 @@ class AssignmentSearch:
         """Make the next start, search from it, and keep the better permutation."""
         qap, rng = _as_qap(problem), np.random.default_rng([state.seed, state.n_iter])
         kind = self.starts[min(state.n_iter, len(self.starts) - 1)]
-        p, n_inner = self._begin(problem, kind, state.start, rng)
+        if state.n_iter < self.n_init - int(self.continued * self.n_init):
+            p, n_inner = self._begin(problem, kind, state.start, rng)
+        else:
+            p, n_inner = state.permutation, 0
         p, n_steps = self._search(problem, p, state.bound, rng)
         value = qap.value_of(p)
         # A value that differs by rounding is no gain: which one rounds down depends on the scale.
