@@ -89,10 +89,10 @@ def quadratic_assignment(
             permutation.
         n_init : int
             Number of starts, of which the best is kept; of the default method, the last four in
-            ten go on from the best permutation instead. Default 10.
+            ten go on from the best permutation instead. Default 8.
         search_steps : int
             Exchanges of the search after each start; 0 is the plain pairwise exchange method.
-            Default 4000.
+            Default 4500.
         linear : array of shape (m, n)
             C of a linear term sum_i C[i, p(i)], as Koopmans and Beckmann have.
         time_limit : float

@@ -107,8 +107,8 @@ class AssignmentSearch:
 
     state_type: ClassVar[Any] = AssignmentState
 
-    n_init: int = 10
-    search_steps: int = 4000
+    n_init: int = 8
+    search_steps: int = 4500
     starts: tuple[str, ...] = _STARTS
     continued: float = 0.4
     penalty: EP4Orth | None = None
