@@ -130,9 +130,9 @@ def _mean(gaps: FloatArray) -> str:
 TABLE = Table(
     name="qap",
     title="Quadratic assignment on QAPLIB",
-    about=f"The default, and the best of {STARTS} starts of others; the paper has no table. `penalty "
-    f"starts` is the former default, EP4Orth+ before each search of {FORMER_STEPS} exchanges; "
-    f"`random starts` the same search from {RANDOM_STARTS} permutations at random; `without "
+    about=f"Our default, and the best of {STARTS} starts of the others; the paper has no table of "
+    "it. `penalty starts` is the former default, EP4Orth+ before each search of "
+    f"{FORMER_STEPS} exchanges; `random starts` the same search from {RANDOM_STARTS} permutations at random; `without "
     "search` only exchanges pairs from the penalty method's points, `no search` from random ones.",
     columns=(
         Column("value", "value", ".0f", "least"),

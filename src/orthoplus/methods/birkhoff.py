@@ -68,11 +68,15 @@ def _descend(
     problem: Any, X: FloatArray, share: float, squares: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, int]:
     """Frank-Wolfe with exact line search; the matrix, and the number of steps."""
-    gradient = _gradient(problem, X, share, squares)
+    gradient = problem.value_and_gradient(X)[1] + share * (squares[0] @ X + X @ squares[1])
     for count in range(1, _MAX_STEPS + 1):
-        P = as_matrix_of(nearest_permutation(-gradient))
+        p = nearest_permutation(-gradient)
+        P = as_matrix_of(p)
         # f_t is quadratic: the gradient at P gives the curvature along P - X and the next gradient.
-        change, D = _gradient(problem, P, share, squares) - gradient, P - X
+        change, D = problem.value_and_gradient(P)[1] - gradient, P - X
+        if share:
+            change[:, p] += share * squares[0]
+            change += share * squares[1][p]
         slope, curvature = float(np.vdot(gradient, D)), float(np.vdot(change, D))
         if slope >= 0.0:
             return X, count
@@ -81,13 +85,6 @@ def _descend(
         if step * np.linalg.norm(D) <= _STEP_TOL * len(X) ** 0.5:
             return X, count
     return X, _MAX_STEPS
-
-
-def _gradient(
-    problem: Any, X: FloatArray, share: float, squares: tuple[FloatArray, FloatArray]
-) -> FloatArray:
-    gradient: FloatArray = problem.value_and_gradient(X)[1]
-    return gradient + share * (squares[0] @ X + X @ squares[1]) if share else gradient
 
 
 def nearest_permutation(X: FloatArray) -> IntArray:
