@@ -163,7 +163,7 @@ def _describe(result: Any, sign: float) -> dict[str, Any]:
     return {
         "nit": sum(row.n_inner for row in result.history),
         "start_values": sign * np.array(values if len(values) else [result.value]),
-        "bound": sign * result.bound,
+        "bound": sign * min(result.bound, result.value),  # the sums of both round
         "success": result.success,
         "message": result.message,
     }

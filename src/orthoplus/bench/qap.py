@@ -132,8 +132,9 @@ TABLE = Table(
     title="Quadratic assignment on QAPLIB",
     about=f"Our default, and the best of {STARTS} starts of the others; the paper has no table of "
     "it. `penalty starts` is the former default, EP4Orth+ before each search of "
-    f"{FORMER_STEPS} exchanges; `random starts` the same search from {RANDOM_STARTS} permutations at random; `without "
-    "search` only exchanges pairs from the penalty method's points, `no search` from random ones.",
+    f"{FORMER_STEPS} exchanges; `random starts` the same search from {RANDOM_STARTS} random "
+    "permutations; `without search` only exchanges pairs from the penalty method's points, `no "
+    "search` from random ones.",
     columns=(
         Column("value", "value", ".0f", "least"),
         Column("best", "best known", ".0f"),
