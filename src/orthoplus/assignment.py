@@ -92,7 +92,7 @@ def quadratic_assignment(
             ten go on from the best permutation instead. Default 8.
         search_steps : int
             Exchanges of the search after each start; 0 is the plain pairwise exchange method.
-            Default 4500.
+            Default 4000.
         linear : array of shape (m, n)
             C of a linear term sum_i C[i, p(i)], as Koopmans and Beckmann have.
         time_limit : float

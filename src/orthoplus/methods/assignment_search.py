@@ -108,7 +108,7 @@ class AssignmentSearch:
     state_type: ClassVar[Any] = AssignmentState
 
     n_init: int = 8
-    search_steps: int = 4500
+    search_steps: int = 4000
     starts: tuple[str, ...] = _STARTS
     continued: float = 0.4
     penalty: EP4Orth | None = None
@@ -142,7 +142,7 @@ class AssignmentSearch:
             bound=bound,
             is_proven=_is_proven(qap, value, bound),
             seed=self.seed if rng is None else int(rng.integers(2**63)),
-            start=X.copy(),
+            start=X.astype(np.float64),
             start_values=np.empty(0),
             n_iter=0,
             n_inner=0,
