@@ -125,9 +125,9 @@ def quadratic_assignment(
 
     The path of three vertices, found in a graph of five:
 
-    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> path = np.array([[0, 1, 0], [1, 0, 3], [0, 3, 0]])
     >>> graph = np.zeros((5, 5), dtype=int)
-    >>> graph[[4, 1, 1, 2], [1, 4, 2, 1]] = 1
+    >>> graph[[4, 1, 1, 2], [1, 4, 2, 1]] = 1, 1, 3, 3
     >>> quadratic_assignment(path, graph, options={"maximize": True}).col_ind
     array([4, 1, 2])
     >>> quadratic_assignment(graph, path, options={"maximize": True}).col_ind

@@ -100,9 +100,10 @@ class AssignmentSearch:
     --------
     >>> import orthoplus as op
     >>> A = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 2.0], [5.0, 2.0, 0.0]])
-    >>> result = op.solve(op.problems.QAP(A, A[::-1, ::-1].max() - A), method=AssignmentSearch())
-    >>> result.value, result.status.name
-    (38.0, 'CERTIFIED')
+    >>> B = np.array([[0.0, 3.0, 1.0], [3.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
+    >>> result = op.solve(op.problems.QAP(A, B), method=AssignmentSearch())
+    >>> result.labels, result.value, result.status.name
+    (array([0, 1, 2]), 24.0, 'CERTIFIED')
     """
 
     state_type: ClassVar[Any] = AssignmentState
