@@ -19,7 +19,7 @@ SUITES = {
     "rivals": ["rivals.py", "kl_documents.py"],
     "spectral": ["spectral_table.py"],
     "indicators": ["indicators_large.py"],
-    "assignment": [],
+    "assignment": ["graph_matching.py"],
     "ranks": ["rank_table.py"],
     "scaling": ["scaling.py"],
 }

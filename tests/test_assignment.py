@@ -15,7 +15,9 @@ def objective(A, B, p, C=0.0):
     return float((A * B[np.ix_(p, p)]).sum() + (C * np.eye(len(p))[p]).sum())
 
 
-METHODS = pytest.mark.parametrize("method", ["ep4orth", "exchange", op.EP4Orth(max_iter=5)])
+METHODS = pytest.mark.parametrize(
+    "method", ["search", "ep4orth", "exchange", op.EP4Orth(max_iter=5)]
+)
 
 
 @METHODS
@@ -58,6 +60,130 @@ def test_graph_matching_finds_the_relabelling(rng):
     result = op.quadratic_assignment(graph, relabelled, options={"maximize": True})
     assert result.fun == graph.sum()
     np.testing.assert_array_equal(relabelled[np.ix_(result.col_ind, result.col_ind)], graph)
+
+
+def relabelled(graph, share, rng):
+    """The graph without some of its edges, its vertices in another order."""
+    edges = np.argwhere(np.triu(graph))
+    kept = graph.copy()
+    for i, j in edges[rng.permutation(len(edges))[: round(share * len(edges))]]:
+        kept[i, j] = kept[j, i] = 0.0
+    p = rng.permutation(len(graph))
+    return kept[np.ix_(p, p)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("n", "density", "share"), [(100, 0.1, 0.0), (300, 0.05, 0.02)])
+def test_large_graphs_are_matched_exactly(n, density, share, seed):
+    rng = np.random.default_rng(seed)
+    graph = np.triu(rng.random((n, n)) < density, 1).astype(float)
+    graph += graph.T
+    other = relabelled(graph, share, rng)
+    result = op.quadratic_assignment(other, graph, options={"maximize": True, "rng": seed})
+    assert result.fun == result.bound == other.sum()
+    assert result.success
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_default_finds_the_best_of_all_permutations(maximize):
+    found = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 7))
+        A, B = rng.standard_normal((2, n, n)) if seed % 2 else rng.integers(-9, 10, (2, n, n))
+        values = [objective(A, B, p) for p in permutations(range(n))]
+        result = op.quadratic_assignment(A, B, options={"maximize": maximize})
+        best = max(values) if maximize else min(values)
+        found += abs(result.fun - best) <= 1e-12 * max(1.0, abs(best))
+    assert found == 100
+
+
+def matchings(m, n):
+    """All p with p(i) in 0..n-1 for min(m, n) rows, each at most once, and -1 for the others."""
+    if m <= n:
+        yield from permutations(range(n), m)
+    else:
+        for rows in permutations(range(m), n):
+            p = [-1] * m
+            for column, row in enumerate(rows):
+                p[row] = column
+            yield tuple(p)
+
+
+def value_of_matching(A, B, C, p):
+    rows = [i for i, j in enumerate(p) if j >= 0]
+    columns = [p[i] for i in rows]
+    return (A[np.ix_(rows, rows)] * B[np.ix_(columns, columns)]).sum() + C[rows, columns].sum()
+
+
+@METHODS
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("sizes", [(3, 6), (6, 3), (1, 4), (4, 1), (5, 6)])
+def test_unequal_sizes_are_matched_as_by_brute_force(method, maximize, sizes, rng):
+    m, n = sizes
+    for sign in (-1.0, 0.0, 1.0):  # entries of one sign, which zeros would attract or repel
+        A = rng.standard_normal((m, m)) + 2 * sign
+        B = rng.standard_normal((n, n)) + 2
+        C = rng.standard_normal((m, n))
+        options = {"linear": C, "maximize": maximize, "n_init": 4, "search_steps": 300}
+        result = op.quadratic_assignment(A, B, method, options)
+        values = [value_of_matching(A, B, C, p) for p in matchings(m, n)]
+        best = max(values) if maximize else min(values)
+        assert result.fun == pytest.approx(best, rel=1e-12, abs=1e-12)
+        assert result.col_ind.shape == (m,)
+        assert value_of_matching(A, B, C, result.col_ind.tolist()) == pytest.approx(best)
+        assert (result.col_ind >= 0).sum() == min(m, n)
+        assert (result.bound - best) * (1 if maximize else -1) >= -1e-12
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), (5, 3)])
+def test_unequal_sizes_keep_a_partial_match_and_take_a_guess(sizes, rng):
+    m, n = sizes
+    A, B, C = rng.standard_normal((m, m)), rng.standard_normal((n, n)), np.zeros((m, n))
+    options = {"partial_match": [[m - 1, n - 1]], "P0": rng.random((m - 1, n - 1))}
+    result = op.quadratic_assignment(A, B, options=options)
+    allowed = [p for p in matchings(m, n) if p[m - 1] == n - 1]
+    assert result.col_ind[m - 1] == n - 1
+    best = min(value_of_matching(A, B, C, p) for p in allowed)
+    assert result.fun == pytest.approx(best, rel=1e-12, abs=1e-12)
+
+
+def test_smaller_graph_with_all_rows_fixed(rng):
+    A, B = rng.random((2, 2)), rng.random((4, 4))
+    result = op.quadratic_assignment(A, B, options={"partial_match": [[0, 3], [1, 1]]})
+    np.testing.assert_array_equal(result.col_ind, [3, 1])
+    assert result.fun == pytest.approx((A * B[np.ix_([3, 1], [3, 1])]).sum(), rel=1e-13)
+
+
+def test_whole_numbers_keep_exact_values(rng):
+    A, B = rng.integers(0, 10**5, (2, 9, 9))
+    B = B + B.T  # then only the symmetric part of A counts
+    result = op.quadratic_assignment(A, B)
+    p = result.col_ind
+    assert result.fun == int((A * B[np.ix_(p, p)]).sum())
+    assert op.solve(op.problems.QAP(A, B)).value == result.fun
+
+
+def test_number_of_starts_and_generator_act(rng):
+    A, B = rng.random((2, 20, 20))
+    short = {"search_steps": 0, "n_init": 7}
+    runs = [
+        op.quadratic_assignment(A, B, "exchange", short | {"rng": seed}).start_values
+        for seed in (0, 1, np.random.default_rng(1))
+    ]
+    assert [len(values) for values in runs] == [7, 7, 7]
+    np.testing.assert_array_equal(runs[1], runs[2])
+    assert (runs[0] != runs[1]).all()
+
+
+def test_time_limit_returns_the_best_so_far(rng):
+    A, B = rng.random((2, 30, 30))
+    result = op.quadratic_assignment(A, B, options={"n_init": 10**6, "time_limit": 0.1})
+    assert not result.success
+    assert "time limit" in result.message
+    assert result.fun == pytest.approx(objective(A, B, result.col_ind), rel=1e-12)
+    none = op.quadratic_assignment(A, B, options={"time_limit": 1e-9})
+    np.testing.assert_array_equal(np.sort(none.col_ind), np.arange(30))
 
 
 @pytest.mark.parametrize("maximize", [False, True])
@@ -146,12 +272,14 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
         ({"P0": "middle"}, ValueError, "`P0='middle'` is unknown. Pass 'randomized'"),
         ({"P0": np.eye(2)}, ValueError, r"`P0` has shape \(2, 2\).*shape \(3, 3\) is needed"),
         ({"P0": -np.eye(3)}, ValueError, "smallest entry -1: a nonnegative matrix"),
-        ({"partial_match": [0, 1]}, ValueError, r"`partial_match` has shape \(2,\).*\(m, 2\)"),
+        ({"partial_match": [0, 1]}, ValueError, r"`partial_match` has shape \(2,\).*\(f, 2\)"),
         ({"partial_match": [[0.5, 1]]}, ValueError, "dtype float64: whole numbers"),
-        ({"partial_match": [[0, 3]]}, ValueError, "entries from 0 to 3: rows are numbered from 0"),
+        ({"partial_match": [[0, 3]]}, ValueError, "3 to 3 for `B`: its rows are numbered from 0"),
+        ({"partial_match": [[-1, 0]]}, ValueError, "from -1 to -1 for `A`"),
         ({"partial_match": [[0, 1], [0, 2]]}, ValueError, "names a row of A twice"),
         ({"partial_match": [[0, 1], [1, 1]]}, ValueError, "names a row of B twice"),
-        ({"linear": np.eye(2)}, ValueError, r"`linear` has shape \(2, 2\), but `A` and `B`"),
+        ({"linear": np.eye(2)}, ValueError, r"`linear` has shape \(2, 2\), but `A` has 3 rows"),
+        ({"time_limit": 0.0}, ValueError, "`time_limit"),
         ([("maximize", True)], TypeError, "`options` must be an object of type Mapping"),
     ],
 )
@@ -162,7 +290,9 @@ def test_bad_options_are_explained(options, error, message):
 
 
 def test_bad_arguments_are_explained():
-    with pytest.raises(ValueError, match=r"`method='faq'` is unknown\. Choose ep4orth, exchange"):
+    with pytest.raises(
+        ValueError, match=r"`method='faq'` is unknown\. Choose search, ep4orth, exch"
+    ):
         op.quadratic_assignment(np.eye(2), np.eye(2), method="faq")
     with pytest.raises(ValueError, match="`B` has shape"):
         op.quadratic_assignment(np.eye(2), np.ones((2, 3)))

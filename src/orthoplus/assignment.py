@@ -1,15 +1,14 @@
-"""Quadratic assignment: EP4Orth+ over the permutations, then pairwise exchanges."""
+"""Quadratic assignment and graph matching under the names of SciPy: an adapter over `solve`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus import kernels
-from orthoplus.checks import as_generator, as_matrix, check_count, check_type
-from orthoplus.geometry import project_oblique_plus
+from orthoplus.checks import as_generator, as_matrix, check_count, check_positive, check_type
+from orthoplus.methods.assignment_search import AssignmentSearch
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.problems import QAP
 from orthoplus.protocols import FloatArray, IntArray
@@ -22,8 +21,8 @@ _ONLY_SCIPY = {
     "shuffle_input": "leave it out: the starts are random anyway",
     "partial_guess": "pass the permutation matrix of the guess as `P0`",
 }
-# A value this near to the bound, relative to the terms of f, is optimal.
-_BOUND_TOL = 1e-12
+# The starts of each method.
+_STARTS = {"search": AssignmentSearch.starts, "ep4orth": ("penalty",), "exchange": ("random",)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +32,18 @@ class AssignmentOptions:
     maximize: bool = False
     partial_match: npt.ArrayLike | None = None
     rng: np.random.Generator | int | None = None
-    P0: FloatArray | str = "randomized"
-    n_init: int = 10
-    search_steps: int = 2000
-    linear: FloatArray | None = None
+    P0: npt.ArrayLike | str = "randomized"
+    n_init: int = AssignmentSearch.n_init
+    search_steps: int = AssignmentSearch.search_steps
+    linear: npt.ArrayLike | None = None
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
         check_type(self.maximize, "maximize", bool, np.bool_)
         check_count(self.n_init, "n_init", low=1)
         check_count(self.search_steps, "search_steps")
+        if self.time_limit is not None:
+            check_positive(self.time_limit, "time_limit", finite=False)
         object.__setattr__(self, "rng", as_generator(self.rng))
         if isinstance(self.P0, str) and self.P0 not in ("randomized", "barycenter"):
             raise ValueError(
@@ -53,10 +55,10 @@ class AssignmentOptions:
 def quadratic_assignment(
     A: npt.ArrayLike,
     B: npt.ArrayLike,
-    method: str | EP4Orth = "ep4orth",
+    method: str | EP4Orth = "search",
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    r"""Match the rows of A to the rows of B: the best permutation p.
+    r"""Match the rows of A to the rows of B by the best permutation p.
 
     .. math:: \min_p \sum_{ij} A_{ij} B_{p(i)p(j)} = \mathrm{tr}(A^\top X B X^\top),
               \qquad X_{ip(i)} = 1.
@@ -65,49 +67,53 @@ def quadratic_assignment(
 
     Parameters
     ----------
-    A, B : array-like of shape (n, n)
-        Any real matrices; neither symmetry nor a zero diagonal is needed.
-    method : {"ep4orth", "exchange"} or EP4Orth
-        How a start becomes a permutation, before the search: by EP4Orth+ and a linear assignment,
-        or, for "exchange", at random. An object brings its own options.
+    A : array-like of shape (m, m)
+        Any real matrix; neither symmetry nor a zero diagonal is needed.
+    B : array-like of shape (n, n)
+        The same. If m and n differ, the smaller matrix is matched into the larger one: all of its
+        rows get a partner, and the rows that are left over count for nothing.
+    method : {"search", "ep4orth", "exchange"} or EP4Orth
+        The starts of `AssignmentSearch`: its default, a relaxation, the penalty method, the
+        permutation of the bound and then random ones; the penalty method only; or random ones only.
+        An EP4Orth object brings its own options for the penalty method.
     options : dict, optional
         maximize : bool
-            Maximise instead: graph matching, for adjacency matrices. Default False.
-        partial_match : array-like of int, shape (m, 2)
+            Whether to maximize instead: graph matching, for adjacency matrices. Default False.
+        partial_match : array-like of int, shape (f, 2)
             Pairs (i, j) with p(i) = j fixed.
         rng : Generator or int
             For the starts and the search; the default is the seed 0.
-        P0 : "randomized", "barycenter" or array of shape (n - m, n - m)
-            The first start: near to the matrix of equal entries, exactly that, or the given
-            nonnegative matrix, projected onto OB+. The others are "randomized".
+        P0 : "randomized", "barycenter" or array of shape (m - f, n - f)
+            Where the first penalty start begins: near to the matrix of equal entries, exactly
+            there, or at the given nonnegative matrix. The answer is never worse than the nearest
+            permutation.
         n_init : int
-            Number of starts, of which the best is kept. Default 10.
+            Number of starts, of which the best is kept; of the default method, the last four in
+            ten go on from the best permutation instead. Default 8.
         search_steps : int
             Exchanges of the search after each start; 0 is the plain pairwise exchange method.
-            Default 2000.
-        linear : array of shape (n, n)
+            Default 4000.
+        linear : array of shape (m, n)
             C of a linear term sum_i C[i, p(i)], as Koopmans and Beckmann have.
+        time_limit : float
+            Seconds after which the best permutation so far is returned. Default None.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``col_ind`` is p, ``fun`` the objective, ``nit`` the outer iterations and search steps of
-        all starts; besides, ``start_values`` has the objective of each start, and ``bound`` a
-        proven bound of the objective (from below; from above where it is maximised). A value that
+        ``col_ind`` is p, of length m, with -1 for a row that is left over; ``fun`` the objective,
+        ``nit`` the iterations and search steps of all starts. Besides, ``start_values`` has the
+        objective that each start led to, ``bound`` a proven bound of the objective (from below, or
+        from above if it is maximized), ``success`` and ``message`` why the run ended. A value that
         meets the bound ends the run: it is optimal. No exchange of two rows improves the answer.
 
     Notes
     -----
-    For n = k the set S+ is that of the permutation matrices, and rounding to it a linear
-    assignment. The search is an iterated descent: pairwise exchanges until none gains, some at
-    random, and so on from the best permutation. An exchange costs O(n^2), for the gains of all
-    pairs are updated in O(1) each. The bound is that of Gilmore and Lawler. With A = 0 it is the
-    linear assignment problem, solved exactly.
-
-    References
-    ----------
-    T. Stützle, *Iterated local search for the quadratic assignment problem*, European J. Oper. Res.
-    174 (2006).
+    For n = k the set S+ is that of the permutation matrices, so this is `solve` with a `QAP`, the
+    larger matrix as it is and the smaller one with zeros added. Since every row of the smaller one
+    has a partner, the zeros are right for either sign of the entries, to minimize and to maximize.
+    The bound is that of Gilmore and Lawler. With A = 0 it is the linear assignment problem, solved
+    exactly. For the search and its cost see `AssignmentSearch`.
 
     Examples
     --------
@@ -116,96 +122,77 @@ def quadratic_assignment(
     >>> result = quadratic_assignment(A, B)
     >>> result.col_ind, result.fun
     (array([0, 3, 2, 1]), 3260.0)
+
+    The path of three vertices, found in a graph of five:
+
+    >>> path = np.array([[0, 1, 0], [1, 0, 3], [0, 3, 0]])
+    >>> graph = np.zeros((5, 5), dtype=int)
+    >>> graph[[4, 1, 1, 2], [1, 4, 2, 1]] = 1, 1, 3, 3
+    >>> quadratic_assignment(path, graph, options={"maximize": True}).col_ind
+    array([4, 1, 2])
+    >>> quadratic_assignment(graph, path, options={"maximize": True}).col_ind
+    array([-1,  1,  2, -1,  0])
     """
     from scipy.optimize import OptimizeResult  # slow to import
 
     asked = _read_options(options)
-    _check_method(method)
-    whole = QAP(_as_float(A, "A"), _as_float(B, "B"))
-    if asked.linear is not None:
-        whole = replace(whole, C=_read_linear(asked.linear, whole.shape))
+    search = _read_method(method, asked)
+    whole, (m, n) = _read_problem(A, B, asked.linear)
+    rows, columns = _read_match(asked.partial_match, m, n)
     sign = -1.0 if asked.maximize else 1.0
-    rows, columns = _read_match(asked.partial_match, len(whole.A))
-    signed = QAP(sign * whole.A, whole.B, None if whole.C is None else sign * whole.C)
     col_ind = np.empty(len(whole.A), dtype=np.int64)
     col_ind[rows] = columns
     if len(rows) == len(col_ind):
-        value = whole.value_of(col_ind)
-        return OptimizeResult(
-            col_ind=col_ind, fun=value, nit=0, start_values=np.array([value]), bound=value
-        )
-    problem = (signed.match(rows, columns) if len(rows) else signed).symmetrised()
-    p, values, bound, nit = _best_of_starts(problem, method, asked)
-    open_rows = np.delete(np.arange(len(col_ind)), rows)
-    col_ind[open_rows] = np.delete(np.arange(len(col_ind)), columns)[p]
-    return OptimizeResult(
-        col_ind=col_ind,
-        fun=whole.value_of(col_ind),
-        nit=nit,
-        start_values=sign * np.array(values),
-        bound=sign * bound,
-    )
+        found = {"nit": 0, "start_values": np.array([whole.value_of(col_ind)])}
+        found |= {"bound": whole.value_of(col_ind), "success": True, "message": "All is matched."}
+    else:
+        signed = QAP(sign * whole.A, whole.B, None if whole.C is None else sign * whole.C)
+        problem = signed.match(rows, columns) if len(rows) else signed
+        X0 = _read_first(asked.P0, problem, (m - len(rows), n - len(rows)))
+        result = solve(problem, X0, method=search, rng=asked.rng, time_limit=asked.time_limit)
+        found = _describe(result, sign)
+        open_rows = np.delete(np.arange(len(col_ind)), rows)
+        col_ind[open_rows] = np.delete(np.arange(len(col_ind)), columns)[result.labels]
+    fun = whole.value_of(col_ind)
+    return OptimizeResult(col_ind=np.where(col_ind < n, col_ind, -1)[:m], fun=fun, **found)
 
 
-def _best_of_starts(
-    problem: QAP, method: str | EP4Orth, asked: AssignmentOptions
-) -> tuple[IntArray, list[float], float, int]:
-    """The best permutation, the value of each start, the bound, and the work."""
-    rng = as_generator(asked.rng)
-    first = _read_first(asked.P0, problem)
-    bound, best = problem.gilmore_lawler()
-    least, values, nit = problem.value_of(best), list[float](), 0
-    enough = bound + _BOUND_TOL * _size(problem)
-    if least <= enough:
-        return best, [least], bound, 0
-    for number in range(asked.n_init):
-        X = first if number == 0 and first is not None else problem.start(rng)
-        p, work = _permutation_from(problem, method, X, rng)
-        _search(problem, p, asked.search_steps, rng)
-        nit += work + asked.search_steps
-        values.append(problem.value_of(p))
-        if values[-1] < least:
-            least, best = values[-1], p
-        if least <= enough:
-            break
-    return best, values, bound, nit
+def _describe(result: Any, sign: float) -> dict[str, Any]:
+    """What is reported of a run besides the permutation."""
+    values = () if result.state is None else result.state.start_values  # none: no time for one
+    return {
+        "nit": sum(row.n_inner for row in result.history),
+        "start_values": sign * np.array(values if len(values) else [result.value]),
+        "bound": sign * min(result.bound, result.value),  # the sums of both round
+        "success": result.success,
+        "message": result.message,
+    }
 
 
-def _permutation_from(
-    problem: QAP, method: str | EP4Orth, X: FloatArray, rng: np.random.Generator
-) -> tuple[IntArray, int]:
-    """EP4Orth+ from X and a linear assignment, or a random permutation; and the iterations."""
-    if method == "exchange":
-        return rng.permutation(len(X)), 0
-    given = method if isinstance(method, EP4Orth) else None
-    result = solve(problem, X, method=given, with_bound=False)
-    return result.labels.astype(np.int64), result.n_iter
-
-
-def _search(problem: QAP, p: IntArray, n_steps: int, rng: np.random.Generator) -> None:
-    """Improve p in place by exchanges; never worse."""
-    C = np.zeros(problem.shape) if problem.C is None else problem.C
-    kernels.exchange_search_into(problem.A, problem.B, C, p, rng.random((n_steps, 2)))
-
-
-def _size(problem: QAP) -> float:
-    """The size of the terms of f, whose rounding a comparison must forgive."""
-    size = float(np.linalg.norm(problem.A) * np.linalg.norm(problem.B)) + abs(problem.constant)
-    return size + (0.0 if problem.C is None else float(np.linalg.norm(problem.C)))
-
-
-def _as_float(matrix: npt.ArrayLike, name: str) -> FloatArray:
-    return as_matrix(matrix, name).astype(np.float64, copy=False)
-
-
-def _read_linear(linear: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:
-    C = _as_float(linear, "linear")
-    if C.shape != shape:
+def _read_problem(
+    A: npt.ArrayLike, B: npt.ArrayLike, linear: npt.ArrayLike | None
+) -> tuple[QAP, tuple[int, int]]:
+    """The problem, padded with zeros to the larger size, and both sizes."""
+    given = [as_matrix(matrix, name) for matrix, name in ((A, "A"), (B, "B"))]
+    for matrix, name in zip(given, "AB", strict=True):
+        if matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
+    m, n = len(given[0]), len(given[1])
+    C = None if linear is None else as_matrix(linear, "linear")
+    if C is not None and C.shape != (m, n):
         raise ValueError(
-            f"`linear` has shape {C.shape}, but `A` and `B` have {shape}: it needs an entry for "
-            f"each pair of their rows."
+            f"`linear` has shape {C.shape}, but `A` has {m} rows and `B` {n}: it needs an entry "
+            f"for each pair of their rows."
         )
-    return C
+    size = max(m, n)
+    padded = [None if matrix is None else _padded(matrix, size) for matrix in (*given, C)]
+    return QAP(*padded), (m, n)  # type: ignore[arg-type]
+
+
+def _padded(matrix: FloatArray, size: int, entry: float = 0.0) -> FloatArray:
+    square = np.full((size, size), entry)
+    square[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return square
 
 
 def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
@@ -223,29 +210,39 @@ def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
     return AssignmentOptions(**(options or {}))
 
 
-def _check_method(method: object) -> None:
-    if not isinstance(method, EP4Orth) and method not in ("ep4orth", "exchange"):
+def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
+    """The search that is asked for."""
+    penalty = method if isinstance(method, EP4Orth) else None
+    if penalty is None and method not in _STARTS:
         raise ValueError(
-            f"`method={method!r}` is unknown. Choose ep4orth, exchange, or an EP4Orth(). What "
+            f"`method={method!r}` is unknown. Choose {', '.join(_STARTS)}, or an EP4Orth(). What "
             f'SciPy calls "2opt" is "exchange" with the option search_steps=0.'
         )
+    return AssignmentSearch(
+        n_init=asked.n_init,
+        search_steps=asked.search_steps,
+        starts=_STARTS[str(method) if penalty is None else "ep4orth"],
+        continued=AssignmentSearch.continued if method == "search" else 0.0,
+        penalty=penalty,
+        seed=int(as_generator(asked.rng).integers(2**63)),
+    )
 
 
-def _read_first(P0: FloatArray | str, problem: QAP) -> FloatArray | None:
-    """The first start in OB+; None for a random one."""
+def _read_first(P0: npt.ArrayLike | str, problem: QAP, shape: tuple[int, int]) -> FloatArray | None:
+    """The first start; None for a random one."""
     if isinstance(P0, str):
-        return None if P0 == "randomized" else project_oblique_plus(np.ones(problem.shape))
+        return None if P0 == "randomized" else np.ones(problem.shape)
     X = as_matrix(P0, "P0")
-    if X.shape != problem.shape or X.min() < 0:
+    if X.shape != shape or X.min() < 0:
         raise ValueError(
             f"`P0` has shape {X.shape} and smallest entry {X.min():.3g}: a nonnegative matrix of "
-            f"shape {problem.shape} is needed, a row and a column for each that is not in "
+            f"shape {shape} is needed, a row and a column for each that is not in "
             f"`partial_match`."
         )
-    return project_oblique_plus(X)
+    return _padded(X, len(problem.A), float(X.mean()))
 
 
-def _read_match(pairs: npt.ArrayLike | None, n: int) -> tuple[IntArray, IntArray]:
+def _read_match(pairs: npt.ArrayLike | None, m: int, n: int) -> tuple[IntArray, IntArray]:
     """The rows and columns that are fixed."""
     match = np.empty((0, 2), dtype=np.int64) if pairs is None else np.asarray(pairs)
     if match.size == 0:
@@ -253,14 +250,14 @@ def _read_match(pairs: npt.ArrayLike | None, n: int) -> tuple[IntArray, IntArray
     if match.ndim != 2 or match.shape[1] != 2 or match.dtype.kind not in "iu":
         raise ValueError(
             f"`partial_match` has shape {match.shape} and dtype {match.dtype}: whole numbers of "
-            f"shape (m, 2) are needed, a row of A and a row of B each."
+            f"shape (f, 2) are needed, a row of A and a row of B each."
         )
-    if match.size and (match.min() < 0 or match.max() >= n):
-        raise ValueError(
-            f"`partial_match` has entries from {match.min()} to {match.max()}: rows are numbered "
-            f"from 0 to {n - 1}."
-        )
-    for side, name in ((match[:, 0], "A"), (match[:, 1], "B")):
+    for side, name, size in ((match[:, 0], "A", m), (match[:, 1], "B", n)):
+        if side.size and (side.min() < 0 or side.max() >= size):
+            raise ValueError(
+                f"`partial_match` has entries from {side.min()} to {side.max()} for `{name}`: its "
+                f"rows are numbered from 0 to {size - 1}."
+            )
         if len(np.unique(side)) < len(side):
             raise ValueError(f"`partial_match` names a row of {name} twice: each has one partner.")
     return match[:, 0].astype(np.int64), match[:, 1].astype(np.int64)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orthoplus.loop import OuterMethod
+from orthoplus.methods.assignment_search import AssignmentSearch
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.polish import Polish
@@ -68,7 +69,7 @@ _PRESETS: dict[type[Problem], Preset] = {
         reduce=lambda problem: TraceMin(-problem.M, problem.k),  # ||M||^2 + k - 2 tr(X'MX) on S+
     ),
     KMeans: Preset(lambda problem, number: SupportSearch(effort=2e6, patience=15)),
-    QAP: Preset(lambda problem, number: EP4Orth.for_assignment(size=problem.size)),
+    QAP: Preset(lambda problem, number: AssignmentSearch()),
 }
 
 

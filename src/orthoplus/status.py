@@ -34,7 +34,7 @@ class Status(Enum):
         "of the gradient's size. Check the gradient with `orthoplus.check_gradient`, give the "
         "inner solver a larger `max_iter`, or try another start."
     )
-    CERTIFIED = "Globally optimal: the value meets its upper bound within the requested tolerance."
+    CERTIFIED = "Globally optimal: the value meets its bound within the requested tolerance."
     GAP_LEFT = (
         "A gap is left between the value and its bound. "
         "The point is feasible; the bound holds; raise `max_passes` to try for longer."

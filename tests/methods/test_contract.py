@@ -8,7 +8,14 @@ import pytest
 
 from orthoplus.geometry import random_oblique_plus
 from orthoplus.loop import iterate
-from orthoplus.methods import METHODS, PALM, EP4Orth, KLAlternating, SwapSearch
+from orthoplus.methods import (
+    METHODS,
+    PALM,
+    AssignmentSearch,
+    EP4Orth,
+    KLAlternating,
+    SwapSearch,
+)
 from orthoplus.penalty import Penalised, PowerPenalty
 from orthoplus.problems import (
     KLONMF,
@@ -81,8 +88,9 @@ TAKES = {
     "proximal_alternating": ("two_block", "k_indicators"),
     "kl_alternating": ("kl_onmf",),
     "swap_search": ("onmf",),
+    "assignment_search": ("qap",),
 }
-FEASIBLE = (EP4Orth, KLAlternating, SwapSearch)
+FEASIBLE = (EP4Orth, KLAlternating, SwapSearch, AssignmentSearch)
 
 
 @dataclass(frozen=True, eq=False)

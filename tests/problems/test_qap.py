@@ -7,6 +7,7 @@ import pytest
 
 from orthoplus import EP4Orth, solve
 from orthoplus.geometry import random_oblique_plus
+from orthoplus.methods import AssignmentSearch
 from orthoplus.problems import QAP
 
 
@@ -98,8 +99,52 @@ def test_solve_returns_a_permutation_with_its_gap(rng):
     assert result.violation == 0.0
     assert result.value == pytest.approx(problem.value_of(result.labels))
     assert result.gap >= 0
-    short = solve(problem, method=EP4Orth.for_assignment(size=problem.size))
-    np.testing.assert_array_equal(short.labels, result.labels)  # the preset
+    searched = solve(problem, method=AssignmentSearch())
+    np.testing.assert_array_equal(searched.labels, result.labels)  # the preset
+    assert result.value <= solve(problem, method=EP4Orth.for_assignment()).value
+
+
+@pytest.mark.parametrize("has_linear", [False, True])
+def test_normalized_problem_orders_permutations_alike_and_has_size_one(has_linear, rng):
+    A, B, C = rng.random((3, 5, 5))
+    problem = QAP(A, B, C if has_linear else None)
+    relaxed = problem.normalized
+    assert relaxed.size == pytest.approx(1.0, rel=1e-12)
+    assert np.linalg.norm(relaxed.A) == pytest.approx(np.linalg.norm(relaxed.B), rel=1e-12)
+    pairs = np.array([(problem.value_of(p), relaxed.value_of(p)) for p in permutations(range(5))])
+    slope, offset = np.polyfit(*pairs.T, 1)
+    assert slope > 0
+    # Entries have 24 bits.
+    np.testing.assert_allclose(slope * pairs[:, 0] + offset, pairs[:, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("scales", [(1e-12, 1.0), (1.0, 1e12), (3e-7, 7.1e5)])
+def test_normalized_problem_does_not_depend_on_the_scale(scales, rng):
+    A, B, C = rng.integers(0, 100, (3, 9, 9)).astype(float)
+    one = QAP(A, B, C).normalized
+    other = QAP(scales[0] * A, scales[1] * B, scales[0] * scales[1] * C).normalized
+    for name in ("A", "B", "C"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_constant_matrices_are_normalized():
+    relaxed = QAP(np.ones((3, 3)), np.ones((3, 3))).normalized
+    assert not relaxed.A.any()
+    assert not relaxed.B.any()
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_bound_is_the_larger_of_those_of_a_matrix_and_its_symmetric_part(is_constant, rng):
+    A, B = rng.random((2, 5, 5))
+    if is_constant:  # along the rows: f is linear, and only the matrix itself shows it
+        B[:] = B[:, :1]
+    whole = QAP(A + A.T, B)
+    own, symmetric = whole._gilmore_lawler[0], whole.symmetrised()._gilmore_lawler[0]
+    assert whole.lower_bound() == max(own, symmetric)
+    assert (own > symmetric) == is_constant
+    if is_constant:
+        best = min(whole.value_of(p) for p in permutations(range(5)))
+        assert whole.lower_bound() == pytest.approx(best, rel=1e-12)
 
 
 @pytest.mark.parametrize("p", [[0, 1], [0, 0, 1], [0, -1, 1], [0.0, 1.0, 2.0], [1, 2, 3]])

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from orthoplus.methods.assignment_search import AssignmentSearch
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.newton import RegularizedNewton
@@ -27,11 +28,13 @@ METHODS = {
     "kl_alternating": KLAlternating,
     "support_search": SupportSearch,
     "swap_search": SwapSearch,
+    "assignment_search": AssignmentSearch,
 }
 
 __all__ = [
     "METHODS",
     "PALM",
+    "AssignmentSearch",
     "EP4Orth",
     "KLAlternating",
     "Polish",

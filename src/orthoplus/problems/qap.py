@@ -12,6 +12,10 @@ from orthoplus.protocols import FloatArray, IntArray, Problem
 
 # Multiples of a number up to so many are exact, and so are their sums.
 _EXACT = 2.0**53
+# Bits of an entry, relative to the largest one, that the relaxations see.
+_BITS = 24
+# Differences of f below this share of the size of its terms are rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,8 @@ class QAP(Problem):
             if matrix.shape != self.A.shape:
                 raise ValueError(
                     f"`A` has shape {self.A.shape} and `{name}` {matrix.shape}: they must be of "
-                    f"one size. Pad the smaller one with zeros: that leaves rows unmatched."
+                    f"one size. Pad the smaller one with zeros, or call "
+                    f"`orthoplus.quadratic_assignment`, which does that and leaves rows unmatched."
                 )
 
     @property
@@ -123,8 +128,13 @@ class QAP(Problem):
         For a symmetric A only the symmetric part of B counts, and the other way round: products and
         exchanges then cost half.
         """
+        return self._symmetrised or self
+
+    @cached_property
+    def _symmetrised(self) -> "QAP | None":
+        """Another problem with symmetric matrices; None if there is none, or this one has them."""
         if self.is_symmetric or not ((self.A == self.A.T).all() or (self.B == self.B.T).all()):
-            return self
+            return None
         # Halves first: the sum of two large entries may overflow.
         A, B = (0.5 * M + 0.5 * M.T for M in (self.A, self.B))
         return QAP(A, B, self.C, self.constant)
@@ -173,6 +183,28 @@ class QAP(Problem):
         if centred.C is not None:
             size += float(np.linalg.norm(centred.C)) / n**0.5
         return size or 1.0
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The difference of two values of f that may be rounding alone."""
+        size = float(np.linalg.norm(self.A) * np.linalg.norm(self.B)) + abs(self.constant)
+        return _ROUNDING * (size + (0.0 if self.C is None else float(np.linalg.norm(self.C))))
+
+    @cached_property
+    def normalized(self) -> "QAP":
+        """The problem for the relaxations: centered, of size 1, with ||A|| = ||B||.
+
+        Entries are rounded to 24 bits first. Whatever scale the data have, the rounded ones are the
+        same, so that ties, of which graphs have many, are resolved in the same way.
+        """
+        a, b = float(np.abs(self.A).max()) or 1.0, float(np.abs(self.B).max()) or 1.0
+        C = None if self.C is None else _rounded(self.C / (a * b))
+        coarse = QAP(_rounded(self.A / a), _rounded(self.B / b), C)
+        centred, n = coarse._centred, len(self.A)
+        sizes = [float(np.linalg.norm(M)) or 1.0 for M in (centred.A, centred.B)]
+        share = (sizes[0] * sizes[1] / n / coarse.size) ** 0.5
+        A, B = (share * n**0.5 / s * M for s, M in zip(sizes, (centred.A, centred.B), strict=True))
+        return QAP(A, B, None if centred.C is None else centred.C / coarse.size)
 
     def refine(self, X: FloatArray) -> FloatArray:
         """X itself: it is the only point of its support."""
@@ -224,8 +256,18 @@ class QAP(Problem):
         .. math:: L_{ij} = A_{ii} B_{jj} + C_{ij} + \min_{\tau} \sum_{l \ne i} A_{il} B_{j\tau(l)},
 
         the minimum over all matchings tau of the other entries: one row ascending, the other
-        descending. The bound is the linear assignment with costs L; for A = 0 or B = 0 it is f.
+        descending. The bound is the linear assignment with costs L; for A = 0 or B = 0 it is f. If
+        one of A and B is symmetric, the other has a symmetric part with a bound of its own: then
+        the larger one is returned.
         """
+        bounds = [self._gilmore_lawler]
+        if self._symmetrised is not None:
+            bounds.append(self._symmetrised._gilmore_lawler)
+        bound, permutation = max(bounds, key=lambda found: found[0])
+        return bound, permutation.copy()
+
+    @cached_property
+    def _gilmore_lawler(self) -> tuple[float, IntArray]:
         from scipy.optimize import linear_sum_assignment  # slow to import
 
         rising, falling = _sorted_off_diagonal(self.A), _sorted_off_diagonal(self.B)[:, ::-1]
@@ -234,6 +276,12 @@ class QAP(Problem):
             L += self.C
         rows, columns = linear_sum_assignment(L)
         return float(L[rows, columns].sum()) + self.constant, columns
+
+
+def _rounded(M: FloatArray) -> FloatArray:
+    """Entries rounded to so many bits below the leading one of the largest."""
+    grid = 2.0 ** (np.frexp(np.abs(M).max())[1] - _BITS)
+    return np.asarray(np.rint(M / grid) * grid)
 
 
 def _sorted_off_diagonal(M: FloatArray) -> FloatArray:

@@ -89,29 +89,35 @@ def _update(A, b, C, p, D, u, v):  # type: ignore[no-untyped-def]  # IN A, C, u,
 
 
 @_exact
-def _best(D):  # type: ignore[no-untyped-def]  # IN D; the first pair of least D
-    n, least, first = len(D), np.inf, 0
+def _best(D, tops, threshold):  # type: ignore[no-untyped-def]  # IN D, threshold; OUT tops
+    # The first pair that gains as much as the best one, but for rounding; r = -1 if none gains.
+    n, least = len(D), np.inf
     for r in range(n - 1):
         row, top = D[r, r + 1 :], np.inf
         for s in range(row.size):
             top = min(top, row[s])
-        if top < least:
-            least, first = top, r
-    for s in range(first + 1, n):
-        if D[first, s] == least:
-            return least, first, s
-    return least, -1, -1
+        tops[r] = top
+        least = min(least, top)
+    if least >= -threshold:
+        return -1, -1
+    enough = min(least + threshold, -threshold)
+    for r in range(n - 1):
+        if tops[r] <= enough:
+            for s in range(r + 1, n):
+                if D[r, s] <= enough:
+                    return r, s
+    return -1, -1
 
 
 @_exact
 def _descend(A, b, C, p, D, threshold):  # type: ignore[no-untyped-def]
     # IN A, C, threshold; IN/OUT b, p, D; the change of f and the number of exchanges
-    change, count = 0.0, 0
+    change, count, tops = 0.0, 0, np.empty(len(D))
     while True:
-        delta, r, s = _best(D)
-        if r < 0 or delta >= -threshold:
+        r, s = _best(D, tops, threshold)
+        if r < 0:
             return change, count
-        change += delta
+        change += D[r, s]
         count += 1
         _update(A, b, C, p, D, r, s)
 
