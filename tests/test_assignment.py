@@ -193,7 +193,7 @@ def test_linear_assignment_is_solved_exactly_and_proven(maximize, rng):
     rows, columns = scipy.optimize.linear_sum_assignment(C, maximize=maximize)
     np.testing.assert_array_equal(result.col_ind, columns)
     assert result.fun == pytest.approx(C[rows, columns].sum(), rel=1e-13)
-    assert result.bound == pytest.approx(result.fun, rel=1e-13)
+    assert result.bound == pytest.approx(result.fun, rel=1e-11)  # a margin for rounding apart
     assert result.nit == 0
 
 

@@ -140,11 +140,12 @@ def test_bound_is_the_larger_of_those_of_a_matrix_and_its_symmetric_part(is_cons
         B[:] = B[:, :1]
     whole = QAP(A + A.T, B)
     own, symmetric = whole._gilmore_lawler[0], whole.symmetrised()._gilmore_lawler[0]
-    assert whole.lower_bound() == max(own, symmetric)
+    # A bound lies a margin for rounding below what was computed.
+    assert whole.lower_bound() == pytest.approx(max(own, symmetric), rel=1e-12)
     assert (own > symmetric) == is_constant
     if is_constant:
         best = min(whole.value_of(p) for p in permutations(range(5)))
-        assert whole.lower_bound() == pytest.approx(best, rel=1e-12)
+        assert whole.lower_bound() == pytest.approx(best, rel=1e-11)
 
 
 @pytest.mark.parametrize("p", [[0, 1], [0, 0, 1], [0, -1, 1], [0.0, 1.0, 2.0], [1, 2, 3]])
