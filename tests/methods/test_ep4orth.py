@@ -277,7 +277,7 @@ class Counted(Problem):
 
 @pytest.mark.parametrize("safeguard", [True, False])
 def test_outer_iteration_evaluates_no_point_twice(safeguard, rng):
-    problem = Counted(TraceMin(np.diag(rng.standard_normal(9)), 3))
+    problem = Counted(Projection(rng.standard_normal((9, 3))))
     method = EP4Orth(penalty_unit=1.0, safeguard=safeguard)
     first, second, *others = states_of(method, problem, random_oblique_plus(9, 3, rng), 6)
     problem.points.clear()

@@ -14,27 +14,22 @@ from orthoplus.checks import (
     check_positive,
     check_range,
     check_type,
-    norm_within_range,
 )
-from orthoplus.geometry import keep_largest, riemannian_gradient
+from orthoplus.geometry import keep_largest
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.methods.support_search import improve_support
+from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
-from orthoplus.penalty import Penalised, PowerPenalty, check_mixing, without_penalty
+from orthoplus.penalty import Penalised, PowerPenalty, check_mixing
 from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Problem
 from orthoplus.status import Status
 
 Inner = ProjectedGradient | RegularizedNewton | PALM
 
 _ROUNDOFFS = 10
-_RELAX = ProjectedGradient(max_iter=20)
-# Columns whose inner product is above this are one column; and evaluations of f for finding a
-# feasible point with distinct columns instead.
-_COINCIDE, _FEASIBLE_EVAL = 0.9, 200
 _FALL = 0.95  # a violation has fallen if it is below this share of the one before
 
 
@@ -43,7 +38,8 @@ class PenaltyState(NamedTuple):
 
     ``gradient`` is that of f at X, None where the inner solver did not leave it; ``value_feas`` is
     f at X^feas, NaN until somebody asks for it. ``is_stationary`` and ``is_descent`` say whether
-    this iteration met (4.1) and (4.2), see `HistoryRow`; None before the first.
+    this iteration met (4.1) and (4.2), see `HistoryRow`; None before the first. ``has_collapsed``
+    says that two columns have met.
     """
 
     X: FloatArray
@@ -63,6 +59,7 @@ class PenaltyState(NamedTuple):
     n_stalled: int
     is_stationary: bool | None = None
     is_descent: bool | None = None
+    has_collapsed: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,8 +105,9 @@ class EP4Orth(FollowsTheory):
         Stop after this many outer iterations, in all, that did not lower the violation by five
         percent: the published table of projections was made so.
     safeguard : bool
-        Start an iteration from X^feas, the rounded start, where the penalised objective is lower
-        there: what Theorem 4.1 needs. The published tables were made without: with a penalty that
+        Start an iteration from X^feas, a feasible point that has seen f, if the penalized objective
+        is lower there: what Theorem 4.1 needs. It also keeps columns from meeting in one, see
+        `orthoplus.methods.separation`. The published tables were made without: with a penalty that
         grows fivefold and a loose inner tolerance it would throw away the path.
     polish : Polish, optional
         What `solve` does after rounding and refinement: descent over S+ itself.
@@ -295,9 +293,10 @@ class EP4Orth(FollowsTheory):
                 f"`V` has shape {self.V.shape}: it needs one row for each of the {X.shape[1]} "
                 f"columns of X."
             )
-        first = _Begin(X, _rounded(X), self.penalty_unit or 1.0, self.penalty_start)
+        first = Beginning(X, _rounded(X), self.penalty_unit or 1.0, self.penalty_start)
         if self.penalty_unit is None:
-            first = self._begin(problem, X)
+            found = begin(problem, X, self._penalty, penalty_start=self.penalty_start)
+            first = found if self.safeguard else first._replace(unit=found.unit)
         X, unit = first.X, first.unit
         return PenaltyState(
             X=X,
@@ -309,7 +308,7 @@ class EP4Orth(FollowsTheory):
             tol=self.tol_start,
             unit=unit,
             X_feas=first.X_feas,
-            value_feas=np.nan,
+            value_feas=first.value_feas,
             carries=dict(carry or {}),
             Y=None,
             n_iter=0,
@@ -359,34 +358,14 @@ class EP4Orth(FollowsTheory):
             n_iter=state.n_iter + 1,
             n_inner=inner.n_iter,
             n_stalled=state.n_stalled + (not has_fallen),
+            has_collapsed=not has_fallen and self._has_collapsed(inner.X, violation),
             is_stationary=status is Status.CONVERGED,
             is_descent=_is_descent(inner.value, start_value, state),
         )
 
-    def _begin(self, problem: Problem, X: FloatArray) -> "_Begin":
-        """Where to begin: X^0 and X^feas, the unit of sigma, and sigma_0 in it.
-
-        A relaxed point, X after a few steps without penalty, has seen f: X^feas is its rounding,
-        and the unit is the sigma with f(X) + sigma zeta(X) = f(X^feas). If f alone draws columns
-        into one, as a concave f does, the relaxed point is no guide. Then a search over supports
-        finds X^feas, and the run begins there, with the penalty where it acts.
-        """
-        smooth = problem.freeze(X)
-        gradient = smooth.value_and_gradient(X)[1]
-        size = norm_within_range(gradient, "The gradient") or 1.0
-        relaxed, *_ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
-        zeta = self._violation(relaxed.X)
-        collapses = self.safeguard and _columns_coincide(relaxed.X)
-        if collapses:
-            X_feas = improve_support(problem, keep_largest(X), _FEASIBLE_EVAL)
-            X, smooth = X_feas, problem.freeze(X_feas)
-        else:
-            X_feas = keep_largest(relaxed.X if self.safeguard else X)
-        rise = smooth.value(X_feas) - smooth.value(relaxed.X)
-        if not (zeta > 0 and rise > 0):
-            unit = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
-            return _Begin(X, X_feas, unit, self.penalty_start)
-        return _Begin(X, X_feas, rise / zeta, 1.0 if collapses else self.penalty_start)
+    def _has_collapsed(self, X: FloatArray, violation: float) -> bool:
+        """Whether columns have met; the paper's own presets do not look."""
+        return self.safeguard and columns_coincide(X, violation if self.V is None else np.inf)
 
     def stop(self) -> "PenaltyStop":
         """Stop at feasibility, or at the iteration limit."""
@@ -406,11 +385,14 @@ class EP4Orth(FollowsTheory):
         """sigma_t, eps_t and the tolerance of this iteration."""
         if state.n_iter == 0:
             return state.sigma, state.eps, state.tol
-        growth = self.penalty_growth
+        growth, sigma = self.penalty_growth, state.sigma
+        if state.has_collapsed and state.value_feas > state.value:
+            # Only a penalty at which X^feas is the better point parts columns that have met.
+            sigma = max(sigma, (state.value_feas - state.value) / state.violation)
         if self.penalty_growth_late is not None and state.violation <= 1.0:
             growth = self.penalty_growth_late
         return (
-            min(growth * state.sigma, self.penalty_max * state.unit),
+            min(growth * sigma, self.penalty_max * state.unit),
             self.decay_of_smoothing * state.eps,
             max(self.tol_decay * state.tol, self.tol_min),
         )
@@ -432,22 +414,6 @@ class EP4Orth(FollowsTheory):
         return PowerPenalty(
             self.penalty_start, V=self.V, p=self.p, q=self.q, eps=self.smoothing_start
         )
-
-
-class _Begin(NamedTuple):
-    """What a run begins with: X^0, X^feas, the unit of sigma and sigma_0 in this unit."""
-
-    X: FloatArray
-    X_feas: FloatArray
-    unit: float
-    penalty_start: float
-
-
-def _columns_coincide(X: FloatArray) -> bool:
-    """Whether two of the unit columns are nearly the same."""
-    gram = X.T @ X
-    np.fill_diagonal(gram, 0.0)
-    return bool(gram.max() > _COINCIDE)
 
 
 def _is_descent(value: float, start_value: float, state: PenaltyState) -> bool:
