@@ -179,6 +179,8 @@ class Result:
             "stationarity": f"{self.stationarity:.2g}",
             "work": f"{self.n_iter} iterations, {self.n_eval} evaluations, {self.seconds:.3g} s",
         }
+        if self.is_row_optimal:
+            rows["row moves"] = "none lowers the value"
         return "\n".join(f"{name:>13}  {text}" for name, text in rows.items())
 
 
