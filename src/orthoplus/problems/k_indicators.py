@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +61,6 @@ class KIndicators(Problem):
     >>> abs(round(KIndicators(U).value(X), 12))
     0.0
     """
-
-    is_column_symmetric: ClassVar[bool] = True
 
     U: FloatArray
 
