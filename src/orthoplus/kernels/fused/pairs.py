@@ -37,9 +37,13 @@ def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no
                     least, worst = slope, pair
         gap += most - held
         to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
-        amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
-        amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
-        if best != worst and amount > 0.0:
+        if best == worst:
+            continue
+        amount = share[worst]
+        if p_to > 0.0 and p_from > 0.0:
+            amount = p_to * (sums[source] / p_from) - p_from * (sums[to] / p_to)
+            amount = min(amount / (p_to + p_from), share[worst])
+        if amount > 0.0:
             share[worst] -= amount
             share[best] += amount
             sums[source] = max(sums[source] - amount * p_from, 0.0)
@@ -66,8 +70,11 @@ def _single_moves(rows, start, column, gain, chosen, sums):  # type: ignore[no-u
         best, most = -1, (np.sqrt(sums[source]) - np.sqrt(left)) * (1.0 + MOVE_THRESHOLD)
         for pair in range(start[i], start[i + 1]):
             total = sums[column[pair]]
-            # gain / (2 sqrt(total)) bounds the increase and spares the square roots
-            if pair == held or gain[pair] * gain[pair] <= 4.0 * most * most * total:
+            # gain / (2 sqrt(total)) bounds the increase and spares the square roots; the square of
+            # the gain alone would underflow first
+            if pair == held or (
+                total > 0.0 and gain[pair] * (gain[pair] / total) <= 4.0 * most * most
+            ):
                 continue
             increase = np.sqrt(total + gain[pair]) - np.sqrt(total)
             if increase > most:

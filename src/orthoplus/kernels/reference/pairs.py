@@ -31,7 +31,9 @@ def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> floa
     In row i let l be the pair of largest w * gain and j that of the smallest among those with a
     share, w = 1 / (2 sqrt(S)). The best amount to move from j to l is
 
-        t = (p_l^2 S_j - p_j^2 S_l) / (p_l p_j (p_l + p_j)),   at most the share of j.
+        t = (p_l S_j / p_j - p_j S_l / p_l) / (p_l + p_j),   at most the share of j.
+
+    This order of operations has no product that can underflow. A gain p_j = 0 gives up its share.
 
     Returns the sum over ``rows`` of max_j w_j p_j - sum_j share_j w_j p_j as met on the way.
     """
@@ -44,8 +46,11 @@ def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> floa
         best, worst = here[np.argmax(slope)], here[held[np.argmin(slope[held])]]
         gap += float(slope.max() - share[here] @ slope)
         to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
-        amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
-        amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
+        amount = share[worst]
+        if p_to > 0.0 and p_from > 0.0:
+            with np.errstate(over="ignore", invalid="ignore"):
+                amount = p_to * (sums[source] / p_from) - p_from * (sums[to] / p_to)
+                amount = min(amount / (p_to + p_from), share[worst])
         if best != worst and amount > 0.0:
             share[worst] -= amount
             share[best] += amount
