@@ -71,15 +71,6 @@ def held_pairs(pairs: Pairs) -> Pairs:
     return Pairs(start, pairs.column[held], pairs.gain[held], pairs.share[held])
 
 
-def pairs_with_row_given(pairs: Pairs, row: int, column: int) -> Pairs:
-    """The pairs with those of one row replaced by a single pair, to ``column`` (gain is left 0)."""
-    here, start = slice(pairs.start[row], pairs.start[row + 1]), pairs.start.copy()
-    start[row + 1 :] += 1 - (here.stop - here.start)
-    parts = [np.delete(part, here) for part in pairs[1:]]
-    new = (column, 0.0, 1.0)
-    return Pairs(start, *(np.insert(a, here.start, x) for a, x in zip(parts, new, strict=True)))
-
-
 def row_tops(pairs: Pairs, weights: FloatArray) -> FloatArray:
     """max_j w_j P_ij over the pairs of each row, 0 for a row without pairs."""
     tops = np.zeros(len(pairs.start) - 1)

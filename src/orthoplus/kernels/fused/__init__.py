@@ -31,6 +31,8 @@ from orthoplus.kernels.fused.oblique import (
     stationarity_sq,
 )
 from orthoplus.kernels.fused.pairs import (
+    balance_counts_into,
+    capped_tops,
     chain_moves_into,
     cheapest_flips,
     search_rows_into,
@@ -49,8 +51,10 @@ __all__ = [
     "alternate_centres",
     "assemble",
     "assign_rows",
+    "balance_counts_into",
     "best_columns",
     "best_partition",
+    "capped_tops",
     "chain_moves_into",
     "cheapest_flips",
     "column_dots",
