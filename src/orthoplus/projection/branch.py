@@ -16,7 +16,9 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING
+from orthoplus.projection.lattice import Lattice, find_lattice, solve_chords
 from orthoplus.projection.passes import Budget, Search
+from orthoplus.projection.repartition import repartition
 from orthoplus.projection.search import Assignment
 from orthoplus.protocols import BoolArray, FloatArray
 
@@ -59,6 +61,8 @@ class _Tree:
     best: Assignment
     budget: Budget
     heap: list[tuple[float, int, _Node]] = field(default_factory=list)
+    lattice: Lattice | None = None
+    weights: FloatArray = field(default_factory=lambda: np.zeros(0))  # of the last node
     done: float = -np.inf
     stored: int = 0
     order: count = field(default_factory=count)  # type: ignore[type-arg]
@@ -80,9 +84,10 @@ class _Tree:
 
 def branch(core: Core, search: Search, budget: Budget) -> Search:
     """The best assignment and the bound after branching, as far as the budget goes."""
-    tree = _Tree(core, search.best, budget)
+    tree = _Tree(core, search.best, budget, lattice=find_lattice(core))
     tree.add(_visit(tree, _Node(bound=search.bound)))
-    passes = search.passes + 1.0
+    clock = (budget, search.passes + 1.0)
+    tree.best, passes = repartition(core, tree.weights, tree.best, tree.bound, clock)
     while tree.heap and not tree.is_closed(tree.bound) and not budget.is_spent(passes):
         _, _, node = heapq.heappop(tree.heap)
         if tree.is_closed(node.bound):
@@ -128,7 +133,12 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
     if given is None:
         return replace(node, bound=-np.inf, split=None)
     bound = min(node.bound, bound + total)
-    tree.best = core.improve(_whole(core, share), weights, tree.best)
+    tree.best, tree.weights = core.improve(_whole(core, share), weights, tree.best), weights
+    if tree.lattice is not None and len(needy) == 0 and not tree.is_closed(bound):
+        chords = solve_chords(core, tree.lattice, limits, counts, sums, positive)
+        if chords is not None:
+            bound, share = min(bound, chords[0] + total), chords[1]
+            tree.best = core.improve(_whole(core, share), weights, tree.best)
     split = _split(core, share, weights)
     if len(needy):
         split = _Split(kind=int(given[0]), column=int(needy[0]))

@@ -26,6 +26,8 @@ from orthoplus.protocols import FloatArray, IntArray
 
 WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
 SWEEPS = 50  # of moves after rounding
+# Moves, and double moves, are tried where there are no more pairs of single rows.
+MOVE_PAIRS, DOUBLE_MOVE_PAIRS = 1 << 15, 1 << 11
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Core:
         return row_of_pairs(self.pairs)
 
     @property
+    def members_of_pairs(self) -> IntArray:
+        """One row of C of each pair's kind, -1 for decided rows."""
+        first = np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.int64)
+        return self.members[first[self.kind]]
+
+    @property
     def can_force(self) -> bool:
         """Whether a column may be left without a positive entry, so that it must take some row."""
         return len(self.entries) > 0
@@ -62,17 +70,38 @@ class Core:
     def improve(self, counts: IntArray, weights: FloatArray, best: Assignment) -> Assignment:
         """The better of ``best`` and what moves of rows make of whole ``counts`` for each pair."""
         pairs, chosen = _expand(self, counts)
-        chosen = local_search(pairs, chosen, self.n_columns, SWEEPS, weights)
+        if len(pairs.column) <= MOVE_PAIRS:
+            is_small = len(pairs.column) <= DOUBLE_MOVE_PAIRS
+            chosen = local_search(
+                pairs, chosen, self.n_columns, SWEEPS, weights if is_small else None
+            )
         held = chosen[chosen >= 0]
         sums = column_sums(pairs.column[held], pairs.gain[held], self.n_columns)
         value = float(np.sqrt(sums).sum())
         if value <= best.value:
             return best
-        labels, is_row = self.labels.copy(), self.members >= 0
         column = pairs.column[chosen] if len(pairs.column) else chosen
-        labels[self.members[is_row]] = np.where(chosen >= 0, column, -1)[is_row]
+        return self.adopt(np.where(chosen >= 0, column, -1)[self.members >= 0], best)
+
+    def adopt(self, columns: IntArray, best: Assignment) -> Assignment:
+        """The better of ``best`` and the assignment that gives open rows these columns."""
+        labels = self.labels.copy()
+        labels[self.members[self.members >= 0]] = columns
         found = evaluate(self.C, fill_columns(self.C, labels))
         return found if found.value > best.value else best
+
+    def gains_of_rows(self) -> FloatArray:
+        """P_ij of the open rows, 0 where they have no pair; in the order of ``members``."""
+        kind = self.kind
+        gains = np.zeros((len(self.counts), self.n_columns))
+        gains[kind, self.pairs.column] = self.pairs.gain
+        copies = np.repeat(np.arange(len(self.counts)), self.counts.astype(np.int64))
+        return np.asarray(gains[copies[self.members >= 0]])
+
+    def fixed_sums(self) -> FloatArray:
+        """S_j of the decided rows."""
+        pairs, is_fixed = self.pairs, self.members_of_pairs < 0
+        return column_sums(pairs.column[is_fixed], pairs.gain[is_fixed], self.n_columns)
 
 
 def _expand(core: Core, counts: IntArray) -> tuple[Pairs, IntArray]:

@@ -132,11 +132,11 @@ def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
 
 
 def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
-    """The distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie."""
+    """The distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie; inf: all."""
     priced = (sample_rows(C) * root) ** 2
     slack = (priced.max(axis=1, keepdims=True) - priced)[priced > 0.0]
-    rank = min(slack.size - 1, int(mean_pairs * len(priced)))
-    return float(np.partition(slack, rank)[rank]) if slack.size else 0.0
+    rank = int(mean_pairs * len(priced))
+    return float(np.partition(slack, rank)[rank]) if rank < slack.size else np.inf
 
 
 def scaled_dual(
