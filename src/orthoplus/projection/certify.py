@@ -26,6 +26,7 @@ from orthoplus.projection.dual import (
     unit_root,
     window_slack,
 )
+from orthoplus.projection.lattice import has_common_measure
 from orthoplus.projection.passes import Budget, Search, run, start_search
 from orthoplus.projection.prices import price_rows
 from orthoplus.projection.search import (
@@ -253,15 +254,26 @@ def _certify(C: FloatArray, maxima: FloatArray, budget: Budget) -> Search:
     if search.is_closed(budget):
         return search
     priced = _price(C, search, budget) if (maxima > 0.0).all() else search
-    has_many_rows = len(C) >= BRANCH_ROWS * C.shape[1]
-    soon = not has_many_rows or not priced.is_closed(replace(budget, tol=BRANCH_GAP))
-    if priced.is_closed(budget) or budget.is_spent(priced.passes if soon else USUAL_PASSES):
+    if priced.is_closed(budget):
+        return priced
+    passes = priced.passes if _pays_soon(C, priced, budget) else max(priced.passes, USUAL_PASSES)
+    if budget.is_spent(passes):
         return priced
     # What is left open follows from D(w) at w, not from the bound of the prices.
     core, search = open_core(C, maxima, replace(priced, bound=search.bound), BRANCH_SIZE)
-    if core is not None:
-        search = branch(core, search, budget)
-    return replace(search, bound=min(search.bound, priced.bound))
+    if core is None:
+        return replace(search, bound=priced.bound)
+    return branch(core, search, priced.bound, budget)
+
+
+def _pays_soon(C: FloatArray, search: Search, budget: Budget) -> bool:
+    """Whether branching is likely to close the gap within the usual number of passes."""
+    n, k = C.shape
+    if n < BRANCH_ROWS * k or not search.is_closed(replace(budget, tol=BRANCH_GAP)):
+        return True
+    root, unit = unit_root(search.weights)
+    most_pairs_are_open = search.gap >= unit * window_slack(C, root, 0.5 * k)
+    return most_pairs_are_open or has_common_measure(C)
 
 
 def _price(C: FloatArray, search: Search, budget: Budget) -> Search:

@@ -8,6 +8,7 @@ their P. Of the rows that are open, equal ones are interchangeable, so they form
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -51,12 +52,12 @@ class Core:
         """k."""
         return self.C.shape[1]
 
-    @property
+    @cached_property
     def kind(self) -> IntArray:
         """The kind of each pair."""
         return row_of_pairs(self.pairs)
 
-    @property
+    @cached_property
     def members_of_pairs(self) -> IntArray:
         """One row of C of each pair's kind, -1 for decided rows."""
         first = np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.int64)

@@ -11,14 +11,16 @@ and the w of its solution makes this bound equal to its optimum. With gains that
 each column it has a solution in whole rows: it is a network flow.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.projection.core import Core
-from orthoplus.projection.dual import ROUNDING
-from orthoplus.protocols import BoolArray, FloatArray
+from orthoplus.projection.dual import ROUNDING, sample_rows
+from orthoplus.projection.relaxed_node import Relaxed
+from orthoplus.protocols import FloatArray
 
 # A gain may be this many times the lattice constant, which is the smallest gain over one of these.
 MAX_MULTIPLE, DIVISORS = 1 << 20, (1, 2, 4, 9, 16, 25)
@@ -58,6 +60,13 @@ def find_lattice(core: Core) -> Lattice | None:
     return Lattice(core.fixed_sums(), unit)
 
 
+def has_common_measure(C: FloatArray) -> bool:
+    """Whether the squares of the positive entries of each column seem to lie on a lattice."""
+    sample = sample_rows(C)
+    gains = (sample[:, j][sample[:, j] > 0.0] ** 2 for j in range(C.shape[1]))
+    return all(len(gain) == 0 or _common_measure(gain) > 0.0 for gain in gains)
+
+
 def _common_measure(gains: FloatArray) -> float:
     """A number of which all gains are multiples to working precision; 0 if none is found."""
     least, most = gains.min(), gains.max()
@@ -72,55 +81,57 @@ def _common_measure(gains: FloatArray) -> float:
     return 0.0
 
 
-def solve_chords(
-    core: Core,
-    lattice: Lattice,
-    limits: FloatArray,
-    counts: FloatArray,
-    sums: FloatArray,
-    positive: BoolArray,
-) -> tuple[float, FloatArray] | None:
-    """The bound of the relaxation with chords, rounded up, and its shares; None if that fails."""
-    from scipy.optimize import linprog  # slow to import
-    from scipy.sparse import csr_array
-
+def solve_chords(core: Core, lattice: Lattice, relaxed: Relaxed) -> Relaxed | None:
+    """The relaxation with chords: its shares and weights, and its bound; None if that fails."""
     pairs, k, n_pairs = core.pairs, core.n_columns, len(core.pairs.column)
-    multiple = pairs.gain / lattice.unit[pairs.column]
-    near = np.rint((sums - lattice.base) / lattice.unit)
-    offsets = np.arange(-N_POINTS, N_POINTS + 1)
-    points = np.maximum(near[:, None] + offsets, 0.0)
-    most = np.bincount(pairs.column, multiple * limits[1], minlength=k)
-    points = np.column_stack([np.zeros(k), points, most + 1.0])
-    roots = np.sqrt(lattice.base[:, None] + lattice.unit[:, None] * points)
-    is_open = core.members_of_pairs >= 0
-    n_kinds, width = len(counts), points.shape[1]
-    column_of_point = np.repeat(np.arange(k), width)
-    at = n_pairs + np.arange(k * width)
-    # Rows: each kind is spent, each column's multiples are those of its points, whose parts are 1.
-    row = np.concatenate(
-        [core.kind, n_kinds + pairs.column, n_kinds + column_of_point, n_kinds + k + column_of_point]
-    )
-    col = np.concatenate([np.arange(n_pairs), np.arange(n_pairs), at, at])
-    entry = np.concatenate(
-        [np.ones(n_pairs), multiple * is_open, -points.ravel(), np.ones(k * width)]
-    )
-    matrix = csr_array((entry, (row, col)), shape=(n_kinds + 2 * k, n_pairs + k * width))
-    right = np.concatenate([counts, np.zeros(k), np.ones(k)])
-    costs = np.concatenate([np.zeros(n_pairs), -roots.ravel()])
-    low = np.concatenate([limits[0], np.zeros(k * width)])
-    high = np.concatenate([limits[1], np.full(k * width, np.inf)])
-    solved = linprog(
-        costs, A_eq=matrix, b_eq=right, bounds=np.column_stack([low, high]), method="highs"
-    )
+    n_kinds, limits = len(relaxed.counts), relaxed.limits
+    solved = _solve_program(core, lattice, relaxed)
     if solved.x is None:
         return None
     weights = np.abs(solved.eqlin.marginals[n_kinds : n_kinds + k]) / lattice.unit
+    positive = relaxed.positive
     if not (weights[positive] > 0.0).all():
         return None
-    weights = np.where(positive, weights, 1.0)
-    tops, _ = kernels.capped_tops(pairs, limits, counts, weights)
-    reached = 0.25 / weights - lattice.defects(weights)
-    bound = float(tops.sum() + reached[positive].sum())
-    size = float(tops.sum() + (0.25 / weights)[positive].sum())
+    weights = np.where(positive, weights, relaxed.weights)
+    tops, last = kernels.capped_tops(pairs, limits, relaxed.counts, weights)
+    free = (0.25 / weights)[positive]
+    bound = float(tops.sum() + free.sum() - lattice.defects(weights)[positive].sum())
+    bound += ROUNDING * float(tops.sum() + free.sum())
     share = np.clip(solved.x[:n_pairs], limits[0], limits[1])
-    return bound + ROUNDING * size, share
+    return replace(relaxed, share=share, bound=bound, weights=weights, last=last)
+
+
+def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed) -> Any:
+    """The linear program in the counts of pairs and the parts of points b_j + m u_j.
+
+    Its constraints: each kind is used up; the multiples m of a column are those of its points; the
+    parts of a column's points add up to 1.
+    """
+    from scipy.optimize import linprog  # slow to import
+    from scipy.sparse import csr_array
+
+    pairs, kind, k, n_kinds = core.pairs, core.kind, core.n_columns, len(relaxed.counts)
+    n_pairs, limits = len(kind), relaxed.limits
+    multiple = pairs.gain / lattice.unit[pairs.column] * (core.members_of_pairs >= 0)
+    points = _points(lattice, relaxed.sums, np.bincount(pairs.column, multiple * limits[1], k))
+    n_points, of_point = points.size, np.repeat(np.arange(k), points.shape[1])
+    at, place = np.arange(n_pairs), n_pairs + np.arange(n_points)
+    row = [kind, n_kinds + pairs.column, n_kinds + of_point, n_kinds + k + of_point]
+    entry = [np.ones(n_pairs), multiple, -points.ravel(), np.ones(n_points)]
+    where = (np.concatenate(row), np.concatenate([at, at, place, place]))
+    shape = (n_kinds + 2 * k, n_pairs + n_points)
+    roots = np.sqrt(lattice.base[:, None] + lattice.unit[:, None] * points)
+    return linprog(
+        np.concatenate([np.zeros(n_pairs), -roots.ravel()]),
+        A_eq=csr_array((np.concatenate(entry), where), shape=shape),
+        b_eq=np.concatenate([relaxed.counts, np.zeros(k), np.ones(k)]),
+        bounds=np.vstack([limits.T, np.tile([0.0, np.inf], (n_points, 1))]),
+        method="highs",
+    )
+
+
+def _points(lattice: Lattice, sums: FloatArray, most: FloatArray) -> FloatArray:
+    """Multiples m for each column: some next to its sum, the smallest, and one out of reach."""
+    near = np.rint((sums - lattice.base) / lattice.unit)
+    points = np.maximum(near[:, None] + np.arange(-N_POINTS, N_POINTS + 1), 0.0)
+    return np.column_stack([np.zeros(len(sums)), points, most + 1.0])
