@@ -48,7 +48,7 @@ SAFE_RANGE = (1e-20, 1e20)
 # entry: what it adds is below rounding, and the square of its weight would overflow.
 NEGLIGIBLE = 1e-100
 # Negative entries of a scaled C are cut off here: sums of them stay in range.
-LOWEST = -1e250
+LOWEST = {np.dtype(np.float64): -1e250, np.dtype(np.float32): -1e36}
 TINY_ROWS = 10  # up to here all assignments are tried
 # Rows per column, and size, up to which a matching of rows is tried as a second start.
 MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
@@ -182,7 +182,7 @@ def project_stiefel_plus(
     scaled, scale = _scaled(C, top)
     best, bound, passes = _solve(scaled, maxima / scale, budget)
     used = np.flatnonzero(best.labels >= 0)
-    if scale != 1.0 and (scaled[used, best.labels[used]] <= LOWEST).any():
+    if scale != 1.0 and (scaled[used, best.labels[used]] <= LOWEST[C.dtype]).any():
         # A column has to take an entry that dwarfs all positive ones: these do not count then.
         scaled, scale = _scaled(C, float(np.abs(C).max()))
         best, bound, passes = _solve(scaled, np.minimum(maxima, 0.0) / scale, budget)
@@ -216,7 +216,7 @@ def _scaled(C: FloatArray, top: float) -> tuple[FloatArray, float]:
         return C, 1.0
     scale = 2.0 ** min(max(int(np.frexp(top)[1]) - 1, -1000), 1000)
     with np.errstate(over="ignore"):
-        return np.maximum(C / scale, LOWEST), scale
+        return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype])), scale
 
 
 def _solve(

@@ -103,16 +103,20 @@ def _apply(
             if not core.can_force:
                 return None
             counts[c] = high.sum()
+        # What the others of its kind must have is out of reach for a pair.
+        limits[1, here] = high = np.minimum(high, counts[c] - low.sum() + low)
         share[here] = _fit(share[here], low, high, float(counts[c]))
     return limits, counts, share
 
 
 def _fit(share: FloatArray, low: FloatArray, high: FloatArray, total: float) -> FloatArray:
-    """Shares within the limits with this sum, near to what they were."""
-    share = np.clip(share, low, high)
-    for p in range(len(share)):
-        share[p] = np.clip(share[p] + total - share.sum(), low[p], high[p])
-    return share
+    """Shares within the limits with this sum, near to what they were: the first ones change."""
+    share = np.minimum(np.maximum(share, low), high)
+    missing = total - share.sum()
+    room = high - share if missing > 0.0 else share - low
+    before = np.cumsum(room) - room
+    change = np.minimum(np.maximum(abs(missing) - before, 0.0), room)
+    return np.asarray(share + np.sign(missing) * change)
 
 
 def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | None:
