@@ -85,10 +85,12 @@ def solve_chords(core: Core, lattice: Lattice, relaxed: Relaxed) -> Relaxed | No
     """The relaxation with chords: its shares and weights, and its bound; None if that fails."""
     pairs, k, n_pairs = core.pairs, core.n_columns, len(core.pairs.column)
     n_kinds, limits = len(relaxed.counts), relaxed.limits
-    solved = _solve_program(core, lattice, relaxed)
+    # The solver has absolute tolerances: its objective is in units of the largest column.
+    size = float(np.sqrt(relaxed.sums.max()))
+    solved = _solve_program(core, lattice, relaxed, size)
     if solved.x is None:
         return None
-    weights = np.abs(solved.eqlin.marginals[n_kinds : n_kinds + k]) / lattice.unit
+    weights = size * np.abs(solved.eqlin.marginals[n_kinds : n_kinds + k]) / lattice.unit
     positive = relaxed.positive
     if not (weights[positive] > 0.0).all():
         return None
@@ -101,7 +103,7 @@ def solve_chords(core: Core, lattice: Lattice, relaxed: Relaxed) -> Relaxed | No
     return replace(relaxed, share=share, bound=bound, weights=weights, last=last)
 
 
-def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed) -> Any:
+def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed, size: float) -> Any:
     """The linear program in the counts of pairs and the parts of points b_j + m u_j.
 
     Its constraints: each kind is used up; the multiples m of a column are those of its points; the
@@ -122,7 +124,7 @@ def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed) -> Any:
     shape = (n_kinds + 2 * k, n_pairs + n_points)
     roots = np.sqrt(lattice.base[:, None] + lattice.unit[:, None] * points)
     return linprog(
-        np.concatenate([np.zeros(n_pairs), -roots.ravel()]),
+        np.concatenate([np.zeros(n_pairs), -roots.ravel() / size]),
         A_eq=csr_array((np.concatenate(entry), where), shape=shape),
         b_eq=np.concatenate([relaxed.counts, np.zeros(k), np.ones(k)]),
         bounds=np.vstack([limits.T, np.tile([0.0, np.inf], (n_points, 1))]),
