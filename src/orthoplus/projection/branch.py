@@ -71,8 +71,12 @@ class _Tree:
 
     @property
     def bound(self) -> float:
-        """The bound of all assignments."""
+        """The bound of all assignments: open nodes, those that are done, and pairs left out.
+
+        What is out of the core is no better than the best assignment, to rounding.
+        """
         largest = max(-self.heap[0][0] if self.heap else -np.inf, self.done)
+        largest = max(largest, self.best.value + ROUNDING * self.best.size)
         return max(min(largest, self.known), self.best.value)
 
     def is_closed(self, bound: float) -> bool:

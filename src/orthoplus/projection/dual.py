@@ -172,5 +172,5 @@ def next_root(sums: FloatArray, root: FloatArray) -> FloatArray:
     held = sums > 0.0
     if not held.any():
         return root
-    fresh = np.sqrt(np.sqrt(sums.max() / np.where(held, sums, 1.0)))
+    fresh = np.sqrt(np.sqrt(sums.max()) / np.sqrt(np.where(held, sums, 1.0)))
     return np.where(held, fresh, root * np.median(fresh[held] / root[held]))

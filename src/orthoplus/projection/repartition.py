@@ -98,8 +98,7 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
         return -1.0, column
     rows = rng.permutation(rows)[: 2 * HALF_ROWS]
     to_j, to_m = gains[rows, j], gains[rows, m]
-    is_mine = column[rows] == j
-    left = np.array([sums[j] - to_j[is_mine].sum(), sums[m] - to_m[~is_mine].sum()])
+    left = [_sum_without(deal, rows, c) for c in (j, m)]
     half = len(rows) // 2
     first, second = _subset_sums(to_j[:half], to_m[:half]), _subset_sums(to_j[half:], to_m[half:])
     order = np.argsort(second[0], kind="stable")
@@ -111,8 +110,8 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
     before = best
     for shift in range(-NEIGHBORS, NEIGHBORS):
         partner = order[np.clip(at + shift, 0, len(order) - 1)]
-        own = np.maximum(left[0] + first[0] + second[0][partner], 0.0)
-        other = np.maximum(left[1] + first[1] + second[1][partner], 0.0)
+        own = left[0] + first[0] + second[0][partner]
+        other = left[1] + first[1] + second[1][partner]
         value = np.where((own > 0.0) & (other > 0.0), np.sqrt(own) + np.sqrt(other), -np.inf)
         top = int(np.argmax(value))
         if value[top] > best:
@@ -125,12 +124,19 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
     return float(best - before), column
 
 
+def _sum_without(deal: _Deal, rows: IntArray, j: int) -> float:
+    """S_j without ``rows``, added up afresh: a difference would leave rounding instead of 0."""
+    is_left = deal.column == j
+    is_left[rows] = False
+    return float(deal.fixed[j] + deal.gains[is_left, j].sum())
+
+
 def _subset_sums(to_j: FloatArray, to_m: FloatArray) -> tuple[FloatArray, FloatArray]:
     """For each subset, as bits: what it adds to column j, and what the other rows add to m."""
-    mine, others = np.zeros(1), np.array([to_m.sum()])
+    mine, others = np.zeros(1), np.zeros(1)
     for p_j, p_m in zip(to_j, to_m, strict=True):
         mine = np.concatenate([mine, mine + p_j])
-        others = np.concatenate([others, others - p_m])
+        others = np.concatenate([others + p_m, others])
     return mine, others
 
 
