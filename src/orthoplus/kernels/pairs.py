@@ -13,6 +13,8 @@ TINY = 1e-300
 MAX_FOLLOWERS = 2_000_000
 # What a full search may overlook, relative to what was left of the bound.
 SEARCH_THRESHOLD = 1e-12
+# Sums of which a flip takes a part are uncertain by this share of all parts.
+SUM_ROUNDING = 2.0**-48
 # So many sets of flips of a column are kept; beyond that its bound is not exact.
 MAX_FLIP_SETS = 4096
 # The edge of a window is widened by this factor so that rounding drops no pair that is on it.

@@ -127,26 +127,20 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
     """Solve the relaxation of the node: its bound, an assignment, and what to decide next."""
     core, nothing = tree.core, replace(node, bound=-np.inf, split=None)
     tree.passes += 1.0
-    least = ROUNDING * tree.best.size
-    tol = max(RELAXATION_SHARE * (node.bound - tree.best.value), least)
-    relaxed = relax(core, node.decisions, tol)
+    tol = RELAXATION_SHARE * (node.bound - tree.best.value)
+    relaxed = relax(core, node.decisions, max(tol, ROUNDING * tree.best.size))
     if relaxed is None:
         return nothing
-    split = _split(core, relaxed)
-    if split is None and not tree.is_closed(relaxed.bound):  # then accuracy is all that is missing
-        relaxed = relax(core, replace(node.decisions, share=relaxed.share), least) or relaxed
-        split = _split(core, relaxed)
     given = give_rows(core, node.decisions, relaxed)
     if given is None:
         return nothing
     tree.weights = relaxed.weights
     tree.best = core.improve(_whole(core, relaxed.share), relaxed.weights, tree.best)
     bound = min(node.bound, relaxed.bound + given.value)
-    if given.picks:
-        split = _Split(pick=given.picks[0])
-    elif tree.lattice is not None and not tree.is_closed(bound):
+    if tree.lattice is not None and not given.picks and not tree.is_closed(bound):
         relaxed = _use_chords(tree, relaxed, bound - given.value)
-        bound, split = min(bound, relaxed.bound + given.value), _split(core, relaxed)
+        bound = min(bound, relaxed.bound + given.value)
+    split = _Split(pick=given.picks[0]) if given.picks else _split(core, relaxed)
     tree.stored += len(relaxed.share)
     share = relaxed.share if tree.stored <= MAX_STORED else None
     return _Node(replace(node.decisions, share=share), bound, split)
@@ -176,18 +170,36 @@ def _whole(core: Core, share: FloatArray) -> FloatArray:
 
 
 def _split(core: Core, relaxed: Relaxed) -> _Split | None:
-    """The kind whose broken counts cost most to round, and the most broken; None if all are whole.
+    """The kind whose broken counts cost most to round, and the most broken; None: all is decided.
 
     Moving d = part (1 - part) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2
-    to second order, as w_j = 1 / (2 sqrt(S_j)).
+    to second order, as w_j = 1 / (2 sqrt(S_j)). A column of tiny entries may live on a tiny part
+    of a row: where no other count is broken, that is the one to split.
     """
     pairs, weights = core.pairs, relaxed.weights[core.pairs.column]
-    whole = np.floor(relaxed.share + WHOLE)
-    part = relaxed.share - whole
-    broken = np.where(part < WHOLE, 0.0, part * (1.0 - part))
-    if not broken.any():
+    for least in (WHOLE, 0.0):
+        whole = np.floor(relaxed.share + least)
+        part = relaxed.share - whole
+        broken = np.where(part <= least, 0.0, part * (1.0 - part))
+        if broken.any():
+            cost = weights * (weights * (broken * pairs.gain)) ** 2 + TINY * broken
+            c = int(np.argmax(np.bincount(core.kind, cost)))
+            pair = int(pairs.start[c] + np.argmax(broken[pairs.start[c] : pairs.start[c + 1]]))
+            return _Split(pair=pair, count=float(whole[pair]))
+    return _split_whole(core, relaxed)
+
+
+def _split_whole(core: Core, relaxed: Relaxed) -> _Split | None:
+    """A pair whose count is whole but not decided; None if all are decided.
+
+    First those of columns without rows: the chords of `lattice` let a column go empty.
+    """
+    low, high = relaxed.limits
+    is_open = np.flatnonzero(low < high)
+    if len(is_open) == 0:
         return None
-    cost = np.bincount(core.kind, weights * (weights * (broken * pairs.gain)) ** 2 + TINY * broken)
-    c = int(np.argmax(cost))
-    pair = pairs.start[c] + int(np.argmax(broken[pairs.start[c] : pairs.start[c + 1]]))
-    return _Split(pair=int(pair), count=float(whole[pair]))
+    sums = np.bincount(core.pairs.column, relaxed.share * core.pairs.gain, core.n_columns)
+    is_empty = sums[core.pairs.column[is_open]] <= 0.0
+    pair = int(is_open[np.argmax(is_empty)])
+    count = min(np.rint(relaxed.share[pair]), high[pair] - 1.0)
+    return _Split(pair=pair, count=float(max(count, low[pair])))

@@ -27,6 +27,7 @@ MAX_MULTIPLE, DIVISORS = 1 << 20, (1, 2, 4, 9, 16, 25)
 # Chords are tried at so many points to both sides of the sums of the relaxation.
 N_POINTS = 6
 MAX_PAIRS = 1 << 15  # of a linear program
+LEAST_GAIN = 1e-40  # of the largest: solvers of linear programs do not see less
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ def find_lattice(core: Core) -> Lattice | None:
         return None
     unit = np.ones(k)
     column, gain = pairs.column[is_open], pairs.gain[is_open]
+    if gain.min() < LEAST_GAIN * pairs.gain.max():
+        return None
     for j in np.unique(column):
         constant = _common_measure(gain[column == j])
         if constant == 0.0:
@@ -114,7 +117,7 @@ def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed, size: float) 
 
     pairs, kind, k, n_kinds = core.pairs, core.kind, core.n_columns, len(relaxed.counts)
     n_pairs, limits = len(kind), relaxed.limits
-    multiple = pairs.gain / lattice.unit[pairs.column] * (core.members_of_pairs >= 0)
+    multiple = np.where(core.members_of_pairs >= 0, pairs.gain, 0.0) / lattice.unit[pairs.column]
     points = _points(lattice, relaxed.sums, np.bincount(pairs.column, multiple * limits[1], k))
     n_points, of_point = points.size, np.repeat(np.arange(k), points.shape[1])
     at, place = np.arange(n_pairs), n_pairs + np.arange(n_points)

@@ -103,8 +103,8 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
     first, second = _subset_sums(to_j[:half], to_m[:half]), _subset_sums(to_j[half:], to_m[half:])
     order = np.argsort(second[0], kind="stable")
     # At the weights of these sums w_j S_j + w_m S_m hardly changes; the best S_j follows from it.
-    w_j, w_m = 0.5 / np.sqrt(sums[[j, m]])
-    wanted = (w_j * sums[j] + w_m * sums[m]) / (w_j + w_j * w_j / w_m)
+    ratio = float(np.sqrt(sums[j]) / np.sqrt(sums[m]))  # w_m / w_j
+    wanted = (sums[j] + ratio * sums[m]) / (1.0 + 1.0 / ratio)
     at = np.searchsorted(second[0][order], wanted - left[0] - first[0])
     best, found = np.sqrt(sums[j]) + np.sqrt(sums[m]), None
     before = best
