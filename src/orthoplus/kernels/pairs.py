@@ -9,6 +9,8 @@ from orthoplus.protocols import FloatArray, IntArray
 # A move must gain this much, relatively: rounding alone must not move a row.
 MOVE_THRESHOLD = 1e-14
 TINY = 1e-300
+# Products of three gains above this do not underflow.
+SAFE_GAIN = 1e-75
 # A sweep of double moves begins no further one after it has looked at so many second rows.
 MAX_FOLLOWERS = 2_000_000
 # What a full search may overlook, relative to what was left of the bound.

@@ -11,6 +11,7 @@ from orthoplus.kernels.pairs import (
     MAX_FLIP_SETS,
     MAX_FOLLOWERS,
     MOVE_THRESHOLD,
+    SAFE_GAIN,
     SEARCH_THRESHOLD,
     SUM_ROUNDING,
     TINY,
@@ -41,7 +42,10 @@ def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no
         if best == worst:
             continue
         amount = share[worst]
-        if p_to > 0.0 and p_from > 0.0:
+        if p_to > SAFE_GAIN and p_from > SAFE_GAIN:  # one division instead of three
+            amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
+            amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
+        elif p_to > 0.0 and p_from > 0.0:
             amount = p_to * (sums[source] / p_from) - p_from * (sums[to] / p_to)
             amount = min(amount / (p_to + p_from), share[worst])
         if amount > 0.0:
