@@ -117,7 +117,7 @@ def check(C, result):
 
 
 def run(count, seed):
-    """Check ``count`` random matrices; return Counters of projections, proofs and faults by kind."""
+    """Check ``count`` random matrices; return projections, proofs and faults, counted by kind."""
     rng = np.random.default_rng(seed)
     done, certified, faults = Counter(), Counter(), Counter()
     names = list(KINDS)

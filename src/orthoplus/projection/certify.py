@@ -219,9 +219,7 @@ def _scaled(C: FloatArray, top: float) -> tuple[FloatArray, float]:
         return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype])), scale
 
 
-def _solve(
-    C: FloatArray, maxima: FloatArray, budget: Budget
-) -> tuple[Assignment, float, float]:
+def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignment, float, float]:
     """The best assignment, a bound that is not below its value, and the passes."""
     n, k = C.shape
     maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))

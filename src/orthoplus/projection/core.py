@@ -23,7 +23,7 @@ from orthoplus.projection.dual import (
 )
 from orthoplus.projection.passes import Search
 from orthoplus.projection.search import Assignment, evaluate, fill_columns, local_search
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
 SWEEPS = 50  # of moves after rounding
@@ -68,7 +68,7 @@ class Core:
         """Whether a column may be left without a positive entry, so that it must take some row."""
         return len(self.entries) > 0
 
-    def improve(self, counts: IntArray, weights: FloatArray, best: Assignment) -> Assignment:
+    def improve(self, counts: FloatArray, weights: FloatArray, best: Assignment) -> Assignment:
         """The better of ``best`` and what moves of rows make of whole ``counts`` for each pair."""
         pairs, chosen = _expand(self, counts)
         if len(pairs.column) <= MOVE_PAIRS:
@@ -105,8 +105,11 @@ class Core:
         return column_sums(pairs.column[is_fixed], pairs.gain[is_fixed], self.n_columns)
 
 
-def _expand(core: Core, counts: IntArray) -> tuple[Pairs, IntArray]:
-    """Pairs of single rows, and the pair that each of them has if each pair has ``counts`` rows."""
+def _expand(core: Core, counts: FloatArray) -> tuple[Pairs, IntArray]:
+    """Pairs of single rows, and the pair that each of them has if each pair has ``counts`` rows.
+
+    Rows of a kind get its pairs in turn; a row for which no count is left has none, -1.
+    """
     start, size = core.pairs.start, np.diff(core.pairs.start)
     copies = core.counts.astype(np.int64)
     kind = np.repeat(np.arange(len(size)), copies)
@@ -114,7 +117,8 @@ def _expand(core: Core, counts: IntArray) -> tuple[Pairs, IntArray]:
     shift = np.repeat(start[kind] - first[:-1], size[kind])
     at = np.arange(first[-1]) + shift
     pairs = Pairs(first, *(part[at] for part in core.pairs[1:]))
-    used = np.concatenate([[0], np.cumsum(_per_kind(core, counts))]).astype(np.int64)
+    given = np.bincount(core.kind, weights=counts, minlength=len(core.counts))
+    used = np.concatenate([[0], np.cumsum(given)]).astype(np.int64)
     place = np.arange(len(kind)) - np.repeat(np.cumsum(copies) - copies, copies)  # within its kind
     chosen = np.full(len(kind), -1)
     has_pair = place < np.diff(used)[kind]
@@ -122,10 +126,6 @@ def _expand(core: Core, counts: IntArray) -> tuple[Pairs, IntArray]:
     of_rows = held[used[kind[has_pair]] + place[has_pair]]
     chosen[has_pair] = of_rows - start[kind[has_pair]] + first[:-1][has_pair]
     return pairs, chosen
-
-
-def _per_kind(core: Core, counts: IntArray) -> FloatArray:
-    return np.bincount(core.kind, weights=counts, minlength=len(core.counts))
 
 
 def open_core(
@@ -153,8 +153,8 @@ def open_core(
 
 
 def _may_be_taken(
-    C: FloatArray, positive: IntArray, pairs: Pairs, weights: FloatArray, limit: float
-) -> IntArray:
+    C: FloatArray, positive: BoolArray, pairs: Pairs, weights: FloatArray, limit: float
+) -> BoolArray:
     """Rows that a column without positive entry may take in an assignment that is better.
 
     The row loses max_l w_l P_il. A column that has no positive entry at all takes one of its
@@ -176,7 +176,8 @@ def _may_be_taken(
     return np.asarray(may)
 
 
-def _make_core(C: FloatArray, pairs: Pairs, is_open: IntArray, can_force: bool) -> Core:
+def _make_core(C: FloatArray, pairs: Pairs, is_open: BoolArray, can_force: bool) -> Core:
+    """Merge the decided rows of each column, and group the open rows into kinds."""
     n, k = C.shape
     size = np.diff(pairs.start)
     decided = np.flatnonzero((size == 1) & ~is_open)

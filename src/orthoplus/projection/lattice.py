@@ -79,7 +79,9 @@ def _common_measure(gains: FloatArray) -> float:
         unit = least / divisor
         if most > MAX_MULTIPLE * unit:
             break
-        if (np.abs(gains - np.rint(gains / unit) * unit) <= 4.0 * np.finfo(float).eps * gains).all():
+        if (
+            np.abs(gains - np.rint(gains / unit) * unit) <= 4.0 * np.finfo(float).eps * gains
+        ).all():
             return float(unit)
     return 0.0
 
@@ -118,7 +120,8 @@ def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed, size: float) 
     pairs, kind, k, n_kinds = core.pairs, core.kind, core.n_columns, len(relaxed.counts)
     n_pairs, limits = len(kind), relaxed.limits
     multiple = np.where(core.members_of_pairs >= 0, pairs.gain, 0.0) / lattice.unit[pairs.column]
-    points = _points(lattice, relaxed.sums, np.bincount(pairs.column, multiple * limits[1], k))
+    most = np.bincount(pairs.column, multiple * limits[1], k).astype(np.float64)
+    points = _points(lattice, relaxed.sums, most)
     n_points, of_point = points.size, np.repeat(np.arange(k), points.shape[1])
     at, place = np.arange(n_pairs), n_pairs + np.arange(n_points)
     row = [kind, n_kinds + pairs.column, n_kinds + of_point, n_kinds + k + of_point]

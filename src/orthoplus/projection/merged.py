@@ -199,9 +199,7 @@ def _nearest(slack: FloatArray, wanted: int) -> tuple[Any, float]:
     return is_open, float(slack[is_open].max(initial=-1.0))
 
 
-def _decide(
-    found: _Pass, root: FloatArray, budget: Budget
-) -> tuple[_Choice, FloatArray, float]:
+def _decide(found: _Pass, root: FloatArray, budget: Budget) -> tuple[_Choice, FloatArray, float]:
     """The small projection: an assignment, its sums, and a bound for those with merged rows."""
     k = len(root)
     small = np.vstack([np.diag(np.sqrt(found.fixed)), found.entries])

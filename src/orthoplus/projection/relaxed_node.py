@@ -56,7 +56,7 @@ class Relaxed:
 
 @dataclass(frozen=True)
 class Given:
-    """What the columns without positive entry add to the bound, and (kind, column) of those open."""
+    """What columns without positive entry add to the bound, and (kind, column) of the open ones."""
 
     value: float
     picks: tuple[tuple[int, int], ...] = ()
@@ -81,9 +81,7 @@ def relax(core: Core, decisions: Decisions, tol: float) -> Relaxed | None:
     return Relaxed(limits, counts, share, sums, positive, bound, weights * scale, last * scale)
 
 
-def _apply(
-    core: Core, decisions: Decisions
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+def _apply(core: Core, decisions: Decisions) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Limits of the pairs, counts of the kinds, and shares within the limits; None: impossible."""
     pairs, kind, counts = core.pairs, core.kind, core.counts.copy()
     for c, _ in decisions.taken:
@@ -142,9 +140,7 @@ def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | Non
     return Given(value + total + ROUNDING * size, picks)
 
 
-def _free_rows(
-    core: Core, decisions: Decisions, relaxed: Relaxed, merit: FloatArray
-) -> IntArray:
+def _free_rows(core: Core, decisions: Decisions, relaxed: Relaxed, merit: FloatArray) -> IntArray:
     """The kind of each row that may be taken, of equal ones no more than there are columns."""
     free = core.counts - np.bincount(core.kind, relaxed.limits[0], minlength=len(core.counts))
     for c, _ in decisions.taken:
