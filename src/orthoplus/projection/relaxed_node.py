@@ -18,6 +18,7 @@ from orthoplus.projection.dual import ROUNDING
 from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 MAX_SWEEPS = 2000  # over the pairs of a node
+COUNT_ROUNDING = 1e-12  # of the sum of the shares of a kind
 
 
 @dataclass(frozen=True)
@@ -86,24 +87,28 @@ def _apply(core: Core, decisions: Decisions) -> tuple[FloatArray, FloatArray, Fl
     pairs, kind, counts = core.pairs, core.kind, core.counts.copy()
     for c, _ in decisions.taken:
         counts[c] -= 1.0
-    limits = np.stack([np.zeros(len(kind)), counts[kind]])
+    limits = np.stack([np.zeros(len(kind)), np.maximum(counts, 0.0)[kind]])
     for side, pair, value in decisions.limits:
         pick = min if side else max
         limits[side, pair] = pick(limits[side, pair], value)
-    changed = {int(kind[pair]) for _, pair, _ in decisions.limits}
-    share = (pairs.share if decisions.share is None else decisions.share).copy()
-    for c in changed | {c for c, _ in decisions.taken}:
+    low, high = limits
+    n_kinds = len(counts)
+    least = np.bincount(kind, low, minlength=n_kinds)
+    most = np.where(np.diff(pairs.start) > 0, np.bincount(kind, high, minlength=n_kinds), np.inf)
+    if (counts < least).any() or (low > high).any():
+        return None
+    if not core.can_force and (most < counts).any():
+        return None
+    counts = np.minimum(counts, most)  # what is left over may be taken by some column
+    # What the others of its kind must have is out of reach for a pair.
+    np.minimum(high, (counts - least)[kind] + low, out=high)
+    share = pairs.share if decisions.share is None else decisions.share
+    share = np.minimum(np.maximum(share, low), high)
+    missing = counts - np.bincount(kind, share, minlength=n_kinds)
+    missing[np.diff(pairs.start) == 0] = 0.0
+    for c in np.flatnonzero(np.abs(missing) > COUNT_ROUNDING):
         here = slice(pairs.start[c], pairs.start[c + 1])
-        low, high = limits[:, here]
-        if counts[c] < low.sum() or (low > high).any():
-            return None
-        if high.sum() < counts[c]:  # rows of this kind are left over
-            if not core.can_force:
-                return None
-            counts[c] = high.sum()
-        # What the others of its kind must have is out of reach for a pair.
-        limits[1, here] = high = np.minimum(high, counts[c] - low.sum() + low)
-        share[here] = _fit(share[here], low, high, float(counts[c]))
+        share[here] = _fit(share[here], low[here], high[here], float(counts[c]))
     return limits, counts, share
 
 
