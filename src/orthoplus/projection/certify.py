@@ -180,12 +180,12 @@ def project_stiefel_plus(
     maxima = kernels.column_maxima(C)
     top = float(maxima.max())
     scaled, scale = _scaled(C, top)
-    best, bound, passes = _solve(scaled, maxima / scale, budget)
+    best, bound, passes = _solve(scaled, _divided(maxima, scale), budget)
     used = np.flatnonzero(best.labels >= 0)
     if scale != 1.0 and (scaled[used, best.labels[used]] <= LOWEST[C.dtype]).any():
         # A column has to take an entry that dwarfs all positive ones: these do not count then.
         scaled, scale = _scaled(C, float(np.abs(C).max()))
-        best, bound, passes = _solve(scaled, np.minimum(maxima, 0.0) / scale, budget)
+        best, bound, passes = _solve(scaled, _divided(np.minimum(maxima, 0.0), scale), budget)
     value, bound, size = best.value * scale, bound * scale, best.size * scale
     if not np.isfinite([value, bound, size]).all():
         raise ValueError(
@@ -215,8 +215,13 @@ def _scaled(C: FloatArray, top: float) -> tuple[FloatArray, float]:
     if SAFE_RANGE[0] < top < SAFE_RANGE[1]:
         return C, 1.0
     scale = 2.0 ** min(max(int(np.frexp(top)[1]) - 1, -1000), 1000)
+    return _divided(C, scale), scale
+
+
+def _divided(C: FloatArray, scale: float) -> FloatArray:
+    """C / scale, cut off where negative entries would leave the range."""
     with np.errstate(over="ignore"):
-        return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype])), scale
+        return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype]))
 
 
 def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignment, float, float]:
