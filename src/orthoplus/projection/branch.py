@@ -33,6 +33,8 @@ MAX_STORED = 1 << 25
 # A linear program takes as long as a node for each so many pairs. After the first one, further ones
 # are solved if it closed this part of the gap.
 CHORD_PAIRS, CHORD_SHARE = 64, 0.1
+# Rows of two columns are dealt anew, from another start each time, after so many nodes.
+NODES_PER_DEAL = 25
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,16 @@ def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
         core, budget, search.best, known, search.passes, find_lattice(core), search.weights
     )
     tree.add(_visit(tree, _Node(Decisions(), search.bound)))
-    clock = (budget, tree.passes)
-    tree.best, tree.passes = repartition(core, tree.weights, tree.best, tree.bound, clock)
+    weights, clock = tree.weights, (budget, tree.passes)
+    tree.best, tree.passes = repartition(core, weights, tree.best, tree.bound, clock)
+    next_deal, rng = tree.passes + NODES_PER_DEAL, np.random.default_rng(0)
     while tree.heap and not tree.is_closed(tree.bound) and not budget.is_spent(tree.passes):
+        if tree.passes >= next_deal:
+            clock = (budget, tree.passes)
+            deal = repartition(core, weights, tree.best, tree.bound, clock, rng)
+            tree.best, tree.passes = deal
+            next_deal = tree.passes + NODES_PER_DEAL
+            continue
         _, _, node = heapq.heappop(tree.heap)
         if tree.is_closed(node.bound):
             tree.done = max(tree.done, node.bound)

@@ -21,6 +21,7 @@ NEIGHBORS = 2  # to both sides of the best partner
 MAX_ENTRIES = 1 << 20  # of the table of gains
 MIN_ROWS = 5  # moves of one or two rows have found what fewer can gain
 PATIENCE = 3  # so many vain trials in a row for each column are the last
+SHUFFLED_ROWS = 6
 MIN_GAIN = 1e-15  # relative to the value: less is rounding
 
 
@@ -41,17 +42,25 @@ class _Deal:
 
 
 def repartition(
-    core: Core, weights: FloatArray, best: Assignment, bound: float, clock: tuple[Budget, float]
+    core: Core,
+    weights: FloatArray,
+    best: Assignment,
+    bound: float,
+    clock: tuple[Budget, float],
+    rng: np.random.Generator | None = None,
 ) -> tuple[Assignment, float]:
     """Two columns at a time while that gains; the best assignment and the passes so far.
 
     ``weights`` are dual weights w at their best scale, ``clock`` the budget and the passes before.
+    With ``rng`` some rows go to random columns first: a way out of where the last call ended.
     """
     budget, passes = clock
     deal = _open_deal(core, best)
     if deal is None:
         return best, passes
-    rng, k = np.random.default_rng(0), core.n_columns
+    if rng is not None:
+        deal.column = _shuffled(deal, rng)
+    rng, k = rng or np.random.default_rng(0), core.n_columns
     tried: FloatArray = np.zeros((k, k))
     tried[np.tril_indices(k)] = np.inf
     vain = 0
@@ -75,6 +84,16 @@ def repartition(
             tried[j, m] = 2.0 * tried[j, m] + 1.0
             vain, passes = vain + 1, passes + float(gain >= 0.0)
     return best, passes
+
+
+def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
+    """The columns of the rows, with a few rows moved at random; no column is emptied."""
+    column = deal.column.copy()
+    for row in rng.permutation(len(column))[:SHUFFLED_ROWS]:
+        others = np.flatnonzero(deal.gains[row] > 0.0)
+        is_last = deal.fixed[column[row]] <= 0.0 and np.sum(column == column[row]) == 1
+        column[row] = column[row] if is_last else rng.choice(others)
+    return column
 
 
 def _open_deal(core: Core, best: Assignment) -> _Deal | None:
