@@ -59,6 +59,7 @@ KINDS = {
     "uniform": lambda rng, n, k: rng.random((n, k)),
     "integers": lambda rng, n, k: rng.integers(-2, 4, (n, k)).astype(float),
     "binary": lambda rng, n, k: (rng.random((n, k)) < 0.5).astype(float),
+    "nearly constant": lambda rng, n, k: 1.0 + 1e-2 * rng.standard_normal((n, k)),
     "rank one": lambda rng, n, k: np.outer(rng.random(n), rng.random(k)),
     "duplicated rows": _duplicated,
     "negative columns": _negative_columns,

@@ -18,8 +18,11 @@ import orthoplus as op
 BUDGETS = (100, 1000, 10_000)
 
 
-def gaussian_scores(name, rows_per_column):
-    """Return exp(-d^2 / s) for the distances d of standardized data to some of its points."""
+def gaussian_scores(name, rows_per_column, width=1.0):
+    """Return exp(-d^2 / s) for the distances d of standardized data to some of its points.
+
+    s is the median of d^2 times ``width``: a large one makes the scores nearly constant.
+    """
     from sklearn import datasets
 
     A = getattr(datasets, f"load_{name}")().data
@@ -27,7 +30,7 @@ def gaussian_scores(name, rows_per_column):
     k = len(A) // rows_per_column
     centers = A[np.random.default_rng(1).choice(len(A), k, replace=False)]
     squares = ((A[:, None] - centers) ** 2).sum(axis=2)
-    return np.exp(-squares / np.median(squares))
+    return np.exp(-squares / (width * np.median(squares)))
 
 
 def cases():
@@ -46,6 +49,10 @@ def cases():
         for rows_per_column in (20, 60, 120):
             C = gaussian_scores(name, rows_per_column)
             yield f"scores of {name} {C.shape[0]} x {C.shape[1]}", C
+    for name, rows_per_column in (("wine", 20), ("breast_cancer", 20), ("digits", 60)):
+        for width in (10.0, 1000.0):
+            C = gaussian_scores(name, rows_per_column, width)
+            yield f"wide x{width:g} {name} {C.shape[0]} x {C.shape[1]}", C
     yield "rank 5 2000 x 50", rng(20).standard_normal((2000, 5)) @ rng(21).standard_normal((5, 50))
     yield "uniform 400 x 20", rng(31).random((400, 20))
     yield "uniform 2000 x 50", rng(31).random((2000, 50))

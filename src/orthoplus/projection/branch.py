@@ -9,7 +9,9 @@ the bound of a node.
 """
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -17,10 +19,11 @@ import numpy as np
 from orthoplus.kernels.pairs import TINY
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING
-from orthoplus.projection.lattice import Lattice, find_lattice, solve_chords
+from orthoplus.projection.lattice import find_lattice, solve_chords
 from orthoplus.projection.passes import Budget, Search
 from orthoplus.projection.relaxed_node import Decisions, Relaxed, give_rows, relax
 from orthoplus.projection.repartition import repartition
+from orthoplus.projection.row_counts import rows_almost_decide, solve_row_counts
 from orthoplus.projection.search import Assignment
 from orthoplus.protocols import FloatArray
 
@@ -32,9 +35,11 @@ WHOLE = 1e-7
 MAX_STORED = 1 << 25
 # A linear program takes as long as a node for each so many pairs. After the first one, further ones
 # are solved if it closed this part of the gap.
-CHORD_PAIRS, CHORD_SHARE = 64, 0.1
+PROGRAM_PAIRS, PROGRAM_SHARE = 64, 0.1
 # Rows of two columns are dealt anew, from another start each time, after so many nodes.
 NODES_PER_DEAL = 25
+
+Sharpen = Callable[[Core, Relaxed], Relaxed | None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class _Tree:
     best: Assignment
     known: float  # a bound from elsewhere
     passes: float
-    lattice: Lattice | None
+    sharpen: Sharpen | None  # a sharper relaxation, if the core has a structure for it
     weights: FloatArray  # w of the last node
     heap: list[tuple[float, int, _Node]] = field(default_factory=list)
     done: float = -np.inf
@@ -98,7 +103,7 @@ def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
     """
     known = min(known, search.bound)
     tree = _Tree(
-        core, budget, search.best, known, search.passes, find_lattice(core), search.weights
+        core, budget, search.best, known, search.passes, _find_sharper(core), search.weights
     )
     tree.add(_visit(tree, _Node(Decisions(), search.bound)))
     weights, clock = tree.weights, (budget, tree.passes)
@@ -146,8 +151,8 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
     tree.weights = relaxed.weights
     tree.best = core.improve(_whole(core, relaxed.share), relaxed.weights, tree.best)
     bound = min(node.bound, relaxed.bound + given.value)
-    if tree.lattice is not None and not given.picks and not tree.is_closed(bound):
-        relaxed = _use_chords(tree, relaxed, bound - given.value)
+    if tree.sharpen is not None and not given.picks and not tree.is_closed(bound):
+        relaxed = _sharpened(tree, tree.sharpen, relaxed, bound - given.value)
         bound = min(bound, relaxed.bound + given.value)
     split = _Split(pick=given.picks[0]) if given.picks else _split(core, relaxed)
     tree.stored += len(relaxed.share)
@@ -155,17 +160,24 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
     return _Node(replace(node.decisions, share=share), bound, split)
 
 
-def _use_chords(tree: _Tree, relaxed: Relaxed, bound: float) -> Relaxed:
-    """The bound and the shares of the relaxation with chords, and an assignment from these."""
-    assert tree.lattice is not None
-    tree.passes += len(relaxed.share) / CHORD_PAIRS
-    chords = solve_chords(tree.core, tree.lattice, relaxed)
-    if chords is None or bound - chords.bound < CHORD_SHARE * (bound - tree.best.value):
-        tree.lattice = None
-    if chords is None:
+def _find_sharper(core: Core) -> Sharpen | None:
+    """The relaxation for sums on a lattice, that for gains which hardly differ, or none."""
+    lattice = find_lattice(core)
+    if lattice is not None:
+        return partial(solve_chords, lattice)
+    return solve_row_counts if rows_almost_decide(core) else None
+
+
+def _sharpened(tree: _Tree, sharpen: Sharpen, relaxed: Relaxed, bound: float) -> Relaxed:
+    """The bound and the shares of the sharper relaxation, and an assignment from these."""
+    tree.passes += len(relaxed.share) / PROGRAM_PAIRS
+    sharper = sharpen(tree.core, relaxed)
+    if sharper is None or bound - sharper.bound < PROGRAM_SHARE * (bound - tree.best.value):
+        tree.sharpen = None
+    if sharper is None:
         return relaxed
-    tree.best = tree.core.improve(_whole(tree.core, chords.share), chords.weights, tree.best)
-    return chords
+    tree.best = tree.core.improve(_whole(tree.core, sharper.share), sharper.weights, tree.best)
+    return sharper
 
 
 def _whole(core: Core, share: FloatArray) -> FloatArray:

@@ -12,13 +12,13 @@ each column it has a solution in whole rows: it is a network flow.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING, sample_rows
+from orthoplus.projection.program import maximize_linear
 from orthoplus.projection.relaxed_node import Relaxed
 from orthoplus.protocols import FloatArray
 
@@ -86,56 +86,53 @@ def _common_measure(gains: FloatArray) -> float:
     return 0.0
 
 
-def solve_chords(core: Core, lattice: Lattice, relaxed: Relaxed) -> Relaxed | None:
+def solve_chords(lattice: Lattice, core: Core, relaxed: Relaxed) -> Relaxed | None:
     """The relaxation with chords: its shares and weights, and its bound; None if that fails."""
-    pairs, k, n_pairs = core.pairs, core.n_columns, len(core.pairs.column)
-    n_kinds, limits = len(relaxed.counts), relaxed.limits
-    # The solver has absolute tolerances: its objective is in units of the largest column.
-    size = float(np.sqrt(relaxed.sums.max()))
-    solved = _solve_program(core, lattice, relaxed, size)
-    if solved.x is None:
+    pairs, positive, limits = core.pairs, relaxed.positive, relaxed.limits
+    solved = _solve_program(lattice, core, relaxed)
+    if solved is None or not (solved[1][positive] > 0.0).all():
         return None
-    weights = size * np.abs(solved.eqlin.marginals[n_kinds : n_kinds + k]) / lattice.unit
-    positive = relaxed.positive
-    if not (weights[positive] > 0.0).all():
-        return None
-    weights = np.where(positive, weights, relaxed.weights)
+    weights = np.where(positive, solved[1], relaxed.weights)
     tops, last = kernels.capped_tops(pairs, limits, relaxed.counts, weights)
     free = (0.25 / weights)[positive]
     bound = float(tops.sum() + free.sum() - lattice.defects(weights)[positive].sum())
     bound += ROUNDING * float(tops.sum() + free.sum())
-    share = np.clip(solved.x[:n_pairs], limits[0], limits[1])
+    share = np.clip(solved[0], limits[0], limits[1])
     return replace(relaxed, share=share, bound=bound, weights=weights, last=last)
 
 
-def _solve_program(core: Core, lattice: Lattice, relaxed: Relaxed, size: float) -> Any:
+def _solve_program(
+    lattice: Lattice, core: Core, relaxed: Relaxed
+) -> tuple[FloatArray, FloatArray] | None:
     """The linear program in the counts of pairs and the parts of points b_j + m u_j.
 
     Its constraints: each kind is used up; the multiples m of a column are those of its points; the
-    parts of a column's points add up to 1.
+    parts of a column's points add up to 1. Returns the counts and the weights w.
     """
-    from scipy.optimize import linprog  # slow to import
-    from scipy.sparse import csr_array
-
     pairs, kind, k, n_kinds = core.pairs, core.kind, core.n_columns, len(relaxed.counts)
     n_pairs, limits = len(kind), relaxed.limits
     multiple = np.where(core.members_of_pairs >= 0, pairs.gain, 0.0) / lattice.unit[pairs.column]
     most = np.bincount(pairs.column, multiple * limits[1], k).astype(np.float64)
     points = _points(lattice, relaxed.sums, most)
-    n_points, of_point = points.size, np.repeat(np.arange(k), points.shape[1])
-    at, place = np.arange(n_pairs), n_pairs + np.arange(n_points)
-    row = [kind, n_kinds + pairs.column, n_kinds + of_point, n_kinds + k + of_point]
-    entry = [np.ones(n_pairs), multiple, -points.ravel(), np.ones(n_points)]
-    where = (np.concatenate(row), np.concatenate([at, at, place, place]))
-    shape = (n_kinds + 2 * k, n_pairs + n_points)
+    column = np.repeat(np.arange(k), points.shape[1])
+    at, place = np.arange(n_pairs), n_pairs + np.arange(points.size)
     roots = np.sqrt(lattice.base[:, None] + lattice.unit[:, None] * points)
-    return linprog(
-        np.concatenate([np.zeros(n_pairs), -roots.ravel() / size]),
-        A_eq=csr_array((np.concatenate(entry), where), shape=shape),
-        b_eq=np.concatenate([relaxed.counts, np.zeros(k), np.ones(k)]),
-        bounds=np.vstack([limits.T, np.tile([0.0, np.inf], (n_points, 1))]),
-        method="highs",
+    size = float(np.sqrt(relaxed.sums.max()))  # the unit of the gains
+    solved = maximize_linear(
+        np.concatenate([np.zeros(n_pairs), roots.ravel() / size]),
+        [
+            (kind, at, np.ones(n_pairs)),
+            (n_kinds + pairs.column, at, -multiple),
+            (n_kinds + column, place, points.ravel()),
+            (n_kinds + k + column, place, np.ones(points.size)),
+        ],
+        np.concatenate([relaxed.counts, np.zeros(k), np.ones(k)]),
+        np.hstack([limits, np.repeat([[0.0], [np.inf]], points.size, axis=1)]),
     )
+    if solved is None:
+        return None
+    x, duals = solved
+    return x[:n_pairs], size * duals[n_kinds : n_kinds + k] / lattice.unit
 
 
 def _points(lattice: Lattice, sums: FloatArray, most: FloatArray) -> FloatArray:
