@@ -239,7 +239,8 @@ def project(
         proof is the slow part.
     max_passes : int, optional
         Most passes over C. A node of branch and bound, which begins if the relaxation leaves a gap,
-        counts as one pass. None: 100, or any number if there is a time limit.
+        counts as one pass, or as several if much is left open. None: 100, or any number if there is
+        a time limit.
     time_limit : float, optional
         Seconds after which no further pass or node begins.
     memory_limit : int or str, optional

@@ -33,6 +33,8 @@ RELAXATION_SHARE = 0.01
 WHOLE = 1e-7
 # Shares of nodes are kept as starts for their children, up to so many numbers.
 MAX_STORED = 1 << 25
+# A node counts as a pass for each so many pairs, at least as one.
+NODE_PAIRS = 1 << 12
 # A linear program takes as long as a node for each so many pairs. After the first one, further ones
 # are solved if it closed this part of the gap.
 PROGRAM_PAIRS, PROGRAM_SHARE = 64, 0.1
@@ -140,7 +142,7 @@ def _children(node: _Node) -> list[_Node]:
 def _visit(tree: _Tree, node: _Node) -> _Node:
     """Solve the relaxation of the node: its bound, an assignment, and what to decide next."""
     core, nothing = tree.core, replace(node, bound=-np.inf, split=None)
-    tree.passes += 1.0
+    tree.passes += max(1.0, len(core.pairs.column) / NODE_PAIRS)
     tol = RELAXATION_SHARE * (node.bound - tree.best.value)
     relaxed = relax(core, node.decisions, max(tol, ROUNDING * tree.best.size))
     if relaxed is None:

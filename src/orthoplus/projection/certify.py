@@ -143,9 +143,9 @@ def project_stiefel_plus(
         The relative gap at which the point counts as optimal; a smaller one than 2^-46 counts as
         2^-46, which is rounding.
     max_passes : int, optional
-        Most passes over C; a node of branch and bound counts as one. Some ten end the relaxation;
-        more are only used to branch on rows that it splits. None: 100, or any number if there is a
-        time limit.
+        Most passes over C; a node of branch and bound counts as one, or as several if much is left
+        open. Some ten end the relaxation; more are only used to branch on rows that it splits.
+        None: 100, or any number if there is a time limit.
     time_limit : float, optional
         Seconds after which no further pass or node begins.
 

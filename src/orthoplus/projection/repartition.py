@@ -20,7 +20,7 @@ HALF_ROWS = 11  # of the rows that are dealt anew at once
 NEIGHBORS = 2  # to both sides of the best partner
 MAX_ENTRIES = 1 << 20  # of the table of gains
 MIN_ROWS = 5  # moves of one or two rows have found what fewer can gain
-PATIENCE = 3  # so many vain trials in a row for each column are the last
+PATIENCE, MIN_TRIALS = 3, 24  # so many vain trials in a row for each column, and in all
 SHUFFLED_ROWS = 6
 MIN_GAIN = 1e-15  # relative to the value: less is rounding
 
@@ -64,7 +64,7 @@ def repartition(
     tried: FloatArray = np.zeros((k, k))
     tried[np.tril_indices(k)] = np.inf
     vain = 0
-    while vain < PATIENCE * k and not budget.is_spent(passes):
+    while vain < max(PATIENCE * k, MIN_TRIALS) and not budget.is_spent(passes):
         if bound - best.value <= budget.closing_gap(bound, best):
             break
         # With S_j at 1 / (4 w_j^2) nothing would be lost. Evening out what two columns have beyond
