@@ -51,6 +51,15 @@ def test_equal_rows_are_interchangeable(shape):
     assert result.n_iter <= 100  # not one node for each way to order the rows
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_few_kinds_of_rows_are_certified_or_nearly_so(seed):
+    rng = np.random.default_rng(seed)
+    C = rng.random((10, 5))[rng.integers(10, size=150)]
+    usual, larger = op.project(C), op.project(C, max_passes=3000)
+    assert usual.gap <= 1e-6
+    assert larger.status is Status.CERTIFIED
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_binary_matrices_are_certified(seed):
     rng = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
 from orthoplus.projection.branch import branch
-from orthoplus.projection.core import WIDER, open_core
+from orthoplus.projection.core import WIDER, has_equal_rows, open_core
 from orthoplus.projection.dual import (
     ROUNDING,
     near_pairs,
@@ -276,7 +276,7 @@ def _pays_soon(C: FloatArray, search: Search, budget: Budget) -> bool:
         return True
     root, unit = unit_root(search.weights)
     most_pairs_are_open = search.gap >= unit * window_slack(C, root, 0.5 * k)
-    return most_pairs_are_open or has_common_measure(C)
+    return most_pairs_are_open or has_equal_rows(C) or has_common_measure(C)
 
 
 def _price(C: FloatArray, search: Search, budget: Budget) -> Search:

@@ -18,6 +18,7 @@ from orthoplus.projection.dual import (
     pairs_of_labels,
     row_of_pairs,
     row_tops,
+    sample_rows,
     unit_root,
     window_slack,
 )
@@ -206,6 +207,12 @@ def _make_core(C: FloatArray, pairs: Pairs, is_open: BoolArray, can_force: bool)
         entries = np.full((len(counts), k), -np.inf)  # a decided row is never taken
         entries[len(held) :] = C[first]
     return Core(C, of_kinds, counts, members, labels, entries)
+
+
+def has_equal_rows(C: FloatArray) -> bool:
+    """Whether at least half of a sample of rows are equal to another one."""
+    sample = sample_rows(C)
+    return 2 * len({row.tobytes() for row in sample}) <= len(sample)
 
 
 def _kinds(C: FloatArray, pairs: Pairs, rows: IntArray, can_force: bool) -> list[IntArray]:

@@ -106,7 +106,7 @@ def _apply(core: Core, decisions: Decisions) -> tuple[FloatArray, FloatArray, Fl
     share = np.minimum(np.maximum(share, low), high)
     missing = counts - np.bincount(kind, share, minlength=n_kinds)
     missing[np.diff(pairs.start) == 0] = 0.0
-    for c in np.flatnonzero(np.abs(missing) > COUNT_ROUNDING):
+    for c in np.flatnonzero(np.abs(missing) > COUNT_ROUNDING).tolist():
         here = slice(pairs.start[c], pairs.start[c + 1])
         share[here] = _fit(share[here], low[here], high[here], float(counts[c]))
     return limits, counts, share
