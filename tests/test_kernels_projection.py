@@ -1,5 +1,7 @@
 """The kernels of the projection: fused = reference over types, orders, threads and shapes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -237,3 +239,58 @@ def test_sparse_product_agrees_with_the_reference(shape, dtype, order):
     # Sums of n terms of size one; the reference adds in the precision of its arguments.
     tol = 1e-4 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(fused.sparse_product(X, U), reference.sparse_product(X, U), atol=tol)
+
+
+def counted_problem(seed):
+    """Pairs of kinds of rows, whole limits that leave room, counts, kinds of the pairs, and k."""
+    rng = np.random.default_rng(seed)
+    n, k = 12, 5
+    columns = [np.sort(rng.choice(k, rng.integers(1, k + 1), replace=False)) for _ in range(n)]
+    start = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+    column = np.concatenate(columns).astype(np.int32)
+    gain = rng.random(len(column)) * (rng.random(len(column)) < 0.9)
+    counts = rng.integers(1, 6, n).astype(float)
+    kind = np.repeat(np.arange(n), np.diff(start))
+    share = np.zeros(len(column))
+    for c in range(n):  # whole shares with the sum of the counts
+        np.add.at(share, rng.integers(start[c], start[c + 1], int(counts[c])), 1.0)
+    low = np.floor(share * rng.random(len(share)))
+    high = share + rng.integers(0, 3, len(share))
+    return Pairs(start, column, gain, share), np.stack([low, high]), counts, kind, k
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counts_are_balanced_within_their_limits_as_in_the_reference(seed):
+    pairs, limits, counts, kind, k = counted_problem(seed)
+    results = []
+    for kernels in (fused, reference):
+        mine = pairs._replace(share=pairs.share.copy())
+        sums = pair_sums(mine, k)
+        values = [np.sqrt(sums).sum()]
+        for _ in range(4):
+            kernels.balance_counts_into(mine, limits, sums, 3, 0.0)
+            values.append(np.sqrt(pair_sums(mine, k)).sum())
+        assert all(b >= a * (1 - 1e-14) for a, b in itertools.pairwise(values))
+        assert ((limits[0] <= mine.share) & (mine.share <= limits[1])).all()
+        np.testing.assert_allclose(np.bincount(kind, mine.share), counts, rtol=1e-12)
+        np.testing.assert_allclose(sums, pair_sums(mine, k), rtol=1e-12, atol=1e-14)
+        results.append(mine.share)
+    np.testing.assert_allclose(*results, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_capped_tops_are_the_largest_sums_within_the_limits(seed):
+    from scipy.optimize import linprog
+
+    pairs, limits, counts, _, k = counted_problem(seed)
+    weights = np.random.default_rng(seed).random(k) + 0.1
+    tops, last = fused.capped_tops(pairs, limits, counts, weights)
+    expected = reference.capped_tops(pairs, limits, counts, weights)
+    np.testing.assert_allclose(tops, expected[0], rtol=1e-13)
+    np.testing.assert_array_equal(last, expected[1])
+    for c, total in enumerate(counts):
+        here = slice(pairs.start[c], pairs.start[c + 1])
+        priced = weights[pairs.column[here]] * pairs.gain[here]
+        ones = np.ones((1, len(priced)))
+        solved = linprog(-priced, A_eq=ones, b_eq=[total], bounds=limits[:, here].T)
+        assert tops[c] == pytest.approx(-solved.fun, rel=1e-9, abs=1e-12)

@@ -44,6 +44,9 @@ def test_project_refuses_with_a_reason(name):
         ({"tol": "loose"}, TypeError),
         ({"max_passes": 0}, ValueError),
         ({"max_passes": 2.5}, TypeError),
+        ({"time_limit": 0.0}, ValueError),
+        ({"time_limit": -1.0}, ValueError),
+        ({"time_limit": "long"}, TypeError),
     ],
 )
 def test_project_checks_its_options(options, error):
@@ -104,3 +107,44 @@ def test_dense_answer_is_made_only_when_asked_for(rng):
     assert "X" not in vars(result)
     assert result.X is result.X
     assert str(result).count("50 x 3") == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(6, 3), (5, 5), (40, 4), (30, 12)])
+def test_lower_bound_of_the_problem_is_its_minimum_where_the_projection_is_certified(shape, dtype):
+    rng = np.random.default_rng(shape[0])
+    for _ in range(10):
+        C = rng.standard_normal(shape).astype(dtype)
+        problem, nearest = op.problems.Projection(C), op.project(C)
+        wide = C.astype(np.longdouble)
+        least = (wide**2).sum() + shape[1] - 2 * np.longdouble(nearest.value)
+        assert problem.lower_bound() <= least
+        if nearest.status is op.Status.CERTIFIED:
+            assert problem.lower_bound() == pytest.approx(float(least), rel=1e-11)
+
+
+def test_lower_bound_of_the_problem_is_below_the_optimum_where_a_gap_is_left():
+    C = np.random.default_rng(0).standard_normal((21, 20))
+    best = op.project(C, max_passes=20_000)
+    assert best.status is op.Status.CERTIFIED
+    problem = op.problems.Projection(C)
+    minimum = float((C**2).sum()) + 20 - 2 * best.value
+    assert minimum - 1e-2 * minimum < problem.lower_bound() < minimum
+
+
+def test_a_point_of_the_set_has_the_lower_bound_zero():
+    X = op.datasets.planted_projection(40, 4, 0.5, np.random.default_rng(0)).X
+    assert op.problems.Projection(X).lower_bound() == 0.0
+
+
+def test_problem_certifies_its_matrix_once(monkeypatch):
+    from orthoplus.problems import projection
+
+    calls, certify = [], projection.project_stiefel_plus
+    monkeypatch.setattr(projection, "project_stiefel_plus", lambda C: calls.append(C) or certify(C))
+    problem = op.problems.Projection(np.random.default_rng(0).random((30, 3)))
+    bounds = [problem.lower_bound() for _ in range(3)]
+    result = op.solve(problem)
+    assert len(calls) == 1
+    assert bounds == [result.bound] * 3
+    assert result.value >= result.bound

@@ -239,9 +239,14 @@ def solve(  # noqa: PLR0913
 
 
 def project(
-    C: Any, *, tol: float = 1e-12, max_passes: int = 100, memory_limit: int | str | None = None
+    C: Any,
+    *,
+    tol: float = 1e-12,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
 ) -> Result:
-    r"""The nearest matrix of S+, with a proof: maximise :math:`\langle C, X \rangle` over S+.
+    r"""Find the nearest matrix of S+, with a proof: maximize :math:`\langle C, X \rangle` over S+.
 
     Parameters
     ----------
@@ -252,8 +257,12 @@ def project(
     tol : float
         The relative gap at which the point counts as optimal. A looser one saves time where the
         proof is the slow part.
-    max_passes : int
-        Most passes over C.
+    max_passes : int, optional
+        Most passes over C. A node of branch and bound, which begins if the relaxation leaves a gap,
+        counts as one pass, or as several if much is left open. None: 100, or any number if there is
+        a time limit.
+    time_limit : float, optional
+        Seconds after which no further pass or node begins.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": read C in blocks that fit, see
         `orthoplus.row_blocks.as_row_blocks`.
@@ -261,8 +270,15 @@ def project(
     Returns
     -------
     Result
-        ``value`` is <C, X>, ``bound`` an upper bound of it over all of S+, ``gap`` their relative
-        distance, ``status`` CERTIFIED or GAP_LEFT, ``n_iter`` the passes over C, rounded up.
+        ``value`` is <C, X>, ``bound`` an upper bound of it over all of S+, rounded up, ``gap``
+        their relative distance, ``status`` CERTIFIED or GAP_LEFT, ``n_iter`` the passes over C,
+        rounded up. A gap of some 1e-15 is rounding.
+
+    Raises
+    ------
+    ValueError
+        If C has a NaN, an infinity, more columns than rows, or entries so large that <C, X> is not
+        a floating-point number: then divide C by a number.
 
     Notes
     -----
@@ -273,11 +289,15 @@ def project(
     Examples
     --------
     >>> result = project(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
-    >>> result.labels, result.value, result.gap
-    (array([0, 0, 1]), 7.0, 0.0)
+    >>> result.labels, result.value, result.gap < 1e-14
+    (array([0, 0, 1]), 7.0, True)
     """
     check_range(tol, "tol", low=0.0)
-    check_count(max_passes, "max_passes", low=1)
+    if max_passes is not None:
+        check_count(max_passes, "max_passes", low=1)
+    if time_limit is not None:
+        check_positive(time_limit, "time_limit", finite=False)
+    limits: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
     rows = as_row_blocks(C, "C", memory_limit=memory_limit)
     meter = Meter()
     if rows is not None:
@@ -285,12 +305,12 @@ def project(
         entry_range(rows, "C")
         C = rows if len(rows) > SMALL_ROWS else sample_rows(rows, np.arange(len(rows)))
     if isinstance(C, RowBlocks):
-        found: Any = project_row_blocks(C, tol=tol, max_passes=max_passes)
+        found: Any = project_row_blocks(C, **limits)
         labels, weights = C.as_array(found.labels, np.int64), C.as_array(found.weights, C.dtype)
     else:
         C = as_data_matrix(C, "C")
         check_shape(C.shape[0], C.shape[1], "C")
-        found = project_stiefel_plus(C, tol=tol, max_passes=max_passes)
+        found = project_stiefel_plus(C, **limits)
         labels, weights = found.labels, found.weights.astype(C.dtype, copy=False)
     return Result(
         labels=labels,

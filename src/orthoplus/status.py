@@ -36,8 +36,9 @@ class Status(Enum):
     )
     CERTIFIED = "Globally optimal: the value meets its bound within the requested tolerance."
     GAP_LEFT = (
-        "A gap is left between the value and its bound. "
-        "The point is feasible; the bound holds; raise `max_passes` to try for longer."
+        "A gap is left between the value and its bound. The point is feasible and the bound holds. "
+        "Raise `max_passes` above 100, or set `time_limit` in seconds, to go on with branch and "
+        "bound; a `tol` no smaller than the gap accepts the point as it is."
     )
     MAX_ITER = (
         "The iteration limit was reached before the tolerance. "

@@ -8,9 +8,13 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
+from orthoplus.data_matrix import inner_product
 from orthoplus.geometry import fit_support, keep_largest, labels_of
+from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import FloatArray, Problem
 from orthoplus.row_gains import entries_of, linear_gains
+
+UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +31,15 @@ class Projection(Problem):
 
     Notes
     -----
-    O(nk) for everything. `orthoplus.project` solves the same problem with a certificate.
+    O(nk) for everything but the bound. `orthoplus.project` solves the same problem with a
+    certificate, and its upper bound of <C, X> is where `lower_bound` comes from.
 
     Examples
     --------
-    >>> Projection(np.eye(3, 2)).value(np.eye(3, 2))
-    0.0
+    >>> problem = Projection(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> X = np.array([[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]])
+    >>> problem.value(X), round(problem.lower_bound(), 12)
+    (23.0, 23.0)
     """
 
     has_exact_gains: ClassVar[bool] = True
@@ -55,14 +62,30 @@ class Projection(Problem):
 
     @cached_property
     def _constant(self) -> float:
-        return float(np.vdot(self.C, self.C)) + self.C.shape[1]
+        rows = np.einsum("ij,ij->i", self.C, self.C, dtype=np.float64)
+        return float(rows.sum()) + self.C.shape[1]
+
+    @cached_property
+    def _bound(self) -> float:
+        found = project_stiefel_plus(self.C)
+        # That bound is rounded up. What is left: k + 1 roundings in a row of C, and at most 63 in
+        # the pairwise sum over the rows and the last two sums.
+        size = self._constant + 2.0 * abs(found.bound)
+        rounding = (self.C.shape[1] + 64) * UNIT_ROUNDOFF * size
+        return max(self._constant - 2.0 * found.bound - rounding, 0.0)
 
     def value(self, X: FloatArray) -> float:
-        return self._constant + float(np.vdot(self._gradient, X))
+        return self._constant + inner_product(self._gradient, X)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        G = self._gradient
-        return self._constant + float(np.vdot(G, X)), G
+        return self.value(X), self._gradient
+
+    def lower_bound(self) -> float:
+        """Return ||C||^2 + k - 2 b with the certified bound b of <C, X>, rounded down.
+
+        C is certified at the first call. Where that leaves no gap, the bound is the minimum.
+        """
+        return self._bound
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.zeros_like(D)

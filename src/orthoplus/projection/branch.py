@@ -1,85 +1,228 @@
-"""Branching for the projection onto S+: heavy rows that the relaxation shares between columns.
+"""Branch and bound for the projection onto S+, on the part that the first bound leaves open.
 
-A row that outweighs the others of its columns can leave a large gap when the relaxation splits it.
-Giving it to each of its columns in turn, and solving these relaxations, closes that gap: the bound
-is the largest of the branches. A branch whose bound is below the best value is dropped.
+A node is the relaxation of a `Core` with limits on how many rows of a kind a column may have. If
+the optimum of the relaxation gives a column a broken number of them, one child rounds the limit
+down, the other up; equal rows are never told apart. A column that is left without a positive entry
+takes one row at its cost: one child gives it the row that it would take, the other forbids that.
+The node of largest bound, which is the bound of all, is always the next one. See `relaxed_node` for
+the bound of a node.
 """
 
-from dataclasses import replace
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 
 import numpy as np
 
-from orthoplus.projection.dual import pairs_with_row_given, row_of_pairs
-from orthoplus.projection.passes import Search, run
+from orthoplus.kernels.pairs import TINY
+from orthoplus.projection.core import Core
+from orthoplus.projection.dual import ROUNDING
+from orthoplus.projection.lattice import find_lattice, solve_chords
+from orthoplus.projection.passes import Budget, Search
+from orthoplus.projection.relaxed_node import Decisions, Relaxed, give_rows, relax
+from orthoplus.projection.repartition import repartition
+from orthoplus.projection.row_counts import rows_almost_decide, solve_row_counts
+from orthoplus.projection.search import Assignment
 from orthoplus.protocols import FloatArray
 
-MAX_BRANCHINGS = 24
-# A row is worth a branching if rounding it costs this part of the gap.
-HEAVY_SHARE = 0.02
-MAX_CHILDREN = 6
+# The relaxation of a node is solved to this part of the gap.
+RELAXATION_SHARE = 0.01
+# Counts nearer than this to a whole number are whole.
+WHOLE = 1e-7
+# Shares of nodes are kept as starts for their children, up to so many numbers.
+MAX_STORED = 1 << 25
+# A node counts as a pass for each so many pairs, at least as one.
+NODE_PAIRS = 1 << 12
+# A linear program takes as long as a node for each so many pairs. After the first one, further ones
+# are solved if it closed this part of the gap.
+PROGRAM_PAIRS, PROGRAM_SHARE = 64, 0.1
+# Rows of two columns are dealt anew, from another start each time, after so many nodes.
+NODES_PER_DEAL = 25
+
+Sharpen = Callable[[Core, Relaxed], Relaxed | None]
 
 
-def branch(
-    C: FloatArray, maxima: FloatArray, search: Search, tol: float, max_passes: float
-) -> Search:
-    """The best assignment and the bound after branching on heavy rows, as far as that pays."""
-    if (maxima <= 0.0).any():  # rows are forced: their matching is not part of a branch
-        return search
-    nodes, best, passes = [search], search.best, search.passes
-    for _ in range(MAX_BRANCHINGS):
-        node = replace(nodes.pop(_widest(nodes)), best=best, passes=passes)
-        children = [] if node.is_closed(tol) else _children(C, node)
-        if not children:
-            nodes.append(node)
-            break
-        for child in children:
-            child = run(C, maxima, replace(child, best=best, passes=passes), tol, max_passes)
-            best, passes = child.best, child.passes
-            nodes.append(child)
-        if passes >= max_passes:
-            break
-    bound = max(best.value, max(node.bound for node in nodes))
-    return replace(search, best=best, bound=min(bound, search.bound), passes=passes)
+@dataclass(frozen=True)
+class _Node:
+    """Decisions on the way from the root, the bound there, and what to decide next."""
+
+    decisions: Decisions
+    bound: float
+    split: "_Split | None" = None  # None: nothing is left to decide
 
 
-def _widest(nodes: list[Search]) -> int:
-    """The place of the node of largest bound, which is the bound of all."""
-    return max(range(len(nodes)), key=lambda place: nodes[place].bound)
+@dataclass(frozen=True)
+class _Split:
+    """A pair with a broken count, or a kind of which a column without positive entry takes one."""
+
+    pair: int = -1
+    count: float = 0.0
+    pick: tuple[int, int] = (-1, -1)
 
 
-def _children(C: FloatArray, node: Search) -> list[Search]:
-    """The node with its heaviest shared row given to each column that may still pay; none: []."""
-    row = _heaviest_shared_row(node)
-    if row < 0:
-        return []
-    priced = node.weights * np.maximum(C[row].astype(np.float64), 0.0) ** 2
-    slack = priced.max() - priced
-    columns = np.flatnonzero(slack < node.gap)
-    if len(columns) > MAX_CHILDREN or priced.max() <= node.gap:  # or the row may serve no column
-        return []
-    root, moved = np.sqrt(node.weights), 4.0 * node.weights * priced  # moved = P / S
-    ratio = max(node.widest, 1.0 - float(moved[columns].max()))
-    fresh = replace(node, root=root, ratio=ratio, relaxed=-np.inf, stalls=0)
-    return [
-        replace(
-            fresh,
-            bound=node.bound - slack[j],
-            keep=pairs_with_row_given(node.keep, row, int(j)),
-            fixed=(*node.fixed, (row, int(j))),
-        )
-        for j in columns
-    ]
+@dataclass
+class _Tree:
+    """The open nodes, the best assignment, and the largest bound of the nodes that are done."""
+
+    core: Core
+    budget: Budget
+    best: Assignment
+    known: float  # a bound from elsewhere
+    passes: float
+    sharpen: Sharpen | None  # a sharper relaxation, if the core has a structure for it
+    weights: FloatArray  # w of the last node
+    heap: list[tuple[float, int, _Node]] = field(default_factory=list)
+    done: float = -np.inf
+    stored: int = 0
+    order: "count[int]" = field(default_factory=lambda: count(0, -1))  # ties: the last one first
+
+    @property
+    def bound(self) -> float:
+        """The bound of all assignments: open nodes, those that are done, and pairs left out.
+
+        What is out of the core is no better than the best assignment, to rounding.
+        """
+        largest = max(-self.heap[0][0] if self.heap else -np.inf, self.done)
+        largest = max(largest, self.best.value + ROUNDING * self.best.size)
+        return max(min(largest, self.known), self.best.value)
+
+    def is_closed(self, bound: float) -> bool:
+        return bound - self.best.value <= self.budget.closing_gap(bound, self.best)
+
+    def add(self, node: _Node) -> None:
+        if node.split is None or self.is_closed(node.bound):
+            self.done = max(self.done, node.bound)
+        else:
+            heapq.heappush(self.heap, (-node.bound, next(self.order), node))
 
 
-def _heaviest_shared_row(node: Search) -> int:
-    """The shared row that costs most to round, -1 if none is worth a branching.
+def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
+    """The best assignment and the bound after branching, as far as the budget goes.
 
-    Moving d = share (1 - share) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2
-    to second order, as w_j = 1 / (2 sqrt(S_j)).
+    ``known`` is a bound from elsewhere, which need not be that of ``search.weights``.
     """
-    keep = node.keep
-    weights = node.weights[keep.column]
-    moved = weights * (keep.share * (1.0 - keep.share) * keep.gain)
-    cost = np.bincount(row_of_pairs(keep), weights=weights * moved**2)
-    row = int(np.argmax(cost)) if len(cost) else -1
-    return row if row >= 0 and cost[row] >= HEAVY_SHARE * node.gap else -1
+    known = min(known, search.bound)
+    tree = _Tree(
+        core, budget, search.best, known, search.passes, _find_sharper(core), search.weights
+    )
+    tree.add(_visit(tree, _Node(Decisions(), search.bound)))
+    weights, clock = tree.weights, (budget, tree.passes)
+    tree.best, tree.passes = repartition(core, weights, tree.best, tree.bound, clock)
+    next_deal, rng = tree.passes + NODES_PER_DEAL, np.random.default_rng(0)
+    while tree.heap and not tree.is_closed(tree.bound) and not budget.is_spent(tree.passes):
+        if tree.passes >= next_deal:
+            clock = (budget, tree.passes)
+            deal = repartition(core, weights, tree.best, tree.bound, clock, rng)
+            tree.best, tree.passes = deal
+            next_deal = tree.passes + NODES_PER_DEAL
+            continue
+        _, _, node = heapq.heappop(tree.heap)
+        if tree.is_closed(node.bound):
+            tree.done = max(tree.done, node.bound)
+            continue
+        for child in _children(node):
+            tree.add(_visit(tree, child))
+    return replace(search, best=tree.best, bound=tree.bound, passes=tree.passes)
+
+
+def _children(node: _Node) -> list[_Node]:
+    before, split = node.decisions, node.split
+    assert split is not None
+    if split.pair < 0:
+        taken, forbidden = (*before.taken, split.pick), (*before.forbidden, split.pick)
+        after = [replace(before, taken=taken), replace(before, forbidden=forbidden)]
+    else:
+        up, down = (0, split.pair, split.count + 1.0), (1, split.pair, split.count)
+        after = [replace(before, limits=(*before.limits, limit)) for limit in (up, down)]
+    return [replace(node, decisions=decisions) for decisions in after]
+
+
+def _visit(tree: _Tree, node: _Node) -> _Node:
+    """Solve the relaxation of the node: its bound, an assignment, and what to decide next."""
+    core, nothing = tree.core, replace(node, bound=-np.inf, split=None)
+    tree.passes += max(1.0, len(core.pairs.column) / NODE_PAIRS)
+    tol = RELAXATION_SHARE * (node.bound - tree.best.value)
+    relaxed = relax(core, node.decisions, max(tol, ROUNDING * tree.best.size))
+    if relaxed is None:
+        return nothing
+    given = give_rows(core, node.decisions, relaxed)
+    if given is None:
+        return nothing
+    tree.weights = relaxed.weights
+    tree.best = core.improve(_whole(core, relaxed.share), relaxed.weights, tree.best)
+    bound = min(node.bound, relaxed.bound + given.value)
+    if tree.sharpen is not None and not given.picks and not tree.is_closed(bound):
+        relaxed = _sharpened(tree, tree.sharpen, relaxed, bound - given.value)
+        bound = min(bound, relaxed.bound + given.value)
+    split = _Split(pick=given.picks[0]) if given.picks else _split(core, relaxed)
+    tree.stored += len(relaxed.share)
+    share = relaxed.share if tree.stored <= MAX_STORED else None
+    return _Node(replace(node.decisions, share=share), bound, split)
+
+
+def _find_sharper(core: Core) -> Sharpen | None:
+    """The relaxation for sums on a lattice, that for gains which hardly differ, or none."""
+    lattice = find_lattice(core)
+    if lattice is not None:
+        return partial(solve_chords, lattice)
+    return solve_row_counts if rows_almost_decide(core) else None
+
+
+def _sharpened(tree: _Tree, sharpen: Sharpen, relaxed: Relaxed, bound: float) -> Relaxed:
+    """The bound and the shares of the sharper relaxation, and an assignment from these."""
+    tree.passes += len(relaxed.share) / PROGRAM_PAIRS
+    sharper = sharpen(tree.core, relaxed)
+    if sharper is None or bound - sharper.bound < PROGRAM_SHARE * (bound - tree.best.value):
+        tree.sharpen = None
+    if sharper is None:
+        return relaxed
+    tree.best = tree.core.improve(_whole(tree.core, sharper.share), sharper.weights, tree.best)
+    return sharper
+
+
+def _whole(core: Core, share: FloatArray) -> FloatArray:
+    """Whole counts near the shares, with the same sum for each kind."""
+    whole, kind = np.floor(share + WHOLE), core.kind
+    missing = np.rint(np.bincount(kind, share - whole, minlength=len(core.counts)))
+    order = np.lexsort((whole - share, kind))
+    rank = np.arange(len(kind)) - core.pairs.start[kind[order]]
+    whole[order] += rank < missing[kind[order]]
+    return np.asarray(whole)
+
+
+def _split(core: Core, relaxed: Relaxed) -> _Split | None:
+    """The kind whose broken counts cost most to round, and the most broken; None: all is decided.
+
+    Moving d = part (1 - part) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2
+    to second order, as w_j = 1 / (2 sqrt(S_j)). A column of tiny entries may live on a tiny part
+    of a row: where no other count is broken, that is the one to split.
+    """
+    pairs, weights = core.pairs, relaxed.weights[core.pairs.column]
+    for least in (WHOLE, 0.0):
+        whole = np.floor(relaxed.share + least)
+        part = relaxed.share - whole
+        broken = np.where(part <= least, 0.0, part * (1.0 - part))
+        if broken.any():
+            cost = weights * (weights * (broken * pairs.gain)) ** 2 + TINY * broken
+            c = int(np.argmax(np.bincount(core.kind, cost)))
+            pair = int(pairs.start[c] + np.argmax(broken[pairs.start[c] : pairs.start[c + 1]]))
+            return _Split(pair=pair, count=float(whole[pair]))
+    return _split_whole(core, relaxed)
+
+
+def _split_whole(core: Core, relaxed: Relaxed) -> _Split | None:
+    """A pair whose count is whole but not decided; None if all are decided.
+
+    First those of columns without rows: the chords of `lattice` let a column go empty.
+    """
+    low, high = relaxed.limits
+    is_open = np.flatnonzero(low < high)
+    if len(is_open) == 0:
+        return None
+    sums = np.bincount(core.pairs.column, relaxed.share * core.pairs.gain, core.n_columns)
+    is_empty = sums[core.pairs.column[is_open]] <= 0.0
+    pair = int(is_open[np.argmax(is_empty)])
+    count = min(np.rint(relaxed.share[pair]), high[pair] - 1.0)
+    return _Split(pair=pair, count=float(max(count, low[pair])))

@@ -11,14 +11,23 @@ where rows are shared, `branch` splits what is left over, and this module holds 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
 from orthoplus.projection.branch import branch
-from orthoplus.projection.dual import near_pairs, pairs_of_labels, window_slack
-from orthoplus.projection.passes import Search, run, start_search
+from orthoplus.projection.core import WIDER, has_equal_rows, open_core
+from orthoplus.projection.dual import (
+    ROUNDING,
+    near_pairs,
+    pairs_of_labels,
+    unit_root,
+    window_slack,
+)
+from orthoplus.projection.lattice import has_common_measure
+from orthoplus.projection.passes import Budget, Search, run, start_search
 from orthoplus.projection.prices import price_rows
 from orthoplus.projection.search import (
     Assignment,
@@ -38,6 +47,8 @@ SAFE_RANGE = (1e-20, 1e20)
 # A column whose entries are smaller than this part of the largest counts as one without positive
 # entry: what it adds is below rounding, and the square of its weight would overflow.
 NEGLIGIBLE = 1e-100
+# Negative entries of a scaled C are cut off here: sums of them stay in range.
+LOWEST = {np.dtype(np.float64): -1e250, np.dtype(np.float32): -1e36}
 TINY_ROWS = 10  # up to here all assignments are tried
 # Rows per column, and size, up to which a matching of rows is tried as a second start.
 MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
@@ -45,12 +56,12 @@ MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
 POLISH_PAIRS, POLISH_SIZE, POLISH_WIDTH, POLISH_SWEEPS = 6.0, 1 << 16, 8, 50
 # Pricing rows looks at so many pairs per row beside the maximum on average, and in all.
 PRICED_PAIRS, PRICED_SIZE = 32.0, 1 << 18
-# Branching pays where columns have fewer rows than this on average, or where the gap is so large
-# that a few heavy rows must be its cause.
-BRANCH_ROWS, BRANCH_GAP = 20, 1e-5
+# Branching pays soon where columns have fewer rows than this on average, or where the gap is so
+# large that a few heavy rows must be its cause. Elsewhere only passes beyond the usual number are
+# spent on it. It looks at so many pairs.
+BRANCH_ROWS, BRANCH_GAP, USUAL_PASSES, BRANCH_SIZE = 20, 1e-5, 100, 1 << 18
 # The full search: rows that are open, nodes visited.
 MAX_SEARCH_ROWS, MAX_NODES = 200, 200_000
-WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
 HUGE = 1e300  # the weight of a column that has no part in the dual
 
 
@@ -69,9 +80,12 @@ class CertifiedProjection:
     status : Status
         ``CERTIFIED`` if the gap is at most the tolerance, else ``GAP_LEFT``.
     passes : float
-        Entries of C that were read to find it, in units of n k.
+        Entries of C that were read to find it, in units of n k, and nodes of branch and bound.
     n_columns : int
         k.
+    size : float
+        The sum of the absolute values <c_j, x_j> of the columns, which the gap is relative to. It
+        is ``value`` unless a column has to do without a positive entry.
 
     Examples
     --------
@@ -80,8 +94,8 @@ class CertifiedProjection:
     array([[0.6, 0. ],
            [0.8, 0. ],
            [0. , 1. ]])
-    >>> found.bound, found.gap
-    (7.0, 0.0)
+    >>> found.value, found.bound - found.value < 1e-13
+    (7.0, True)
     """
 
     labels: IntArray
@@ -91,14 +105,12 @@ class CertifiedProjection:
     status: Status
     passes: float
     n_columns: int
+    size: float
 
     @property
     def gap(self) -> float:
-        """``(bound - value) / |bound|``: 0 is optimal."""
-        difference = self.bound - self.value
-        if difference <= 0.0:
-            return 0.0
-        return difference / abs(self.bound) if self.bound != 0.0 else np.inf
+        """``(bound - value) / max(|bound|, size)``: optimal if that is no more than rounding."""
+        return relative_gap(self.value, self.bound, self.size)
 
     @cached_property
     def X(self) -> FloatArray:
@@ -109,32 +121,52 @@ class CertifiedProjection:
         return X
 
 
+def relative_gap(value: float, bound: float, size: float) -> float:
+    """(bound - value) / max(|bound|, size), 0 where the bound is the value."""
+    return (bound - value) / max(abs(bound), size) if bound > value else 0.0
+
+
 def project_stiefel_plus(
-    C: FloatArray, *, tol: float = 1e-12, max_passes: int = 100
+    C: FloatArray,
+    *,
+    tol: float = 1e-12,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
 ) -> CertifiedProjection:
-    r"""Maximise :math:`\langle C, X \rangle` over :math:`X \ge 0,\ X^T X = I`, with an upper bound.
+    r"""Maximize :math:`\langle C, X \rangle` over :math:`X \ge 0,\ X^T X = I`, with an upper bound.
 
     Parameters
     ----------
     C : ndarray of shape (n, k), n >= k >= 1
         Finite; float32 or float64, any memory order, memory-mapped or not; not modified.
     tol : float
-        The relative gap at which the point counts as optimal.
-    max_passes : int
-        Most passes over C. Some ten end the relaxation; more are only used to branch on rows that
-        it splits, where columns have few rows or a few heavy rows leave a gap.
+        The relative gap at which the point counts as optimal; a smaller one than 2^-46 counts as
+        2^-46, which is rounding.
+    max_passes : int, optional
+        Most passes over C; a node of branch and bound counts as one, or as several if much is left
+        open. Some ten end the relaxation; more are only used to branch on rows that it splits.
+        None: 100, or any number if there is a time limit.
+    time_limit : float, optional
+        Seconds after which no further pass or node begins.
 
     Returns
     -------
     CertifiedProjection
-        Exactly feasible. Among equally good points which one is not specified.
+        Exactly feasible. Among equally good points which one is not specified. The bound is rounded
+        up, so it holds in exact arithmetic.
+
+    Raises
+    ------
+    ValueError
+        If <C, X> or its bound is beyond the largest floating-point number.
 
     Notes
     -----
     ``docs/paper.md``, row "projection onto S+". No algorithm is known that is fast for every C: the
     bound is that of a concave relaxation, tight for the planted matrices of the paper and close
-    when n >> k; few rows that are left open, or n <= 10, are searched completely. n = k is a linear
-    assignment problem. A pass costs O(nk), 3 to 12 are usual; memory beyond C is O(n + k).
+    when n >> k; few rows that are left open, or n <= 10, are searched completely, more of them by
+    branch and bound. n = k is a linear assignment problem. A pass costs O(nk), 3 to 12 are usual;
+    memory beyond C is O(n + k).
 
     Examples
     --------
@@ -144,26 +176,67 @@ def project_stiefel_plus(
     """
     assert C.ndim == 2, "C must be a matrix"
     assert np.issubdtype(C.dtype, np.floating), "C must hold floating-point numbers"
-    n, k = C.shape
+    budget = make_budget(tol, max_passes, time_limit)
     maxima = kernels.column_maxima(C)
-    scale, top = 1.0, float(maxima.max())
-    if n > k and top > 0.0 and not SAFE_RANGE[0] < top < SAFE_RANGE[1]:
-        scale = 2.0 ** min(max(int(np.frexp(top)[1]) - 1, -1000), 1000)
-        C, maxima = C / scale, maxima / scale
+    top = float(maxima.max())
+    scaled, scale = _scaled(C, top)
+    best, bound, passes = _solve(scaled, _divided(maxima, scale), budget)
+    used = np.flatnonzero(best.labels >= 0)
+    if scale != 1.0 and (scaled[used, best.labels[used]] <= LOWEST[C.dtype]).any():
+        # A column has to take an entry that dwarfs all positive ones: these do not count then.
+        scaled, scale = _scaled(C, float(np.abs(C).max()))
+        best, bound, passes = _solve(scaled, _divided(np.minimum(maxima, 0.0), scale), budget)
+    value, bound, size = best.value * scale, bound * scale, best.size * scale
+    if not np.isfinite([value, bound, size]).all():
+        raise ValueError(
+            f"`C` has entries as large as {float(np.abs(C).max()):.3g}: <C, X> or its upper bound "
+            f"is beyond the largest floating-point number. Divide `C` by a number, for example by "
+            f"that entry, which does not change the nearest point."
+        )
+    weights = row_weights(scaled, best.labels)
+    labels = np.where(weights > 0.0, best.labels, -1)
+    is_closed = relative_gap(value, bound, size) <= max(tol, 2.0 * ROUNDING)
+    status = Status.CERTIFIED if is_closed else Status.GAP_LEFT
+    return CertifiedProjection(labels, weights, value, bound, status, passes, C.shape[1], size)
+
+
+def make_budget(tol: float, max_passes: int | None, time_limit: float | None) -> Budget:
+    """The budget of the options; without any limit, the usual number of passes."""
+    if time_limit is None:
+        return Budget(tol, USUAL_PASSES if max_passes is None else max_passes)
+    passes = np.inf if max_passes is None else max_passes
+    return Budget(tol, passes, perf_counter() + time_limit)
+
+
+def _scaled(C: FloatArray, top: float) -> tuple[FloatArray, float]:
+    """C over a power of two, so that squares of entries near ``top`` are in range; a copy if so."""
+    if top <= 0.0:  # no squares are needed
+        top = max(float(np.abs(C).max()), 1.0)
+    if SAFE_RANGE[0] < top < SAFE_RANGE[1]:
+        return C, 1.0
+    scale = 2.0 ** min(max(int(np.frexp(top)[1]) - 1, -1000), 1000)
+    return _divided(C, scale), scale
+
+
+def _divided(C: FloatArray, scale: float) -> FloatArray:
+    """C / scale, cut off where negative entries would leave the range."""
+    with np.errstate(over="ignore"):
+        return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype]))
+
+
+def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignment, float, float]:
+    """The best assignment, a bound that is not below its value, and the passes."""
+    n, k = C.shape
     maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
-    if n == k or top <= 0.0:
-        best, bound, passes = _one_row_each(C), -np.inf, 1.0
+    if n == k or (maxima <= 0.0).all():
+        best, passes = _one_row_each(C), 1.0
     elif n <= TINY_ROWS:
-        best, bound, passes = evaluate(C, kernels.best_partition(C)), -np.inf, 2.0
+        best, passes = evaluate(C, kernels.best_partition(C)), 2.0
     else:
-        search = _certify(C, maxima, tol, max_passes)
-        best, bound, passes = search.best, search.bound, search.passes
-    labels, weights = best.labels, row_weights(C, best.labels)
-    value, bound = best.value * scale, max(bound, best.value) * scale
-    status = Status.CERTIFIED if bound - value <= tol * abs(bound) else Status.GAP_LEFT
-    return CertifiedProjection(
-        np.where(weights > 0.0, labels, -1), weights, value, bound, status, passes, k
-    )
+        search = _certify(C, maxima, budget)
+        return search.best, max(search.bound, search.best.value), search.passes
+    # All assignments were compared: only rounding is left.
+    return best, best.value + ROUNDING * best.size, passes
 
 
 def _one_row_each(C: FloatArray) -> Assignment:
@@ -176,30 +249,44 @@ def _one_row_each(C: FloatArray) -> Assignment:
     return evaluate(C, labels)
 
 
-def _certify(C: FloatArray, maxima: FloatArray, tol: float, max_passes: int) -> Search:
+def _certify(C: FloatArray, maxima: FloatArray, budget: Budget) -> Search:
     """Passes until the gap is closed or the relaxation is solved, then the search of whole rows."""
-    search = run(C, maxima, start_search(C, maxima), tol, max_passes)
-    if not search.is_closed(tol):
-        search = _polish(C, maxima, _try_matching(C, search), tol)
-    if search.is_closed(tol) or (maxima <= 0.0).any():
+    search = run(C, maxima, start_search(C, maxima), budget)
+    if not search.is_closed(budget):
+        search = _polish(C, maxima, _try_matching(C, search), budget)
+    if search.is_closed(budget):
         return search
-    priced = _price(C, search, tol)
-    has_many_rows = len(C) >= BRANCH_ROWS * C.shape[1]
-    if priced.is_closed(max(tol, BRANCH_GAP) if has_many_rows else tol):
+    priced = _price(C, search, budget) if (maxima > 0.0).all() else search
+    if priced.is_closed(budget):
         return priced
-    # Branching takes its bounds from w alone, so it must not see that of the prices.
-    search = branch(C, maxima, replace(priced, bound=search.bound), tol, max_passes)
-    return replace(search, bound=min(search.bound, priced.bound))
+    passes = priced.passes if _pays_soon(C, priced, budget) else max(priced.passes, USUAL_PASSES)
+    if budget.is_spent(passes):
+        return priced
+    # What is left open follows from D(w) at w, not from the bound of the prices.
+    core, search = open_core(C, maxima, replace(priced, bound=search.bound), BRANCH_SIZE)
+    if core is None:
+        return replace(search, bound=priced.bound)
+    return branch(core, search, priced.bound, budget)
 
 
-def _price(C: FloatArray, search: Search, tol: float) -> Search:
+def _pays_soon(C: FloatArray, search: Search, budget: Budget) -> bool:
+    """Whether branching is likely to close the gap within the usual number of passes."""
+    n, k = C.shape
+    if n < BRANCH_ROWS * k or not search.is_closed(replace(budget, tol=BRANCH_GAP)):
+        return True
+    root, unit = unit_root(search.weights)
+    most_pairs_are_open = search.gap >= unit * window_slack(C, root, 0.5 * k)
+    return most_pairs_are_open or has_equal_rows(C) or has_common_measure(C)
+
+
+def _price(C: FloatArray, search: Search, budget: Budget) -> Search:
     """The bound of whole rows, where the pairs that can still matter are not too many."""
     mean_pairs = 1.0 + min(PRICED_PAIRS, PRICED_SIZE / len(C))
-    limit = search.gap * WIDER
-    if limit > window_slack(C, np.sqrt(search.weights), mean_pairs):
+    limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
+    if limit > unit * window_slack(C, root, mean_pairs):
         return search
     pairs, search = _pairs_around(C, search, limit, C.shape[1])
-    return price_rows(pairs, search, tol)
+    return price_rows(pairs, search, budget)
 
 
 def _try_matching(C: FloatArray, search: Search) -> Search:
@@ -208,7 +295,7 @@ def _try_matching(C: FloatArray, search: Search) -> Search:
     if n > MATCHING_ROWS * k or n * k > MATCHING_SIZE:
         return search
     labels = _one_row_each(C).labels
-    others, _ = kernels.assign_rows(C, np.sqrt(search.weights))
+    others, _ = kernels.assign_rows(C, unit_root(search.weights)[0])
     start = evaluate(C, np.where(labels >= 0, labels, others))
     trial, best = replace(search, best=start), search.best
     pairs, trial = _pairs_around(C, trial, np.inf, k)
@@ -216,7 +303,7 @@ def _try_matching(C: FloatArray, search: Search) -> Search:
     return trial if trial.best.value > best.value else replace(trial, best=best)
 
 
-def _polish(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Search:
+def _polish(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
     """Double moves over the pairs that can still matter; a full search if these are few.
 
     By the identity in `chain_moves_into` a better assignment uses only pairs with slack
@@ -224,15 +311,15 @@ def _polish(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Se
     """
     positive = maxima > 0.0
     mean_pairs = 1.0 + min(POLISH_PAIRS, POLISH_SIZE / len(C))
-    limit = search.gap * WIDER
-    slack = min(limit, window_slack(C, np.sqrt(search.weights), mean_pairs))
+    limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
+    slack = min(limit, unit * window_slack(C, root, mean_pairs))
     is_complete = slack == limit  # all pairs that matter, not only the nearest
     width = C.shape[1] if is_complete else POLISH_WIDTH
     pairs, search = _pairs_around(C, search, slack, width)
     weights = np.where(positive, search.weights, HUGE)
     search = _improve(C, pairs, search, weights)
     can_empty = search.gap >= 0.25 / weights.max() or not positive.all()
-    if not is_complete or can_empty or search.is_closed(tol):
+    if not is_complete or can_empty or search.is_closed(budget):
         return search
     return _search_all(C, pairs, search)
 
@@ -244,8 +331,9 @@ def _pairs_around(C: FloatArray, search: Search, slack: float, width: int) -> tu
     entry = np.zeros(len(labels))
     entry[rows] = C[rows, labels[rows]]
     keep = pairs_of_labels(np.where(entry > 0.0, labels, -1))
-    window = (1.0, slack, width)
-    pairs, _ = kernels.gather_pairs(C, np.sqrt(search.weights), window, keep)
+    root, unit = unit_root(search.weights)
+    window = (1.0, slack / unit, width)
+    pairs, _ = kernels.gather_pairs(C, root, window, keep)
     return pairs, replace(search, passes=search.passes + 1.0)
 
 
@@ -271,5 +359,6 @@ def _search_all(C: FloatArray, pairs: Pairs, search: Search) -> Search:
     is_done = kernels.search_rows_into(rows, pairs, chosen, sums, search.weights, MAX_NODES)
     best = evaluate(C, fill_columns(C, labels_of_chosen(pairs, chosen)))
     search = replace(search, best=best) if best.value > search.best.value else search
-    bound = search.best.value + SEARCH_THRESHOLD * gap if is_done else search.bound
+    closed = search.best.value + SEARCH_THRESHOLD * gap + ROUNDING * search.best.size
+    bound = closed if is_done else search.bound
     return replace(search, bound=min(search.bound, bound))

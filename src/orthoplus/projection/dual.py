@@ -26,6 +26,9 @@ from orthoplus.protocols import FloatArray, IntArray
 SAMPLE_ENTRIES = 1 << 15  # a sample of rows that costs little beside a pass
 MAX_SWEEPS = 3000  # over the pairs, in one restricted problem
 REFRESH_SWEEPS = 16  # after so many sweeps the sums are added up afresh
+# Bounds are raised by this share of the terms they add up, 64 roundings: compensated sums of P take
+# 2, sums over at most 32 blocks 32, the comparison of w_j P_ij in a row 4, the rest is for D(w).
+ROUNDING = 2.0**-47
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,6 @@ def held_pairs(pairs: Pairs) -> Pairs:
     return Pairs(start, pairs.column[held], pairs.gain[held], pairs.share[held])
 
 
-def pairs_with_row_given(pairs: Pairs, row: int, column: int) -> Pairs:
-    """The pairs with those of one row replaced by a single pair, to ``column`` (gain is left 0)."""
-    here, start = slice(pairs.start[row], pairs.start[row + 1]), pairs.start.copy()
-    start[row + 1 :] += 1 - (here.stop - here.start)
-    parts = [np.delete(part, here) for part in pairs[1:]]
-    new = (column, 0.0, 1.0)
-    return Pairs(start, *(np.insert(a, here.start, x) for a, x in zip(parts, new, strict=True)))
-
-
 def row_tops(pairs: Pairs, weights: FloatArray) -> FloatArray:
     """max_j w_j P_ij over the pairs of each row, 0 for a row without pairs."""
     tops = np.zeros(len(pairs.start) - 1)
@@ -108,11 +102,24 @@ def sample_rows(C: FloatArray) -> FloatArray:
 
 
 def initial_root(C: FloatArray, maxima: FloatArray) -> FloatArray:
-    """sqrt(w) to begin with: w_j = 1 / sum_i P_ij, estimated on a sample of rows."""
+    """sqrt(w) to begin with: w_j ~ 1 / sum_i P_ij, estimated on a sample of rows.
+
+    Only ratios of weights matter. Taken to the largest column, they do not change if C is scaled.
+    """
     sample = sample_rows(C)
     norms = np.sqrt((sample * sample).mean(axis=0) * len(C))
     norms = np.where(norms > 0.0, norms, maxima)
-    return np.asarray(1.0 / np.where(maxima > 0.0, norms, 1.0))
+    largest = float(norms[maxima > 0.0].max(initial=0.0))
+    return np.asarray(np.where(maxima > 0.0, largest, 1.0) / np.where(maxima > 0.0, norms, 1.0))
+
+
+def unit_root(weights: FloatArray) -> tuple[FloatArray, float]:
+    """sqrt(w / unit) and the unit, the largest weight: a root that does not change if C is scaled.
+
+    A distance s in units of w_j P_ij is s / unit at this root.
+    """
+    unit = float(weights.max())
+    return np.sqrt(weights / unit), unit
 
 
 def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
@@ -125,22 +132,25 @@ def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
 
 
 def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
-    """The distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie."""
+    """The distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie; inf: all."""
     priced = (sample_rows(C) * root) ** 2
     slack = (priced.max(axis=1, keepdims=True) - priced)[priced > 0.0]
-    rank = min(slack.size - 1, int(mean_pairs * len(priced)))
-    return float(np.partition(slack, rank)[rank]) if slack.size else 0.0
+    rank = int(mean_pairs * len(priced))
+    return float(np.partition(slack, rank)[rank]) if rank < slack.size else np.inf
 
 
 def scaled_dual(
     root: FloatArray, sums: FloatArray, positive: npt.NDArray[np.bool_]
 ) -> tuple[float, FloatArray]:
-    """D(w) and w at its best scale, for the sums S of the pass at w; over the positive columns."""
+    """D(w), rounded up, and w at its best scale, for the sums S of the pass at w.
+
+    Only the columns that are ``positive`` have a part in it.
+    """
     weights = root * root
-    earned = float(weights[positive] @ sums[positive])
+    earned = float((weights[positive] * sums[positive]).sum())  # pairwise sums: few roundings
     inverse = float((1.0 / weights[positive]).sum())
     scale = np.sqrt(inverse / (4.0 * earned))
-    return float(np.sqrt(earned * inverse)), weights * scale
+    return float(np.sqrt(earned * inverse)) * (1.0 + ROUNDING), weights * scale
 
 
 def solve_shares(pairs: Pairs, rows: IntArray, k: int, gap_tol: float) -> Shares:
@@ -158,8 +168,9 @@ def solve_shares(pairs: Pairs, rows: IntArray, k: int, gap_tol: float) -> Shares
 
 
 def next_root(sums: FloatArray, root: FloatArray) -> FloatArray:
-    """sqrt(w) for w = 1 / (2 sqrt(S)); a column that has nothing keeps its own."""
-    fresh = np.sqrt(0.5) / np.sqrt(np.sqrt(np.maximum(sums, 1e-300)))
+    """sqrt(w) for w ~ 1 / sqrt(S), 1 for the largest S; a column that has nothing keeps its own."""
     held = sums > 0.0
-    scale = np.median(fresh[held] / root[held]) if held.any() else 1.0
-    return np.where(held, fresh, root * scale)
+    if not held.any():
+        return root
+    fresh = np.sqrt(np.sqrt(sums.max()) / np.sqrt(np.where(held, sums, 1.0)))
+    return np.where(held, fresh, root * np.median(fresh[held] / root[held]))

@@ -10,13 +10,22 @@ than g from its best column: where all rows within g were left open, the small p
 """
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from orthoplus.data_matrix import sample_rows
-from orthoplus.projection.certify import SAFE_RANGE, project_stiefel_plus
+from orthoplus.kernels.pairs import column_sums
+from orthoplus.projection.certify import (
+    SAFE_RANGE,
+    USUAL_PASSES,
+    make_budget,
+    project_stiefel_plus,
+    relative_gap,
+)
 from orthoplus.projection.dual import next_root, scaled_dual
+from orthoplus.projection.passes import Budget
 from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import give_rows, map_rows, reduce_rows
@@ -30,6 +39,8 @@ MOST_OPEN = 4.0
 MAX_STALLS = 3
 # Relative changes below this are rounding.
 ROUNDING = 1e-14
+# Sums over blocks collect more roundings than those in memory: 2^9 of 2^18 rows each make 2^11.
+BLOCK_ROUNDING = 2.0**-42
 
 
 class UndecidedColumnError(ValueError):
@@ -49,8 +60,8 @@ class MergedProjection:
 
     @property
     def gap(self) -> float:
-        """(bound - value) / |bound|: 0 is optimal."""
-        return max(self.bound - self.value, 0.0) / (abs(self.bound) or 1.0)
+        """``(bound - value) / |bound|``: optimal if that is no more than rounding."""
+        return relative_gap(self.value, self.bound, self.value)
 
 
 @dataclass(frozen=True)
@@ -83,25 +94,31 @@ class _Choice:
     labels: IntArray
 
 
-def project_row_blocks(C: RowBlocks, *, tol: float, max_passes: int) -> MergedProjection:
-    """Maximise <C, X> over S+ with an upper bound, C in row blocks with n > k.
+def project_row_blocks(
+    C: RowBlocks, *, tol: float, max_passes: int | None = None, time_limit: float | None = None
+) -> MergedProjection:
+    """Maximize <C, X> over S+ with an upper bound, C in row blocks with n > k.
 
     Only sums of k numbers, a sample of the rows and those that are nearly tied leave their blocks.
+    ``max_passes`` and ``time_limit`` limit the passes over the blocks and, in the small problem of
+    each pass, branch and bound.
     """
     n, k = C.shape
+    budget = make_budget(tol, max_passes, time_limit)
     root, share = _first_root(C), min(1.0, OPEN_ROWS / n)
     nothing = np.zeros(0, dtype=np.int64)
     best, bound, passes, stalls = _Choice(-np.inf, root, nothing, nothing), np.inf, 0, 0
-    while passes < max_passes and stalls < MAX_STALLS:
+    while not budget.is_spent(passes) and stalls < MAX_STALLS:
         found = C.reduce(_look, C.numbers(), args=(root, share), combine=_Pass.joined)
         passes += 1
         own, weights = scaled_dual(root, found.sums, np.ones(k, dtype=bool))
-        choice, sums, small = _decide(found, root, tol)
+        choice, sums, small = _decide(found, root, budget)
         gain = choice.value - best.value
         best = choice if gain > 0 else best
         scale = float(weights[0] / root[0] ** 2)
         if scale * found.reach >= own - best.value:
             own = max(small, best.value)
+        own *= 1.0 + BLOCK_ROUNDING
         is_better = max(gain, bound - own) > ROUNDING * abs(best.value)
         bound, stalls = min(bound, own), 0 if is_better else stalls + 1
         if bound - best.value <= tol * abs(bound):
@@ -165,8 +182,8 @@ def _look(C: FloatArray, numbers: IntArray, root: FloatArray, share: float) -> _
     wanted = int(np.ceil(share * len(rows)))
     is_open, reach = _nearest(slack, wanted)
     k = C.shape[1]
-    sums = np.bincount(best, gains, minlength=k).astype(np.float64)
-    fixed = np.bincount(best[~is_open], gains[~is_open], minlength=k).astype(np.float64)
+    sums = column_sums(best, gains, k)
+    fixed = column_sums(best[~is_open], gains[~is_open], k)
     return _Pass(sums, fixed, numbers[is_open], positive[is_open], reach)
 
 
@@ -182,11 +199,13 @@ def _nearest(slack: FloatArray, wanted: int) -> tuple[Any, float]:
     return is_open, float(slack[is_open].max(initial=-1.0))
 
 
-def _decide(found: _Pass, root: FloatArray, tol: float) -> tuple[_Choice, FloatArray, float]:
+def _decide(found: _Pass, root: FloatArray, budget: Budget) -> tuple[_Choice, FloatArray, float]:
     """The small projection: an assignment, its sums, and a bound for those with merged rows."""
     k = len(root)
     small = np.vstack([np.diag(np.sqrt(found.fixed)), found.entries])
-    nearest = project_stiefel_plus(small, tol=tol)
+    passes = None if np.isinf(budget.max_passes) else max(int(budget.max_passes), USUAL_PASSES)
+    seconds = None if np.isinf(budget.deadline) else budget.deadline - perf_counter()
+    nearest = project_stiefel_plus(small, tol=budget.tol, max_passes=passes, time_limit=seconds)
     is_kept = (nearest.labels[:k] == np.arange(k)) | (found.fixed == 0.0)
     labels = nearest.labels[k:]
     used = labels >= 0

@@ -6,12 +6,14 @@ shows up in the next pass, so the passes end with the relaxation of all pairs so
 """
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.kernels.pairs import TINY, Pairs
 from orthoplus.projection.dual import (
+    ROUNDING,
     Shares,
     held_pairs,
     initial_root,
@@ -54,6 +56,33 @@ ROUNDING_SWEEPS = 5  # of single moves after rounding
 
 
 @dataclass(frozen=True)
+class Budget:
+    """How near to optimal a point has to be, and how long to try.
+
+    Attributes
+    ----------
+    tol : float
+        The relative gap at which a point counts as optimal.
+    max_passes : float
+        Most passes over C; a node of branch and bound counts as one.
+    deadline : float
+        On the clock of `time.perf_counter`.
+    """
+
+    tol: float
+    max_passes: float = np.inf
+    deadline: float = np.inf
+
+    def is_spent(self, passes: float) -> bool:
+        """Whether nothing is left of the passes or of the time."""
+        return passes >= self.max_passes or perf_counter() >= self.deadline
+
+    def closing_gap(self, bound: float, best: Assignment) -> float:
+        """The gap, not relative, at which ``best`` counts as optimal: not less than rounding."""
+        return max(self.tol, 2.0 * ROUNDING) * max(abs(bound), best.size)
+
+
+@dataclass(frozen=True)
 class Search:
     """All that the next pass needs, and the best found so far."""
 
@@ -67,16 +96,15 @@ class Search:
     weights: FloatArray  # w of the best bound, at its best scale
     passes: float
     stalls: int = 0  # passes in a row that closed next to nothing of the gap
-    fixed: tuple[tuple[int, int], ...] = ()  # rows that must go to a column: (row, column)
 
     @property
     def gap(self) -> float:
         """What is left between the bound and the value, not relative."""
         return self.bound - self.best.value
 
-    def is_closed(self, tol: float) -> bool:
+    def is_closed(self, budget: Budget) -> bool:
         """Whether the best assignment is optimal to the relative tolerance."""
-        return self.gap <= tol * abs(self.bound)
+        return self.gap < np.inf and self.gap <= budget.closing_gap(self.bound, self.best)
 
     def is_relaxed_to(self, tol: float) -> bool:
         """Whether the relaxation is solved to ``tol`` or as well as the gap asks for, or stalls."""
@@ -98,15 +126,14 @@ def start_search(C: FloatArray, maxima: FloatArray) -> Search:
     return Search(root, ratio, ratio, keep, -np.inf, NO_ASSIGNMENT, np.inf, root * root, passes)
 
 
-def step(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Search:
+def step(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
     """One pass at w: the bound D(w), the pairs near the maxima, and from them the next w."""
     gap = search.gap
     pairs, sums, search = _pass(C, maxima, search)
-    pairs, sums = _hold_fixed(pairs, sums, search)
     bound, weights, forced = _bound(C, maxima, pairs, search.root, sums)
     if bound < search.bound:
         search = replace(search, bound=bound, weights=weights)
-    if search.is_closed(tol):
+    if search.is_closed(budget):
         return search
     shares = _restricted_optimum(C, pairs, forced, search)
     relaxed = shares.value + forced.value
@@ -121,11 +148,13 @@ def step(C: FloatArray, maxima: FloatArray, search: Search, tol: float) -> Searc
     return replace(fresh, stalls=search.stalls + 1 if _is_stalled(fresh, gap) else 0)
 
 
-def run(C: FloatArray, maxima: FloatArray, search: Search, tol: float, max_passes: float) -> Search:
-    """Steps until the gap is closed, the relaxation is solved or the passes are used up."""
-    search = step(C, maxima, search, tol)
-    while not (search.is_closed(tol) or search.is_relaxed_to(0.0) or search.passes >= max_passes):
-        search = step(C, maxima, search, tol)
+def run(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
+    """Steps until the gap is closed, the relaxation is solved or the budget is used up."""
+    search = step(C, maxima, search, budget)
+    while not (
+        search.is_closed(budget) or search.is_relaxed_to(0.0) or budget.is_spent(search.passes)
+    ):
+        search = step(C, maxima, search, budget)
     return search
 
 
@@ -142,7 +171,7 @@ def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:
         return root, 1.0 + 1.0 / COARSE_STEP
     search = start_search(sample, maxima)
     while search.passes < COARSE_PASSES and not search.is_relaxed_to(COARSE_TOL):
-        search = step(sample, maxima, search, 0.0)
+        search = step(sample, maxima, search, Budget(0.0))
     fresh = np.sqrt(search.weights)
     rescaled = root * np.median(fresh[known] / root[known])
     return np.where(known, fresh, rescaled), 1.0 + search.passes / COARSE_STEP
@@ -171,20 +200,6 @@ def _raised(C: FloatArray, root: FloatArray, columns: IntArray, pairs: Pairs) ->
     return root
 
 
-def _hold_fixed(pairs: Pairs, sums: FloatArray, search: Search) -> tuple[Pairs, FloatArray]:
-    """Pairs and sums of the pass as if each fixed row had its column for a maximum."""
-    share, sums = pairs.share.copy(), sums.copy()
-    for row, column in search.fixed:
-        here = slice(pairs.start[row], pairs.start[row + 1])
-        priced = search.root[pairs.column[here]] ** 2 * pairs.gain[here]
-        top, held = int(np.argmax(priced)), int(np.searchsorted(pairs.column[here], column))
-        sums[pairs.column[here][top]] -= pairs.gain[here][top]
-        sums[column] += pairs.gain[here][held]
-        share[here] = 0.0
-        share[here.start + held] = 1.0
-    return pairs._replace(share=share), np.maximum(sums, 0.0)
-
-
 @dataclass(frozen=True)
 class _Forced:
     """Rows given to the columns without positive entry, and what these contribute."""
@@ -207,14 +222,15 @@ def _bound(
     if len(columns) == 0:
         return dual, weights, _Forced(columns, columns, 0.0)
     rows, total = give_rows(C, columns, row_tops(pairs, weights))
-    value = float(np.asarray(C[rows, columns], dtype=np.float64).sum())
-    return dual + total, weights, _Forced(columns, rows, value)
+    entries = np.asarray(C[rows, columns], dtype=np.float64)
+    # total = sum of entries - prices, and the prices are part of D: its rounding covers theirs
+    bound = dual + total + ROUNDING * (dual + 2.0 * float(np.abs(entries).sum()))
+    return bound, weights, _Forced(columns, rows, float(entries.sum()))
 
 
 def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: Search) -> Shares:
     """The relaxation over the gathered pairs, without the forced rows."""
     is_open = np.diff(pairs.start) > 1
-    is_open[[row for row, _ in search.fixed]] = False
     if len(forced.rows):
         is_open[forced.rows] = False
         share = np.where(np.isin(row_of_pairs(pairs), forced.rows), 0.0, pairs.share)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.kernels.pairs import Pairs
-from orthoplus.projection.dual import row_of_pairs
-from orthoplus.projection.passes import Search
+from orthoplus.kernels.pairs import Pairs, column_sums
+from orthoplus.projection.dual import ROUNDING, row_of_pairs
+from orthoplus.projection.passes import Budget, Search
 from orthoplus.projection.search import (
     Assignment,
     chosen_sums,
@@ -52,6 +52,7 @@ class _Market:
     gain: FloatArray
     rows: IntArray  # that are open
     fixed: FloatArray  # S_j of the rows that have one pair
+    worth: float  # sum_j w_j S_j of these
     weights: FloatArray  # w
 
 
@@ -69,7 +70,7 @@ class _Quote:
         return 1.0 - counts
 
 
-def price_rows(pairs: Pairs, search: Search, tol: float) -> Search:
+def price_rows(pairs: Pairs, search: Search, budget: Budget) -> Search:
     """Lower the bound, and raise the value, by pricing the rows that have several ``pairs``.
 
     Every column must have a positive entry, and ``pairs`` must hold all pairs that a better
@@ -84,7 +85,7 @@ def price_rows(pairs: Pairs, search: Search, tol: float) -> Search:
     for step in range(1, MAX_STEPS + 1):
         direction = _deflected(quote.excess(market), direction)
         size = float(direction @ direction)
-        if size == 0.0 or length < MIN_STEP or search.is_closed(tol):
+        if size == 0.0 or length < MIN_STEP or search.is_closed(budget):
             break
         move = length * (quote.bound - search.best.value) / size
         search, quote = _ask(market, search, quote.prices - move * direction)
@@ -100,13 +101,13 @@ def price_rows(pairs: Pairs, search: Search, tol: float) -> Search:
 def _open_market(pairs: Pairs, weights: FloatArray) -> _Market:
     size, row = np.diff(pairs.start), row_of_pairs(pairs)
     is_single = size[row] == 1
-    fixed: FloatArray = np.zeros(len(weights))
-    np.add.at(fixed, pairs.column[is_single], pairs.gain[is_single])
+    fixed = column_sums(pairs.column[is_single], pairs.gain[is_single], len(weights))
+    worth = float((weights[pairs.column[is_single]] * pairs.gain[is_single]).sum())
     rows, place = np.flatnonzero(size > 1), np.flatnonzero(~is_single)
     place = place[np.argsort(pairs.column[place], kind="stable")]
     number = np.cumsum(size > 1) - 1
     column, gain = pairs.column[place], pairs.gain[place]
-    return _Market(pairs, place, number[row[place]], column, gain, rows, fixed, weights)
+    return _Market(pairs, place, number[row[place]], column, gain, rows, fixed, worth, weights)
 
 
 def _middle_prices(market: _Market) -> FloatArray:
@@ -130,8 +131,10 @@ def _ask(market: _Market, search: Search, prices: FloatArray) -> tuple[Search, _
     shift = np.where(is_chosen[near], -market.gain[near], market.gain[near])
     start = np.searchsorted(column[near], np.arange(k + 1))
     saved, is_flipped = kernels.cheapest_flips(start, cost[near], shift, sums, weights)
-    relaxed = prices.sum() + reduced[is_chosen].sum() + (weights * market.fixed).sum()
+    relaxed = prices.sum() + reduced[is_chosen].sum() + market.worth
     bound = float(relaxed + (0.25 / weights - saved).sum())
+    size = np.abs(prices).sum() + cost.sum() + market.worth + (0.25 / weights).sum()
+    bound += ROUNDING * float(size)
     is_chosen[near[is_flipped]] ^= True
     return replace(search, bound=min(search.bound, bound)), _Quote(bound, prices, is_chosen)
 

@@ -22,6 +22,14 @@ class Assignment:
     sums: FloatArray
     value: float
 
+    @property
+    def size(self) -> float:
+        """sum_j |<c_j, x_j>|: what rounding is measured by, above |value| if columns are negative.
+
+        The columns of positive value contribute sum_j sqrt(S_j); the others make the difference.
+        """
+        return 2.0 * float(np.sqrt(self.sums).sum()) - self.value
+
 
 NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), -np.inf)
 

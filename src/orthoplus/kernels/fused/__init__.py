@@ -1,6 +1,7 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
 from orthoplus.kernels.fused.centres import alternate_centres, search_swaps
+from orthoplus.kernels.fused.counts import balance_counts_into, capped_tops
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
 from orthoplus.kernels.fused.exchange import (
     exchange_deltas,
@@ -49,8 +50,10 @@ __all__ = [
     "alternate_centres",
     "assemble",
     "assign_rows",
+    "balance_counts_into",
     "best_columns",
     "best_partition",
+    "capped_tops",
     "chain_moves_into",
     "cheapest_flips",
     "column_dots",

@@ -11,7 +11,9 @@ from orthoplus.kernels.pairs import (
     MAX_FLIP_SETS,
     MAX_FOLLOWERS,
     MOVE_THRESHOLD,
+    SAFE_GAIN,
     SEARCH_THRESHOLD,
+    SUM_ROUNDING,
     TINY,
     Pairs,
 )
@@ -37,9 +39,16 @@ def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no
                     least, worst = slope, pair
         gap += most - held
         to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
-        amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
-        amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
-        if best != worst and amount > 0.0:
+        if best == worst:
+            continue
+        amount = share[worst]
+        if p_to > SAFE_GAIN and p_from > SAFE_GAIN:  # one division instead of three
+            amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
+            amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
+        elif p_to > 0.0 and p_from > 0.0:
+            amount = p_to * (sums[source] / p_from) - p_from * (sums[to] / p_to)
+            amount = min(amount / (p_to + p_from), share[worst])
+        if amount > 0.0:
             share[worst] -= amount
             share[best] += amount
             sums[source] = max(sums[source] - amount * p_from, 0.0)
@@ -66,8 +75,11 @@ def _single_moves(rows, start, column, gain, chosen, sums):  # type: ignore[no-u
         best, most = -1, (np.sqrt(sums[source]) - np.sqrt(left)) * (1.0 + MOVE_THRESHOLD)
         for pair in range(start[i], start[i + 1]):
             total = sums[column[pair]]
-            # gain / (2 sqrt(total)) bounds the increase and spares the square roots
-            if pair == held or gain[pair] * gain[pair] <= 4.0 * most * most * total:
+            # gain / (2 sqrt(total)) bounds the increase and spares the square roots; the square of
+            # the gain alone would underflow first
+            if pair == held or (
+                total > 0.0 and gain[pair] * (gain[pair] / total) <= 4.0 * most * most
+            ):
                 continue
             increase = np.sqrt(total + gain[pair]) - np.sqrt(total)
             if increase > most:
@@ -224,12 +236,17 @@ def _next_choice(pair, end, spent, slack, best):  # type: ignore[no-untyped-def]
 def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore[no-untyped-def]
     # IN rows, pairs = (start, column, gain), weights, max_nodes; IN/OUT chosen, sums
     start, column, gain = pairs
-    slack, trial = _slack(rows, start, column, gain, weights), sums.copy()
-    best = _column_errors(sums, weights).sum()
+    slack, trial = _slack(rows, start, column, gain, weights), np.zeros(sums.size)
+    best, is_open = _column_errors(sums, weights).sum(), np.zeros(chosen.size, dtype=np.bool_)
     for i in rows:
         best += slack[chosen[i]]
-        trial[column[chosen[i]]] -= gain[chosen[i]]
+        is_open[i] = True
+    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
+    for i in range(chosen.size):
+        if chosen[i] >= 0 and not is_open[i]:
+            trial[column[chosen[i]]] += gain[chosen[i]]
     pick, spent = np.full(rows.size, -1), np.zeros(rows.size + 1)
+    before = np.zeros(rows.size)
     depth, nodes = 0, 1
     while depth >= 0 and nodes <= max_nodes:
         if depth == rows.size:
@@ -242,14 +259,14 @@ def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore
             continue
         i, pair = rows[depth], pick[depth]
         if pair >= 0:  # back from the subtree of this pair
-            trial[column[pair]] -= gain[pair]
+            trial[column[pair]] = before[depth]
         pair = start[i] if pair < 0 else pair + 1
         pair = _next_choice(pair, start[i + 1], spent[depth], slack, best)
         if pair == start[i + 1]:
             pick[depth] = -1
             depth -= 1
             continue
-        pick[depth] = pair
+        pick[depth], before[depth] = pair, trial[column[pair]]
         trial[column[pair]] += gain[pair]
         spent[depth + 1] = spent[depth] + slack[pair]
         depth += 1
@@ -278,15 +295,25 @@ def _most_saved(weight, best, size):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _extend_sets(cost, shift, weight, best, size, spent, reached):  # type: ignore[no-untyped-def]
-    # IN/OUT spent, reached: the sets 0..size-1, to which those with this flip are added
-    root, last, parent, chosen = 0.5 / weight, size, np.empty(size, dtype=np.int64), -1
+def _least_error(weight, total, doubt):  # type: ignore[no-untyped-def]
+    root = 0.5 / weight
+    aim = root * root
+    nearest = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
+    return weight * (np.sqrt(nearest) - root) ** 2
+
+
+@_compiled
+def _extend_sets(flip, weight, best, size, spent, reached):  # type: ignore[no-untyped-def]
+    # IN flip = (cost, shift, doubt of sums); IN/OUT spent, reached: the sets 0..size-1, to which
+    # those with this flip are added
+    cost, shift, doubt = flip
+    last, parent, chosen = size, np.empty(size, dtype=np.int64), -1
     for before in range(size):
         if spent[before] + cost < best:
             spent[last] = spent[before] + cost
             reached[last] = max(reached[before] + shift, 0.0)
             parent[last - size] = before
-            value = spent[last] + weight * (np.sqrt(reached[last]) - root) ** 2
+            value = spent[last] + _least_error(weight, reached[last], doubt)
             if value < best:
                 best, chosen = value, last
             last += 1
@@ -302,6 +329,7 @@ def _cheapest_flips(start, cost, shift, sums, weights):  # type: ignore[no-untyp
         weight, size, chosen, limit = weights[j], 1, 0, np.inf
         best = weight * (np.sqrt(sums[j]) - 0.5 / weight) ** 2
         spent[0], reached[0] = 0.0, sums[j]
+        doubt = SUM_ROUNDING * (sums[j] + np.abs(shift[start[j] : start[j + 1]]).sum())
         for t in range(start[j], start[j + 1]):
             if cost[t] >= best:
                 break
@@ -311,7 +339,7 @@ def _cheapest_flips(start, cost, shift, sums, weights):  # type: ignore[no-untyp
                 limit = cost[t]
                 break
             best, fresh, parents = _extend_sets(
-                cost[t], shift[t], weight, best, size, spent, reached
+                (cost[t], shift[t], doubt), weight, best, size, spent, reached
             )
             chosen = fresh if fresh >= 0 else chosen
             parent[size : size + parents.size] = parents

@@ -2,6 +2,7 @@
 
 from orthoplus.kernels.reference import (
     centres,
+    counts,
     divergence,
     exchange,
     groups,
@@ -10,6 +11,7 @@ from orthoplus.kernels.reference import (
     rows,
 )
 from orthoplus.kernels.reference.centres import *  # noqa: F403
+from orthoplus.kernels.reference.counts import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
@@ -19,6 +21,6 @@ from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 __all__ = sorted(
     name
-    for module in (centres, divergence, exchange, groups, oblique, pairs, rows)
+    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, rows)
     for name in module.__all__
 )

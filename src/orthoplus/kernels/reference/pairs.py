@@ -11,6 +11,7 @@ from orthoplus.kernels.pairs import (
     MAX_FLIP_SETS,
     MOVE_THRESHOLD,
     SEARCH_THRESHOLD,
+    SUM_ROUNDING,
     TINY,
     Pairs,
 )
@@ -31,7 +32,9 @@ def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> floa
     In row i let l be the pair of largest w * gain and j that of the smallest among those with a
     share, w = 1 / (2 sqrt(S)). The best amount to move from j to l is
 
-        t = (p_l^2 S_j - p_j^2 S_l) / (p_l p_j (p_l + p_j)),   at most the share of j.
+        t = (p_l S_j / p_j - p_j S_l / p_l) / (p_l + p_j),   at most the share of j.
+
+    This order of operations has no product that can underflow. A gain p_j = 0 gives up its share.
 
     Returns the sum over ``rows`` of max_j w_j p_j - sum_j share_j w_j p_j as met on the way.
     """
@@ -44,8 +47,11 @@ def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> floa
         best, worst = here[np.argmax(slope)], here[held[np.argmin(slope[held])]]
         gap += float(slope.max() - share[here] @ slope)
         to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
-        amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
-        amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
+        amount = share[worst]
+        if p_to > 0.0 and p_from > 0.0:
+            with np.errstate(over="ignore", invalid="ignore"):
+                amount = p_to * (sums[source] / p_from) - p_from * (sums[to] / p_to)
+                amount = min(amount / (p_to + p_from), share[worst])
         if best != worst and amount > 0.0:
             share[worst] -= amount
             share[best] += amount
@@ -161,8 +167,10 @@ def search_rows_into(
     """
     slack = [_slack(pairs, int(i), weights) for i in rows]
     root = 0.5 / weights
-    trial, pick = sums.copy(), chosen[rows].copy()
-    np.subtract.at(trial, pairs.column[pick], pairs.gain[pick])
+    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
+    others = np.delete(chosen, rows)
+    trial, pick = np.zeros(len(sums)), chosen[rows].copy()
+    np.add.at(trial, pairs.column[others[others >= 0]], pairs.gain[others[others >= 0]])
     start = sum(float(s[p - pairs.start[i]]) for s, p, i in zip(slack, pick, rows, strict=True))
     best = [start + float((weights * (np.sqrt(sums) - root) ** 2).sum())]
     nodes = [0]
@@ -181,10 +189,10 @@ def search_rows_into(
         for at, cost in enumerate(slack[depth]):
             pair = pairs.start[rows[depth]] + at
             if spent + float(cost) < best[0]:
-                pick[depth] = pair
+                pick[depth], before = pair, trial[pairs.column[pair]]
                 trial[pairs.column[pair]] += pairs.gain[pair]
                 visit(depth + 1, spent + float(cost))
-                trial[pairs.column[pair]] -= pairs.gain[pair]
+                trial[pairs.column[pair]] = before
 
     visit(0, 0.0)
     return nodes[0] <= max_nodes
@@ -206,12 +214,14 @@ def cheapest_flips(
 
     r_j = 1 / (2 w_j). The flips of j are ``start[j]:start[j+1]``, ascending in the cost. Returns
     the minima and whether each flip is in its set. A column with more than ``MAX_FLIP_SETS`` sets
-    to look at gets a lower bound: the cost of the first flip that was left out.
+    to look at gets a lower bound: the cost of the first flip that was left out. Where a sum is
+    uncertain, because parts of it are taken off, its least e_j counts: no minimum is too large.
     """
     least, is_flipped = np.empty(len(sums)), np.zeros(len(cost), dtype=bool)
     for j, (weight, total) in enumerate(zip(weights, sums, strict=True)):
         root = 0.5 / weight
         best = weight * (np.sqrt(total) - root) ** 2
+        doubt = SUM_ROUNDING * float(total + np.abs(shift[start[j] : start[j + 1]]).sum())
         sets: list[tuple[float, float, tuple[int, ...]]] = [(0.0, float(total), ())]
         chosen: tuple[int, ...] = ()
         limit = np.inf
@@ -227,12 +237,20 @@ def cheapest_flips(
                 if spent + cost[t] < best:
                     after = max(reached + shift[t], 0.0)
                     sets.append((spent + cost[t], after, (*flips, t)))
-                    value = spent + cost[t] + weight * (np.sqrt(after) - root) ** 2
+                    value = spent + cost[t] + _least_error(weight, after, doubt)
                     if value < best:
                         best, chosen = value, sets[-1][2]
         least[j] = min(best, limit)
         is_flipped[list(chosen)] = True
     return least, is_flipped
+
+
+def _least_error(weight: float, total: float, doubt: float) -> float:
+    """The least e_j(S) for S within ``doubt`` of ``total``."""
+    root = 0.5 / weight
+    aim = root * root
+    nearest = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
+    return float(weight * (np.sqrt(nearest) - root) ** 2)
 
 
 def _most_saved(weight: float, best: float, size: float) -> float:

@@ -5,7 +5,7 @@ P_ij = max(C_ij, 0)^2 is never formed; weights w enter through ``root = sqrt(w)`
 
 import numpy as np
 
-from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
+from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs, column_sums
 from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = [
@@ -33,8 +33,7 @@ def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
     labels[~(priced > 0.0).any(axis=1)] = -1
     rows = np.flatnonzero(labels >= 0)
     gain = C[rows, labels[rows]].astype(np.float64) ** 2
-    sums = np.bincount(labels[rows], weights=gain, minlength=C.shape[1])
-    return labels, sums.astype(np.float64)  # an empty count is of integers
+    return labels, column_sums(labels[rows], gain, C.shape[1])
 
 
 def gather_pairs(

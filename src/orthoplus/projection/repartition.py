@@ -1,0 +1,163 @@
+r"""Deal the rows of two columns anew: assignments that moves of one or two rows do not find.
+
+Rows that are nearly proportional (C of rank one, above all) make the projection a problem of
+number partitioning: the bound is almost attained, but by few of very many assignments. For two
+columns j and l the value is :math:`\sqrt{S_j} + \sqrt{S_l}`. All subsets of some twenty of their
+rows are the sums of two halves: with one half sorted by what it adds to :math:`S_j`, the partner
+that brings a subset of the other half nearest to the best :math:`S_j` is found by bisection.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from orthoplus.projection.core import Core
+from orthoplus.projection.passes import Budget
+from orthoplus.projection.search import Assignment
+from orthoplus.protocols import FloatArray, IntArray
+
+HALF_ROWS = 11  # of the rows that are dealt anew at once
+NEIGHBORS = 2  # to both sides of the best partner
+MAX_ENTRIES = 1 << 20  # of the table of gains
+MIN_ROWS = 5  # moves of one or two rows have found what fewer can gain
+PATIENCE, MIN_TRIALS = 3, 24  # so many vain trials in a row for each column, and in all
+SHUFFLED_ROWS = 6
+MIN_GAIN = 1e-15  # relative to the value: less is rounding
+
+
+@dataclass
+class _Deal:
+    """Open rows and their columns; the gain of each row in each column, 0 where it has no pair."""
+
+    gains: FloatArray
+    column: IntArray
+    fixed: FloatArray  # S_j of the decided rows
+
+    @property
+    def sums(self) -> FloatArray:
+        own = self.gains[np.arange(len(self.column)), self.column]
+        return np.asarray(
+            self.fixed + np.bincount(self.column, own, minlength=len(self.fixed)), dtype=np.float64
+        )
+
+
+def repartition(
+    core: Core,
+    weights: FloatArray,
+    best: Assignment,
+    bound: float,
+    clock: tuple[Budget, float],
+    rng: np.random.Generator | None = None,
+) -> tuple[Assignment, float]:
+    """Two columns at a time while that gains; the best assignment and the passes so far.
+
+    ``weights`` are dual weights w at their best scale, ``clock`` the budget and the passes before.
+    With ``rng`` some rows go to random columns first: a way out of where the last call ended.
+    """
+    budget, passes = clock
+    deal = _open_deal(core, best)
+    if deal is None:
+        return best, passes
+    if rng is not None:
+        deal.column = _shuffled(deal, rng)
+    rng, k = rng or np.random.default_rng(0), core.n_columns
+    tried: FloatArray = np.zeros((k, k))
+    tried[np.tril_indices(k)] = np.inf
+    vain = 0
+    while vain < max(PATIENCE * k, MIN_TRIALS) and not budget.is_spent(passes):
+        if bound - best.value <= budget.closing_gap(bound, best):
+            break
+        # With S_j at 1 / (4 w_j^2) nothing would be lost. Evening out what two columns have beyond
+        # that, in units of the value, gains about the square of the difference.
+        beyond = weights * deal.sums - 0.25 / weights
+        merit = np.abs(beyond[:, None] - beyond) / (1.0 + tried)
+        j, m = (int(c) for c in np.unravel_index(np.argmax(merit), merit.shape))
+        if merit[j, m] == 0.0:
+            break
+        gain, column = _deal_anew(deal, j, m, rng)
+        if gain > MIN_GAIN * best.value:
+            deal.column = column
+            best, passes, vain = core.adopt(column, best), passes + 1.0, 0
+            for c in (j, m):
+                tried[c, c + 1 :] = tried[:c, c] = 0.0
+        else:
+            tried[j, m] = 2.0 * tried[j, m] + 1.0
+            vain, passes = vain + 1, passes + float(gain >= 0.0)
+    return best, passes
+
+
+def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
+    """The columns of the rows, with a few rows moved at random; no column is emptied."""
+    column = deal.column.copy()
+    for row in rng.permutation(len(column))[:SHUFFLED_ROWS]:
+        others = np.flatnonzero(deal.gains[row] > 0.0)
+        is_last = deal.fixed[column[row]] <= 0.0 and np.sum(column == column[row]) == 1
+        column[row] = column[row] if is_last else rng.choice(others)
+    return column
+
+
+def _open_deal(core: Core, best: Assignment) -> _Deal | None:
+    """The table of gains of the open rows; None if it is too large, or if a column is empty."""
+    rows = core.members[core.members >= 0]
+    if len(rows) * core.n_columns > MAX_ENTRIES or not (best.sums > 0.0).all():
+        return None
+    gains = core.gains_of_rows()
+    column = best.labels[rows]
+    if (column < 0).any() or not (gains[np.arange(len(rows)), column] > 0.0).all():
+        return None
+    return _Deal(gains, column.copy(), core.fixed_sums())
+
+
+def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[float, IntArray]:
+    """The gain of the best way to share some rows of columns j and m, -1 if these are too few."""
+    gains, column, sums = deal.gains, deal.column, deal.sums
+    may = ((column == j) | (column == m)) & (gains[:, j] > 0.0) & (gains[:, m] > 0.0)
+    rows = np.flatnonzero(may)
+    if len(rows) < MIN_ROWS:
+        return -1.0, column
+    rows = rng.permutation(rows)[: 2 * HALF_ROWS]
+    to_j, to_m = gains[rows, j], gains[rows, m]
+    left = [_sum_without(deal, rows, c) for c in (j, m)]
+    half = len(rows) // 2
+    first, second = _subset_sums(to_j[:half], to_m[:half]), _subset_sums(to_j[half:], to_m[half:])
+    order = np.argsort(second[0], kind="stable")
+    # At the weights of these sums w_j S_j + w_m S_m hardly changes; the best S_j follows from it.
+    ratio = float(np.sqrt(sums[j]) / np.sqrt(sums[m]))  # w_m / w_j
+    wanted = (sums[j] + ratio * sums[m]) / (1.0 + 1.0 / ratio)
+    at = np.searchsorted(second[0][order], wanted - left[0] - first[0])
+    best, found = np.sqrt(sums[j]) + np.sqrt(sums[m]), None
+    before = best
+    for shift in range(-NEIGHBORS, NEIGHBORS):
+        partner = order[np.clip(at + shift, 0, len(order) - 1)]
+        own = left[0] + first[0] + second[0][partner]
+        other = left[1] + first[1] + second[1][partner]
+        value = np.where((own > 0.0) & (other > 0.0), np.sqrt(own) + np.sqrt(other), -np.inf)
+        top = int(np.argmax(value))
+        if value[top] > best:
+            best, found = float(value[top]), (top, int(partner[top]))
+    if found is None:
+        return 0.0, column
+    bits = np.concatenate([_bits(found[0], half), _bits(found[1], len(rows) - half)])
+    column = column.copy()
+    column[rows] = np.where(bits, j, m)
+    return float(best - before), column
+
+
+def _sum_without(deal: _Deal, rows: IntArray, j: int) -> float:
+    """S_j without ``rows``, added up afresh: a difference would leave rounding instead of 0."""
+    is_left = deal.column == j
+    is_left[rows] = False
+    return float(deal.fixed[j] + deal.gains[is_left, j].sum())
+
+
+def _subset_sums(to_j: FloatArray, to_m: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """For each subset, as bits: what it adds to column j, and what the other rows add to m."""
+    mine, others = np.zeros(1), np.zeros(1)
+    for p_j, p_m in zip(to_j, to_m, strict=True):
+        mine = np.concatenate([mine, mine + p_j])
+        others = np.concatenate([others + p_m, others])
+    return mine, others
+
+
+def _bits(number: int, size: int) -> IntArray:
+    return (number >> np.arange(size)) & 1 == 1
