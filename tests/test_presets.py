@@ -101,13 +101,15 @@ def test_subclass_has_the_preset_of_its_parent(rng):
 
 def test_methods_with_a_search_of_their_own_and_baselines_are_not_searched_after():
     for method in (METHODS["swap_search"](), METHODS["support_search"](), op.baselines.OPNMF()):
-        assert search_after(method) is None
+        assert search_after(method, (9, 2)) is None
     for name in op.baselines.__all__:
         kind = getattr(op.baselines, name)
         if isinstance(kind, type):
-            assert search_after(kind()) is None, name
-    assert search_after(op.EP4Orth()) == SupportSearch()
-    assert search_after(op.EP4Orth(), False) is None
+            assert search_after(kind(), (9, 2)) is None, name
+    assert search_after(op.EP4Orth(), (9, 2)) == SupportSearch()
+    assert search_after(op.EP4Orth(), (9, 2), False) is None
+    assert search_after(op.EP4Orth(), (2**18, 2)) is None
+    assert search_after(op.EP4Orth(), (2**18, 2), SupportSearch(seed=1)) == SupportSearch(seed=1)
 
 
 @pytest.mark.parametrize("n_init", [1, 4])

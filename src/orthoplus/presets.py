@@ -49,6 +49,8 @@ class Preset:
     reduce: Callable[[Any], Problem] = lambda problem: problem
 
 
+# Entries of the largest X that is searched without being asked for.
+_SEARCHED_ENTRIES = 1 << 18
 # Eigenvectors are a start near enough for a tenth of the penalty that breaks even.
 _CONTINUATION = EP4Orth(penalty_start=0.1, polish=Polish())
 
@@ -88,16 +90,22 @@ def preset_of(problem: Problem) -> Preset:
     return _ANY_SMOOTH
 
 
-def search_after(method: OuterMethod, asked: SupportSearch | bool = True) -> SupportSearch | None:
+def search_after(
+    method: OuterMethod, shape: tuple[int, int], asked: SupportSearch | bool = True
+) -> SupportSearch | None:
     """Return the search over supports that follows a method; None if nothing follows.
 
-    Methods with a search of their own end with it, and baselines are compared as they are.
+    Methods with a search of their own end with it, and baselines are compared as they are. An X of
+    more than 2^18 entries is searched only if a `SupportSearch` asks for it: it would take too much
+    of the memory, and too few moves could be tried.
 
     Examples
     --------
-    >>> search_after(EP4Orth()) == SupportSearch(), search_after(SwapSearch())
+    >>> search_after(EP4Orth(), (100, 3)) == SupportSearch(), search_after(SwapSearch(), (100, 3))
     (True, None)
     """
     if isinstance(asked, SupportSearch):
         return asked
-    return SupportSearch() if asked and getattr(method, "ends_with_search", True) else None
+    is_small = shape[0] * shape[1] <= _SEARCHED_ENTRIES
+    follows = asked and is_small and getattr(method, "ends_with_search", True)
+    return SupportSearch() if follows else None

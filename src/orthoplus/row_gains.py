@@ -9,11 +9,15 @@ last column that of setting row i to zero. Moves that change nothing or would em
 minus infinity.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.protocols import FloatArray, IntArray
 
+# Entries of a block of rows whose gains are computed together.
+_BLOCK_ENTRIES = 1 << 16
 # A row that holds this share of its column's squared norm is all there is to the column.
 _ALONE = 1.0 - 1e-14
 
@@ -60,11 +64,14 @@ def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatA
     own, entry, kept = _own_entries(labels, weights)
     mine = C[np.arange(len(C)), own].astype(np.float64)
     along = np.bincount(own, entry * mine, minlength=C.shape[1])
-    arriving = C.astype(np.float64)
-    both = np.hypot(along, np.maximum(arriving, 0.0)) - along
-    gain_in = np.where(along >= 0.0, both, np.maximum(arriving - along, 0.0))
     gain_out = (along[own] - entry * mine) / np.sqrt(kept) - along[own]
-    return _combined(labels, gain_in, gain_out, kept)
+
+    def gain_in(rows: slice) -> FloatArray:
+        arriving = C[rows].astype(np.float64)
+        both = np.hypot(along, np.maximum(arriving, 0.0)) - along
+        return np.where(along >= 0.0, both, np.maximum(arriving - along, 0.0))
+
+    return _combined(labels, gain_in, gain_out, kept, C.shape[1])
 
 
 def trace_gains(
@@ -104,15 +111,17 @@ def trace_gains(
            [-inf, -inf, -inf]])
     """
     own, entry, kept = _own_entries(labels, weights)
-    product = MX.astype(np.float64, copy=False)
-    mine = product[np.arange(len(product)), own]
-    values = np.bincount(own, entry * mine, minlength=product.shape[1])
-    half = (values - diagonal[:, None]) / 2.0
-    # lambda_j minus the least eigenvalue. Without a negative product x_j and e_i do not mix: the
-    # hypotenuse is |half|, and the column stays as it is or becomes e_i.
-    gain_in = half + np.hypot(half, np.minimum(product, 0.0))
+    mine = MX[np.arange(len(MX)), own].astype(np.float64)
+    values = np.bincount(own, entry * mine, minlength=MX.shape[1])
     left = (values[own] - 2.0 * entry * mine + entry**2 * diagonal) / kept
-    return _combined(labels, gain_in, values[own] - left, kept)
+
+    def gain_in(rows: slice) -> FloatArray:
+        # lambda_j minus the least eigenvalue. Without a negative product x_j and e_i do not mix:
+        # the hypotenuse is |half|, and the column stays as it is or becomes e_i.
+        half = (values - diagonal[rows, None]) / 2.0
+        return np.asarray(half + np.hypot(half, np.minimum(MX[rows].astype(np.float64), 0.0)))
+
+    return _combined(labels, gain_in, values[own] - left, kept, MX.shape[1])
 
 
 def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -124,15 +133,25 @@ def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, Float
 
 
 def _combined(
-    labels: IntArray, gain_in: FloatArray, gain_out: FloatArray, kept: FloatArray
+    labels: IntArray,
+    gain_in: Callable[[slice], FloatArray],
+    gain_out: FloatArray,
+    kept: FloatArray,
+    k: int,
 ) -> FloatArray:
-    """The gains of leaving and arriving, added; minus infinity where there is no such move."""
-    n, k = gain_in.shape
+    """The gains of leaving and arriving, added; minus infinity if there is no such move.
+
+    The gains of arriving are made for some rows at a time: at most one n x k array is alive.
+    """
+    n = len(labels)
     gain_out = np.where(labels < 0, 0.0, gain_out)
     gain_out[np.isinf(kept)] = -np.inf
     gains = np.empty((n, k + 1))
-    gains[:, :k] = gain_in + gain_out[:, None]
+    height = max(_BLOCK_ENTRIES // k, 1)
+    for start in range(0, n, height):
+        rows = slice(start, start + height)
+        np.add(gain_in(rows), gain_out[rows, None], out=gains[rows, :k])
     gains[:, k] = np.where(labels < 0, -np.inf, gain_out)
-    rows = np.flatnonzero(labels >= 0)
-    gains[rows, labels[rows]] = -np.inf
+    rows_in = np.flatnonzero(labels >= 0)
+    gains[rows_in, labels[rows_in]] = -np.inf
     return gains

@@ -157,7 +157,7 @@ def solve(  # noqa: PLR0913
     search : bool or SupportSearch
         Whether a search over supports follows rounding and refinement, see `SupportSearch`. It
         never makes the answer worse. Methods with a search of their own and the baselines are
-        not followed by one.
+        not followed by one; an X of more than 2^18 entries only if a `SupportSearch` is given.
     callback : callable, optional
         ``callback(state)`` after every outer iteration; returning True ends the run.
     time_limit : float, optional
@@ -214,7 +214,7 @@ def solve(  # noqa: PLR0913
     least = np.inf
     for number, child in enumerate(generator.spawn(n_init)):
         own = method or preset.method(working, number)
-        own_search = search_after(own, search)
+        own_search = search_after(own, problem.shape, search)
         if rng is not None or number > 0:
             own, own_search = _reseeded(own, child), _reseeded(own_search, child)
         state = _read_state(resume, problem, own)

@@ -537,7 +537,8 @@ def test_display_follows_a_run_and_never_goes_back(capsys):
     problem = op.problems.Projection(np.random.default_rng(0).standard_normal((30, 3)))
     lines = PlainLines(Goal("x", 1e-8, 300))
     shares = []
-    op.solve(problem, callback=lambda state: shares.append(lines.follow(state).share))
+    follow = lambda state: shares.append(lines.follow(state).share)  # noqa: E731
+    op.solve(problem, method=op.EP4Orth.for_projection(), callback=follow)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     with watching(Goal("y", 1e-8, 300), silent=True) as display:

@@ -118,8 +118,9 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         A Dask array, dense or sparse, gives ``labels_``, ``indicators_`` and ``embedding_`` as Dask
         arrays. It runs the default method with X partitioned as U is, beside it, and so do datasets
         of h5py, arrays of Zarr and whatever has a ``memory_limit``: the answer is that of the same
-        data in memory up to rounding. Beyond 2^15 rows the polish projects by
-        `orthoplus.project` of row blocks, which may settle near ties in another way.
+        data in memory up to rounding, before the search over supports that follows there and may
+        move a few rows more. Beyond 2^15 rows the polish projects by `orthoplus.project` of row
+        blocks, which may settle near ties in another way.
         """
         rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
         if rows is not None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.checks import norm_within_range
-from orthoplus.geometry import keep_largest, riemannian_gradient
+from orthoplus.geometry import keep_largest, project_oblique_plus, riemannian_gradient
 from orthoplus.loop import minimise_oblique
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.support_search import improve_support
@@ -21,8 +21,9 @@ from orthoplus.protocols import FloatArray, Problem
 _RELAX = ProjectedGradient(max_iter=20)
 # Unit columns whose inner product is above this are one column.
 _COINCIDE = 0.9
-# Evaluations of f for finding a feasible point with distinct columns.
-_FEASIBLE_EVAL = 200
+# Evaluations of f for finding a feasible point with distinct columns, up to so many entries of X;
+# beyond, one gradient step is rounded.
+_FEASIBLE_EVAL, _SEARCHED_ENTRIES = 200, 1 << 18
 
 
 class Beginning(NamedTuple):
@@ -61,24 +62,42 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
     (False, -6.0)
     """
     smooth = problem.freeze(X)
-    gradient = smooth.value_and_gradient(X)[1]
-    size = norm_within_range(gradient, "The gradient") or 1.0
-    relaxed, *_ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
-    zeta = max(penalty.energy(relaxed.X) - 1.0, 0.0)
-    collapses, relaxed_value = columns_coincide(relaxed.X), relaxed.value
+    slope, relaxed, relaxed_value = _relaxed(smooth, X)
+    zeta, collapses = max(penalty.energy(relaxed) - 1.0, 0.0), columns_coincide(relaxed)
     if collapses:
-        X_feas = improve_support(problem, keep_largest(X), _FEASIBLE_EVAL)
-        X, frozen = X_feas, problem.freeze(X_feas)
+        X = X_feas = _distinct_columns(problem, X)
+        frozen = problem.freeze(X_feas)
         if frozen is not smooth:  # the other block is at its best for X^feas now
-            smooth, relaxed_value = frozen, frozen.value(relaxed.X)
+            smooth, relaxed_value = frozen, frozen.value(relaxed)
     else:
-        X_feas = keep_largest(relaxed.X)
+        X_feas = keep_largest(relaxed)
     value_feas = smooth.value(X_feas)
     rise = value_feas - relaxed_value
-    first = Beginning(X, X_feas, 1.0, penalty_start, value_feas if smooth is problem else np.nan)
+    first = Beginning(X, X_feas, slope, penalty_start, value_feas if smooth is problem else np.nan)
     if zeta > 0 and rise > 0:
         return first._replace(unit=rise / zeta, penalty_start=1.0 if collapses else penalty_start)
-    return first._replace(unit=float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0)
+    return first
+
+
+def _relaxed(smooth: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
+    """The size of the Riemannian gradient at X, or 1; the relaxed point; and f there."""
+    gradient = smooth.value_and_gradient(X)[1]
+    size = norm_within_range(gradient, "The gradient") or 1.0
+    slope = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
+    relaxed, *_ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
+    return slope, relaxed.X, relaxed.value
+
+
+def _distinct_columns(problem: Problem, X: FloatArray) -> FloatArray:
+    """A feasible point that has seen f: by a search over supports, or one step if X is large."""
+    X = keep_largest(X)
+    if X.size <= _SEARCHED_ENTRIES:
+        return improve_support(problem, X, _FEASIBLE_EVAL)
+    C = problem.majoriser(X)
+    if C is None:
+        C = -problem.value_and_gradient(X)[1]
+    step = keep_largest(project_oblique_plus(C))
+    return step if problem.value(step) < problem.value(X) else X
 
 
 def columns_coincide(X: FloatArray, violation: float = np.inf) -> bool:

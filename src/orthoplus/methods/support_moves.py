@@ -17,6 +17,10 @@ _CURVATURE = 1.0
 _STEP_CURVATURES = (0.0, 0.1, 1.0, 10.0)
 # The projection of a step need not be exact.
 _PROJECTION_TOL, _PROJECTION_PASSES = 1e-8, 12
+# Up to this many moves are sorted one by one.
+_ALL_MOVES = 1 << 16
+# Rows per column among which moves that share no column are looked for.
+_DISJOINT_ROWS = 20
 # Rows of each pair of columns that are considered for exchanges.
 _EXCHANGED_ROWS = 4
 
@@ -58,8 +62,19 @@ class Scores:
             if not np.array_equal(found.labels, self.point.labels):
                 yield found.labels, found.weights.astype(self.X.dtype)
 
+    @property
+    def has_all_moves(self) -> bool:
+        """Whether `single_moves` returns all of them."""
+        return self.gains.size <= _ALL_MOVES
+
     def single_moves(self) -> IntArray:
-        """Return all possible moves as pairs (row, column), the best first; k stands for zero."""
+        """Return possible moves as pairs (row, column), the best first; k stands for zero.
+
+        All of them, or the best one of each row if they are very many.
+        """
+        if self.gains.size > _ALL_MOVES:
+            best = self.all_moves(-np.inf)
+            return best[np.argsort(-self.gains[best[:, 0], best[:, 1]], kind="stable")]
         flat = self.gains.ravel()
         order = np.argsort(-flat, kind="stable")
         order = order[: np.count_nonzero(np.isfinite(flat))]
@@ -77,9 +92,8 @@ class Scores:
         best = self.gains.argmax(axis=1)
         top = self.gains[np.arange(len(best)), best]
         is_used, kept = np.zeros(k + 1, dtype=bool), []
-        for row in np.argsort(-top, kind="stable"):
-            if not top[row] > least:
-                break
+        rows = np.flatnonzero(top > least)
+        for row in rows[np.argsort(-top[rows], kind="stable")[: _DISJOINT_ROWS * k]]:
             columns = [c for c in (int(labels[row]), int(best[row])) if 0 <= c < k]
             if not is_used[columns].any():
                 is_used[columns] = True
@@ -93,7 +107,7 @@ class Scores:
         the entry that a row lacks in the new column counted once it is there.
         """
         labels = np.where(self.point.labels < 0, self.gains.shape[1] - 1, self.point.labels)
-        gains = np.where(np.isfinite(self.gains), self.gains, -np.inf)
+        gains = self.gains
         alone: BoolArray = np.asarray(np.isinf(gains).all(axis=1))
         is_small = len(labels) <= 4 * most
         rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)

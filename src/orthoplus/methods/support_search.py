@@ -22,8 +22,8 @@ _LEAST_FALL, _ROUNDOFFS = 1e-11, 32
 _LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
 # A descent tries at most one move for so many evaluations that are left.
 _SHARES_OF_LIMIT = 40
-# Improvements of one descent; each takes a move that lowers f.
-_MAX_ROUNDS = 1000
+# A kick is not worth its while with fewer evaluations left.
+_KICK_EVAL = 30
 # Steps of a trial.
 _QUICK_STEPS, _FULL_STEPS = 40, 200
 
@@ -134,7 +134,7 @@ class SupportSearch:
         state = state._replace(n_iter=state.n_iter + 1)
         if not state.is_local:
             return self._settle(problem, state)
-        if state.n_failures < self.patience and state.n_eval < state.limit:
+        if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
         return self._settle(problem, state._replace(is_over=True))
 
@@ -168,7 +168,7 @@ class SupportSearch:
         k = problem.shape[1]
         rng = np.random.default_rng([self.seed, state.n_iter])
         best = SupportPoint(*entries_of(state.X), state.value)
-        search = _Descent(self, problem, state.limit, is_exact=False)
+        search = _Descent(self, problem, state.limit - state.n_eval, is_exact=False)
         gains = Scores(problem, best).gains
         point = search.run(search.at(*kicked(best, gains, rng)))
         n_eval = state.n_eval + search.n_eval
@@ -215,7 +215,7 @@ class _Descent:
 
     def run(self, point: SupportPoint) -> SupportPoint:
         """Follow moves that lower f until none that is tried does."""
-        for _ in range(_MAX_ROUNDS):
+        while self.n_eval < self.limit:
             better = self._improved(point)
             if better is None:
                 break
@@ -267,7 +267,7 @@ class _Descent:
         most = self.most
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))
-        self.is_complete |= len(singles) <= most
+        self.is_complete |= len(singles) <= most and scores.has_all_moves
         for pair in scores.exchanges(most):
             yield exchanged(point, pair, k)
 
