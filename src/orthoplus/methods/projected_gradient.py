@@ -82,8 +82,9 @@ class ProjectedGradient(StopsOverOblique):
     A step is two fused passes over X: gradient, clamp and column norms; then normalisation and all
     inner products the step-size rule needs. Every accepted value is at most the first one, so the
     descent condition (4.2) holds. Four n x k arrays are alive during a step. A whole run of
-    EP4Orth+ with this method holds at most 10 besides the input, the problem's own temporaries
-    included (measured: 7 for a linear f, 9 for orthogonal NMF; ``tests/test_memory.py``).
+    EP4Orth+ with this method holds at most 14 besides the input, the problem's own temporaries
+    included (measured: 7 for a linear f, 13 for orthogonal NMF, whose columns have to be parted at
+    the beginning; ``tests/test_memory.py``).
 
     Examples
     --------
