@@ -25,7 +25,7 @@ def main() -> None:
         for model, (problem, method) in runs.items():
             X0 = op.starts.svd_start(A, k, "clipped") if method else None
             clock = time.process_time()
-            X = op.solve(problem, X0, method=method, with_bound=False).X
+            X = op.solve(problem, X0, method=method, search=not method, with_bound=False).X
             if method:
                 X = op.solve(problem, X, method=op.methods.Polish(), with_bound=False).X
             seconds = time.process_time() - clock

@@ -25,7 +25,7 @@ OPTIMAL, BEATEN = 1e-6, 1e-7
 CALLS: dict[str, dict[str, Any]] = {"one start": {}, "n_init = 5": {"n_init": 5}}
 COST, REPETITIONS = "cost of the default call", 3
 # Shares and excesses, in %, that the verdicts count as right.
-RIGHT_SHARE, SMALL_EXCESS, SMALL_INERTIA = 95.0, 0.1, 1.0
+RIGHT_SHARE, SMALL_EXCESS, SMALL_INERTIA = 97.0, 0.1, 0.01
 
 
 class Instance(NamedTuple):
@@ -64,7 +64,10 @@ def tasks(session: Session) -> Iterator[Task | Picture]:
 
 def _optima(session: Session, family: str, method: str, options: Mapping[str, Any]) -> list[Row]:
     excesses, seconds = [], 0.0
-    for index, (problem, optimum, spread) in enumerate(solve_instances(family, session)):
+    found = solve_instances(family, session)
+    # Five starts take five times as long: half of the instances tell as much.
+    found = found[: len(found) // 2] if options else found
+    for index, (problem, optimum, spread) in enumerate(found):
         run = timed(partial(solve, problem, rng=index, **options))
         excesses.append((run.value.value - optimum) / spread)
         seconds += run.cpu

@@ -26,6 +26,7 @@ def project(  # noqa: PLR0913
     max_passes: Annotated[
         int | None, typer.Option(min=1, help="Most passes over the matrix.")
     ] = None,
+    time_limit: opt.TimeLimit = None,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
@@ -36,12 +37,12 @@ def project(  # noqa: PLR0913
     from orthoplus.cli import record as rec
     from orthoplus.solve import project as project_matrix
 
-    given = {"output": output, "key": key, "tol": tol, "max_passes": max_passes}
+    chosen = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
+    given = {"output": output, "key": key, **chosen}
     path, inline_key = split_key(data)
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_matrix(path, key or inline_key)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
-    chosen = {"tol": tol, "max_passes": max_passes}
     with output_folder(output or Path(f"{path.stem}-projected")) as folder:
         with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
             result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
