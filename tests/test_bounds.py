@@ -18,6 +18,7 @@ from orthoplus.problems import (
     QAP,
     KIndicators,
     KMeans,
+    Projection,
     Smooth,
     SymmetricONMF,
     TraceMin,
@@ -124,6 +125,7 @@ def build(name, rng, dtype):
     A, M = rng.random((40, 12)).astype(dtype), rng.standard_normal((40, 40)).astype(dtype)
     M = (M + M.T) / 2
     return {
+        "projection": lambda: Projection(A[:, :3]),
         "onmf": lambda: ONMF(A, 3),
         "trace_min": lambda: TraceMin(M, 3),
         "symmetric_onmf": lambda: SymmetricONMF(np.abs(M), 3),
@@ -133,7 +135,7 @@ def build(name, rng, dtype):
     }[name]()
 
 
-BOUNDED = ("onmf", "trace_min", "symmetric_onmf", "k_means", "k_indicators", "qap")
+BOUNDED = ("projection", "onmf", "trace_min", "symmetric_onmf", "k_means", "k_indicators", "qap")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -145,7 +145,7 @@ def test_power_of_two_changes_no_bit_of_the_answer(name, exponent):
     assert other.n_iter == one.n_iter
     if name != "projection":  # ||X - C||^2 has a term that C does not scale
         assert other.n_eval == one.n_eval
-    assert other.gap == one.gap
+        assert other.gap == one.gap
     assert verdicts(scaled, other.X) == verdicts(problem, one.X)
 
 

@@ -167,10 +167,6 @@ def _answer_in_groups(
         status = Status.FEASIBLE
     if isinstance(A, RowBlocks):
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
-    if isinstance(labels, np.ndarray):
-        order = _order_of_appearance(labels, k)
-        number = np.append(np.argsort(order), -1)
-        labels, W = number[labels], W[order]
     Y = np.ascontiguousarray(W.T, dtype=A.dtype)
     is_row_optimal = True if isinstance(state, SwapState) and state.is_over else None
     return Answer(labels, weights, None, Y, value, residual, status, is_row_optimal)

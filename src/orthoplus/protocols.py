@@ -47,8 +47,8 @@ class Problem(ABC):
     -2.0
     """
 
-    # Whether f is the same for all orders of the columns of X: then those of an answer are numbered
-    # as they first appear from the top row down.
+    # Whether f is the same for all orders of the columns of X: then those of a dense answer are
+    # numbered as they first appear from the top row down.
     is_column_symmetric: ClassVar[bool] = False
 
     @property

@@ -113,7 +113,7 @@ class Result:
     >>> result = op.project(np.array([[3.0, 0.0], [4.0, 1.0], [0.0, 2.0]]))
     >>> result.labels, result.weights
     (array([0, 0, 1]), array([0.6, 0.8, 1. ]))
-    >>> result.value, result.bound, result.status.name
+    >>> result.value, round(result.bound, 9), result.status.name
     (7.0, 7.0, 'CERTIFIED')
     """
 

@@ -10,13 +10,15 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, norm
 
 from orthoplus.checks import as_matrix, check_finite
-from orthoplus.protocols import FloatArray
+from orthoplus.protocols import FloatArray, IntArray
 from orthoplus.spectral_sum import SpectralSum, dense_sum, sum_of_largest
 
 # Up to this many rows eigenvectors are computed densely.
 _DENSE_ROWS = 64
 # Up to this many where the entries are at hand.
 _DENSE_BLOCK = 300
+# Bottom vectors of small blocks that are kept.
+_KNOWN_BLOCKS = 1 << 14
 # Differences of this many roundings of the norm are none.
 _ROUNDOFFS = 100
 # A sum of eigenvalues that is not known to this share of the norm is computed densely up to so many
@@ -88,6 +90,11 @@ class SymmetricMap:
             if isinstance(self.base, np.ndarray):
                 return self.base
         return self @ np.eye(self.shape[0])
+
+    @cached_property
+    def known_blocks(self) -> dict[tuple[bytes, str], FloatArray | None]:
+        """The bottom vectors of small blocks that `bottom_of_blocks` has met."""
+        return {}
 
     @cached_property
     def diagonal(self) -> FloatArray | None:
@@ -195,11 +202,23 @@ def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
     best = np.zeros_like(X)
     for j in range(X.shape[1]):
         rows = np.flatnonzero(X[:, j] > 0)
-        vector = _nonnegative_bottom(M.block(rows), X[rows, j])
+        vector = _bottom_of_block(M, rows, X[rows, j])
         if vector is None:
             return None
         best[rows, j] = vector
     return best
+
+
+def _bottom_of_block(M: SymmetricMap, rows: IntArray, start: FloatArray) -> FloatArray | None:
+    """`_nonnegative_bottom` of a block; a search meets small ones again and again."""
+    if len(rows) > _DENSE_ROWS:
+        return _nonnegative_bottom(M.block(rows), start)
+    key, known = (rows.tobytes(), start.dtype.char), M.known_blocks
+    if key not in known:
+        if len(known) >= _KNOWN_BLOCKS:
+            known.clear()
+        known[key] = _nonnegative_bottom(M.block(rows), start)  # dense: the start does not matter
+    return known[key]
 
 
 def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | None:

@@ -65,8 +65,8 @@ def test_the_penalty_method_runs_not_the_polish_alone(noise, rng):
     if noise < 0.7:
         assert_same(model, whole)
     else:  # in memory a search over supports follows, which moves a few rows
-        assert (np.asarray(model.labels_) != whole.labels_).sum() <= 9
-        assert whole.objective_ <= model.objective_ <= whole.objective_ * (1.0 + 1e-3)
+        assert (np.asarray(model.labels_) != whole.labels_).mean() <= 0.1
+        assert whole.objective_ <= model.objective_ <= whole.objective_ * (1.0 + 1e-2)
         alone = fit(U, method=op.methods.Polish())
         assert abs(alone.objective_ / whole.objective_ - 1) > 1e-6
 

@@ -5,8 +5,10 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from orthoplus import kernels
+from orthoplus.bounds import rounding_margin
 from orthoplus.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.data_matrix import inner_product
 from orthoplus.geometry import fit_support, keep_largest, labels_of
@@ -86,6 +88,12 @@ class Projection(Problem):
         C is certified at the first call. Where that leaves no gap, the bound is the minimum.
         """
         return self._bound
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        n, k = self.shape
+        norm = float(np.linalg.norm(self.C.astype(np.float64, copy=False)))
+        size = norm**2 + k + 2.0 * norm * k**0.5
+        return 2.0 * rounding_margin(size, n * k, self.C.dtype, dtype)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.zeros_like(D)
