@@ -70,7 +70,7 @@ _PRESETS: dict[type[Problem], Preset] = {
         n_init=2,
         reduce=lambda problem: TraceMin(-problem.M, problem.k),  # ||M||^2 + k - 2 tr(X'MX) on S+
     ),
-    KMeans: Preset(lambda problem, number: SupportSearch(effort=2e6, patience=15)),
+    KMeans: Preset(lambda problem, number: SupportSearch(effort=4e5)),
     QAP: Preset(lambda problem, number: AssignmentSearch()),
 }
 
