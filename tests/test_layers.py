@@ -42,6 +42,7 @@ LAYERS = {
     "problems": 3,
     "methods": 4,
     "presets": 5,
+    "start_point": 5,
     "solve": 5,
     "finish": 5,
     "assignment": 5,

@@ -139,7 +139,7 @@ def _combined(
     kept: FloatArray,
     k: int,
 ) -> FloatArray:
-    """The gains of leaving and arriving, added; minus infinity if there is no such move.
+    """The gains of leaving and arriving, added; minus infinity if the move is impossible.
 
     The gains of arriving are made for some rows at a time: at most one n x k array is alive.
     """

@@ -13,7 +13,6 @@ from orthoplus.checkpoint import load_state
 from orthoplus.checks import (
     as_data_matrix,
     as_generator,
-    as_matrix,
     check_count,
     check_positive,
     check_range,
@@ -23,7 +22,6 @@ from orthoplus.checks import (
 )
 from orthoplus.data_matrix import entry_range, sample_rows
 from orthoplus.finish import ENDED_FROM_OUTSIDE, finish, report
-from orthoplus.geometry import project_oblique_plus
 from orthoplus.loop import OuterMethod, OuterState
 from orthoplus.methods.support_search import SupportSearch
 from orthoplus.methods.swap_search import SwapState
@@ -35,6 +33,7 @@ from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks, StoredBlocks, as_row_blocks
 from orthoplus.row_groups import Centres
+from orthoplus.start_point import read_any_start, read_start
 from orthoplus.starts import leading_centres
 from orthoplus.supervise import Callback, Meter, Metered, Watch
 
@@ -116,7 +115,7 @@ def minimize(  # noqa: PLR0913
     """
     if isinstance(fun, Problem):
         raise TypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
-    problem = Smooth(fun, _read_start(X0)[1], jac=jac, curvature=hessp)
+    problem = Smooth(fun, read_start(X0)[1], jac=jac, curvature=hessp)
     return solve(problem, X0, method=method, n_init=n_init, rng=rng, **options)
 
 
@@ -195,7 +194,7 @@ def solve(  # noqa: PLR0913
             f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
             f"`orthoplus.minimize(fun, X0)`."
         )
-    X, notes = _read_any_start(X0, problem)
+    X, notes = read_any_start(X0, problem)
     _check_watch(callback, time_limit, checkpoint, checkpoint_every)
     if method is not None:
         _check_method(method)
@@ -327,32 +326,6 @@ def project(
     )
 
 
-def _read_start(
-    X0: FloatArray | tuple[int, int],
-) -> tuple[FloatArray | None, tuple[int, int], tuple[str, ...]]:
-    """A start in OB+ (None for a random one), its shape, and notes on what was changed."""
-    if isinstance(X0, tuple) and len(X0) == 2 and all(isinstance(i, (int, np.integer)) for i in X0):
-        check_shape(int(X0[0]), int(X0[1]), "X0")
-        return None, (int(X0[0]), int(X0[1])), ()
-    if np.shape(X0) == (2,):
-        raise ValueError(
-            f"`X0` has 1 dimension(s): give a matrix of shape (n, k), or for a random start that "
-            f"shape as a tuple of two whole numbers. It is {describe(X0)}."
-        )
-    X = as_matrix(X0, "X0")
-    n, k = X.shape
-    check_shape(n, k, "X0")
-    notes = []
-    given = np.asarray(X0).dtype
-    if given != X.dtype:
-        notes.append(f"X0 of dtype {given} was converted to {X.dtype}.")
-    with np.errstate(over="ignore"):  # then it is not one
-        unit = np.abs(np.linalg.norm(X, axis=0) - 1.0).max() <= 1e-6
-    if X.min() < 0 or not unit:
-        notes.append("X0 was not in OB+ (nonnegative, unit columns) and was projected onto it.")
-    return project_oblique_plus(X), (n, k), tuple(notes)
-
-
 def _read_state(
     resume: OuterState | str | os.PathLike[str] | None, problem: Problem, method: OuterMethod
 ) -> OuterState | None:
@@ -374,18 +347,6 @@ def _with_bound(problem: Problem, best: Result, meter: Meter, *, with_bound: boo
     bound = problem.lower_bound() if with_bound else None
     within = bracket(problem, best.value, bound, best.weights.dtype)
     return dataclasses.replace(best, n_eval=meter.n_eval, seconds=meter.seconds, **within._asdict())
-
-
-def _read_any_start(
-    X0: FloatArray | Centres | tuple[int, int] | None, problem: Problem
-) -> tuple[FloatArray | Centres | None, tuple[str, ...]]:
-    """The start, None for the problem's own, and notes on what was changed."""
-    if X0 is None or isinstance(X0, Centres):
-        return X0, ()
-    X, size, notes = _read_start(X0)
-    if size != problem.shape:
-        raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
-    return X, notes
 
 
 def _check_watch(

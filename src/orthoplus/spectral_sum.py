@@ -42,13 +42,13 @@ _BLOCKS, _MOST_NUMBERS, _MAX_CYCLES = 6, 3e7, 30
 _RUNS, _CHANCE, _MAX_STEPS, _LOOK_EVERY = 6, 1e-12, 240, 6
 # Sides that differ by more than this share of what is left are worth the dense way.
 _OPEN = 1e-4
-# How often the search begins anew with more vectors where something was missed.
+# How often the search begins again with more vectors where something was missed.
 _MAX_ATTEMPTS = 3
 # The two sides are near enough if they differ by this share of what is left of the trace, or, where
 # the trace is not known, of the sum; or by so many roundings of the largest eigenvalue.
 _NEAR, _EPS = 1e-7, float(np.finfo(np.float64).eps)
 _ROUNDOFFS = 16 * _EPS
-# A Lanczos run has ended where its next vector is this many roundings: it is no other direction.
+# A Lanczos run has ended where its next vector is this many roundings: it is not another direction.
 _BREAKDOWN = 500.0
 
 Product = Callable[[FloatArray], FloatArray]

@@ -15,7 +15,7 @@ from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
 from orthoplus.status import Status
 
 _STARTS = ("relaxation", "penalty", "gilmore-lawler", "random")
-# Exchanges between two looks at the clock, unless n is larger: each block computes all gains anew.
+# Exchanges between two looks at the clock, unless n is larger: each block computes all gains again.
 _BLOCK = 1000
 
 
@@ -40,7 +40,7 @@ class AssignmentState(NamedTuple):
 
     @property
     def X(self) -> FloatArray:
-        """The permutation matrix, made anew each time."""
+        """The permutation matrix, made each time it is asked for."""
         return as_matrix_of(self.permutation)
 
     @property
@@ -160,7 +160,7 @@ class AssignmentSearch:
             p, n_inner = state.permutation, 0
         p, n_steps = self._search(problem, p, state.bound, rng)
         value = qap.value_of(p)
-        # A value that differs by rounding is no gain: which one rounds down depends on the scale.
+        # A value that differs by rounding is not better: which one rounds down depends on the scale.
         is_better = value < state.value - qap.tolerance
         best = value if is_better else state.value
         return state._replace(

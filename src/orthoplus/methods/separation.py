@@ -48,8 +48,8 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
     .. math:: f(\tilde X) + \sigma\, \zeta(\tilde X) = f(X^{feas}), \qquad
               \zeta(X) = \|XV\|_F^2 - 1 .
 
-    If f alone draws columns into one, the relaxed point is no guide. Then a short search over
-    supports finds :math:`X^{feas}`, and the run begins there with sigma equal to the unit.
+    If f alone draws columns into one, the relaxed point does not guide the run. Then a short search
+    over supports finds :math:`X^{feas}`, and the run begins there with sigma equal to the unit.
 
     Examples
     --------

@@ -38,7 +38,7 @@ NODE_PAIRS = 1 << 12
 # A linear program takes as long as a node for each so many pairs. After the first one, further ones
 # are solved if it closed this part of the gap.
 PROGRAM_PAIRS, PROGRAM_SHARE = 64, 0.1
-# Rows of two columns are dealt anew, from another start each time, after so many nodes.
+# Rows of two columns are dealt again, from another start each time, after so many nodes.
 NODES_PER_DEAL = 25
 
 Sharpen = Callable[[Core, Relaxed], Relaxed | None]
@@ -82,7 +82,7 @@ class _Tree:
     def bound(self) -> float:
         """The bound of all assignments: open nodes, those that are done, and pairs left out.
 
-        What is out of the core is no better than the best assignment, to rounding.
+        What is out of the core is not better than the best assignment, to rounding.
         """
         largest = max(-self.heap[0][0] if self.heap else -np.inf, self.done)
         largest = max(largest, self.best.value + ROUNDING * self.best.size)

@@ -1,4 +1,4 @@
-r"""Deal the rows of two columns anew: assignments that moves of one or two rows do not find.
+r"""Deal the rows of two columns again: assignments that moves of one or two rows do not find.
 
 Rows that are nearly proportional (C of rank one, above all) make the projection a problem of
 number partitioning: the bound is almost attained, but by few of very many assignments. For two
@@ -16,7 +16,7 @@ from orthoplus.projection.passes import Budget
 from orthoplus.projection.search import Assignment
 from orthoplus.protocols import FloatArray, IntArray
 
-HALF_ROWS = 11  # of the rows that are dealt anew at once
+HALF_ROWS = 11  # of the rows that are dealt again at once
 NEIGHBORS = 2  # to both sides of the best partner
 MAX_ENTRIES = 1 << 20  # of the table of gains
 MIN_ROWS = 5  # moves of one or two rows have found what fewer can gain
