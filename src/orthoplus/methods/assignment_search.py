@@ -160,7 +160,7 @@ class AssignmentSearch:
             p, n_inner = state.permutation, 0
         p, n_steps = self._search(problem, p, state.bound, rng)
         value = qap.value_of(p)
-        # A value that differs by rounding is not better: which one rounds down depends on the scale.
+        # A value that differs by rounding is not better: which one is lower depends on the scale.
         is_better = value < state.value - qap.tolerance
         best = value if is_better else state.value
         return state._replace(
