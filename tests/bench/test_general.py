@@ -117,7 +117,7 @@ def optima(shares):
 
 
 def test_verdict_names_the_family_with_the_fewest_optima():
-    rows = optima({"QAP": 27.0, "ONMF": 100.0, "KMeans": 95.0})
+    rows = optima({"QAP": 27.0, "ONMF": 100.0, "KMeans": 97.0})
     verdict = general.judge(rows)[0]
     assert "in 2 of 3 families, the least 27.0 % (QAP)" in verdict
 
@@ -133,10 +133,10 @@ def test_verdict_weighs_the_residuals_by_their_number(worst, words):
     assert "0.030 % above in the mean" in verdict
 
 
-def test_verdict_counts_sets_within_a_percent_of_scikit_learn():
+def test_verdict_counts_sets_as_good_as_scikit_learn():
     rows = [
         Row(f"{general_medium.K_MEANS}, {name}", "one start", {"worst": worst, "share": share})
-        for name, worst, share in (("a", -0.5, 100.0), ("b", 1.0, 0.0), ("c", 25.0, 0.0))
+        for name, worst, share in (("a", -0.5, 100.0), ("b", 0.01, 0.0), ("c", 25.0, 0.0))
     ]
     verdict = general.judge(rows)[1]
     assert "on 2 of 3 sets, 25.00 % above at the most" in verdict

@@ -99,7 +99,7 @@ class SymmetricONMF(Problem):
 
     @property
     def value_lipschitz(self) -> float:
-        """Return 4 sqrt(k) (||M|| + k), a bound on the gradient 4 (XX' - M)X: ||XX'|| <= k."""
+        """Return 4 sqrt(k) (||M|| + k), a bound on the gradient 4 X(X'X) - 4 MX over OB+."""
         return float(4.0 * self.k**0.5 * (self._negated.norm + self.k))
 
     def refine(self, X: FloatArray) -> FloatArray | None:
