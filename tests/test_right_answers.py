@@ -118,6 +118,14 @@ def test_permuted_rows_have_the_same_partition(name, rng):
         assert invariances.is_order_free(MODELS[name], planted(40, 8, 3, 0.3, seed), rng)
 
 
+# A function of one's own starts at random, and so in the order of its rows.
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "own function"])
+def test_permuted_rows_have_the_same_partition_when_there_is_no_structure(name, rng):
+    for seed in range(2):
+        A = np.random.default_rng(seed).random((40, 8))
+        assert invariances.is_order_free(MODELS[name], A, rng)
+
+
 # The embedding of a graph may part twins: a vertex alone can be a group.
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "Laplacian embedding"])
 def test_equal_rows_share_a_label(name, rng):

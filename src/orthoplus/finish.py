@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.geometry import keep_largest, random_oblique_plus
+from orthoplus.geometry import keep_largest, order_of_appearance, random_oblique_plus
 from orthoplus.loop import OuterMethod, iterate, run
 from orthoplus.memory import reused_memory
 from orthoplus.methods.alternation import ROUGH
@@ -14,7 +14,7 @@ from orthoplus.methods.support_search import SupportSearch
 from orthoplus.methods.swap_search import SwapState
 from orthoplus.optimality import stationarity
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.protocols import FloatArray, IntArray, Problem
+from orthoplus.protocols import FloatArray, Problem
 from orthoplus.result import Result
 from orthoplus.row_blocks import RowBlocks
 from orthoplus.row_groups import (
@@ -70,17 +70,10 @@ def finish(
     if search is not None and status not in ENDED_FROM_OUTSIDE:
         X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)
     if problem.is_column_symmetric:
-        X = X[:, _order_of_appearance(kernels.largest_entries(X)[0], X.shape[1])]
+        X = X[:, order_of_appearance(kernels.largest_entries(X)[0], X.shape[1])]
     labels, weights = kernels.largest_entries(X)
     Y = problem.second_block(X)
     return Answer(labels, weights, X, Y, problem.value(X), np.nan, status, is_row_optimal)
-
-
-def _order_of_appearance(labels: IntArray, k: int) -> IntArray:
-    """The columns in the order of their first rows, so that it does not depend on the search."""
-    first = np.full(k, len(labels))
-    np.minimum.at(first, labels[labels >= 0], np.flatnonzero(labels >= 0))
-    return np.argsort(first, kind="stable")
 
 
 def report(problem: Problem, answer: Answer, watch: Watch, *, notes: tuple[str, ...]) -> Result:

@@ -112,6 +112,20 @@ def cover_columns(labels: IntArray, k: int) -> bool:
     return bool(np.bincount(labels + 1, minlength=k + 1)[1:].all())
 
 
+def order_of_appearance(labels: IntArray, k: int) -> IntArray:
+    """Return the k columns in the order of their first rows; those without a row come last.
+
+    Examples
+    --------
+    >>> order_of_appearance(np.array([2, -1, 0, 2, 1]), 4)
+    array([2, 0, 1, 3])
+    """
+    first = np.full(k, len(labels))
+    rows = np.flatnonzero(labels >= 0)
+    np.minimum.at(first, labels[rows], rows)
+    return np.argsort(first, kind="stable")
+
+
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     """The matrix with entry ``weights[i]`` in column ``labels[i]`` of row i, columns normalised.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from orthoplus.geometry import cover_columns
+from orthoplus.geometry import cover_columns, order_of_appearance
 from orthoplus.methods.support_descent import SupportPoint
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.protocols import BoolArray, FloatArray, IntArray, Problem
@@ -164,7 +164,20 @@ def kicked(
     A column whose rows go to their next best, by ``gains``, and that begins again with one row
     elsewhere undoes two clusters in one. A new deal starts over.
     """
-    labels, k = point.labels.copy(), gains.shape[1] - 1
+    k = gains.shape[1] - 1
+    # In an order of their own, rows and columns meet the same random numbers, however they came.
+    rows_in_order = np.lexsort(np.sort(gains, axis=1).T)
+    columns = order_of_appearance(point.labels[rows_in_order], k)
+    numbers = np.append(np.argsort(columns), -1)  # the last one stands for no column
+    ordered_gains = gains[rows_in_order][:, [*columns, k]]
+    labels = np.empty_like(point.labels)
+    labels[rows_in_order] = _kicked_labels(numbers[point.labels[rows_in_order]], ordered_gains, rng)
+    return np.append(columns, -1)[labels], np.ones(len(labels), dtype=point.weights.dtype)
+
+
+def _kicked_labels(labels: IntArray, gains: FloatArray, rng: np.random.Generator) -> IntArray:
+    before, k = labels, gains.shape[1] - 1
+    labels = labels.copy()
     n, kind = len(labels), rng.integers(3)
     if kind == 0 or k == 1:
         rows = rng.permutation(n)[: rng.integers(2, max(3, n // 4) + 1)]
@@ -174,11 +187,11 @@ def kicked(
         others = np.delete(np.arange(k), gone)
         rows = np.flatnonzero(labels == gone)
         labels[rows] = others[gains[np.ix_(rows, others)].argmax(axis=1)]
-        labels[rng.choice(np.flatnonzero(point.labels != gone))] = gone
+        labels[rng.choice(np.flatnonzero(before != gone))] = gone
     else:
         labels = rng.integers(k, size=n)
     _fill_empty(labels, k, rng)
-    return labels, np.ones(n, dtype=point.weights.dtype)
+    return labels
 
 
 def _fill_empty(labels: IntArray, k: int, rng: np.random.Generator) -> None:

@@ -268,7 +268,9 @@ def _sketch(
     elif isinstance(A, RowBlocks):
         A = sample_rows(A, np.arange(n))
     V, _ = leading_right_vectors(A, columns, rng, _POWER_STEPS)
-    return np.ascontiguousarray(times(A, V), dtype=np.float64), V
+    B = np.asarray(times(A, V), dtype=np.float64)
+    # In an order of their own the rows meet the same random numbers, however they came.
+    return np.ascontiguousarray(B[np.lexsort(B.T[::-1])]), V
 
 
 def _sample_centres(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:

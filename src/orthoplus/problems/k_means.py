@@ -214,7 +214,9 @@ def _k_means_labels(A: FloatArray, k: int, rng: np.random.Generator) -> IntArray
     model = LloydKMeans(k, n_init=_STARTS, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        labels = model.fit(A).labels_.astype(np.int64)
+        order = np.lexsort(A.T)  # the rows meet the same random numbers, however they came
+        labels = np.empty(len(A), dtype=np.int64)
+        labels[order] = model.fit(A[order]).labels_
     for empty in np.flatnonzero(np.bincount(labels, minlength=k) == 0):
         counts = np.bincount(labels, minlength=k)
         labels[np.flatnonzero(counts[labels] > 1)[0]] = empty
