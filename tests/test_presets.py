@@ -129,6 +129,17 @@ def test_number_of_starts_is_checked(rng):
         op.solve(problem, method=op.EP4Orth(), n_init=2, resume=state)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_search_of_groups_claims_row_moves_only_where_it_examined_them(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.random((30, 6))
+    for problem in (ONMF(A, 4), nonnegative_pca(A, 4)):
+        result = op.solve(problem, rng=seed)
+        assert result.is_row_optimal
+        assert problem.move_gains(result.X).max() <= 1e-9 * abs(result.value)
+    assert op.solve(ONMF(A - 0.5, 4, allow_negative=True)).is_row_optimal is None
+
+
 def test_result_prints_what_is_known_of_row_moves(rng):
     problem = ONMF(rng.random((12, 5)), 3)
     assert "none lowers the value" in str(op.solve(problem))

@@ -309,7 +309,7 @@ def estimate_value_lipschitz(
         if not np.isfinite(value) or not np.isfinite(slope):
             raise ValueError(
                 f"f is {value:g} with a gradient of size {slope:g}, not finite at a sampled point "
-                f"of OB+: there is no Lipschitz constant to estimate."
+                f"of OB+, so it does not have a Lipschitz constant there."
             )
         steepest = max(steepest, slope)
     return float(_ARC_OVER_CHORD * steepest)

@@ -161,7 +161,10 @@ def _answer_in_groups(
     if isinstance(A, RowBlocks):
         labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
     Y = np.ascontiguousarray(W.T, dtype=A.dtype)
-    is_row_optimal = True if isinstance(state, SwapState) and state.is_over else None
+    # Its end examines moves between columns. Setting a row to zero can gain only if products of
+    # rows may be negative.
+    is_examined = isinstance(state, SwapState) and state.is_over and not problem.allow_negative
+    is_row_optimal = True if is_examined else None
     return Answer(labels, weights, None, Y, value, residual, status, is_row_optimal)
 
 
