@@ -20,8 +20,8 @@ from time import perf_counter
 
 import numpy as np
 
+from orthoplus.core.status import Status
 from orthoplus.projection import certify, project_stiefel_plus
-from orthoplus.status import Status
 
 ROUNDING = 1e-12  # relative to the sum of the absolute values of the columns
 LARGEST_SCALE = 30.0  # scales are from 1e-30 to 1e30

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import orthoplus as op
+from orthoplus.core.method import run
 from orthoplus.datasets import MissingDataError, load_labelled, planted_onmf
-from orthoplus.loop import run
 
 LIMIT = 3000
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else None

@@ -79,7 +79,7 @@ def run_memory(path, n, labels_path):
 
 
 def run_mapped(path, n, labels_path):
-    from orthoplus.row_blocks import StoredBlocks
+    from orthoplus.data.stored import StoredBlocks
 
     base, passes, read = warm_up(), [], StoredBlocks.blocks
     StoredBlocks.blocks = lambda rows: passes.append(0) or read(rows)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 import orthoplus as op
-from orthoplus.geometry import project_oblique_plus, random_oblique_plus, random_stiefel_plus
-from orthoplus.loop import minimise_oblique
-from orthoplus.penalty import Penalised, PowerPenalty
-from orthoplus.protocols import Problem
+from orthoplus.core.method import minimise_oblique
+from orthoplus.core.problem import Problem
+from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus
+from orthoplus.penalty.family import Penalised, PowerPenalty
 
 N, K = 500, 10
 DISTURBANCE = 1e-3

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 
 import orthoplus as op
 from orthoplus.datasets import planted_partition
-from orthoplus.geometry import assemble
+from orthoplus.geometry.stiefel import assemble
 from orthoplus.problems import TraceMin, laplacian_embedding
 
 N_GRAPHS = 5

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from orthoplus.autodiff import from_jax, from_torch
-from orthoplus.derivatives import check_gradient
+from orthoplus.core.problem import Problem
+from orthoplus.optimality.derivatives import check_gradient
 from orthoplus.problems import ONMF, Projection, TraceMin
-from orthoplus.protocols import Problem
 
 N, K = 7, 3
 

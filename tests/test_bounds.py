@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import orthoplus as op
-from orthoplus.bounds import bracket, relative_gap, rounding_margin
 from orthoplus.cli.display import percent
-from orthoplus.geometry import random_stiefel_plus
+from orthoplus.core.bounds import bracket, relative_gap, rounding_margin
+from orthoplus.core.problem import Problem
+from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.problems import (
     ONMF,
     PROBLEMS,
@@ -24,7 +25,6 @@ from orthoplus.problems import (
     TraceMin,
     laplacian_embedding,
 )
-from orthoplus.protocols import Problem
 
 numbers = st.integers(-(10**9), 10**9).map(lambda whole: whole / 1024)
 

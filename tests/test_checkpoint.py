@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from orthoplus.geometry import random_oblique_plus
+from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.problems import Smooth, TwoBlock
 
 SHAPE = (8, 3)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import orthoplus as op
-from orthoplus.checks import (
+from orthoplus.core.checks import (
     as_generator,
     as_matrix,
     check_choice,

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orthoplus.critical_cone import CriticalSpace, decide_curvature
-from orthoplus.geometry import random_oblique_plus, random_stiefel_plus
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus
+from orthoplus.optimality.critical_cone import CriticalSpace, decide_curvature
 
 seeds = st.integers(0, 2**32 - 1)
 

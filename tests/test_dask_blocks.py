@@ -13,11 +13,11 @@ from distributed import Client, LocalCluster
 from scipy.sparse import csr_array, csr_matrix
 
 import orthoplus as op
-from orthoplus.dask_blocks import DaskBlocks
-from orthoplus.group_vectors import leading_directions
+from orthoplus.data.dask import DaskBlocks
+from orthoplus.data.groups import assign_rows, group_products
+from orthoplus.linalg.group_vectors import leading_directions
 from orthoplus.methods import SwapSearch
 from orthoplus.problems import ONMF
-from orthoplus.row_groups import assign_rows, group_products
 
 N, R, K = 900, 12, 4
 # Sums over blocks in another order than in memory.

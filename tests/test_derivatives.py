@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from orthoplus.derivatives import GradientCheck, check_gradient
-from orthoplus.geometry import random_stiefel_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus
+from orthoplus.optimality.derivatives import GradientCheck, check_gradient
 from orthoplus.problems import PROBLEMS, Smooth
 
 N, K = 8, 3

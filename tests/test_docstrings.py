@@ -23,7 +23,8 @@ ROOMS = (
     ".autodiff",
     ".optimality",
     ".penalty",
-    ".files",
+    ".io",
+    ".model_selection",
     ".projection",
 )
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from brute_force import minimise_over_supports
-from orthoplus.exactness import estimate_value_lipschitz, separation_of_supports
-from orthoplus.geometry import random_oblique_plus, random_stiefel_plus
-from orthoplus.penalty import PowerPenalty
+from orthoplus.core.problem import Problem
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus
+from orthoplus.penalty.exactness import estimate_value_lipschitz, separation_of_supports
+from orthoplus.penalty.family import PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
-from orthoplus.protocols import Problem
 
 
 def quartic(rng):

@@ -50,7 +50,7 @@ def test_run_that_is_killed_goes_on_to_the_same_answer(tmp_path, rng):
 
 
 def test_checkpoints_are_as_rare_as_asked_for_and_the_last_is_kept(tmp_path, rng, monkeypatch):
-    import orthoplus.supervise as supervise
+    import orthoplus.run.monitor as supervise
 
     saves = []
     real = supervise.save_state

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from orthoplus.loop import ObliqueStop, iterate, run
-from orthoplus.status import STATIONARITY_TOL, Status
+from orthoplus.core.method import ObliqueStop, iterate, run
+from orthoplus.core.status import STATIONARITY_TOL, Status
 
 
 class Count(NamedTuple):

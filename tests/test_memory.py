@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from orthoplus.geometry import random_oblique_plus
-from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.penalty.family import Penalised, PowerPenalty
 
 SHAPE = (20_000, 20)
 ARRAY = 8 * SHAPE[0] * SHAPE[1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orthoplus.memory import empty_like, reused_memory
+from orthoplus.linalg.workspace import empty_like, reused_memory
 
 LIKE = np.zeros((30, 4))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orthoplus import metrics
-from orthoplus.geometry import random_stiefel_plus, violation
+from orthoplus.geometry.stiefel import random_stiefel_plus, violation
 
 # Truth 3 + 3, clusters {0, 0, 1} and {0, 1, 1}.
 TRUE = [0, 0, 0, 1, 1, 1]

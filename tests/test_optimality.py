@@ -11,14 +11,11 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import ArpackNoConvergence
 
-from orthoplus import critical_cone, optimality
-from orthoplus.geometry import (
-    in_tangent_cone,
-    random_oblique_plus,
-    random_stiefel_plus,
-    riemannian_gradient,
-)
-from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus import optimality
+from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
+from orthoplus.geometry.stiefel import in_tangent_cone, random_stiefel_plus
+from orthoplus.optimality.conditions import critical_cone
+from orthoplus.penalty.family import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 seeds = st.integers(0, 2**32 - 1)

@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brute_force import minimise_over_supports, supports
-from orthoplus.geometry import (
+from orthoplus.core.method import run
+from orthoplus.geometry.oblique import (
     project_oblique_plus,
     random_oblique_plus,
-    random_stiefel_plus,
     riemannian_gradient,
+)
+from orthoplus.geometry.stiefel import (
+    random_stiefel_plus,
     round_to_stiefel_plus,
     rounding_constant,
     rounding_error_bound,
 )
-from orthoplus.loop import run
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import (
+from orthoplus.penalty.family import (
     GeneralPenalty,
     Penalised,
     PowerPenalty,

@@ -7,8 +7,7 @@ from sklearn.datasets import make_blobs
 
 import orthoplus as op
 from orthoplus.methods import METHODS
-from orthoplus.methods.support_search import SupportSearch
-from orthoplus.presets import preset_of, search_after
+from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.problems import (
     KLONMF,
     ONMF,
@@ -21,6 +20,7 @@ from orthoplus.problems import (
     laplacian_embedding,
     nonnegative_pca,
 )
+from orthoplus.run.presets import preset_of, search_after
 
 
 def same_up_to_rounding(one, other):

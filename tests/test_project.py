@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import orthoplus as op
-from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import violation
 
 BAD = {
     "NaN": (
@@ -55,7 +55,7 @@ def test_project_checks_its_options(options, error):
 
 
 def test_bad_entry_of_a_later_block_is_named(monkeypatch):
-    monkeypatch.setattr("orthoplus.checks._CHECK_SIZE", 8)
+    monkeypatch.setattr("orthoplus.core.checks._CHECK_SIZE", 8)
     C = np.ones((20, 4))
     C[17, 3] = np.nan
     with pytest.raises(ValueError, match=r"\(17, 3\)"):

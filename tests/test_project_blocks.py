@@ -7,9 +7,9 @@ import pytest
 import zarr
 
 import orthoplus as op
+from orthoplus.data.stored import StoredBlocks
 from orthoplus.projection import merged, project_stiefel_plus
 from orthoplus.projection.merged import project_row_blocks
-from orthoplus.row_blocks import StoredBlocks
 
 N = 6000
 

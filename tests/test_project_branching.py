@@ -10,6 +10,7 @@ import pytest
 
 import orthoplus as op
 from orthoplus import kernels
+from orthoplus.core.status import Status
 from orthoplus.projection import (
     branch,
     certify,
@@ -21,7 +22,6 @@ from orthoplus.projection import (
 )
 from orthoplus.projection.relaxed_node import Decisions, relax
 from orthoplus.projection.search import evaluate
-from orthoplus.status import Status
 
 BRUTE_FORCE = Path(__file__).parent.parent / "benchmarks" / "projection_brute_force.py"
 

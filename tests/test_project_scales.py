@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import orthoplus as op
+from orthoplus.core.status import Status
 from orthoplus.kernels import fused, reference
 from orthoplus.kernels.pairs import Pairs, column_sums
 from orthoplus.projection import certify, project_stiefel_plus
-from orthoplus.status import Status
 
 
 def test_entries_that_are_tiny_beside_others_do_not_divide_by_zero():

@@ -7,17 +7,17 @@ import pytest
 from scipy.optimize import minimize
 
 from brute_force import minimise_over_supports
-from orthoplus.geometry import (
+from orthoplus.core.method import iterate, run
+from orthoplus.core.status import Status
+from orthoplus.geometry.oblique import (
     project_oblique_plus,
     random_oblique_plus,
     riemannian_gradient,
-    round_to_stiefel_plus,
 )
-from orthoplus.loop import iterate, run
+from orthoplus.geometry.stiefel import round_to_stiefel_plus
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import Penalised, PowerPenalty, as_penalised
+from orthoplus.penalty.family import Penalised, PowerPenalty, as_penalised
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
-from orthoplus.status import Status
 
 RULES = ("long", "short", "alternating", "fixed")
 # What the search forgives as rounding, a step.

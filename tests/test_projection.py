@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from orthoplus import kernels
+from orthoplus.core.status import Status
 from orthoplus.datasets import planted_projection
 from orthoplus.projection import certify, passes, project_stiefel_plus
 from orthoplus.projection.dual import pairs_of_labels, scaled_dual
 from orthoplus.projection.prices import price_rows
 from orthoplus.projection.search import evaluate, give_rows
-from orthoplus.status import Status
 
 # Sums of a few hundred squares agree to some units of 1e-16 each.
 ROUNDING = 1e-12

@@ -9,7 +9,7 @@ from orthoplus.bench import invariances
 from orthoplus.bench.invariances import MODELS
 from orthoplus.bench.oracles import global_minimum, range_of
 from orthoplus.bench.tiny_instances import FAMILIES, instances
-from orthoplus.geometry import labels_of
+from orthoplus.geometry.stiefel import labels_of
 from orthoplus.problems import (
     KLONMF,
     ONMF,

@@ -10,11 +10,8 @@ import pytest
 import zarr
 
 import orthoplus as op
-from orthoplus.data_matrix import gram_matrix, normal_product, sample_rows, squared_norm
-from orthoplus.group_vectors import leading_directions, leading_vectors
-from orthoplus.problems import ONMF
-from orthoplus.row_blocks import StoredBlocks, as_row_blocks, parse_memory
-from orthoplus.row_groups import (
+from orthoplus.data.base import gram_matrix, normal_product, sample_rows, squared_norm
+from orthoplus.data.groups import (
     assign_rows,
     column_entries,
     group_dots,
@@ -22,6 +19,9 @@ from orthoplus.row_groups import (
     group_sums,
     stationarity_of_groups,
 )
+from orthoplus.data.stored import StoredBlocks, as_row_blocks, parse_memory
+from orthoplus.linalg.group_vectors import leading_directions, leading_vectors
+from orthoplus.problems import ONMF
 
 N, R, K = 700, 12, 4
 # Blocks of about 40 rows: the limit counts eight times a block of float64.

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from orthoplus.geometry import assemble, random_stiefel_plus
+from orthoplus.geometry.stiefel import assemble, random_stiefel_plus
+from orthoplus.linalg.row_gains import entries_of, linear_gains
 from orthoplus.problems import (
     KLONMF,
     ONMF,
@@ -14,7 +15,6 @@ from orthoplus.problems import (
     TraceMin,
     nonnegative_pca,
 )
-from orthoplus.row_gains import entries_of, linear_gains
 
 N, K = 9, 3
 

@@ -6,8 +6,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
-from orthoplus.geometry import random_oblique_plus, random_stiefel_plus
-from orthoplus.optimality import check, check_oblique
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus
+from orthoplus.optimality.conditions import check, check_oblique
 from orthoplus.problems import (
     KLONMF,
     ONMF,

@@ -10,12 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import orthoplus as op
-from orthoplus.geometry import (
-    project_oblique_plus,
-    random_oblique_plus,
-    random_stiefel_plus,
-    round_to_stiefel_plus,
-)
+from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus, round_to_stiefel_plus
 from orthoplus.methods import METHODS, SemismoothNewton, SupportSearch
 from orthoplus.problems import ONMF, Projection, TraceMin
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import aslinearoperator
 
-from orthoplus import spectral_sum
+from orthoplus.linalg import spectral_sum
+from orthoplus.linalg.spectral_sum import dense_sum, sum_of_largest, sum_of_squares
 from orthoplus.problems import ONMF, KMeans, TraceMin
-from orthoplus.spectral_sum import dense_sum, sum_of_largest, sum_of_squares
 
 N = 500  # above the order up to which all eigenvalues are computed
 

@@ -4,7 +4,7 @@ import numpy as np
 from benchopt import BaseObjective
 
 from orthoplus import metrics
-from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import violation
 
 
 class Objective(BaseObjective):

@@ -12,7 +12,7 @@ import numpy as np
 
 import orthoplus as op
 from orthoplus.datasets import planted_projection
-from orthoplus.geometry import random_stiefel_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.kernels.fused import oblique
 from orthoplus.problems.onmf import FactorFit
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from orthoplus.geometry import random_oblique_plus
+from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.kernels import blocks, fused, reference
 
 SIZES = [(2000, 10), (2000, 100), (2000, 400), (100_000, 50)]

@@ -11,8 +11,10 @@ array([0, 0, 1])
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from orthoplus import exactness, geometry, methods, optimality, penalty, problems
-from orthoplus.checkpoint import load_state, save_state
+from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus.core.problem import Problem
+from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 from orthoplus.methods import (
     PALM,
     EP4Orth,
@@ -20,26 +22,24 @@ from orthoplus.methods import (
     ProximalAlternating,
     RegularizedNewton,
 )
-from orthoplus.protocols import Problem
-from orthoplus.result import Result
-from orthoplus.solve import CallbackError, minimize, project, solve
-from orthoplus.status import Status
+from orthoplus.penalty import exactness
+from orthoplus.run.api import CallbackError, minimize, project, solve
+from orthoplus.run.checkpoint import load_state, save_state
 
 if TYPE_CHECKING:
     from orthoplus import autodiff, datasets, metrics
     from orthoplus.assignment import quadratic_assignment
     from orthoplus.copositive import is_copositive
-    from orthoplus.derivatives import check_gradient
     from orthoplus.estimators import (
         KIndicatorsClustering,
         NonnegativePCA,
         NonnegativeSpectralClustering,
         OrthogonalNMF,
-        consensus,
-        select_rank,
         unmix,
     )
     from orthoplus.methods import baselines
+    from orthoplus.model_selection import consensus, select_rank
+    from orthoplus.optimality.derivatives import check_gradient
 
 __version__ = "0.1.0.dev0"
 
@@ -52,13 +52,13 @@ _LAZY = {
     "OrthogonalNMF": "estimators",
     "autodiff": "",
     "baselines": "methods",
-    "check_gradient": "derivatives",
-    "consensus": "estimators",
+    "check_gradient": "optimality.derivatives",
+    "consensus": "model_selection",
     "datasets": "",
     "is_copositive": "copositive",
     "metrics": "",
     "quadratic_assignment": "assignment",
-    "select_rank": "estimators",
+    "select_rank": "model_selection",
     "unmix": "estimators",
 }
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.checks import as_generator, as_matrix, check_count, check_positive, check_type
-from orthoplus.methods.assignment_search import AssignmentSearch
+from orthoplus.core.checks import as_generator, as_matrix, check_count, check_positive, check_type
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.search.assignment_search import AssignmentSearch
 from orthoplus.problems import QAP
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.solve import solve
+from orthoplus.run.api import solve
 
 # Options of SciPy's methods that have no meaning here, and what to do instead.
 _ONLY_SCIPY = {

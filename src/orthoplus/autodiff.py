@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.checks import check_shape
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.core.checks import check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
 
 Fun = Callable[[Any], Any]
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.checks import as_generator, as_matrix, check_count, check_range
-from orthoplus.critical_cone import MAX_FACES
+from orthoplus.core.checks import as_generator, as_matrix, check_count, check_range
+from orthoplus.core.types import FloatArray
+from orthoplus.linalg.symmetric import ASYMMETRY, as_symmetric, raise_asymmetric
+from orthoplus.optimality.critical_cone import MAX_FACES
 from orthoplus.problems import TraceMin
-from orthoplus.protocols import FloatArray
-from orthoplus.solve import solve
-from orthoplus.symmetric import ASYMMETRY, as_symmetric, raise_asymmetric
+from orthoplus.run.api import solve
 
 _EPS = float(np.finfo(np.float64).eps)
 # Eigenvalues of a symmetric matrix of order n are right to this many n ||M|| eps; x'Mx is right to

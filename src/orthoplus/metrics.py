@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from orthoplus import kernels
-from orthoplus.checks import as_data_matrix, as_matrix, check_finite
-from orthoplus.geometry import round_to_stiefel_plus, violation
+from orthoplus.core.checks import as_data_matrix, as_matrix, check_finite
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.groups import group_sums
+from orthoplus.geometry.stiefel import round_to_stiefel_plus, violation
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.row_groups import group_sums
 
 # Entries of the residual that are in memory at a time.
 _BLOCK_SIZE = 1 << 22

@@ -21,13 +21,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import orthoplus as op
-from orthoplus.checkpoint import save_state
 from orthoplus.cli import fitting
 from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
 from orthoplus.cli.writing import output_folder, to_json, write_file
+from orthoplus.run.checkpoint import save_state
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,15 +9,16 @@ import zarr
 from scipy.sparse import csr_array
 
 import orthoplus as op
-from orthoplus.block_matrix import BlockMatrix
-from orthoplus.dask_blocks import DaskBlocks
-from orthoplus.geometry import project_oblique_plus, violation
+from orthoplus.data.block_matrix import BlockMatrix
+from orthoplus.data.dask import DaskBlocks
+from orthoplus.data.stored import StoredBlocks
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.geometry.stiefel import violation
 from orthoplus.kernels import normalise_step_into
 from orthoplus.methods import indicators_in_blocks as blocks
 from orthoplus.methods.indicators_in_blocks import IndicatorsInBlocks
 from orthoplus.problems import KIndicators
 from orthoplus.projection import merged
-from orthoplus.row_blocks import StoredBlocks
 
 N, K = 1200, 5
 # Sums over blocks in another order than in memory.

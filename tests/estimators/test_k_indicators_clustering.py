@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orthoplus as op
-from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import violation
 
 
 @parametrize_with_checks(

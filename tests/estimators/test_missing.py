@@ -16,7 +16,7 @@ from orthoplus.estimators.missing import (
     observe,
     renew_components,
 )
-from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import violation
 
 FEASIBLE = 1e-13
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orthoplus as op
-from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import violation
 
 CONTAINERS = [np.asarray, sp.csr_array, sp.csc_matrix]
 

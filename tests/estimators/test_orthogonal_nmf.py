@@ -19,10 +19,10 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orthoplus as op
-from orthoplus.estimators.factorise import METHODS, settle
-from orthoplus.geometry import violation
+from orthoplus.data.groups import best_column
+from orthoplus.estimators.factorize import METHODS, settle
+from orthoplus.geometry.stiefel import violation
 from orthoplus.problems import ONMF
-from orthoplus.row_groups import best_column
 
 CONTAINERS = [np.asarray, sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix]
 # A factor is orthonormal to a few roundings of each of its entries' squares.

@@ -8,11 +8,16 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
-from orthoplus.estimators import rank_selection
-from orthoplus.estimators.agreement import _Run, co_assignment, match_components, summarise_runs
-from orthoplus.estimators.rank_choice import RankRow, choose
-from orthoplus.estimators.rank_path import fit_path
-from orthoplus.estimators.rank_selection import _predict_hidden
+from orthoplus.model_selection import rank_selection
+from orthoplus.model_selection.agreement import (
+    _Run,
+    co_assignment,
+    match_components,
+    summarise_runs,
+)
+from orthoplus.model_selection.rank_choice import RankRow, choose
+from orthoplus.model_selection.rank_path import fit_path
+from orthoplus.model_selection.rank_selection import _predict_hidden
 
 RANKS = range(2, 8)
 

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orthoplus as op
 from orthoplus.datasets import planted_partition
-from orthoplus.geometry import assemble, violation
+from orthoplus.geometry.stiefel import assemble, violation
 from orthoplus.problems import laplacian_embedding
 
 NSC = op.NonnegativeSpectralClustering

@@ -13,7 +13,7 @@ from formats import CUBE, DENSE, MATRIX_WRITERS, write_envi, write_h5, write_mat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orthoplus.files import FileError, hdf5, memory_limit, read_cube, read_labels, read_matrix
+from orthoplus.io import FileError, hdf5, memory_limit, read_cube, read_labels, read_matrix
 
 HUGE = (1 << 20, 1 << 20)
 

@@ -7,7 +7,7 @@ import scipy.io
 import scipy.sparse as sp
 from formats import CUBE, DENSE, MATRIX_WRITERS, TEXT, write_csv, write_envi, write_h5
 
-from orthoplus.files import FileError, read_cube, read_labels, read_matrix, split_key
+from orthoplus.io import FileError, read_cube, read_labels, read_matrix, split_key
 
 NAMED = {
     name for name in MATRIX_WRITERS if name.startswith("named") or name.endswith((".h5ad", ".h5"))

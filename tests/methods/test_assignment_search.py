@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import orthoplus as op
+from orthoplus.core.method import iterate
+from orthoplus.core.status import Status
 from orthoplus.kernels import fused
-from orthoplus.loop import iterate
 from orthoplus.methods import AssignmentSearch
-from orthoplus.methods.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
+from orthoplus.methods.search.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
 from orthoplus.problems import QAP, Projection
-from orthoplus.status import Status
-from orthoplus.supervise import Meter, Metered, OutOfTimeError
+from orthoplus.run.monitor import Meter, Metered, OutOfTimeError
 
 KINDS = ("relaxation", "penalty", "gilmore-lawler", "random")
 

@@ -6,8 +6,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from orthoplus.geometry import random_oblique_plus
-from orthoplus.loop import iterate
+from orthoplus.core.method import iterate
+from orthoplus.core.problem import Problem
+from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods import (
     METHODS,
     PALM,
@@ -16,7 +17,7 @@ from orthoplus.methods import (
     KLAlternating,
     SwapSearch,
 )
-from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalised, PowerPenalty
 from orthoplus.problems import (
     KLONMF,
     ONMF,
@@ -31,7 +32,6 @@ from orthoplus.problems import (
     TraceMin,
     TwoBlock,
 )
-from orthoplus.protocols import Problem
 
 SHAPE = (7, 3)
 STEPS = 6

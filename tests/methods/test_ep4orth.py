@@ -8,22 +8,18 @@ import pytest
 
 from brute_force import minimise_over_supports, supports
 from orthoplus import optimality
+from orthoplus.core.method import iterate, minimise_oblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
 from orthoplus.datasets import planted_projection
-from orthoplus.geometry import (
-    random_oblique_plus,
-    random_stiefel_plus,
-    round_to_stiefel_plus,
-    violation,
-)
-from orthoplus.loop import iterate, minimise_oblique
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import random_stiefel_plus, round_to_stiefel_plus, violation
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, RegularizedNewton, ep4orth
 from orthoplus.methods.refine import refine
 from orthoplus.methods.theory import unmet_conditions
-from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
-from orthoplus.protocols import Problem
-from orthoplus.solve import solve
-from orthoplus.status import Status
+from orthoplus.run.api import solve
 
 V_UNEVEN = np.array([[2.0, 1.0], [1.0, 1.0]]) / np.sqrt(7)
 SECOND_ORDER = EP4Orth(second_order=RegularizedNewton(), switch_violation=np.inf)

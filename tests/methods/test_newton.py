@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from orthoplus import optimality
-from orthoplus.geometry import (
+from orthoplus.core.method import iterate, minimise_oblique, run
+from orthoplus.core.status import Status
+from orthoplus.geometry.oblique import (
     project_oblique_plus,
     project_tangent,
     random_oblique_plus,
     riemannian_gradient,
 )
-from orthoplus.loop import iterate, minimise_oblique, run
 from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton, newton
-from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
-from orthoplus.status import Status
 
 SHAPE = (12, 3)
 # Newton's method proper: the subproblem to the end, and tau to (almost) nothing.

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from orthoplus.geometry import (
+from orthoplus.core.method import iterate, run
+from orthoplus.core.status import Status
+from orthoplus.geometry.oblique import (
     project_oblique_plus,
     random_oblique_plus,
-    random_stiefel_plus,
     riemannian_gradient,
 )
-from orthoplus.loop import iterate, run
+from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, ProximalAlternating
 from orthoplus.methods.pam import _Proximal
-from orthoplus.penalty import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, TwoBlock
-from orthoplus.solve import solve
-from orthoplus.status import Status
+from orthoplus.run.api import solve
 
 SHAPE = (10, 3)
 METHODS = {

@@ -7,8 +7,8 @@ import pytest
 
 import orthoplus as op
 from brute_force import minimise_over_supports
-from orthoplus.geometry import random_stiefel_plus, violation
-from orthoplus.loop import iterate
+from orthoplus.core.method import iterate
+from orthoplus.geometry.stiefel import random_stiefel_plus, violation
 from orthoplus.problems import ONMF, Projection, Smooth, SymmetricONMF, TraceMin, nonnegative_pca
 
 N, K = 12, 3

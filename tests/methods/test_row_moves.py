@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from orthoplus.geometry import assemble
-from orthoplus.methods.alternation import alternate
+from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.baselines import EMONMF
-from orthoplus.methods.row_moves import disjoint_moves, gainful_moves
+from orthoplus.methods.search.alternation import alternate
+from orthoplus.methods.search.row_moves import disjoint_moves, gainful_moves
 
 N, R, K = 12, 5, 3
 

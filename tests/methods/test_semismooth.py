@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from orthoplus.geometry import delta_jacobian, project_delta, random_oblique_plus
+from orthoplus.geometry.delta import delta_jacobian, project_delta
+from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton, _Point
 
 # Solve to the end: the defaults stop early, as a step of Newton's method can afford.

@@ -5,10 +5,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
-from orthoplus.geometry import keep_largest, random_oblique_plus, violation
-from orthoplus.loop import iterate
+from orthoplus.core.method import iterate
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import keep_largest, violation
 from orthoplus.methods.separation import begin, columns_coincide
-from orthoplus.penalty import PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
 from orthoplus.problems import Projection, Smooth, TraceMin
 
 

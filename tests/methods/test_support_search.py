@@ -5,14 +5,14 @@ import pytest
 
 import orthoplus as op
 from brute_force import minimise_over_supports
-from orthoplus.geometry import assemble, keep_largest, random_stiefel_plus, violation
-from orthoplus.loop import iterate, run
+from orthoplus.core.method import iterate, run
+from orthoplus.geometry.stiefel import assemble, keep_largest, random_stiefel_plus, violation
+from orthoplus.linalg.row_gains import entries_of
 from orthoplus.methods import SupportSearch
-from orthoplus.methods.support_descent import SupportPoint, point_of, try_support
-from orthoplus.methods.support_moves import Scores, exchanged, kicked, moved
-from orthoplus.methods.support_search import improve_support
+from orthoplus.methods.search.support_descent import SupportPoint, point_of, try_support
+from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
+from orthoplus.methods.search.support_search import improve_support
 from orthoplus.problems import ONMF, KMeans, Projection, Smooth, TraceMin
-from orthoplus.row_gains import entries_of
 
 
 def quadratic(n, k, rng):

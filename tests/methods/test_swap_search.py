@@ -8,13 +8,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
-from orthoplus.geometry import assemble, random_stiefel_plus, violation
+from orthoplus.data.groups import assign_rows
+from orthoplus.geometry.stiefel import assemble, random_stiefel_plus, violation
+from orthoplus.linalg.starts import svd_start
 from orthoplus.methods import SwapSearch
-from orthoplus.methods.alternation import alternate
 from orthoplus.methods.baselines import EMONMF
+from orthoplus.methods.search.alternation import alternate
 from orthoplus.problems import ONMF
-from orthoplus.row_groups import assign_rows
-from orthoplus.starts import svd_start
 
 
 def best_share(A, k):

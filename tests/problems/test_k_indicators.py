@@ -6,7 +6,8 @@ from scipy.sparse import eye_array
 
 import orthoplus as op
 from brute_force import supports
-from orthoplus.geometry import polar_factor, random_oblique_plus, random_stiefel_plus, violation
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import polar_factor, random_stiefel_plus, violation
 from orthoplus.problems import KIndicators
 
 N, K = 7, 3

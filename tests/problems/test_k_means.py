@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans as ScikitKMeans
 
 import orthoplus as op
 from brute_force import supports
-from orthoplus.geometry import labels_of, random_stiefel_plus
+from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus
 from orthoplus.problems import KMeans
 
 

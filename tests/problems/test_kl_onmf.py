@@ -9,8 +9,9 @@ from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
 from brute_force import minimise_over_supports, random_on_support, supports
-from orthoplus.divergence import kl_divergence, ratio_products
-from orthoplus.geometry import labels_of, random_oblique_plus, random_stiefel_plus
+from orthoplus.data.divergence import kl_divergence, ratio_products
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus
 from orthoplus.kernels import fused, reference
 from orthoplus.methods import KLAlternating
 from orthoplus.problems import KLONMF

@@ -8,12 +8,13 @@ from scipy.sparse import coo_array, csc_array, csc_matrix, csr_array, csr_matrix
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import orthoplus as op
-from orthoplus.data_matrix import as_nonnegative_data, row_squares, squared_norm, take_rows
-from orthoplus.geometry import labels_of, random_oblique_plus, random_stiefel_plus, violation
-from orthoplus.group_vectors import leading_vectors
+from orthoplus.data.base import as_nonnegative_data, row_squares, squared_norm, take_rows
+from orthoplus.data.groups import group_dots, group_sums
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus, violation
+from orthoplus.linalg.group_vectors import leading_vectors
+from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 from orthoplus.problems import ONMF
-from orthoplus.row_groups import group_dots, group_sums
-from orthoplus.starts import SVD_VARIANTS, svd_start
 
 N, R, K = 40, 90, 3
 

@@ -10,11 +10,11 @@ from sklearn.metrics import adjusted_rand_score
 import orthoplus as op
 from brute_force import supports
 from orthoplus import baselines
-from orthoplus.geometry import random_stiefel_plus, violation
-from orthoplus.group_vectors import leading_vectors, nonnegative_vectors
-from orthoplus.methods.alternation import alternate
+from orthoplus.data.groups import best_column
+from orthoplus.geometry.stiefel import random_stiefel_plus, violation
+from orthoplus.linalg.group_vectors import leading_vectors, nonnegative_vectors
+from orthoplus.methods.search.alternation import alternate
 from orthoplus.problems import ONMF
-from orthoplus.row_groups import best_column
 
 # A factor is orthonormal to a few roundings of each of its entries' squares.
 FEASIBLE = 1e-13

@@ -6,13 +6,13 @@ from scipy.sparse import block_diag, coo_matrix, csc_matrix, csr_array, csr_matr
 from scipy.sparse.linalg import aslinearoperator
 
 from brute_force import random_on_support, supports
-from orthoplus.geometry import (
+from orthoplus.core.problem import Problem
+from orthoplus.geometry.oblique import (
     project_oblique_plus,
     random_oblique_plus,
-    random_stiefel_plus,
     riemannian_gradient,
-    violation,
 )
+from orthoplus.geometry.stiefel import random_stiefel_plus, violation
 from orthoplus.problems import (
     KLONMF,
     ONMF,
@@ -30,7 +30,6 @@ from orthoplus.problems import (
     nonnegative_pca,
     ratio_cut,
 )
-from orthoplus.protocols import Problem
 from slopes import gradient_slope, hessian_slope
 
 N, K = 6, 2

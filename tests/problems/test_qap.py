@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthoplus import EP4Orth, solve
-from orthoplus.geometry import random_oblique_plus
+from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods import AssignmentSearch
 from orthoplus.problems import QAP
 

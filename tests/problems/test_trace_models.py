@@ -8,7 +8,10 @@ from sklearn.linear_model import Ridge
 
 import orthoplus as op
 from brute_force import supports
-from orthoplus.geometry import assemble, random_oblique_plus, random_stiefel_plus
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import assemble, random_stiefel_plus
+from orthoplus.linalg.starts import eigenvector_starts
+from orthoplus.linalg.symmetric import SymmetricMap
 from orthoplus.methods.refine import refine
 from orthoplus.problems import (
     SymmetricONMF,
@@ -18,8 +21,6 @@ from orthoplus.problems import (
     nonnegative_pca,
     ratio_cut,
 )
-from orthoplus.starts import eigenvector_starts
-from orthoplus.symmetric import SymmetricMap
 
 N, K = 9, 3
 CONTAINERS = [np.asarray, sp.csr_array, sp.csc_matrix]

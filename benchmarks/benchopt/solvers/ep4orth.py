@@ -4,8 +4,8 @@ from benchopt import BaseSolver
 from benchopt.stopping_criterion import NoCriterion
 
 from orthoplus import EP4Orth, problems
-from orthoplus.starts import svd_start
-from orthoplus.status import Status
+from orthoplus.core.status import Status
+from orthoplus.linalg.starts import svd_start
 
 
 class Solver(BaseSolver):

@@ -5,7 +5,7 @@ from benchopt import BaseSolver
 from benchopt.stopping_criterion import NoCriterion
 
 from orthoplus import baselines, problems
-from orthoplus.status import Status
+from orthoplus.core.status import Status
 
 NAMES = ("uonmf", "yoo_choi", "opnmf", "onpmf", "em_onmf", "hals_onmf", "k_means", "nmf")
 

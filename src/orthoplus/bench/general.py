@@ -12,10 +12,10 @@ from orthoplus.bench.measure import timed
 from orthoplus.bench.oracles import global_minimum, range_of
 from orthoplus.bench.table import Column, Figure, Picture, Row, Session, Table, Task
 from orthoplus.bench.tiny_instances import FAMILIES, instances
+from orthoplus.core.problem import Problem
 from orthoplus.datasets import planted_onmf, planted_projection
 from orthoplus.problems import ONMF
-from orthoplus.protocols import Problem
-from orthoplus.solve import project, solve
+from orthoplus.run.api import project, solve
 
 INSTANCES, QUICK_INSTANCES = 200, 10
 # A value this near to the optimum, in units of the range of f, is the optimum; one as far below

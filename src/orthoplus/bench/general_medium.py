@@ -8,10 +8,10 @@ import numpy as np
 
 from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Row, Session, Task
+from orthoplus.core.types import FloatArray
 from orthoplus.datasets import planted_onmf
 from orthoplus.problems import ONMF, KMeans, nonnegative_pca
-from orthoplus.protocols import FloatArray
-from orthoplus.solve import solve
+from orthoplus.run.api import solve
 
 PCA, K_MEANS = "nonnegative PCA", "k-means"
 REFERENCE_STARTS = 10

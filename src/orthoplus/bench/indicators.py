@@ -9,16 +9,16 @@ import numpy as np
 from orthoplus.bench.measure import timed
 from orthoplus.bench.paper_figures import INDICATORS
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of, figure_of
+from orthoplus.core.method import run as run_loop
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.datasets import LabelledData, load_labelled
-from orthoplus.loop import run as run_loop
 from orthoplus.methods.baselines import KindAP
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.metrics import entropy, nmi, purity
 from orthoplus.problems import KIndicators
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.solve import solve
+from orthoplus.run.api import solve
 
 SETS = ("ORL", "catsndogs", "flower")
 QUICK_SETS = ("ORL", "catsndogs")

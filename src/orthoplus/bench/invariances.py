@@ -8,6 +8,8 @@ import numpy as np
 
 from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Row, Session, Task
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.datasets import planted_onmf
 from orthoplus.problems import (
     KLONMF,
@@ -19,8 +21,7 @@ from orthoplus.problems import (
     laplacian_embedding,
     nonnegative_pca,
 )
-from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.solve import solve
+from orthoplus.run.api import solve
 
 INSTANCES, QUICK_INSTANCES = 20, 2
 N, R, K = 40, 8, 3

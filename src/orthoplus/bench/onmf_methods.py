@@ -13,8 +13,12 @@ from scipy.sparse import issparse
 
 from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Session
-from orthoplus.geometry import cover_columns, keep_largest, labels_of, violation
-from orthoplus.loop import OuterMethod, iterate
+from orthoplus.core.method import OuterMethod, iterate
+from orthoplus.core.result import HistoryRow
+from orthoplus.core.status import Status
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.geometry.stiefel import cover_columns, keep_largest, labels_of, violation
+from orthoplus.linalg.starts import svd_start
 from orthoplus.methods.baselines import (
     EMONMF,
     HALSONMF,
@@ -28,11 +32,7 @@ from orthoplus.methods.baselines import (
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.problems import ONMF
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import HistoryRow
-from orthoplus.solve import solve
-from orthoplus.starts import svd_start
-from orthoplus.status import Status
+from orthoplus.run.api import solve
 
 DEFAULT, PENALTY, STEADY = "default", "EP4Orth+", "EP4Orth+ 1.05"
 

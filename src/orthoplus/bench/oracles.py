@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.bench.support_descent import Polynomial, full_labelings, minimize_on_supports
-from orthoplus.geometry import assemble
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.geometry.stiefel import assemble
 from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, KMeans, SymmetricONMF, TraceMin
-from orthoplus.protocols import FloatArray, IntArray, Problem
 
 # A negative entry of an eigenvector that is put down to rounding.
 _SIGN_TOL = 1e-12

@@ -5,10 +5,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray
+from orthoplus.core.result import HistoryRow
+from orthoplus.core.types import FloatArray
 from orthoplus.report.pictures import new_figure
 from orthoplus.report.svg import hue
-from orthoplus.result import HistoryRow
 
 _DPI = 110
 _CELL = 1.35

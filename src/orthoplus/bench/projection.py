@@ -19,11 +19,11 @@ from orthoplus.bench.table import (
     figure_of,
     geometric_mean,
 )
+from orthoplus.core.types import FloatArray
 from orthoplus.datasets import planted_projection
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.problems import Projection
-from orthoplus.protocols import FloatArray
-from orthoplus.solve import project, solve
+from orthoplus.run.api import project, solve
 
 N = 2000
 INSTANCES = 50

@@ -10,9 +10,9 @@ import numpy as np
 from orthoplus.assignment import quadratic_assignment
 from orthoplus.bench.measure import OutOfProcessorError, processor_limit, timed
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task
+from orthoplus.core.types import FloatArray
 from orthoplus.datasets import load_arrays
 from orthoplus.methods import AssignmentSearch
-from orthoplus.protocols import FloatArray
 
 STARTS, QUICK_STARTS, QUICK_SIZE = 10, 3, 16
 # The former default and random starts alone, with the exchanges and starts of their time: as many

@@ -17,7 +17,7 @@ import numpy as np
 
 from orthoplus.bench.measure import peak_bytes, resident_bytes, timed
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, figure_of
-from orthoplus.protocols import FloatArray
+from orthoplus.core.types import FloatArray
 
 SIZE, QUICK_SIZE = (200_000, 300, 20), (20_000, 300, 20)
 NOISE = 0.3
@@ -55,10 +55,10 @@ def measure_default(A: FloatArray, k: int, seed: int, limit: float) -> dict[str,
 
 def measure_opnmf(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, float]:
     """OPNMF's seconds an iteration on A, times its iterations on some rows of A."""
-    from orthoplus.loop import iterate
+    from orthoplus.core.method import iterate
+    from orthoplus.core.status import Status
     from orthoplus.methods.baselines import OPNMF
     from orthoplus.problems import ONMF
-    from orthoplus.status import Status
 
     method, rng = OPNMF(), np.random.default_rng(seed)
     problem = ONMF(A, k)

@@ -11,9 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
-from orthoplus.geometry import assemble
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.geometry.stiefel import assemble
 from orthoplus.problems import KIndicators
-from orthoplus.protocols import FloatArray, IntArray, Problem
 
 # Starts on each support, and rounds (steps, points kept): most supports are hopeless after a few
 # steps, so the budget goes to the others.

@@ -14,10 +14,10 @@ from orthoplus.bench.onmf_methods import (
 )
 from orthoplus.bench.paper_figures import SYNTHETIC
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of, figure_of
+from orthoplus.core.types import FloatArray
 from orthoplus.datasets import planted_onmf
 from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray
 
 N, R, K = 1000, 3000, 10
 QUICK_SIZE, QUICK_NOISES = (200, 400, 5), (0.1, 10)

@@ -15,9 +15,9 @@ from orthoplus.bench.onmf_methods import (
 from orthoplus.bench.paper_figures import TEXT
 from orthoplus.bench.pictures import draw_convergence
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of, figure_of
+from orthoplus.core.result import HistoryRow
 from orthoplus.datasets import LabelledData, load_labelled
 from orthoplus.metrics import entropy, nmi, purity
-from orthoplus.result import HistoryRow
 
 QUICK_SETS = ("T-l10",)
 TEXT_METHODS = {

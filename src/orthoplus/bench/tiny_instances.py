@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from orthoplus.bench.support_descent import Polynomial
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
 from orthoplus.problems import (
     KLONMF,
     ONMF,
@@ -15,7 +17,6 @@ from orthoplus.problems import (
     TraceMin,
     laplacian_embedding,
 )
-from orthoplus.protocols import FloatArray, Problem
 
 Maker = Callable[[np.random.Generator], Problem]
 # Shapes (n, k), drawn at random; fewer rows where an oracle has to descend on k^n supports.

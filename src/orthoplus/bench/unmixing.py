@@ -21,11 +21,11 @@ from orthoplus.bench.onmf_methods import (
 from orthoplus.bench.paper_figures import UNMIXING
 from orthoplus.bench.pictures import draw_abundances
 from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of, figure_of
+from orthoplus.core.types import FloatArray
 from orthoplus.datasets import SceneData, load_scene
-from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import violation
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.metrics import match_spectra, spectral_angle_distance
-from orthoplus.protocols import FloatArray
 
 SETS = ("Samson", "JasperRidge", "UrbanCrop")
 QUICK_SETS = ("Samson",)

@@ -13,8 +13,8 @@ from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
 from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
-from orthoplus.files import Content, FileError, read_labels, read_matrix, split_key
-from orthoplus.protocols import IntArray
+from orthoplus.core.types import IntArray
+from orthoplus.io import Content, FileError, read_labels, read_matrix, split_key
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def show_path(
     data: Folder = None,
 ) -> int:
     """Print where a set is, or where all of them are looked for."""
-    from orthoplus.checks import check_choice
+    from orthoplus.core.checks import check_choice
     from orthoplus.datasets import find_folder, sources
 
     folder = find_folder(data)

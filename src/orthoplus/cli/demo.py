@@ -12,7 +12,7 @@ from orthoplus.cli.cluster import Job, Truth, default_method, run_cluster
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.terminal import console, printable
 from orthoplus.cli.writing import output_folder, write_file, write_npz
-from orthoplus.files import read_matrix
+from orthoplus.io import read_matrix
 
 N_GROUPS = 10
 IMAGE = (8, 8)

@@ -14,9 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from orthoplus.bounds import relative_gap
 from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import complain, printable
+from orthoplus.core.bounds import relative_gap
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 _SECONDS_BETWEEN_LINES = 1.0

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 import typer
 
 from orthoplus.cli.terminal import complain
-from orthoplus.status import Status
+from orthoplus.core.status import Status
 
 DONE, NOT_CONVERGED, BAD_INPUT, OUR_MISTAKE, INTERRUPTED = 0, 1, 2, 70, 130
 DEBUG_VARIABLE = "ORTHOPLUS_DEBUG"

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.checkpoint import load_state
 from orthoplus.cli.display import Display, Goal, waiting, watching
-from orthoplus.estimators.factorise import choose_method, factorise, with_bracket
-from orthoplus.loop import OuterMethod
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.groups import best_column
+from orthoplus.estimators.factorize import choose_method, factorise, with_bracket
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.row_groups import best_column
+from orthoplus.run.checkpoint import load_state
 
 
 @dataclass(frozen=True)

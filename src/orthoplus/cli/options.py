@@ -10,7 +10,7 @@ RUN, OUTPUT = "How it runs", "What it writes and prints"
 
 
 def _methods() -> list[str]:
-    from orthoplus.estimators.factorise import METHODS
+    from orthoplus.estimators.factorize import METHODS
 
     return list(METHODS)
 

@@ -11,8 +11,8 @@ from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_lines, print_status
 from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
-from orthoplus.files import Content, read_matrix, split_key
-from orthoplus.result import Result
+from orthoplus.core.result import Result
+from orthoplus.io import Content, read_matrix, split_key
 
 
 @guarded
@@ -35,7 +35,7 @@ def project(  # noqa: PLR0913
     [dim]orthoplus project scores.npy[/dim]
     """
     from orthoplus.cli import record as rec
-    from orthoplus.solve import project as project_matrix
+    from orthoplus.run.api import project as project_matrix
 
     chosen = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
     given = {"output": output, "key": key, **chosen}

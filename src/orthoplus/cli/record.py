@@ -13,7 +13,7 @@ from typing import Any
 from scipy.sparse import issparse
 
 from orthoplus import __version__
-from orthoplus.result import Result
+from orthoplus.core.result import Result
 
 FORMAT = "orthoplus-run-1"
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich", "h5py")

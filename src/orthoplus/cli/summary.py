@@ -7,8 +7,8 @@ from rich.text import Text
 
 from orthoplus.cli.display import percent
 from orthoplus.cli.terminal import console, printable
-from orthoplus.result import Result
-from orthoplus.status import Status
+from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 
 
 def print_result(record: dict[str, Any], result: Result) -> None:

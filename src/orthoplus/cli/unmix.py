@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from orthoplus.checks import check_finite
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting, watching
 from orthoplus.cli.ending import exit_code, finishing, guarded
@@ -21,8 +20,9 @@ from orthoplus.cli.writing import (
     write_npz,
     write_text,
 )
-from orthoplus.files import read_cube, split_key
-from orthoplus.protocols import FloatArray
+from orthoplus.core.checks import check_finite
+from orthoplus.core.types import FloatArray
+from orthoplus.io import read_cube, split_key
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def run_unmix(
     """Unmix, write, print; the exit code."""
     from orthoplus.cli.fitting import RunOptions, goal_of
     from orthoplus.estimators import unmix as unmix_cube
-    from orthoplus.estimators.factorise import choose_method, with_bracket
+    from orthoplus.estimators.factorize import choose_method, with_bracket
     from orthoplus.problems import ONMF
 
     k = options["components"]

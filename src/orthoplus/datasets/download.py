@@ -11,10 +11,10 @@ from urllib.parse import quote
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from orthoplus.checks import check_choice
+from orthoplus.core.checks import check_choice
 from orthoplus.datasets.real import Source, find_folder, sources
-from orthoplus.files.content import FileError
-from orthoplus.files.matlab import read_mat
+from orthoplus.io.content import FileError
+from orthoplus.io.matlab import read_mat
 
 BASE = "https://raw.githubusercontent.com"
 _TIMEOUT = 30.0

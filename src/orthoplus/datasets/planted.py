@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 # The generator of section 6.1: entries of X* before normalisation, and the diagonal of L.
 ENTRY_RANGE = (1.0, 2.0)

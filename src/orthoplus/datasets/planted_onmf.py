@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.checks import check_count, check_range, check_shape
-from orthoplus.geometry import labels_of, random_stiefel_plus
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.checks import check_count, check_range, check_shape
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus
 
 
 @dataclass(frozen=True, eq=False)

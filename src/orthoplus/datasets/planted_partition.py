@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array
 
-from orthoplus.checks import check_range
-from orthoplus.protocols import IntArray
+from orthoplus.core.checks import check_range
+from orthoplus.core.types import IntArray
 
 
 class PlantedPartition(NamedTuple):

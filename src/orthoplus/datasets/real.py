@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from orthoplus.checks import check_choice
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.checks import check_choice
+from orthoplus.core.types import FloatArray, IntArray
 
 TEXT_SETS = ("T-l10", "T-t10", "R-t10", "T-l20", "T-t20", "R-t20", "NewsG-t5")
 IMAGE_SETS = ("MNIST", "Yale")

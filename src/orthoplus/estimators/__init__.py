@@ -1,22 +1,16 @@
 """The scikit-learn border: estimators, and hyperspectral unmixing."""
 
-from orthoplus.estimators.agreement import Consensus, consensus
 from orthoplus.estimators.k_indicators import KIndicatorsClustering
 from orthoplus.estimators.nonnegative_pca import NonnegativePCA
 from orthoplus.estimators.orthogonal_nmf import OrthogonalNMF
-from orthoplus.estimators.rank_selection import RankSelection, select_rank
 from orthoplus.estimators.spectral_clustering import NonnegativeSpectralClustering
 from orthoplus.estimators.unmixing import Unmixing, unmix
 
 __all__ = [
-    "Consensus",
     "KIndicatorsClustering",
     "NonnegativePCA",
     "NonnegativeSpectralClustering",
     "OrthogonalNMF",
-    "RankSelection",
     "Unmixing",
-    "consensus",
-    "select_rank",
     "unmix",
 ]

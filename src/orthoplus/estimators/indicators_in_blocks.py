@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.data_matrix import times
-from orthoplus.geometry import polar_factor
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import times
+from orthoplus.data.stored import RowBlocks
+from orthoplus.geometry.stiefel import polar_factor
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.indicators_in_blocks import (
     Groups,
@@ -14,11 +17,8 @@ from orthoplus.methods.indicators_in_blocks import (
     round_groups,
     unit_groups,
 )
-from orthoplus.methods.polish import Polish
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.row_blocks import RowBlocks
-from orthoplus.supervise import Meter, Metered, Watch
+from orthoplus.methods.search.polish import Polish
+from orthoplus.run.monitor import Meter, Metered, Watch
 
 
 def cluster_blocks(U: RowBlocks) -> tuple[Result, Any]:

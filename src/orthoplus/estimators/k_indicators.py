@@ -12,16 +12,16 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from orthoplus.checks import check_choice, check_count
-from orthoplus.data_matrix import entry_range, times
+from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import entry_range, times
+from orthoplus.data.stored import DEFAULT_LIMIT, RowBlocks, as_row_blocks
 from orthoplus.estimators.indicators_in_blocks import cluster_blocks
-from orthoplus.loop import OuterMethod
+from orthoplus.linalg.starts import leading_right_vectors, part_squares, signed_left_vectors
 from orthoplus.problems import KIndicators
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.row_blocks import DEFAULT_LIMIT, RowBlocks, as_row_blocks
-from orthoplus.solve import solve
-from orthoplus.starts import leading_right_vectors, part_squares, signed_left_vectors
+from orthoplus.run.api import solve
 
 _MAX_SEED = np.iinfo(np.int32).max
 # Steps of the subspace iteration for the singular vectors of a Dask array of many columns.
@@ -57,7 +57,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         For the random starts and the eigensolver.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": data on disk, or in memory, are then read in blocks of rows that
-        fit into it, see `orthoplus.row_blocks.as_row_blocks`. Matrices of the size of U come on
+        fit into it, see `orthoplus.data.stored.as_row_blocks`. Matrices of the size of U come on
         top: at most four, and U itself unless it is given.
 
     Attributes

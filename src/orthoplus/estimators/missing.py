@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.groups import best_column, group_sums
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.row_groups import best_column, group_sums
 
 # Rounds of the alternation, and the share of the value that ends it when no more is gained.
 _MAX_ROUNDS = 1000

@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from orthoplus.checks import check_count
-from orthoplus.loop import OuterMethod
+from orthoplus.core.checks import check_count
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray
 from orthoplus.problems import nonnegative_pca
-from orthoplus.protocols import FloatArray
-from orthoplus.result import Result
-from orthoplus.solve import solve
+from orthoplus.run.api import solve
 
 
 class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -17,17 +17,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from orthoplus.bounds import relative_gap
-from orthoplus.checks import check_choice, check_count
-from orthoplus.estimators.factorise import choose_method, factorise
+from orthoplus.core.bounds import relative_gap
+from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.groups import best_column
+from orthoplus.data.stored import RowBlocks, as_row_blocks
+from orthoplus.estimators.factorize import choose_method, factorise
 from orthoplus.estimators.missing import assign, coefficients, factorise_observed, observe
-from orthoplus.loop import OuterMethod
 from orthoplus.metrics import residual
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.row_blocks import RowBlocks, as_row_blocks
-from orthoplus.row_groups import best_column
 
 # What scikit-learn's own words for bad data do not say.
 _ADVICE = {
@@ -76,7 +76,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         depend on it. The searches of "auto" are one run, which uses threads where X is large.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": X, a memory map or any array, is then read in blocks of rows
-        that fit into it, see `orthoplus.row_blocks.as_row_blocks`, and nothing of the size of X or
+        that fit into it, see `orthoplus.data.stored.as_row_blocks`, and nothing of the size of X or
         of its coefficients is made. Datasets of h5py and arrays of Zarr are always read so, with
         "1GB" where nothing else is said; Dask arrays by their chunks.
 

@@ -11,12 +11,12 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from orthoplus.checks import check_choice, check_count
-from orthoplus.loop import OuterMethod
+from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.result import Result
+from orthoplus.core.types import IntArray
 from orthoplus.problems import TraceMin, laplacian_embedding
-from orthoplus.protocols import IntArray
-from orthoplus.result import Result
-from orthoplus.solve import solve
+from orthoplus.run.api import solve
 
 AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
 

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from orthoplus.checks import check_count
-from orthoplus.data_matrix import row_squares
-from orthoplus.estimators.factorise import choose_method, factorise
-from orthoplus.loop import OuterMethod
+from orthoplus.core.checks import check_count
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import row_squares
+from orthoplus.data.stored import RowBlocks, as_row_blocks
+from orthoplus.estimators.factorize import choose_method, factorise
 from orthoplus.metrics import spectral_angle_distance
 from orthoplus.problems import ONMF
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.result import Result
-from orthoplus.row_blocks import RowBlocks, as_row_blocks
 
 # The paper's parameters; and the method that makes no n x k matrix.
 METHOD_IN_MEMORY, METHOD_IN_BLOCKS = "unmixing", "auto"
@@ -100,7 +100,7 @@ def unmix(
         For the random starts.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": read the cube, a memory map or any array, in blocks that fit,
-        see `orthoplus.row_blocks.as_row_blocks`.
+        see `orthoplus.data.stored.as_row_blocks`.
     **watch
         As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
 

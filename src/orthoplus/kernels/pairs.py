@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 # A move must gain this much, relatively: rounding alone must not move a row.
 MOVE_THRESHOLD = 1e-14

@@ -3,17 +3,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from orthoplus.methods.assignment_search import AssignmentSearch
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.pam import ProximalAlternating
-from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.methods.search.assignment_search import AssignmentSearch
+from orthoplus.methods.search.polish import Polish
+from orthoplus.methods.search.support_search import SupportSearch
+from orthoplus.methods.search.swap_search import SwapSearch
 from orthoplus.methods.semismooth import SemismoothNewton
-from orthoplus.methods.support_search import SupportSearch
-from orthoplus.methods.swap_search import SwapSearch
 
 if TYPE_CHECKING:
     from orthoplus.methods import baselines

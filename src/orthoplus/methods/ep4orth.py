@@ -7,25 +7,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from orthoplus.block_matrix import BlockMatrix
-from orthoplus.checks import (
-    check_count,
-    check_growth,
-    check_positive,
-    check_range,
-    check_type,
-)
-from orthoplus.geometry import keep_largest
-from orthoplus.loop import minimise_oblique
+from orthoplus.core.checks import check_count, check_growth, check_positive, check_range, check_type
+from orthoplus.core.method import minimise_oblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
+from orthoplus.data.block_matrix import BlockMatrix
+from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM
-from orthoplus.methods.polish import Polish
 from orthoplus.methods.projected_gradient import ProjectedGradient
+from orthoplus.methods.search.polish import Polish
 from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
-from orthoplus.penalty import Penalised, PowerPenalty, check_mixing
-from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Problem
-from orthoplus.status import Status
+from orthoplus.penalty.family import Penalised, PowerPenalty, check_mixing
 
 Inner = ProjectedGradient | RegularizedNewton | PALM
 

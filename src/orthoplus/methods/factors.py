@@ -13,12 +13,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.checks import check_choice, check_count, check_range
-from orthoplus.data_matrix import times, times_transposed
-from orthoplus.geometry import project_oblique_plus
-from orthoplus.protocols import Carry, FloatArray, Problem
-from orthoplus.starts import SVD_VARIANTS, svd_start
-from orthoplus.status import Status
+from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray
+from orthoplus.data.base import times, times_transposed
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 
 STARTS = ("given", *SVD_VARIANTS)
 
@@ -58,7 +59,7 @@ class FactorMethod:
     Parameters
     ----------
     start : {"nndsvda", "nndsvd", "nndsvdar", "clipped", "given"}
-        A start of `orthoplus.starts.svd_start`, or the given X.
+        A start of `orthoplus.linalg.starts.svd_start`, or the given X.
     tol : float
         Stop at this relative change of X.
     max_iter : int

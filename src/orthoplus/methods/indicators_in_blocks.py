@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.block_matrix import BlockMatrix
-from orthoplus.data_matrix import as_dense, sample_rows, squared_norm, times
-from orthoplus.geometry import polar_factor
-from orthoplus.methods.polish import Polish
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import as_dense, sample_rows, squared_norm, times
+from orthoplus.data.block_matrix import BlockMatrix
+from orthoplus.data.groups import count_rows, group_dots, group_sums, support_labels
+from orthoplus.data.stored import ProductBlocks, RowBlocks
+from orthoplus.geometry.stiefel import polar_factor
 from orthoplus.methods.refine import FOOTHOLD, MAX_ROUNDS, stationary_tol
+from orthoplus.methods.search.polish import Polish
 from orthoplus.problems.k_indicators import ALTERNATION_GAIN, MAX_ALTERNATIONS
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.projection.merged import OPEN_ROWS, UndecidedColumnError, project_row_blocks
-from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_blocks import ProductBlocks, RowBlocks
-from orthoplus.row_groups import count_rows, group_dots, group_sums, support_labels
 
 # The projection of a point of OB+ whose rounding leaves a column without a row.
 _ROUNDING = Polish(tol=1e-12, max_passes=10)
@@ -33,7 +34,7 @@ class IndicatorsInBlocks(Problem):
 
     Examples
     --------
-    >>> from orthoplus.row_blocks import StoredBlocks
+    >>> from orthoplus.data.stored import StoredBlocks
     >>> U = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, -1.0], [1.0, -1.0]]) / 2
     >>> problem = IndicatorsInBlocks(StoredBlocks(U, 256))
     >>> X = problem.start(np.random.default_rng(0))

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.checks import check_choice, check_count, check_range
-from orthoplus.data_matrix import take_rows, times
-from orthoplus.geometry import assemble, labels_of
-from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
-from orthoplus.row_groups import group_sums
-from orthoplus.starts import svd_start
-from orthoplus.status import Status
+from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.data.base import take_rows, times
+from orthoplus.data.groups import group_sums
+from orthoplus.geometry.stiefel import assemble, labels_of
+from orthoplus.linalg.starts import svd_start
 
 
 class KLState(NamedTuple):

@@ -6,18 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import (
+from orthoplus.core.checks import (
     check_choice,
     check_growth,
     check_positive,
     check_range,
     check_type,
 )
-from orthoplus.geometry import project_oblique_plus, project_tangent
-from orthoplus.loop import StopsOverOblique
+from orthoplus.core.method import StopsOverOblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, Linear
+from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
-from orthoplus.penalty import Evaluation, as_penalised
-from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Linear, Problem
+from orthoplus.penalty.family import Evaluation, as_penalised
 
 _MAX_TAU_RAISES = 40
 _SHORTEST = 1e-2  # a trial step is halved down to this before tau is raised

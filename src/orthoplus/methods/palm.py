@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_type
-from orthoplus.loop import ObliqueState, StopsOverOblique
+from orthoplus.core.checks import check_type
+from orthoplus.core.method import ObliqueState, StopsOverOblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import Penalised, as_penalised
+from orthoplus.penalty.family import Penalised, as_penalised
 from orthoplus.problems.two_block import TwoBlock
-from orthoplus.protocols import Carry, FloatArray, Problem
 
 
 class AlternatingState(NamedTuple):

@@ -4,14 +4,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from orthoplus.checks import check_count, check_positive, check_type
-from orthoplus.loop import ObliqueState, minimise_oblique
+from orthoplus.core.checks import check_count, check_positive, check_type
+from orthoplus.core.method import ObliqueState, minimise_oblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM, AlternatingState
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import Penalised
+from orthoplus.penalty.family import Penalised
 from orthoplus.problems.two_block import TwoBlock
-from orthoplus.protocols import Carry, FloatArray, Problem
 
 
 @dataclass(frozen=True)

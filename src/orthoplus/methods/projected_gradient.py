@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.block_matrix import BlockMatrix
-from orthoplus.checks import check_choice, check_positive, check_range
-from orthoplus.geometry import project_oblique_plus
+from orthoplus.core.checks import check_choice, check_positive, check_range
+from orthoplus.core.method import StopsOverOblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
+from orthoplus.data.block_matrix import BlockMatrix
+from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
-from orthoplus.loop import StopsOverOblique
-from orthoplus.memory import empty_like
-from orthoplus.penalty import Evaluation, Penalised, as_penalised
-from orthoplus.protocols import ROUNDOFF, Carry, FloatArray, Problem
+from orthoplus.linalg.workspace import empty_like
+from orthoplus.penalty.family import Evaluation, Penalised, as_penalised
 
 _MAX_BACKTRACKS = 60
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
@@ -89,7 +90,7 @@ class ProjectedGradient(StopsOverOblique):
     Examples
     --------
     >>> from orthoplus import problems
-    >>> from orthoplus.loop import minimise_oblique
+    >>> from orthoplus.core.method import minimise_oblique
     >>> C = np.array([[3.0, 1.0], [4.0, -1.0]])
     >>> state, *_ = minimise_oblique(problems.Projection(C), ProjectedGradient(), np.eye(2))
     >>> state.X.round(6)  # over OB+ the columns do not see one another

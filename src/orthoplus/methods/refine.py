@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.geometry import labels_of
-from orthoplus.loop import minimise_oblique
-from orthoplus.memory import empty_like
+from orthoplus.core.method import minimise_oblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import ROUNDOFF, BoolArray, FloatArray
+from orthoplus.geometry.stiefel import labels_of
+from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty import without_penalty
-from orthoplus.protocols import ROUNDOFF, BoolArray, FloatArray, Problem
+from orthoplus.penalty.family import without_penalty
 
 # The residual to reach on the support, as a share of the gradient's size; not below what the
 # arithmetic allows.

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_count, check_positive, check_range
-from orthoplus.geometry import delta_jacobian, project_delta
-from orthoplus.protocols import FloatArray, Linear
+from orthoplus.core.checks import check_count, check_positive, check_range
+from orthoplus.core.types import FloatArray, Linear
+from orthoplus.geometry.delta import delta_jacobian, project_delta
 
 
 class QuadraticModel(NamedTuple):

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import norm_within_range
-from orthoplus.geometry import keep_largest, project_oblique_plus, riemannian_gradient
-from orthoplus.loop import minimise_oblique
+from orthoplus.core.checks import norm_within_range
+from orthoplus.core.method import minimise_oblique
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
+from orthoplus.geometry.oblique import project_oblique_plus, riemannian_gradient
+from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.methods.support_search import improve_support
-from orthoplus.penalty import Penalty, without_penalty
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.methods.search.support_search import improve_support
+from orthoplus.penalty.family import Penalty, without_penalty
 
 # Steps without penalty that show what f alone wants.
 _RELAX = ProjectedGradient(max_iter=20)
@@ -53,7 +55,7 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
 
     Examples
     --------
-    >>> from orthoplus.penalty import PowerPenalty
+    >>> from orthoplus.penalty.family import PowerPenalty
     >>> from orthoplus.problems import TraceMin
     >>> concave = TraceMin(-np.kron(np.eye(2), np.ones((3, 3))), 2)
     >>> X = np.array([[1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 0, 1]]).T / 3**0.5

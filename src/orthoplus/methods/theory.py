@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from orthoplus.checks import check_range
+from orthoplus.core.checks import check_range
 from orthoplus.methods.palm import PALM
 from orthoplus.methods.projected_gradient import ProjectedGradient
 

@@ -8,14 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus import kernels
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import as_matrix, check_shape, norm_within_range
-from orthoplus.data_matrix import inner_product, squared_norm
-from orthoplus.geometry import assemble, fit_weights, polar_factor, project_oblique_plus
-from orthoplus.memory import empty_like
-from orthoplus.protocols import FloatArray, IntArray, Linear, Problem
-from orthoplus.row_gains import entries_of, linear_gains
-from orthoplus.row_groups import group_dots, group_sums
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray, Linear
+from orthoplus.data.base import inner_product, squared_norm
+from orthoplus.data.groups import group_dots, group_sums
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.geometry.stiefel import assemble, fit_weights, polar_factor
+from orthoplus.linalg.row_gains import entries_of, linear_gains
+from orthoplus.linalg.workspace import empty_like
 
 # Below one nonzero entry in so many, sums over them are faster than a dense product (measured:
 # 2040 x 102 and 17853 x 1623, one thread).

@@ -9,13 +9,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import as_matrix, check_positive, check_shape
-from orthoplus.geometry import assemble, cover_columns, labels_of
-from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_gains import entries_of, trace_gains
-from orthoplus.row_groups import group_dots, group_sums
-from orthoplus.spectral_sum import sum_of_squares
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import as_matrix, check_positive, check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.groups import group_dots, group_sums
+from orthoplus.geometry.stiefel import assemble, cover_columns, labels_of
+from orthoplus.linalg.row_gains import entries_of, trace_gains
+from orthoplus.linalg.spectral_sum import sum_of_squares
 
 # The default weight, in units of the largest squared norm of a row.
 _EVENNESS = 1e4

@@ -8,13 +8,14 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.checks import check_shape
-from orthoplus.data_matrix import as_nonnegative_data, row_sums, times, times_transposed
-from orthoplus.divergence import kl_divergence, ratio_products, ratio_squares
-from orthoplus.geometry import assemble, labels_of
-from orthoplus.protocols import FloatArray, IntArray, Problem
-from orthoplus.row_groups import group_sums
-from orthoplus.starts import svd_start
+from orthoplus.core.checks import check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import as_nonnegative_data, row_sums, times, times_transposed
+from orthoplus.data.divergence import kl_divergence, ratio_products, ratio_squares
+from orthoplus.data.groups import group_sums
+from orthoplus.geometry.stiefel import assemble, labels_of
+from orthoplus.linalg.starts import svd_start
 
 
 @dataclass(frozen=True, eq=False)

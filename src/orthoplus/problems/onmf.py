@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import check_range, check_shape
-from orthoplus.data_matrix import (
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import check_range, check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, Linear
+from orthoplus.data.base import (
     as_data,
     as_nonnegative_data,
     inner_product,
@@ -18,14 +20,14 @@ from orthoplus.data_matrix import (
     times,
     times_transposed,
 )
-from orthoplus.geometry import assemble, labels_of, project_oblique_plus
-from orthoplus.group_vectors import GroupedRows
-from orthoplus.memory import empty_like
-from orthoplus.protocols import FloatArray, Linear, Problem
-from orthoplus.row_blocks import RowBlocks, StoredBlocks
-from orthoplus.row_gains import entries_of, trace_gains
-from orthoplus.spectral_sum import sum_of_squares
-from orthoplus.starts import leading_centres, svd_start
+from orthoplus.data.stored import RowBlocks, StoredBlocks
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.geometry.stiefel import assemble, labels_of
+from orthoplus.linalg.group_vectors import GroupedRows
+from orthoplus.linalg.row_gains import entries_of, trace_gains
+from orthoplus.linalg.spectral_sum import sum_of_squares
+from orthoplus.linalg.starts import leading_centres, svd_start
+from orthoplus.linalg.workspace import empty_like
 
 # X'X this near to I, in roundings, is I.
 _EYE_ROUNDOFFS = 5000
@@ -49,7 +51,7 @@ class ONMF(GroupedRows, Problem):
         on disk. float32 stays float32: products are in its arithmetic, their sums in float64. An
         operator needs products from both sides. Rows and columns of zeros are kept: a zero row of A
         may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in row blocks, see
-        `orthoplus.row_blocks.as_row_blocks`; `SwapSearch` then makes no n x k matrix.
+        `orthoplus.data.stored.as_row_blocks`; `SwapSearch` then makes no n x k matrix.
     k : int
     quartic : bool
         True works on the quartic function itself; False, as in the paper, on the partial
@@ -59,8 +61,8 @@ class ONMF(GroupedRows, Problem):
     allow_negative : bool
         True for data of any sign, of which only X must be nonnegative: the projective model, eq.
         (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
-        `orthoplus.group_vectors.nonnegative_vectors`; the bound holds all the same. Not for Dask
-        arrays.
+        `orthoplus.linalg.group_vectors.nonnegative_vectors`; the bound holds all the same. Not for
+        Dask arrays.
 
     Notes
     -----
@@ -189,7 +191,7 @@ class ONMF(GroupedRows, Problem):
         """||A||^2 minus the k largest squared singular values: the best rank-k residual.
 
         Less a margin for rounding; what the singular values might have missed is counted in, see
-        `orthoplus.spectral_sum`.
+        `orthoplus.linalg.spectral_sum`.
         """
         if self.total == 0.0:
             return 0.0

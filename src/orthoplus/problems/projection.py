@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus import kernels
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import as_matrix, check_shape, norm_within_range
-from orthoplus.data_matrix import inner_product
-from orthoplus.geometry import fit_support, keep_largest, labels_of
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
+from orthoplus.data.base import inner_product
+from orthoplus.geometry.stiefel import fit_support, keep_largest, labels_of
+from orthoplus.linalg.row_gains import entries_of, linear_gains
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.protocols import FloatArray, Problem
-from orthoplus.row_gains import entries_of, linear_gains
 
 UNIT_ROUNDOFF = 2.0**-53
 

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.checks import check_shape
-from orthoplus.data_matrix import as_nonnegative_data, row_sums, times, times_transposed
-from orthoplus.divergence import kl_divergence, ratio_derivatives, ratio_products
-from orthoplus.protocols import FloatArray, Linear, Problem
-from orthoplus.row_blocks import RowBlocks
-from orthoplus.starts import svd_start
+from orthoplus.core.checks import check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, Linear
+from orthoplus.data.base import as_nonnegative_data, row_sums, times, times_transposed
+from orthoplus.data.divergence import kl_divergence, ratio_derivatives, ratio_products
+from orthoplus.data.stored import RowBlocks
+from orthoplus.linalg.starts import svd_start
 
 # A share of the mean entry that is added to every entry of the start: none is zero.
 _LIFT = 1e-3

@@ -6,9 +6,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import as_matrix, check_shape, norm_within_range
-from orthoplus.protocols import FloatArray, IntArray, Problem
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, IntArray
 
 # Multiples of a number up to so many are exact, and so are their sums.
 _EXACT = 2.0**53

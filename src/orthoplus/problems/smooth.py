@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.checks import as_matrix_like, as_value, check_shape
-from orthoplus.protocols import DIFFERENCE_STEP, FloatArray, Problem
+from orthoplus.core.checks import as_matrix_like, as_value, check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import DIFFERENCE_STEP, FloatArray
 
 Fun = Callable[[FloatArray], float]
 FunWithGradient = Callable[[FloatArray], tuple[float, FloatArray]]

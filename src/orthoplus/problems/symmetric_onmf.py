@@ -10,12 +10,13 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import check_shape
-from orthoplus.protocols import FloatArray, Linear, Problem
-from orthoplus.row_gains import entries_of, trace_gains
-from orthoplus.starts import eigenvector_starts
-from orthoplus.symmetric import SymmetricMap, as_symmetric, bottom_of_blocks, sum_of_smallest
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray, Linear
+from orthoplus.linalg.row_gains import entries_of, trace_gains
+from orthoplus.linalg.starts import eigenvector_starts
+from orthoplus.linalg.symmetric import SymmetricMap, as_symmetric, bottom_of_blocks, sum_of_smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,7 @@ class SymmetricONMF(Problem):
         return next(self.starts(rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """From the leading eigenvectors of M, see `orthoplus.starts.eigenvector_starts`."""
+        """From the leading eigenvectors of M, see `orthoplus.linalg.starts.eigenvector_starts`."""
         return eigenvector_starts(self._negated, self.k, rng)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
@@ -127,7 +128,7 @@ class SymmetricONMF(Problem):
     def lower_bound(self) -> float:
         r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X.
 
-        Less a margin for rounding; see `orthoplus.spectral_sum`.
+        Less a margin for rounding; see `orthoplus.linalg.spectral_sum`.
         """
         least = sum_of_smallest(self._negated, self.k).lower
         return max(self.total + self.k + 2.0 * least - 0.5 * self.rounding(), 0.0)

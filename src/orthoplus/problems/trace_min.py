@@ -10,20 +10,16 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, eye_array, hstack, issparse
 from scipy.sparse.csgraph import laplacian
 
-from orthoplus.bounds import rounding_margin
-from orthoplus.checks import as_matrix, check_finite, check_positive, check_range, check_shape
-from orthoplus.data_matrix import squared_norm
-from orthoplus.geometry import assemble
-from orthoplus.group_vectors import GroupedRows
-from orthoplus.protocols import FloatArray, Problem
-from orthoplus.row_gains import entries_of, trace_gains
-from orthoplus.starts import eigenvector_starts
-from orthoplus.symmetric import (
-    SymmetricMap,
-    as_symmetric,
-    bottom_of_blocks,
-    sum_of_smallest,
-)
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.checks import as_matrix, check_finite, check_positive, check_range, check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
+from orthoplus.data.base import squared_norm
+from orthoplus.geometry.stiefel import assemble
+from orthoplus.linalg.group_vectors import GroupedRows
+from orthoplus.linalg.row_gains import entries_of, trace_gains
+from orthoplus.linalg.starts import eigenvector_starts
+from orthoplus.linalg.symmetric import SymmetricMap, as_symmetric, bottom_of_blocks, sum_of_smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +100,7 @@ class TraceMin(Problem):
         return next(self.starts(rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """From the bottom eigenvectors of M, see `orthoplus.starts.eigenvector_starts`."""
+        """From the bottom eigenvectors of M, see `orthoplus.linalg.starts.eigenvector_starts`."""
         return eigenvector_starts(self.symmetric, self.k, rng)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
@@ -116,7 +112,7 @@ class TraceMin(Problem):
     def lower_bound(self) -> float:
         """The sum of the k smallest eigenvalues of M, less a margin for rounding.
 
-        What the eigenvalues might have missed is counted in, see `orthoplus.spectral_sum`.
+        What the eigenvalues might have missed is counted in, see `orthoplus.linalg.spectral_sum`.
         """
         return sum_of_smallest(self.symmetric, self.k).lower - 0.5 * self.rounding()
 

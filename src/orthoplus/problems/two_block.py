@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from orthoplus.checks import as_matrix_like, as_value, check_shape
-from orthoplus.protocols import FloatArray, Problem
+from orthoplus.core.checks import as_matrix_like, as_value, check_shape
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
 
 JointFun = Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]]
 

@@ -16,6 +16,7 @@ from itertools import count
 
 import numpy as np
 
+from orthoplus.core.types import FloatArray
 from orthoplus.kernels.pairs import TINY
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING
@@ -25,7 +26,6 @@ from orthoplus.projection.relaxed_node import Decisions, Relaxed, give_rows, rel
 from orthoplus.projection.repartition import repartition
 from orthoplus.projection.row_counts import rows_almost_decide, solve_row_counts
 from orthoplus.projection.search import Assignment
-from orthoplus.protocols import FloatArray
 
 # The relaxation of a node is solved to this part of the gap.
 RELAXATION_SHARE = 0.01

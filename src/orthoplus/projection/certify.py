@@ -16,6 +16,8 @@ from time import perf_counter
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.status import Status
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
 from orthoplus.projection.branch import branch
 from orthoplus.projection.core import WIDER, has_equal_rows, open_core
@@ -39,8 +41,6 @@ from orthoplus.projection.search import (
     local_search,
     row_weights,
 )
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.status import Status
 
 # Squares of entries in this range neither overflow nor vanish; outside it C is scaled (a copy).
 SAFE_RANGE = (1e-20, 1e20)

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs, column_sums
 from orthoplus.projection.dual import (
     pairs_of_labels,
@@ -24,7 +25,6 @@ from orthoplus.projection.dual import (
 )
 from orthoplus.projection.passes import Search
 from orthoplus.projection.search import Assignment, evaluate, fill_columns, local_search
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
 SWEEPS = 50  # of moves after rounding

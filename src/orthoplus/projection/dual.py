@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus import kernels
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs
-from orthoplus.protocols import FloatArray, IntArray
 
 SAMPLE_ENTRIES = 1 << 15  # a sample of rows that costs little beside a pass
 MAX_SWEEPS = 3000  # over the pairs, in one restricted problem

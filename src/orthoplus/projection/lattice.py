@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import FloatArray
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING, sample_rows
 from orthoplus.projection.program import maximize_linear
 from orthoplus.projection.relaxed_node import Relaxed
-from orthoplus.protocols import FloatArray
 
 # A gain may be this many times the lattice constant, which is the smallest gain over one of these.
 MAX_MULTIPLE, DIVISORS = 1 << 20, (1, 2, 4, 9, 16, 25)

@@ -15,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.data_matrix import sample_rows
+from orthoplus.core.status import Status
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import sample_rows
+from orthoplus.data.groups import give_rows, map_rows, reduce_rows
+from orthoplus.data.stored import RowBlocks
 from orthoplus.kernels.pairs import column_sums
 from orthoplus.projection.certify import (
     SAFE_RANGE,
@@ -26,10 +30,6 @@ from orthoplus.projection.certify import (
 )
 from orthoplus.projection.dual import next_root, scaled_dual
 from orthoplus.projection.passes import Budget
-from orthoplus.protocols import FloatArray, IntArray
-from orthoplus.row_blocks import RowBlocks
-from orthoplus.row_groups import give_rows, map_rows, reduce_rows
-from orthoplus.status import Status
 
 # Rows that are brought into memory: for the first weights, and those that are nearly tied.
 SAMPLE_ROWS, OPEN_ROWS = 1 << 13, 1 << 15

@@ -11,6 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import TINY, Pairs
 from orthoplus.projection.dual import (
     ROUNDING,
@@ -36,7 +37,6 @@ from orthoplus.projection.search import (
     local_search,
     round_shares,
 )
-from orthoplus.protocols import FloatArray, IntArray
 
 # Rows per column from which the weights of a sample are worth having, and the sampling step. The
 # weights of a sample are estimates: its relaxation needs few passes and little accuracy.

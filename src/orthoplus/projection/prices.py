@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs, column_sums
 from orthoplus.projection.dual import ROUNDING, row_of_pairs
 from orthoplus.projection.passes import Budget, Search
@@ -29,7 +30,6 @@ from orthoplus.projection.search import (
     labels_of_chosen,
     local_search,
 )
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 MAX_STEPS = 60
 REPAIR_EVERY = 10  # steps

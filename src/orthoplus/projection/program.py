@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 # The solver compares with absolute tolerances, at least the first number. Costs of size 1 are
 # multiplied by the second one, so that what is overlooked is below the tolerance of certificates.

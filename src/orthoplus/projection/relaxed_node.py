@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 MAX_SWEEPS = 2000  # over the pairs of a node
 COUNT_ROUNDING = 1e-12  # of the sum of the shares of a kind

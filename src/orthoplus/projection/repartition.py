@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.projection.core import Core
 from orthoplus.projection.passes import Budget
 from orthoplus.projection.search import Assignment
-from orthoplus.protocols import FloatArray, IntArray
 
 HALF_ROWS = 11  # of the rows that are dealt again at once
 NEIGHBORS = 2  # to both sides of the best partner

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import FloatArray
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING
 from orthoplus.projection.program import maximize_linear
 from orthoplus.projection.relaxed_node import Relaxed
-from orthoplus.protocols import FloatArray
 
 MAX_ROUNDS = 4  # of finer grids of sums
 # So many numbers of rows, and sums, are tried to both sides of those of the relaxation.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs
 from orthoplus.projection.dual import Shares, row_of_pairs
-from orthoplus.protocols import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report import figures
 from orthoplus.report.page import Component, Fact, Feature, Page, Section, render, rows_of
 from orthoplus.report.svg import hue

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report.svg import ACCENT, INK, LINE, QUIET, WARM, canvas, hue
 
 # Inches; letters of 10 points are still read when a phone shows it at its own width.

@@ -4,7 +4,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report.figures import band_axis
 from orthoplus.report.svg import hue
 

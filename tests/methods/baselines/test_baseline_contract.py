@@ -9,12 +9,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
-from orthoplus.geometry import labels_of, random_oblique_plus
-from orthoplus.loop import iterate, run
+from orthoplus.core.method import iterate, run
+from orthoplus.core.status import Status
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.geometry.stiefel import labels_of
 from orthoplus.methods import baselines
 from orthoplus.methods.baselines import EMONMF, HALSONMF, OPNMF, UONMF
 from orthoplus.problems import ONMF, Projection
-from orthoplus.status import Status
 
 STEPS = 5
 ROUNDING = 1e-14

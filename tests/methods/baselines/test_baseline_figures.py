@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from orthoplus.geometry import labels_of
-from orthoplus.loop import run
+from orthoplus.core.method import run
+from orthoplus.geometry.stiefel import labels_of
 from orthoplus.methods.baselines import EMONMF, ONPMF, OPNMF, UONMF
 from orthoplus.problems import ONMF
 

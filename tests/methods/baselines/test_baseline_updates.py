@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from orthoplus.geometry import random_oblique_plus
+from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.baselines import EMONMF, HALSONMF, ONPMF, OPNMF, UONMF, YooChoi
 from orthoplus.problems import ONMF
 
@@ -150,7 +150,7 @@ def test_onpmf_step_is_a_projected_gradient_step_on_the_lagrangian(tiny):
 
 
 def test_onpmf_direction_is_the_gradient_of_the_lagrangian_along_the_manifold(tiny, rng):
-    from orthoplus.geometry import polar_factor
+    from orthoplus.geometry.stiefel import polar_factor
     from orthoplus.methods.baselines.onpmf import _Lagrangian
 
     U = polar_factor(rng.standard_normal((N, K)))
@@ -165,7 +165,7 @@ def test_onpmf_direction_is_the_gradient_of_the_lagrangian_along_the_manifold(ti
 
 @pytest.mark.parametrize("columns", [3, 4])
 def test_polar_factor_is_the_nearest_also_where_columns_repeat(columns, rng):
-    from orthoplus.geometry import polar_factor
+    from orthoplus.geometry.stiefel import polar_factor
 
     B = rng.standard_normal((N, columns))
     B[:, -1] = B[:, 0] if columns == 4 else B[:, -1]
@@ -210,7 +210,7 @@ def test_uonmf_update_of_x_lowers_the_lagrangian_of_its_multiplier(seed):
 # The start NNDSVDa of the others fills its zeros with the mean of A: that depends on the scale.
 @pytest.mark.parametrize("name", ["uonmf", "opnmf"])
 def test_scale_of_the_data_does_not_change_the_labels(name, rng):
-    from orthoplus.geometry import labels_of
+    from orthoplus.geometry.stiefel import labels_of
     from orthoplus.methods.baselines import BASELINES
 
     A = np.kron(np.eye(K), np.ones((6, 5))) + 0.3 * rng.random((6 * K, 5 * K))

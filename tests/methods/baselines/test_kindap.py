@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from orthoplus.geometry import polar_factor
-from orthoplus.loop import iterate, run
+from orthoplus.core.method import iterate, run
+from orthoplus.core.status import Status
+from orthoplus.geometry.stiefel import polar_factor
 from orthoplus.methods.baselines import KindAP
 from orthoplus.problems import KIndicators, Projection
-from orthoplus.status import Status
 
 
 @pytest.fixture

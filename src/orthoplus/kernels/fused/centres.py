@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import FloatArray
 from orthoplus.kernels.reference.centres import GAIN
-from orthoplus.protocols import FloatArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import FloatArray
 from orthoplus.kernels.pairs import TINY, Pairs
-from orthoplus.protocols import FloatArray
 
 _compiled = njit(cache=True, nogil=True)  # no fast mathematics: ties must stay ties
 

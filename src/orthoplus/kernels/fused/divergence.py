@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.reference.divergence import MOVE_ROUNDING
-from orthoplus.protocols import FloatArray, IntArray
 
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 # Gains are compared: no fast mathematics.

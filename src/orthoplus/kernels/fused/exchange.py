@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.reference.exchange import drawn_pair, exchange_threshold, kick_sizes
-from orthoplus.protocols import FloatArray, IntArray
 
 _exact = njit(cache=True, nogil=True)
 _drawn_pair = _exact(drawn_pair)

@@ -6,9 +6,9 @@ Threads share large matrices by blocks of rows, or of columns where these are co
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, row_blocks
 from orthoplus.kernels.reference.groups import TIE
-from orthoplus.protocols import FloatArray, IntArray
 
 # Rows of a block for each group: below, adding its sums to the others takes as long as making them.
 _ROWS_PER_GROUP = 8

@@ -6,9 +6,9 @@ from math import isnan
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, row_blocks
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})

@@ -7,6 +7,7 @@ touch only the candidate pairs, never the matrix.
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.pairs import (
     MAX_FLIP_SETS,
     MAX_FOLLOWERS,
@@ -17,7 +18,6 @@ from orthoplus.kernels.pairs import (
     TINY,
     Pairs,
 )
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 _compiled = njit(cache=True, nogil=True)  # no fast mathematics: same bits as the reference
 

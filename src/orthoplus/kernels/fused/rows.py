@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, row_blocks
 from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.kernels.reference.rows import labels_of_choice
-from orthoplus.protocols import FloatArray, IntArray
 
 # The three passes below take C in any memory order: a block of rows that is not contiguous is
 # copied. They compare products, so no fast mathematics: ties must stay ties.

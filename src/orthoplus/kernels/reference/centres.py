@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["alternate_centres", "search_swaps"]
 

@@ -6,8 +6,8 @@ has. ``limits`` has two rows: the least and the largest count of each pair.
 
 import numpy as np
 
+from orthoplus.core.types import FloatArray
 from orthoplus.kernels.pairs import TINY, Pairs
-from orthoplus.protocols import FloatArray
 
 __all__ = ["balance_counts_into", "capped_tops"]
 

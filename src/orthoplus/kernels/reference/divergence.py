@@ -5,7 +5,7 @@ A matrix is given as CSR parts (data, indices, indptr); for a dense one ``indice
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = ["move_rows_into", "sampled_products"]
 

@@ -6,7 +6,7 @@ of r and s swaps p(r) and p(s).
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = ["exchange_deltas", "exchange_search_into", "exchange_update_into"]
 

@@ -5,7 +5,7 @@ Row i belongs to group ``labels[i]``, or to none where that is negative. Sums ar
 
 import numpy as np
 
-from orthoplus.protocols import FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = [
     "best_columns",

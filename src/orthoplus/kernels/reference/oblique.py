@@ -7,7 +7,7 @@ X V V' is the row mean of X repeated k times, so the gradient of the penalised o
 
 import numpy as np
 
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "assemble",

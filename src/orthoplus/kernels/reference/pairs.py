@@ -7,6 +7,7 @@ gain is P_ij = max(C_ij, 0)^2. ``sums`` holds S, ``rows`` the rows that a loop m
 
 import numpy as np
 
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.pairs import (
     MAX_FLIP_SETS,
     MOVE_THRESHOLD,
@@ -15,7 +16,6 @@ from orthoplus.kernels.pairs import (
     TINY,
     Pairs,
 )
-from orthoplus.protocols import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "chain_moves_into",

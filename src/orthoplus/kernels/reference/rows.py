@@ -5,8 +5,8 @@ P_ij = max(C_ij, 0)^2 is never formed; weights w enter through ``root = sqrt(w)`
 
 import numpy as np
 
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs, column_sums
-from orthoplus.protocols import FloatArray, IntArray
 
 __all__ = [
     "assign_rows",

@@ -5,12 +5,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_count, check_range
-from orthoplus.data_matrix import take_rows
-from orthoplus.geometry import project_oblique_plus, violation
+from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.data.base import take_rows
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.geometry.stiefel import violation
 from orthoplus.methods.factors import coimage, data_of, image, start_state
-from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
-from orthoplus.status import Status
 
 # The least weight of a row that is not zero: it belongs to a group even if no centre reaches it.
 _TINY = float(np.finfo(np.float64).tiny) ** 0.5

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.checks import check_positive
+from orthoplus.core.checks import check_positive
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
 from orthoplus.methods.factors import FactorMethod, FactorState, coimage, factor_state, image
-from orthoplus.protocols import FloatArray, Problem
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orthoplus.checks import check_count, check_range
+from orthoplus.core.checks import check_count, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.factors import (
     ChangeStop,
     FactorState,
@@ -15,7 +17,6 @@ from orthoplus.methods.factors import (
     quietly,
     start_state,
 )
-from orthoplus.protocols import Carry, FloatArray, Problem
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_count, check_range
-from orthoplus.geometry import polar_factor, project_oblique_plus, violation
-from orthoplus.protocols import Carry, FloatArray, IntArray, Problem
-from orthoplus.status import Status
+from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.geometry.stiefel import polar_factor, violation
 
 # A distance below this is zero.
 _ZERO = 1e-12

@@ -5,13 +5,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_count, check_growth, check_positive, check_range
-from orthoplus.data_matrix import times, times_transposed
-from orthoplus.geometry import polar_factor, project_oblique_plus, violation
+from orthoplus.core.checks import (
+    check_choice,
+    check_count,
+    check_growth,
+    check_positive,
+    check_range,
+)
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray
+from orthoplus.data.base import times, times_transposed
+from orthoplus.geometry.oblique import project_oblique_plus
+from orthoplus.geometry.stiefel import polar_factor, violation
+from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.methods.factors import data_of
-from orthoplus.protocols import Carry, FloatArray, Problem
-from orthoplus.starts import signed_left_vectors
-from orthoplus.status import Status
 
 # Halvings of a step before the point stays where it is and only the penalty grows.
 _MAX_HALVINGS = 40

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.checks import check_choice, check_positive, check_range
-from orthoplus.data_matrix import row_sums
-from orthoplus.divergence import kl_divergence, ratio_products
+from orthoplus.core.checks import check_choice, check_positive, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import Carry, FloatArray
+from orthoplus.data.base import row_sums
+from orthoplus.data.divergence import kl_divergence, ratio_products
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
@@ -17,7 +19,6 @@ from orthoplus.methods.factors import (
     image,
     quotient,
 )
-from orthoplus.protocols import Carry, FloatArray, Problem
 
 # Entries below this share of the start's are the zeros that `fill` replaces.
 _ZERO = 1e-8

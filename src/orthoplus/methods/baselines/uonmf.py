@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orthoplus.core.problem import Problem
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
@@ -12,7 +13,6 @@ from orthoplus.methods.factors import (
     image,
     quotient,
 )
-from orthoplus.protocols import Problem
 
 
 @dataclass(frozen=True)

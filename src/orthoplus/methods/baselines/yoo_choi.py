@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orthoplus.checks import check_type
+from orthoplus.core.checks import check_type
+from orthoplus.core.problem import Problem
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
@@ -13,7 +14,6 @@ from orthoplus.methods.factors import (
     image,
     quotient,
 )
-from orthoplus.protocols import Problem
 
 _TINY = float(np.finfo(np.float64).tiny)
 

@@ -1,0 +1,197 @@
+"""What every solver returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.status import Status
+from orthoplus.core.types import FloatArray, IntArray
+
+
+class HistoryRow(NamedTuple):
+    """One outer iteration.
+
+    Attributes
+    ----------
+    n_iter : int
+        Its number.
+    sigma : float
+        The penalty parameter; NaN for a method without one.
+    violation : float
+        How far the iterate is from S+.
+    value : float
+        f at the iterate.
+    n_inner : int
+        Iterations of the inner solver in it; 1 for a method without one.
+    seconds : float
+        Since the start of the run.
+    is_stationary : bool or None
+        Whether the inner solver met its tolerance, (4.1); for the criterion "step" of the paper's
+        experiments, whether its last step was that short. False if its iterations ran out or no
+        step decreased the objective. None for a method without an inner solver.
+    is_descent : bool or None
+        Whether the penalized objective is not above its value at the start of the inner solver,
+        (4.2). With the safeguard of `EP4Orth` that start is not above X^feas.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem = op.problems.ONMF(np.random.default_rng(0).random((20, 5)), 3)
+    >>> rows = op.solve(problem, method=op.EP4Orth()).history
+    >>> rows[-1].violation < 1e-8 < rows[0].violation
+    True
+    >>> all(last.sigma <= row.sigma for last, row in zip(rows, rows[1:]))
+    True
+    >>> all(row.is_descent for row in rows)
+    True
+    """
+
+    n_iter: int
+    sigma: float
+    violation: float
+    value: float
+    n_inner: int
+    seconds: float
+    is_stationary: bool | None = None
+    is_descent: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A point of S+ and how good it is.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, k)
+        Exactly feasible: no negative entry, at most one positive entry a row, unit columns. Made
+        from ``labels`` and ``weights`` when first asked for.
+    labels : ndarray of int, shape (n,)
+        The column of each row's positive entry, -1 for a row of zeros.
+    weights : ndarray of shape (n,)
+        That entry, 0 for a row of zeros.
+    n_columns : int
+        k.
+    value : float
+        The objective at X.
+    violation : float
+        ``||X'X - I||_F``, at rounding level; no entry is negative.
+    stationarity : float
+        Residual of the first-order conditions (2.6) at X; NaN where it was not computed. The status
+        is CONVERGED only if it is at most 1e-4 of the gradient's size.
+    status : Status
+        Why the run ended; ``success`` and ``message`` are read off it.
+    n_iter, n_eval : int
+        Outer iterations; evaluations of f (with or without its gradient).
+    seconds : float
+        Wall time.
+    history : tuple of HistoryRow
+        One row an outer iteration; ``pandas.DataFrame(result.history)`` is a table.
+    bound, gap : float or None
+        A proven bound on the objective and the relative distance to it, 0 when optimal and never
+        negative, see `orthoplus.core.bounds.relative_gap`. Both are None if no bound is known; the
+        gap is None, too, if the bound is 0 and the value is not.
+    is_row_optimal : bool or None
+        True if no move of a single row to another column, to zero or back, the other rows of both
+        columns left in proportion, lowers f at X: all of them were examined, by the exact scores of
+        the problem or by minimizing f on the new support. Stronger than stationarity. None if they
+        were not all examined.
+    Y : ndarray or None
+        The second block, where the problem has one.
+    notes : tuple of str
+        What was changed in the input, in words.
+    state : object
+        The last state; ``solve(..., resume=result.state)`` continues from it, bit for bit.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> result = op.project(np.array([[3.0, 0.0], [4.0, 1.0], [0.0, 2.0]]))
+    >>> result.labels, result.weights
+    (array([0, 0, 1]), array([0.6, 0.8, 1. ]))
+    >>> result.value, round(result.bound, 9), result.status.name
+    (7.0, 7.0, 'CERTIFIED')
+    """
+
+    labels: IntArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    n_columns: int
+    value: float
+    stationarity: float
+    status: Status
+    n_iter: int
+    n_eval: int
+    seconds: float
+    history: tuple[HistoryRow, ...] = field(default=(), repr=False)
+    bound: float | None = None
+    gap: float | None = None
+    is_row_optimal: bool | None = None
+    Y: FloatArray | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    state: Any = field(default=None, repr=False)
+
+    @cached_property
+    def X(self) -> FloatArray:
+        """The dense matrix; a lazy one where labels and weights are Dask arrays."""
+        return self._by_rows(_dense, self.weights.dtype)
+
+    @cached_property
+    def violation(self) -> float:
+        """||X'X - I||_F: the rows of X hold one entry each, so only the diagonal counts."""
+        squares = np.asarray(self._by_rows(_column_squares, np.float64)).sum(axis=0)
+        return float(np.linalg.norm(squares - 1.0))
+
+    def _by_rows(self, work: Callable[..., FloatArray], dtype: Any) -> Any:
+        """``work(labels, weights, k)``, n x k or 1 x k; chunk by chunk of Dask arrays."""
+        labels: Any = self.labels
+        weights, k = self.weights, self.n_columns
+        if not hasattr(labels, "map_blocks"):
+            return work(labels, weights, k)
+        heights = labels.chunks[0] if work is _dense else (1,) * labels.numblocks[0]
+        shape = {"chunks": (heights, (k,)), "new_axis": [1], "dtype": dtype}
+        return labels.map_blocks(work, weights, k, **shape, meta=np.empty((0, 0), dtype=dtype))
+
+    @property
+    def success(self) -> bool:
+        """Whether the run ended where it meant to."""
+        return self.status.success
+
+    @property
+    def message(self) -> str:
+        """Why the run ended, and what was changed in the input."""
+        return " ".join((self.status.message, *self.notes))
+
+    def __str__(self) -> str:
+        n, k = len(self.labels), self.n_columns
+        bound = "none known" if self.bound is None else f"{self.bound:.10g}"
+        if self.gap is not None:
+            bound += f" (gap {self.gap:.2g})"
+        rows = {
+            "status": f"{self.status.name}: {self.message}",
+            "X": f"{n} x {k}, {int((self.labels >= 0).sum())} rows assigned",
+            "value": f"{self.value:.10g}",
+            "bound": bound,
+            "violation": f"{self.violation:.2g}",
+            "stationarity": f"{self.stationarity:.2g}",
+            "work": f"{self.n_iter} iterations, {self.n_eval} evaluations, {self.seconds:.3g} s",
+        }
+        if self.is_row_optimal:
+            rows["row moves"] = "none lowers the value"
+        return "\n".join(f"{name:>13}  {text}" for name, text in rows.items())
+
+
+def _dense(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    X = np.zeros((len(labels), k), dtype=weights.dtype)
+    rows = np.flatnonzero(labels >= 0)
+    X[rows, labels[rows]] = weights[rows]
+    return X
+
+
+def _column_squares(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    rows = np.flatnonzero(labels >= 0)
+    entries = weights[rows].astype(np.float64)
+    squares = np.bincount(labels[rows], entries * entries, minlength=k)
+    return squares[None].astype(np.float64)

@@ -1,0 +1,72 @@
+"""How a run ended: one enumeration, each member with its message."""
+
+from enum import Enum
+
+# The residual of the first-order conditions (2.6), as a share of the gradient's size, up to which
+# an answer counts as stationary.
+STATIONARITY_TOL = 1e-4
+
+
+class Status(Enum):
+    """Why a method stopped; ``message`` says what happened and what to try.
+
+    CONVERGED and CERTIFIED alone are successes. For an answer of `orthoplus.solve`, CONVERGED means
+    that the method met its own tolerances and that the residual of (2.6) at the answer is at most
+    1e-4 times the size of the gradient, there or at a random point of OB+, whichever is larger. If
+    the residual is larger, the status is FEASIBLE. For a run over OB+ (`orthoplus.core.method.run`)
+    it means the tolerance of the method only.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.success, Status.MAX_ITER.success
+    (True, False)
+    >>> print(Status.TIME_LIMIT.message)
+    The time limit was reached. The best point so far is returned; raise `time_limit` to continue.
+    """
+
+    RUNNING = "Still running."
+    CONVERGED = (
+        "Converged: the method met its tolerances; "
+        "the answer is feasible, and stationary to 1e-4 of the gradient's size."
+    )
+    FEASIBLE = (
+        "Feasible, but the requested tolerances were not met: the answer is not stationary to 1e-4 "
+        "of the gradient's size. Check the gradient with `orthoplus.check_gradient`, give the "
+        "inner solver a larger `max_iter`, or try another start."
+    )
+    CERTIFIED = "Globally optimal: the value meets its bound within the requested tolerance."
+    GAP_LEFT = (
+        "A gap is left between the value and its bound. The point is feasible and the bound holds. "
+        "Raise `max_passes` above 100, or set `time_limit` in seconds, to go on with branch and "
+        "bound; a `tol` no smaller than the gap accepts the point as it is."
+    )
+    MAX_ITER = (
+        "The iteration limit was reached before the tolerance. "
+        "Raise `max_iter`, or let the penalty grow faster with `penalty_growth`."
+    )
+    STALLED = (
+        "The violation no longer falls although the penalty grows: columns may have met in one "
+        "row. The point was rounded and refined; let the penalty grow more slowly, or try another "
+        "start."
+    )
+    LINE_SEARCH_FAILED = (
+        "No step along the gradient decreases the objective to working precision. "
+        "Usually the point is as good as the arithmetic allows; "
+        "if not, check the gradient with `orthoplus.check_gradient`."
+    )
+    TIME_LIMIT = (
+        "The time limit was reached. "
+        "The best point so far is returned; raise `time_limit` to continue."
+    )
+    CALLBACK = "The callback asked to stop. The best point so far is returned."
+    INTERRUPTED = "Interrupted from the keyboard. The best point so far is returned."
+
+    @property
+    def message(self) -> str:
+        """What happened, and what to try where that helps."""
+        return self.value
+
+    @property
+    def success(self) -> bool:
+        """Whether the run met its tolerances: CONVERGED and CERTIFIED alone."""
+        return self in (Status.CONVERGED, Status.CERTIFIED)

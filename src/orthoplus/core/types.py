@@ -1,0 +1,23 @@
+"""Array types, and the unit roundoff."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating[Any]]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.integer[Any]]
+
+# A linear map of n x k matrices.
+Linear = Callable[[FloatArray], FloatArray]
+
+# What a method hands from one penalty parameter to the next: a step length, tau, a second block.
+Carry = Mapping[str, Any]
+
+# The unit roundoff of the two types: the distance from 1 to the next number.
+ROUNDOFF = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+
+# Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
+DIFFERENCE_STEP = float(np.cbrt(ROUNDOFF[np.dtype(np.float64)]))

@@ -1,0 +1,1 @@
+"""The data matrix in every form it may come in."""

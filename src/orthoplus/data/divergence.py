@@ -1,0 +1,104 @@
+r"""The Kullback-Leibler divergence of a nonnegative matrix from a product of two factors.
+
+.. math:: D(A \,\|\, XY^\top) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il},
+          \qquad M = XY^\top, \quad 0 \log 0 = 0.
+
+Sparse A is used at its stored entries only, dense A in blocks of rows: M is never formed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from orthoplus import kernels
+from orthoplus.core.types import FloatArray
+
+# Entries of the model that are in memory at a time, for dense data.
+_BLOCK_SIZE = 1 << 18
+
+
+def kl_divergence(A: Any, X: FloatArray, Y: FloatArray) -> float:
+    """D(A || XY'), infinite where A has an entry that the model lacks; O(nnz k).
+
+    Examples
+    --------
+    >>> A = np.array([[2.0, 0.0], [4.0, 0.0]])
+    >>> kl_divergence(A, np.array([[1.0], [2.0]]), np.array([[2.0], [0.0]]))
+    0.0
+    >>> kl_divergence(A, np.array([[1.0], [0.0]]), np.array([[2.0], [0.0]]))
+    inf
+    """
+    total = float(X.sum(axis=0, dtype=np.float64) @ Y.sum(axis=0, dtype=np.float64))
+    for _, block, model in _blocks(A, X, Y):
+        data = (block.data if issparse(block) else block).astype(np.float64)
+        positive = data > 0
+        data, model = data[positive], model[positive]
+        if (model <= 0).any():
+            return np.inf
+        total += float((data * np.log(data / model)).sum()) - float(data.sum())
+    return total
+
+
+def ratio_products(A: Any, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """ZY (n x k) and Z'X (r x k) for Z = A / XY' entry by entry, with 0 / 0 = 0; O(nnz k)."""
+    ZY = np.zeros(X.shape)
+    ZtX = np.zeros(Y.shape)
+    for rows, block, model in _blocks(A, X, Y):
+        Z = _over(block, model)
+        ZY[rows] = Z @ Y
+        ZtX += Z.T @ X[rows]
+    return ZY, ZtX
+
+
+def ratio_squares(A: Any, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatArray:
+    """(A DY' / (XY')^2) Y, entry by entry: the curvature of D(A || XY') in X along D."""
+    product = np.zeros(X.shape)
+    for rows, block, model in _blocks(A, X, Y):
+        (_, _, bend), *_ = _blocks(block, D[rows], Y)
+        Z = _over(block, model * model, bend)
+        product[rows] = Z @ Y
+    return product
+
+
+def ratio_derivatives(
+    A: Any, X: FloatArray, Y: FloatArray, D: FloatArray, E: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Minus the derivative of `ratio_products` as X moves along D and Y along E; O(nnz k).
+
+    TY - ZE (n x k) and T'X - Z'D (r x k) with T = A (DY' + XE') / (XY')^2, entry by entry.
+    """
+    in_x, in_y = np.zeros(X.shape), np.zeros(Y.shape)
+    for rows, block, model in _blocks(A, X, Y):
+        (_, _, bend), *_ = _blocks(block, D[rows], Y)
+        (_, _, other), *_ = _blocks(block, X[rows], E)
+        squares = np.where(model > 0, model * model, 0.0)
+        Z, T = _over(block, model), _over(block, squares, bend + other)
+        in_x[rows] = T @ Y - Z @ E
+        in_y += T.T @ X[rows] - Z.T @ D[rows]
+    return in_x, in_y
+
+
+def _blocks(A: Any, X: FloatArray, Y: FloatArray) -> Iterator[tuple[slice, Any, FloatArray]]:
+    """Blocks of rows, of A and of the model: the model at the stored entries where A is sparse."""
+    if issparse(A):
+        whole = slice(0, A.shape[0])
+        yield whole, A, kernels.sampled_products(A.indices, A.indptr, X, Y)
+        return
+    height = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
+    for start in range(0, A.shape[0], height):
+        rows = slice(start, min(start + height, A.shape[0]))
+        yield rows, A[rows], np.asarray(X[rows] @ Y.T, dtype=np.float64)
+
+
+def _over(block: Any, model: FloatArray, factor: FloatArray | float = 1.0) -> Any:
+    """factor * block / model, of the pattern of the block; 0 where the model is.
+
+    There the divergence is infinite and has no gradient, or the entry is zero.
+    """
+    data = block.data if issparse(block) else block
+    quotient = np.where(model > 0, factor * data / np.where(model > 0, model, 1.0), 0.0)
+    if not issparse(block):
+        return quotient
+    return csr_array((quotient, block.indices, block.indptr), shape=block.shape)

@@ -1,0 +1,90 @@
+r"""The set :math:`\Delta(X) = \{Z \ge 0 : x_j^\top z_j = 1\}` and its projection, section 5."""
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.types import FloatArray
+
+# Newton's method on a convex piecewise-linear function ends exactly after at most one step per
+# breakpoint; in practice after fewer than ten.
+_MAX_NEWTON = 200
+
+
+def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
+    r"""Project C onto :math:`\Delta(X) = \{Z \ge 0 : x_j^\top z_j = 1\}`, column by column.
+
+    .. math:: z_j = \max(c_j + \lambda_j x_j, 0), \qquad
+              x_j^\top \max(c_j + \lambda_j x_j, 0) = 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, k)
+        A point of OB+ (any nonnegative matrix without a zero column will do).
+    C : ndarray of shape (n, k)
+
+    Returns
+    -------
+    Z : ndarray of shape (n, k)
+
+    Notes
+    -----
+    The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method from the
+    root of its fully active piece descends to the root and is exact after finitely many steps, each
+    one pass over C and X for all columns together.
+
+    Examples
+    --------
+    >>> X = np.array([[0.6], [0.8]])
+    >>> Z = project_delta(X, np.array([[2.0], [-3.0]]))
+    >>> bool(np.isclose(X[:, 0] @ Z[:, 0], 1.0)), bool(Z.min() >= 0)
+    (True, True)
+    """
+    C = np.ascontiguousarray(C, dtype=X.dtype)
+    shift = (1.0 - kernels.column_dots(X, C)) / kernels.column_dots(X, X)
+    for _ in range(_MAX_NEWTON):
+        value, slope = kernels.delta_sums(C, X, shift)
+        lower = np.where(slope > 0, shift - (value - 1.0) / np.where(slope > 0, slope, 1.0), shift)
+        moving = lower < shift - 1e-15 * (1.0 + np.abs(shift))
+        if not moving.any():
+            break
+        shift = np.where(moving, lower, shift)
+    Z = np.empty_like(C)
+    kernels.delta_point_into(C, X, shift, Z)
+    return Z
+
+
+def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
+    r"""HS generalised Jacobian of the projection onto Delta(X), applied to H.
+
+    .. math:: \mathcal{P}(H) = \Xi(H) - \Xi(X) M, \qquad
+              M_{jj} = \frac{x_j^\top \Xi[h_j]}{x_j^\top \Xi[x_j]},
+
+    where :math:`\Xi` keeps the entries at which the projected point Z is positive. It is the
+    orthogonal projector onto ``{D : D = 0 where Z = 0, x_j'd_j = 0}``.
+
+    Parameters
+    ----------
+    X, Z, H : ndarray of shape (n, k)
+        The point that defines Delta(X), a projected point ``Z = project_delta(X, C)``, and a
+        direction.
+
+    Returns
+    -------
+    D : ndarray of shape (n, k)
+
+    Notes
+    -----
+    O(nk). ``docs/paper.md``, row "HS-Jacobian".
+
+    Examples
+    --------
+    >>> X = np.array([[0.6], [0.8]])
+    >>> D = delta_jacobian(X, np.ones((2, 1)), np.array([[1.0], [0.0]]))
+    >>> D.round(3).ravel(), abs(round(float(X[:, 0] @ D[:, 0]), 12))
+    (array([ 0.64, -0.48]), 0.0)
+    """
+    free = Z > 0
+    masked, kept = np.where(free, H, 0.0), np.where(free, X, 0.0)
+    size = kernels.column_dots(kept, kept)
+    ratio = kernels.column_dots(kept, masked) / np.where(size > 0, size, 1.0)
+    return np.asarray(masked - kept * ratio)

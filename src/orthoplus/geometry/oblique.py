@@ -1,0 +1,87 @@
+"""The set OB+ of nonnegative matrices with unit columns."""
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.checks import as_matrix, check_shape
+from orthoplus.core.types import FloatArray
+from orthoplus.geometry.delta import project_delta
+
+
+def project_oblique_plus(C: FloatArray) -> FloatArray:
+    r"""Project onto :math:`\mathcal{OB}_+ = \{X \ge 0 : \|x_j\|_2 = 1\}`.
+
+    .. math:: x_j = c_j^+ / \|c_j^+\|_2 \text{ if } \max_i c_{ij} > 0,
+              \text{ else } e_{\arg\max_i c_{ij}}.
+
+    Parameters
+    ----------
+    C : ndarray of shape (n, k)
+        Any real matrix; not modified.
+
+    Returns
+    -------
+    X : ndarray of shape (n, k)
+        A nearest point. Among tied maxima of a column without positive entry, the first; so a zero
+        column becomes the first unit vector.
+
+    Notes
+    -----
+    The projection of eq. (5.3). O(nk). Columns are scaled by their largest entry first, so that
+    entries of any magnitude neither overflow nor vanish.
+
+    Examples
+    --------
+    >>> project_oblique_plus(np.array([[3.0, -2.0], [4.0, -1.0]]))
+    array([[0.6, 0. ],
+           [0.8, 1. ]])
+    """
+    C = as_matrix(C, "C")
+    if len(C) == 0:
+        raise ValueError(f"`C` has shape {C.shape}: no column of it can have norm 1. Give it rows.")
+    top = C.max(axis=0)
+    X = np.maximum(C, 0.0) / np.where(top > 0, top, 1.0)
+    X /= np.where(top > 0, np.linalg.norm(X, axis=0), 1.0)
+    empty = np.flatnonzero(top <= 0)
+    X[C[:, empty].argmax(axis=0), empty] = 1.0
+    return X
+
+
+def project_tangent(X: FloatArray, W: FloatArray) -> FloatArray:
+    r"""Project W onto :math:`T(X) = \{D : x_j^\top d_j = 0,\ x_j + d_j \ge 0\} = \Delta(X) - X`.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [0.0]])
+    >>> project_tangent(X, np.array([[5.0], [2.0]]))
+    array([[0.],
+           [2.]])
+    """
+    return np.asarray(project_delta(X, X + W) - X)
+
+
+def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
+    r"""Gradient on the oblique manifold, (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`.
+
+    X in OB+ and G, the Euclidean gradient, of shape (n, k); O(nk).
+
+    Examples
+    --------
+    >>> riemannian_gradient(np.eye(3, 1), np.array([[5.0], [2.0], [-1.0]])).ravel()
+    array([ 0.,  2., -1.])
+    """
+    return np.asarray(G - X * kernels.column_dots(X, G))
+
+
+def random_oblique_plus(n: int, k: int, rng: np.random.Generator) -> FloatArray:
+    """A random point of OB+: each column uniform on the nonnegative part of the sphere.
+
+    Examples
+    --------
+    >>> X = random_oblique_plus(5, 2, np.random.default_rng(0))
+    >>> X.shape, bool(np.allclose((X * X).sum(axis=0), 1.0))
+    ((5, 2), True)
+    """
+    check_shape(n, k, "X")
+    X = np.abs(rng.standard_normal((n, k)))
+    return np.asarray(X / np.linalg.norm(X, axis=0))

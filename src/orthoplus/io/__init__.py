@@ -1,0 +1,178 @@
+"""Matrices, image cubes and labels from files of every usual format; one format a file here.
+
+A bad file is a `FileError` with one clear sentence, whatever is wrong with it: pickles are never
+read, and sizes are checked before anything is.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from orthoplus.io.content import Catalogue, Content, FileError, choose, memory_limit
+from orthoplus.io.envi import read_envi
+from orthoplus.io.hdf5 import read_hdf5
+from orthoplus.io.matlab import read_mat
+from orthoplus.io.matrix_market import read_matrix_market
+from orthoplus.io.numpy_files import read_npy, read_npz
+from orthoplus.io.text_tables import read_table, read_text_labels
+
+READERS: dict[str, Callable[[Path], Catalogue]] = {
+    ".npz": read_npz,
+    ".npy": read_npy,
+    ".mat": read_mat,
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".mtx": read_matrix_market,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".h5ad": read_hdf5,
+    ".hdr": read_envi,
+}
+_TEXT = (".csv", ".tsv", ".txt")
+
+__all__ = [
+    "READERS",
+    "Content",
+    "FileError",
+    "memory_limit",
+    "read_cube",
+    "read_labels",
+    "read_matrix",
+    "split_key",
+]
+
+
+def split_key(name: str) -> tuple[Path, str | None]:
+    """``file.h5ad:layers/raw`` as the path and the key; a file of that whole name comes first.
+
+    Examples
+    --------
+    >>> split_key("cells.h5ad:layers/raw")[1]
+    'layers/raw'
+    >>> split_key("cells.csv")[1] is None
+    True
+    """
+    path = Path(name)
+    head, colon, key = name.rpartition(":")
+    if path.exists() or not colon or Path(head).suffix.lower() not in READERS:
+        return path, None
+    return Path(head), key
+
+
+def read_matrix(path: Path, key: str | None = None) -> Content:
+    """A matrix, dense or CSR, with the names of its rows and columns where the file has them.
+
+    Parameters
+    ----------
+    path : Path
+        A file of a type in `READERS`.
+    key : str, optional
+        Which array of a file that holds several; without it the only one, or one called X or A.
+
+    Returns
+    -------
+    Content
+        ``values`` of shape (n, r). A CSV file may begin with a line of names and a column of names.
+
+    Notes
+    -----
+    One pass over the file; its declared size is checked against `memory_limit` first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "fruit.csv")
+    ...     _ = path.write_text("name,sweet,sour\\napple,3,1\\nlemon,0,5\\n")
+    ...     fruit = read_matrix(path)
+    >>> fruit.values
+    array([[3., 1.],
+           [0., 5.]])
+    >>> fruit.row_names, fruit.column_names
+    (('apple', 'lemon'), ('sweet', 'sour'))
+    """
+    content = _read(path, key, (2,), "matrix of numbers")
+    if 0 in content.values.shape:
+        raise FileError(f"`{path}` holds an empty matrix, {content.values.shape}.")
+    return content
+
+
+def read_cube(path: Path, key: str | None = None) -> Content:
+    """An image (height, width, bands), or a matrix (pixels, bands), dense.
+
+    Parameters and cost as in `read_matrix`; the column names are those of the bands.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "scene.npy"), np.ones((4, 5, 3)))
+    ...     scene = read_cube(Path(folder, "scene.npy"))
+    >>> scene.values.shape
+    (4, 5, 3)
+    """
+    content = _read(path, key, (2, 3), "image (height, width, bands) or matrix (pixels, bands)")
+    if not isinstance(content.values, np.ndarray):
+        raise FileError(f"`{path}` holds a sparse matrix: an image is dense.")
+    if 0 in content.values.shape:
+        raise FileError(f"`{path}` holds an empty image, {content.values.shape}.")
+    return content
+
+
+def read_labels(path: Path, key: str | None = None) -> Content:
+    """A vector of labels, numbers or text; of a table of text the last column.
+
+    Parameters and cost as in `read_matrix`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.txt")
+    ...     _ = path.write_text("cat\\ndog\\ncat\\n")
+    ...     labels = read_labels(path)
+    >>> labels.values.tolist()
+    ['cat', 'dog', 'cat']
+    """
+    if path.suffix.lower() in _TEXT:
+        return _guarded(path, lambda: read_text_labels(path))
+    content = _read(path, key, (1,), "vector of labels")
+    return Content(np.ravel(content.values))
+
+
+def _read(path: Path, key: str | None, ndims: tuple[int, ...], wanted: str) -> Content:
+    suffix = path.suffix.lower()
+    if suffix not in READERS and path.is_file():
+        raise FileError(
+            f"`{path}` is of the type `{suffix or 'none'}`, which is not read. Known are "
+            f"{', '.join(READERS)}."
+        )
+
+    def read() -> Content:
+        _, entry = choose(path, READERS[suffix](path), key, ndims, wanted)
+        return entry.load()
+
+    return _guarded(path, read)
+
+
+def _guarded(path: Path, read: Callable[[], Content]) -> Content:
+    """Run a reader; whatever the libraries below raise on a damaged file becomes a `FileError`."""
+    if path.is_dir():
+        raise FileError(f"`{path}` is a folder: a file is needed.")
+    if not path.exists():
+        raise FileError(f"`{path}` is not there.")
+    try:
+        return read()
+    except FileError:
+        raise
+    except PermissionError:
+        raise FileError(f"`{path}` may not be read: permission denied.") from None
+    except MemoryError:
+        raise FileError(f"`{path}` does not fit into the memory of this machine.") from None
+    except Exception as error:  # SciPy and h5py raise nearly every class on damaged bytes
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise FileError(
+            f"`{path}` cannot be read as a {path.suffix.lower()} file: it is damaged or of another "
+            f"type ({reason.rstrip('.')})."
+        ) from error

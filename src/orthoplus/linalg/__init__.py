@@ -1,0 +1,1 @@
+"""Linear algebra: singular vectors of groups, symmetric eigenproblems, starts."""

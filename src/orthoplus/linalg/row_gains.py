@@ -1,0 +1,157 @@
+r"""Score all moves of single rows at a point of S+, at O(1) per move.
+
+A move gives row i to another column, takes its entry away, or gives an entry to a row of zeros. The
+rows of each column keep their proportions, and the entry of the moved row is the best one: every
+score is what a move gains *at least*, because refining the new support can only add to it.
+
+Scores are matrices of shape (n, k + 1): column j < k is the gain of moving row i into column j, the
+last column that of setting row i to zero. Moves that change nothing or would empty a column score
+minus infinity.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.types import FloatArray, IntArray
+
+# Entries of a block of rows whose gains are computed together.
+_BLOCK_ENTRIES = 1 << 16
+# A row that holds this share of its column's squared norm is all there is to the column.
+_ALONE = 1.0 - 1e-14
+
+
+def entries_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the column of each row's positive entry, -1 for a row of zeros, and the entry.
+
+    Examples
+    --------
+    >>> entries_of(np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
+    (array([ 1, -1,  0]), array([1., 0., 1.]))
+    """
+    labels, weights = kernels.largest_entries(X)
+    return labels, weights
+
+
+def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatArray:
+    r"""Return what each move adds to :math:`\langle C, X \rangle`.
+
+    With :math:`c_j = \langle C_j, x_j \rangle` and the entry w of row i in its own column l,
+
+    .. math:: \text{in: } \sqrt{c_j^2 + \max(C_{ij}, 0)^2} - c_j, \qquad
+              \text{out: } \frac{c_l - w C_{il}}{\sqrt{1 - w^2}} - c_l .
+
+    Parameters
+    ----------
+    labels, weights : ndarrays of shape (n,)
+        A point of S+: the column of each row's entry, -1 for a row of zeros, and the entry.
+    C : ndarray of shape (n, k)
+
+    Notes
+    -----
+    For :math:`c_j < 0` the column is best as it is or as :math:`e_i` alone, and the first is the
+    better of the two. O(nk).
+
+    Examples
+    --------
+    >>> C = np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]])
+    >>> linear_gains(np.array([0, 0, 1]), np.array([0.6, 0.8, 1.0]), C).round(3)
+    array([[  -inf, -0.764, -1.   ],
+           [  -inf, -1.172, -2.   ],
+           [  -inf,   -inf,   -inf]])
+    """
+    own, entry, kept = _own_entries(labels, weights)
+    mine = C[np.arange(len(C)), own].astype(np.float64)
+    along = np.bincount(own, entry * mine, minlength=C.shape[1])
+    gain_out = (along[own] - entry * mine) / np.sqrt(kept) - along[own]
+
+    def gain_in(rows: slice) -> FloatArray:
+        arriving = C[rows].astype(np.float64)
+        both = np.hypot(along, np.maximum(arriving, 0.0)) - along
+        return np.where(along >= 0.0, both, np.maximum(arriving - along, 0.0))
+
+    return _combined(labels, gain_in, gain_out, kept, C.shape[1])
+
+
+def trace_gains(
+    labels: IntArray, weights: FloatArray, MX: FloatArray, diagonal: FloatArray
+) -> FloatArray:
+    r"""Return by how much each move lowers :math:`\mathrm{tr}(X^\top M X)`.
+
+    With :math:`\lambda_j = x_j^\top M x_j`, :math:`b = (Mx_j)_i` and :math:`d = M_{ii}`, a row that
+    arrives turns the column in the plane of :math:`x_j` and :math:`e_i` to the least eigenvalue,
+    and a row that leaves column l with the entry w leaves the rest behind:
+
+    .. math:: \lambda_{\min} \begin{pmatrix} \lambda_j & b^- \\ b^- & d \end{pmatrix},
+              \quad b^- = \min(b, 0), \qquad
+              \frac{\lambda_l - 2 w b + w^2 d}{1 - w^2} .
+
+    Parameters
+    ----------
+    labels, weights : ndarrays of shape (n,)
+        A point of S+.
+    MX : ndarray of shape (n, k)
+        The product of M with the point.
+    diagonal : ndarray of shape (n,)
+        The diagonal of M.
+
+    Notes
+    -----
+    O(nk) beyond the product.
+
+    Examples
+    --------
+    >>> M = -np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+    >>> X = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    >>> gains = trace_gains(np.array([0, -1, 1]), np.array([1.0, 0.0, 1.0]), M @ X, np.diag(M))
+    >>> gains.round(3)  # only the row of zeros can move, and it belongs to the first column
+    array([[-inf, -inf, -inf],
+           [ 1.,   0., -inf],
+           [-inf, -inf, -inf]])
+    """
+    own, entry, kept = _own_entries(labels, weights)
+    mine = MX[np.arange(len(MX)), own].astype(np.float64)
+    values = np.bincount(own, entry * mine, minlength=MX.shape[1])
+    left = (values[own] - 2.0 * entry * mine + entry**2 * diagonal) / kept
+
+    def gain_in(rows: slice) -> FloatArray:
+        # lambda_j minus the least eigenvalue. Without a negative product x_j and e_i do not mix:
+        # the hypotenuse is |half|, and the column stays as it is or becomes e_i.
+        half = (values - diagonal[rows, None]) / 2.0
+        return np.asarray(half + np.hypot(half, np.minimum(MX[rows].astype(np.float64), 0.0)))
+
+    return _combined(labels, gain_in, values[own] - left, kept, MX.shape[1])
+
+
+def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The column of each row (0 for a row of zeros), its entry, and what the column keeps."""
+    own = np.maximum(labels, 0)
+    entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)
+    squares = entry**2
+    return own, entry, np.where(squares < _ALONE, 1.0 - squares, np.inf)
+
+
+def _combined(
+    labels: IntArray,
+    gain_in: Callable[[slice], FloatArray],
+    gain_out: FloatArray,
+    kept: FloatArray,
+    k: int,
+) -> FloatArray:
+    """The gains of leaving and arriving, added; minus infinity if the move is impossible.
+
+    The gains of arriving are made for some rows at a time: at most one n x k array is alive.
+    """
+    n = len(labels)
+    gain_out = np.where(labels < 0, 0.0, gain_out)
+    gain_out[np.isinf(kept)] = -np.inf
+    gains = np.empty((n, k + 1))
+    height = max(_BLOCK_ENTRIES // k, 1)
+    for start in range(0, n, height):
+        rows = slice(start, start + height)
+        np.add(gain_in(rows), gain_out[rows, None], out=gains[rows, :k])
+    gains[:, k] = np.where(labels < 0, -np.inf, gain_out)
+    rows_in = np.flatnonzero(labels >= 0)
+    gains[rows_in, labels[rows_in]] = -np.inf
+    return gains

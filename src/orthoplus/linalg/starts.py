@@ -1,0 +1,290 @@
+"""Starting points from the singular vectors of the data, or the eigenvectors of a matrix."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.sparse.linalg import svds
+
+from orthoplus.core.checks import check_choice, check_shape
+from orthoplus.core.types import FloatArray
+from orthoplus.data.base import (
+    as_dense,
+    as_operator,
+    gram_matrix,
+    normal_product,
+    row_slices,
+    row_sums,
+    times,
+    times_transposed,
+)
+from orthoplus.data.groups import Centres
+from orthoplus.data.stored import RowBlocks
+from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
+from orthoplus.geometry.stiefel import round_to_stiefel_plus
+from orthoplus.linalg.symmetric import SymmetricMap, bottom_eigenpairs
+
+SVD_VARIANTS = ("nndsvd", "nndsvda", "nndsvdar", "clipped")
+
+# Matrices with a side this short are decomposed densely.
+_DENSE_SIDE = 64
+# NNDSVDar fills zeros with numbers up to this share of the mean.
+_RANDOM_SHARE = 0.01
+# With no more columns than this A'A is formed.
+_GRAM_SIDE = 128
+# Columns of a subspace iteration beyond those that are sought.
+_SPARE = 8
+# Squared singular values below this share of the largest are rounding.
+_RANK = 1e-12
+
+
+def svd_start(
+    A: Any, k: int, variant: str = "clipped", rng: np.random.Generator | None = None
+) -> FloatArray:
+    r"""A nonnegative n x k start from the k leading singular triplets :math:`(s_j, u_j, v_j)` of A.
+
+    .. math:: w_j = \sqrt{s_j \|u_j^\pm\| \|v_j^\pm\|}\; u_j^\pm / \|u_j^\pm\|,
+              \quad \pm \text{ the sign with the larger } \|u_j^\pm\| \|v_j^\pm\|.
+
+    Parameters
+    ----------
+    A : nonnegative array, SciPy sparse matrix or LinearOperator of shape (n, r)
+        Used through products, unless one side is short.
+    k : int
+        Number of columns, at most n.
+    variant : {"nndsvd", "nndsvda", "nndsvdar", "clipped"}
+        The formula above; with its zeros replaced by the mean of A; with its zeros replaced by
+        random numbers of a hundredth of the mean at most; and the start of the paper's code:
+        :math:`u_j^\pm` of the sign with the larger :math:`\|u_j^\pm\|`, normalised.
+    rng : numpy.random.Generator, optional
+        For the first vector of the Lanczos method, which decides nothing but the last digits, and
+        for NNDSVDar. By default the seed 0.
+
+    Returns
+    -------
+    X : ndarray of shape (n, k)
+        Nonnegative, float32 where A is; unit columns for "clipped" only. Where A has fewer than k
+        triplets, the missing columns are at random.
+
+    Notes
+    -----
+    Boutsidis and Gallopoulos, Pattern Recognition 41 (2008). One truncated SVD.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> svd_start(A, 2).round(3)
+    array([[0.707, 0.   ],
+           [0.707, 0.   ],
+           [0.   , 1.   ]])
+    """
+    check_choice(variant, "variant", SVD_VARIANTS)
+    check_shape(A.shape[0], k, "X")
+    rng = rng or np.random.default_rng(0)
+    if variant == "clipped":
+        X = np.maximum(signed_left_vectors(A, k, rng), 0.0)
+        norms = np.linalg.norm(X, axis=0)
+        X = _fill_columns(X / np.where(norms > 0, norms, 1.0), k, rng)
+        return X.astype(_dtype_of(A), copy=False)
+    X = _fill_columns(_double_svd(*_truncated_svd(A, k, rng)), k, rng)
+    empty = X == 0
+    if variant == "nndsvda":
+        X[empty] = _mean(A)
+    elif variant == "nndsvdar":
+        X[empty] = _mean(A) * _RANDOM_SHARE * rng.random(np.count_nonzero(empty))
+    return X.astype(_dtype_of(A), copy=False)
+
+
+def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
+    r"""The groups of `svd_start` with "clipped", as centres: nothing of length n is made.
+
+    .. math:: c_j = \pm v_j / \|(A v_j)^{\pm}\|, \qquad x_j \propto (A c_j)^+,
+
+    v_j the leading right singular vectors: exact for few columns, otherwise by some steps of
+    subspace iteration, for this is but a start. Where there are fewer than k, the others are at
+    random. A few passes over A, which may be in row blocks.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> (A @ leading_centres(A, 2, np.random.default_rng(0)).vectors.T).round(3)
+    array([[0.447, 0.   ],
+           [0.894, 0.   ],
+           [0.   , 1.   ]])
+    """
+    r = A.shape[1]
+    V = leading_right_vectors(A, k, rng)[0]
+    V = np.hstack([V, np.abs(rng.standard_normal((r, k - V.shape[1])))])
+    above, below = part_squares(A, V)
+    sizes = np.sqrt(np.maximum(above, below))
+    signs = np.where(below > above, -1.0, 1.0)
+    return Centres(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
+
+
+def leading_right_vectors(
+    A: Any, k: int, rng: np.random.Generator, n_steps: int = 3
+) -> tuple[FloatArray, FloatArray]:
+    """V (r x q) and the squares of the q <= min(k, n, r) largest singular values, falling."""
+    n, r = A.shape
+    q = min(k, n, r)
+    if n < r and r > _GRAM_SIDE and not isinstance(A, RowBlocks):
+        return _right_vectors_from_left(A, q, rng, n_steps)
+    if r <= _GRAM_SIDE:
+        Q, M = np.eye(r), gram_matrix(A)
+    else:
+        Q = np.linalg.qr(rng.standard_normal((r, min(r, k + _SPARE))))[0]
+        for _ in range(n_steps):
+            Q = np.linalg.qr(normal_product(A, Q))[0]
+        M = Q.T @ normal_product(A, Q)
+    values, vectors = np.linalg.eigh(0.5 * (M + M.T))
+    return Q @ vectors[:, ::-1][:, :q], np.maximum(values[::-1][:q], 0.0)
+
+
+def _right_vectors_from_left(
+    A: Any, q: int, rng: np.random.Generator, n_steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """`leading_right_vectors` with the iteration on the shorter side; fewer where the rank is."""
+    n = A.shape[0]
+    Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _SPARE))))[0]
+    for _ in range(n_steps):
+        Q = np.linalg.qr(times(A, times_transposed(A, Q)))[0]
+    W = times_transposed(A, Q).astype(np.float64)
+    values, vectors = np.linalg.eigh(W.T @ W)  # W is long: its Gram matrix instead of its QR
+    is_sound = values > _RANK * values[-1]
+    V = W @ (vectors[:, is_sound] / np.sqrt(values[is_sound]))
+    return V[:, ::-1][:, :q], values[is_sound][::-1][:q]
+
+
+def part_squares(A: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The squared norms of the positive and of the negative parts of the columns of AV."""
+    if isinstance(A, RowBlocks):
+        above, below = A.reduce(part_squares, args=(V,))
+        return above, below
+    above, below = np.zeros(V.shape[1]), np.zeros(V.shape[1])
+    for part in row_slices(A, V.shape[1]):
+        images = times(part, V).astype(np.float64, copy=False)
+        above += np.einsum("ij,ij->j", images, np.maximum(images, 0.0))
+        below += np.einsum("ij,ij->j", images, np.minimum(images, 0.0))
+    return above, below
+
+
+def signed_left_vectors(A: Any, k: int, rng: np.random.Generator) -> FloatArray:
+    r"""The leading left singular vectors, each with the sign whose positive part is larger.
+
+    Returns
+    -------
+    U : ndarray of shape (n, min(k, n, r))
+        Orthonormal columns in float64, in order of falling singular value.
+    """
+    U, _, _ = _truncated_svd(A, k, rng)
+    positive = np.linalg.norm(np.maximum(U, 0.0), axis=0)
+    negative = np.linalg.norm(np.minimum(U, 0.0), axis=0)
+    return np.asarray(U * np.where(negative > positive, -1.0, 1.0))
+
+
+def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    r"""Starts in OB+ from the k bottom eigenvectors U of M, without end, by one decomposition.
+
+    The first two, the one with the lower trace before the other: the positive part of UQ, its
+    columns normalised, where the rotation Q makes k rows of UQ, chosen by QR with pivoting, as near
+    to the unit matrix as can be; and the best k of the positive and negative parts of the columns
+    of U. Then UQ again, with the rows chosen from a random half.
+
+    Parameters
+    ----------
+    M : SymmetricMap of shape (n, n)
+    k : int
+        Number of columns, at most n.
+    rng : numpy.random.Generator
+        For the halves, and for the first vector of the Lanczos method. Should that fail, all starts
+        are at random.
+
+    Notes
+    -----
+    Damle, Minden and Ying, Information and Inference 8 (2019). O(n k^2) beyond the eigenvectors.
+
+    Examples
+    --------
+    >>> M = SymmetricMap(-np.kron(np.eye(2), np.ones((2, 2))))
+    >>> next(eigenvector_starts(M, 2, np.random.default_rng(0))).round(3).max(axis=1)
+    array([0.707, 0.707, 0.707, 0.707])
+    """
+    n = M.shape[0]
+    check_shape(n, k, "X")
+    found = bottom_eigenpairs(M, k, rng.standard_normal(n))
+    if found is None:
+        while True:
+            yield random_oblique_plus(n, k, rng)
+    U = found[1]
+    first = [project_oblique_plus(U @ _rotation(U)), _best_parts(M, U)]
+    yield from sorted(first, key=lambda X: _trace(M, round_to_stiefel_plus(X)))
+    while True:
+        rows = rng.permutation(n)[: max(k, n // 2)]
+        yield project_oblique_plus(U @ _rotation(U[rows]))
+
+
+def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
+    """The k of least cost among the positive and negative parts of the columns, normalised."""
+    parts = np.maximum(np.hstack([U, -U]), 0.0)
+    parts = parts[:, parts.any(axis=0)]
+    parts /= np.linalg.norm(parts, axis=0)
+    costs = np.einsum("ij,ij->j", parts, M @ parts)
+    return np.asarray(parts[:, np.argsort(costs, kind="stable")[: U.shape[1]]])
+
+
+def _trace(M: SymmetricMap, X: FloatArray) -> float:
+    return float(np.vdot(M @ X, X))
+
+
+def _rotation(U: FloatArray) -> FloatArray:
+    """Orthogonal Q with PQ symmetric positive semidefinite, P being k rows of U far apart."""
+    pivots = qr(U.T, mode="r", pivoting=True)[1][: U.shape[1]]
+    left, _, right = np.linalg.svd(U[pivots].T)
+    return np.asarray(left @ right)
+
+
+def _truncated_svd(
+    A: Any, k: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """U (n x q), s (q) and V (r x q) of the q = min(k, n, r) largest singular values, falling."""
+    short = min(A.shape)
+    if short <= max(_DENSE_SIDE, 2 * k):
+        U, s, Vt = np.linalg.svd(as_dense(A), full_matrices=False)
+    elif not row_sums(A).any():
+        U, s, Vt = np.eye(A.shape[0], k), np.zeros(k), np.eye(k, A.shape[1])
+    else:
+        U, s, Vt = svds(as_operator(A), k=k, v0=rng.standard_normal(short))
+    order = np.argsort(-s, kind="stable")[:k]
+    U, s, V = (part.astype(np.float64, copy=False) for part in (U[:, order], s[order], Vt[order].T))
+    return U, s, V
+
+
+def _dtype_of(A: Any) -> type[np.floating[Any]]:
+    return np.float32 if A.dtype == np.float32 else np.float64
+
+
+def _mean(A: Any) -> float:
+    return float(row_sums(A).sum()) / (A.shape[0] * A.shape[1])
+
+
+def _double_svd(U: FloatArray, s: FloatArray, V: FloatArray) -> FloatArray:
+    """The left factor of NNDSVD, table 1 of Boutsidis and Gallopoulos."""
+    W = np.zeros_like(U)
+    for j in range(U.shape[1]):
+        sides = [(np.maximum(t * U[:, j], 0.0), np.maximum(t * V[:, j], 0.0)) for t in (1, -1)]
+        weights = [float(np.linalg.norm(u) * np.linalg.norm(v)) for u, v in sides]
+        best = int(weights[1] > weights[0])
+        side = sides[best][0]
+        W[:, j] = np.sqrt(s[j] * weights[best]) * side / (float(np.linalg.norm(side)) or 1.0)
+    return W
+
+
+def _fill_columns(X: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    """X with k columns: those that are zero or missing at random, of unit norm."""
+    full = np.zeros((X.shape[0], k))
+    full[:, : X.shape[1]] = X
+    missing = np.flatnonzero(~full.any(axis=0))
+    random = np.abs(rng.standard_normal((X.shape[0], len(missing))))
+    full[:, missing] = random / np.linalg.norm(random, axis=0)
+    return full

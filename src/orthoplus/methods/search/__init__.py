@@ -1,0 +1,1 @@
+"""Searches over the supports of S+."""

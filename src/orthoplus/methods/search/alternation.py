@@ -1,0 +1,110 @@
+"""The exact alternation of orthogonal NMF: best vector of each group, best group of each row."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
+from orthoplus.data.groups import assign_rows, column_entries, count_rows, group_sums
+from orthoplus.geometry.stiefel import assemble
+from orthoplus.methods.factors import data_of
+from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves, single_moves
+
+# Residual of leading vectors while rows still move: their squares are exact to its square.
+ROUGH = 1e-4
+# Each round lowers the objective; a few dozen settle ten thousand rows.
+_MAX_ROUNDS = 200
+
+
+class Groups(NamedTuple):
+    """Rows in groups, and a point of S+ on them: a label and a weight a row, n-vectors both.
+
+    On the way the weights are those that the next vectors start from.
+    """
+
+    labels: Any
+    weights: Any
+    directions: FloatArray  # k x r: y_j / ||y_j||
+    squares: FloatArray  # the leading ones of the groups
+    value: float
+
+
+def alternate(
+    problem: Problem, X: FloatArray, *, with_moves: bool = True
+) -> tuple[FloatArray, float]:
+    r"""From the groups of X to where neither the alternation nor a single row gains; the value.
+
+    .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
+              \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
+
+    which is EM-ONMF; for data of any sign x_j is the best nonnegative vector that the projected
+    power method finds. Then, unless ``with_moves`` is False, rows move that gain by it although
+    another centre is nearer, see `row_moves`. The value never rises; no row would fit another
+    column better, but for ties.
+    """
+    groups = alternate_groups(problem, *kernels.largest_entries(X), with_moves=with_moves)
+    weights = groups.weights.astype(X.dtype, copy=False)
+    return assemble(groups.labels, weights, X.shape[1]), groups.value
+
+
+def alternate_groups(
+    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True, is_rough: bool = False
+) -> Groups:
+    """`alternate` from labels and weights: no n x k matrix is made.
+
+    For data in row blocks the vectors are in the form of the data. Where it ``is_rough``, it ends
+    at rest with rough vectors, and the value is that of the point with those.
+    """
+    A, k = data_of(problem), problem.shape[1]
+    for residual in (ROUGH,) if is_rough else (ROUGH, None):  # at rest, then to the last digit
+        rest = _come_to_rest(problem, labels, weights, residual)
+        for _ in range(_MAX_ROUNDS if with_moves else 0):
+            better = _move_rows(problem, rest, residual)
+            if better is None:
+                break
+            rest = better
+        labels, weights = rest.labels, rest.weights
+    weights = column_entries(A, labels, rest.directions, rest.squares)
+    if not is_rough:
+        return rest._replace(weights=weights)
+    W = group_sums(A, labels, weights, k)
+    value = problem.constant - float(np.vdot(W, W))  # type: ignore[attr-defined]
+    return rest._replace(weights=weights, value=value)
+
+
+def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
+    """Alternate until no row moves."""
+    A = data_of(problem)
+    best: Groups | None = None
+    for _ in range(_MAX_ROUNDS):
+        V, squares = problem.group_directions(labels, weights, residual)  # type: ignore[attr-defined]
+        value = problem.constant - float(squares.sum())  # type: ignore[attr-defined]
+        if best is not None and not value < best.value:
+            break
+        best = Groups(labels, weights, V, squares, value)
+        moved = assign_rows(A, V, labels)
+        if moved.is_same:
+            return best._replace(weights=moved.scores)  # a power step beyond the vectors
+        labels, weights = moved.labels, moved.scores
+    assert best is not None
+    return best
+
+
+def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups | None:
+    """At rest again after moves of single rows, with a lower value; None where none gains."""
+    A, k = data_of(problem), problem.shape[1]
+    row_squares = problem.row_squares  # type: ignore[attr-defined]
+    columns, gains = single_moves(A, rest.labels, row_squares, rest.directions, rest.squares)
+    disjoint = best_disjoint_moves(A, rest.labels, columns, gains)
+    if len(disjoint[0]) == 0:
+        return None
+    # All at once may be too many: those that share no group are safe.
+    for is_all in (True, False):
+        labels = apply_moves(A, rest.labels, columns, None if is_all else disjoint)
+        if count_rows(A, labels, k).all():
+            better = _come_to_rest(problem, labels, rest.weights, residual)
+            if better.value < rest.value:
+                return better
+    return None

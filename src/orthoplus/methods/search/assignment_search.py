@@ -1,0 +1,249 @@
+"""The default for quadratic assignment: relaxed and random starts, each followed by exchanges."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.checks import check_choice, check_count, check_range, check_type
+from orthoplus.core.method import run
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.search.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
+
+_STARTS = ("relaxation", "penalty", "gilmore-lawler", "random")
+# Exchanges between two looks at the clock, unless n is larger: each block computes all gains again.
+_BLOCK = 1000
+
+
+class AssignmentState(NamedTuple):
+    """The best permutation so far, and what the next start needs.
+
+    ``start`` is the given X until the penalty method has begun from it; ``start_values`` has the
+    value that each start led to; ``n_inner`` counts the iterations of the last one.
+    """
+
+    permutation: IntArray
+    value: float
+    bound: float
+    is_proven: bool
+    seed: int
+    start: FloatArray | None
+    start_values: FloatArray
+    n_iter: int
+    n_inner: int
+    violation: float = 0.0
+    Y: FloatArray | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """The permutation matrix, made each time it is asked for."""
+        return as_matrix_of(self.permutation)
+
+    @property
+    def X_feas(self) -> FloatArray:
+        """The same: the search begins with the rounded start, and is never worse."""
+        return self.X
+
+
+@dataclass(frozen=True)
+class AssignmentSearch:
+    r"""Search over the permutations for quadratic assignment and graph matching.
+
+    .. math:: \min_p \sum_{ij} A_{ij} B_{p(i)p(j)} + \sum_i C_{ip(i)} .
+
+    A step makes one start a permutation and improves it by exchanges of two rows: the best one
+    until none gains, then some at random, and so on from the best permutation of this start. The
+    starts are
+
+    1. *relaxation*: a path over the doubly stochastic matrices, from a convex relaxation to f. On
+       two graphs, one nearly a relabelling of the other, it finds that;
+    2. *penalty*: EP4Orth+ from X, or from a random matrix if X has been used, and a linear
+       assignment;
+    3. *gilmore-lawler*: the permutation at which the bound of Gilmore and Lawler is attained;
+    4. *random*: a permutation at random.
+
+    The last steps make no start, but go on from the best permutation of all.
+
+    Parameters
+    ----------
+    n_init : int
+        Number of steps; the best permutation is kept.
+    search_steps : int
+        Exchanges of the search after each start; 0 is the plain pairwise exchange method.
+    starts : tuple of str
+        How the starts are made, in order; the last entry is repeated.
+    continued : float
+        Share of the steps, the last ones, that go on from the best permutation.
+    penalty : EP4Orth, optional
+        Makes the penalty starts, on a problem that is centered and of size 1; by default
+        ``EP4Orth.for_assignment()``.
+    seed : int
+        For the random starts and exchanges, unless ``carry`` brings a generator ``rng``.
+
+    Notes
+    -----
+    No exchange of two rows improves the answer, and the given X, rounded, is not better. A value
+    that meets the bound is optimal and ends the search. An exchange costs O(n^2), a step of the
+    relaxation and of the penalty method O(n^3). Multiplying A or B by a positive number does not
+    change the permutation.
+
+    References
+    ----------
+    T. Stützle, *Iterated local search for the quadratic assignment problem*, European J. Oper. Res.
+    174 (2006).
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 2.0], [5.0, 2.0, 0.0]])
+    >>> B = np.array([[0.0, 3.0, 1.0], [3.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
+    >>> result = op.solve(op.problems.QAP(A, B), method=AssignmentSearch())
+    >>> result.labels, result.value, result.status.name
+    (array([0, 1, 2]), 24.0, 'CERTIFIED')
+    """
+
+    state_type: ClassVar[Any] = AssignmentState
+    ends_with_search: ClassVar[bool] = False  # it exchanges rows itself
+
+    n_init: int = 8
+    search_steps: int = 4000
+    starts: tuple[str, ...] = _STARTS
+    continued: float = 0.4
+    penalty: EP4Orth | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count(self.n_init, "n_init", low=1)
+        check_count(self.search_steps, "search_steps")
+        check_type(self.starts, "starts", tuple)
+        if not self.starts:
+            raise ValueError(f"`starts` is empty: name at least one of {', '.join(_STARTS)}.")
+        for kind in self.starts:
+            check_choice(kind, "starts", _STARTS)
+        check_range(self.continued, "continued", low=0.0, high=1.0)
+        check_type(self.penalty, "penalty", EP4Orth, type(None))
+        check_count(self.seed, "seed")
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AssignmentState:
+        """Take the permutation of the bound if it is optimal; else round X and exchange rows."""
+        qap = _as_qap(problem)
+        rng = (carry or {}).get("rng")
+        bound, optimal = problem.gilmore_lawler()  # type: ignore[attr-defined]
+        if _is_proven(qap, qap.value_of(optimal), bound):
+            p = optimal
+        else:
+            p = _exchange(qap, nearest_permutation(X), np.empty((0, 2)))
+        value = qap.value_of(p)
+        return AssignmentState(
+            permutation=p,
+            value=value,
+            bound=bound,
+            is_proven=_is_proven(qap, value, bound),
+            seed=self.seed if rng is None else int(rng.integers(2**63)),
+            start=X.astype(np.float64),
+            start_values=np.empty(0),
+            n_iter=0,
+            n_inner=0,
+        )
+
+    def step(self, problem: Problem, state: AssignmentState) -> AssignmentState:
+        """Make the next start, search from it, and keep the better permutation."""
+        qap, rng = _as_qap(problem), np.random.default_rng([state.seed, state.n_iter])
+        kind = self.starts[min(state.n_iter, len(self.starts) - 1)]
+        if state.n_iter < self.n_init - int(self.continued * self.n_init):
+            p, n_inner = self._begin(problem, kind, state.start, rng)
+        else:
+            p, n_inner = state.permutation, 0
+        p, n_steps = self._search(problem, p, state.bound, rng)
+        value = qap.value_of(p)
+        # A value that differs by rounding is not better: which one is lower depends on the scale.
+        is_better = value < state.value - qap.tolerance
+        best = value if is_better else state.value
+        return state._replace(
+            permutation=p if is_better else state.permutation,
+            value=best,
+            is_proven=_is_proven(qap, best, state.bound),
+            start=None if kind == "penalty" else state.start,
+            start_values=np.append(state.start_values, value),
+            n_iter=state.n_iter + 1,
+            n_inner=n_inner + n_steps,
+        )
+
+    def stop(self) -> Callable[[AssignmentState], Status]:
+        """Stop after the last start, or at a value that meets the bound."""
+
+        def look(state: AssignmentState) -> Status:
+            if state.is_proven:
+                return Status.CERTIFIED
+            return Status.CONVERGED if state.n_iter >= self.n_init else Status.RUNNING
+
+        return look
+
+    def progress(self, state: AssignmentState) -> float:
+        """Return the share of the starts that are done."""
+        return state.n_iter / self.n_init
+
+    def _begin(
+        self, problem: Problem, kind: str, X: FloatArray | None, rng: np.random.Generator
+    ) -> tuple[IntArray, int]:
+        """Make a permutation by this kind of start; also the iterations that took."""
+        qap = _as_qap(problem)
+        if kind == "random":
+            return rng.permutation(len(qap.A)), 0
+        if kind == "gilmore-lawler":
+            return qap.normalized.gilmore_lawler()[1], 0
+        relaxed = _watched_as(problem, qap.normalized)
+        if kind == "relaxation":
+            X, n_inner = relax_assignment(relaxed)
+            return nearest_permutation(X), n_inner
+        penalty = EP4Orth.for_assignment() if self.penalty is None else self.penalty
+        first = penalty.init(relaxed, relaxed.start(rng) if X is None else X)
+        last, _ = run(relaxed, penalty, first, penalty.stop())
+        return nearest_permutation(last.X), last.n_iter
+
+    def _search(
+        self, problem: Problem, p: IntArray, bound: float, rng: np.random.Generator
+    ) -> tuple[IntArray, int]:
+        """Improve p by exchanges, in blocks; between two look at the clock and at the bound."""
+        qap, meter = _as_qap(problem), getattr(problem, "meter", None)
+        draws, n_steps = rng.random((self.search_steps, 2)), 0
+        p = _exchange(qap, p, draws[:0])
+        while n_steps < len(draws) and not _is_proven(qap, qap.value_of(p), bound):
+            if meter is not None:
+                meter.look()
+            block = draws[n_steps : n_steps + max(_BLOCK, len(p))]
+            p, n_steps = _exchange(qap, p, block), n_steps + len(block)
+        return p, n_steps
+
+
+def _as_qap(problem: Any) -> Any:
+    """The problem with symmetric matrices where one is symmetric; refuse other problems."""
+    if not hasattr(problem, "gilmore_lawler"):
+        raise TypeError(
+            f"AssignmentSearch needs a QAP problem, not {type(problem).__name__}: only there is a "
+            f"point of S+ a permutation."
+        )
+    return problem.symmetrised()
+
+
+def _watched_as(problem: Any, other: Any) -> Any:
+    """Return the other problem; if the evaluations of this one are counted, so are its own."""
+    return replace(problem, problem=other) if hasattr(problem, "meter") else other
+
+
+def _exchange(qap: Any, p: IntArray, draws: FloatArray) -> IntArray:
+    """Return p after a search of exchanges; never worse."""
+    p = np.array(p, dtype=np.int64)
+    C = np.zeros(qap.shape) if qap.C is None else qap.C
+    kernels.exchange_search_into(qap.A, qap.B, C, p, draws)
+    return p
+
+
+def _is_proven(qap: Any, value: float, bound: float) -> bool:
+    """Whether the value meets the bound, but for rounding."""
+    return bool(value <= bound + qap.tolerance)

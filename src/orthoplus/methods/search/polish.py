@@ -1,0 +1,119 @@
+"""Feasible polish: majorise and minimise over S+ with the certified projection."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.checks import check_count, check_positive, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray
+from orthoplus.geometry.stiefel import keep_largest
+from orthoplus.methods.refine import refine
+from orthoplus.projection import project_stiefel_plus
+
+_MAX_DOUBLINGS = 12
+
+
+class PolishState(NamedTuple):
+    """A feasible point, its value, and the curvature L the last step took."""
+
+    X: FloatArray
+    value: float
+    curvature: float
+    n_iter: int
+    is_fixed: bool
+    violation: float = 0.0
+    Y: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Polish:
+    r"""Projected gradient on S+ itself: every iterate is feasible, none is worse than the last.
+
+    .. math:: X^{l+1} \in \arg\max_{X \in S_+} \langle L X^l - \nabla f(X^l),\, X \rangle .
+
+    On S+ the norm of X is fixed, so this minimises the quadratic model of f with curvature L; if L
+    majorises f the value falls. The projection is that of `orthoplus.project`, which moves rows
+    between columns: what rounding and refinement on a fixed support cannot do. L is found by
+    doubling; where the problem knows a majoriser of its own, as orthogonal NMF does with AA'X, that
+    takes the place of the model.
+
+    Parameters
+    ----------
+    decrease : float
+        Stop when the value falls by less than this share of its size.
+    tol, max_passes
+        Of the projection; a rough one will do, for only descent counts.
+    max_iter : int
+        Most steps; a handful is usual.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> C = np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]])
+    >>> op.solve(op.problems.Projection(C), np.eye(3, 2), method=Polish()).labels
+    array([0, 0, 1])
+    """
+
+    state_type: ClassVar[Any] = PolishState
+
+    decrease: float = 1e-10
+    tol: float = 1e-8
+    max_passes: int = 12
+    max_iter: int = 100
+
+    def __post_init__(self) -> None:
+        check_positive(self.decrease, "decrease")
+        check_range(self.decrease, "decrease", low=0.0, high=1.0)
+        check_range(self.tol, "tol", low=0.0)
+        check_count(self.max_passes, "max_passes", low=1)
+        check_count(self.max_iter, "max_iter", low=1)
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PolishState:
+        """X rounded to S+ and refined on its support."""
+        X = refine(problem, keep_largest(X))
+        return PolishState(X, problem.value(X), 0.0, 0, False)
+
+    def step(self, problem: Problem, state: PolishState) -> PolishState:
+        """One step that decreases the value; the same point where none does."""
+        enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
+        for C, curvature in self._models(problem, state):
+            X = self._nearest(C)
+            is_own = curvature == 0.0  # the support is refined already: only another one can gain
+            if ((X > 0) == (state.X > 0)).all() if is_own else (X == state.X).all():
+                break
+            X = refine(problem, X)
+            value = problem.value(X)
+            if value < enough:
+                return PolishState(X, value, curvature, state.n_iter + 1, False)
+        return state._replace(n_iter=state.n_iter + 1, is_fixed=True)
+
+    def _models(self, problem: Problem, state: PolishState) -> Iterator[tuple[FloatArray, float]]:
+        """The problem's own majoriser, or L X - grad f(X) with L doubled from try to try."""
+        own = problem.majoriser(state.X)
+        if own is not None:
+            yield own, 0.0
+            return
+        gradient = problem.value_and_gradient(state.X)[1]
+        least = float(np.linalg.norm(gradient)) / float(np.sqrt(state.X.shape[1])) or 1.0
+        curvature = max(0.5 * state.curvature, 1e-2 * least)
+        for _ in range(_MAX_DOUBLINGS):
+            yield curvature * state.X - gradient, curvature
+            curvature *= 2.0
+
+    def _nearest(self, C: FloatArray) -> FloatArray:
+        nearest = project_stiefel_plus(C, tol=self.tol, max_passes=self.max_passes)
+        return nearest.X.astype(C.dtype, copy=False)
+
+    def stop(self) -> Callable[[PolishState], Status]:
+        """Stop where no step decreases the value, or at the limit."""
+
+        def look(state: PolishState) -> Status:
+            if state.is_fixed:
+                return Status.CONVERGED
+            return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+
+        return look

@@ -1,0 +1,175 @@
+r"""Moves of single rows between groups that the alternation cannot see.
+
+The alternation compares a row with the centres as they are; but a centre turns towards a row that
+comes, and away from one that goes. With :math:`\sigma^2 = \sigma_1(A_j)^2`, y the unit centre,
+:math:`s = a^\top y` and :math:`t^2 = \|a\|^2 - s^2`, in the plane of y and a
+
+.. math::
+
+    \sigma_1(A_j + a)^2 \ge \lambda_{\max}
+        \begin{pmatrix} \sigma^2 + s^2 & st \\ st & t^2 \end{pmatrix}, \qquad
+    \sigma_1(A_j - a)^2 \ge \sigma^2 - s^2 + \frac{s^2 t^2}{\sigma^2 - s^2},
+
+the second by the left vector of the group without the row, normalized. So a move whose two bounds
+exceed the two squares it starts from is a gain, at O(1) per candidate.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import row_slices, times
+from orthoplus.data.groups import count_rows, give_rows, map_rows, reduce_rows
+
+# Gains below this share of the sum are rounding.
+_LEAST_GAIN = 1e-12
+# Rows that are looked at together: a handful of arrays of this many rows by k columns.
+_BLOCK = 1 << 14
+
+
+def gainful_moves(
+    scores: FloatArray,
+    labels: IntArray,
+    row_squares: FloatArray,
+    squares: FloatArray,
+    counts: IntArray | None = None,
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows that gain by moving alone, the best column for each, and what they gain at least.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, k)
+        a_i'y_j for the leading unit vectors y_j of the groups.
+    labels : ndarray of shape (n,)
+        The group of each row, -1 for none.
+    row_squares, squares : ndarrays of shape (n,), (k,)
+        ||a_i||^2, and the squared leading singular values of the groups.
+    counts : ndarray of shape (k,), optional
+        Rows of the groups, where these are not all of them.
+    """
+    if counts is None:
+        counts = np.bincount(labels[labels >= 0], minlength=len(squares))
+    least = _LEAST_GAIN * float(squares.sum())
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    for start in range(0, len(labels), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        own = np.maximum(labels[block], 0)
+        gain = _gains(scores[block], own, row_squares[block], squares)
+        gain[(labels[block] < 0) | (counts[own] < 2)] = -np.inf  # no column may run empty
+        best = gain.argmax(axis=1)
+        top = kernels.gather(gain, best)
+        rows = np.flatnonzero(top > least)
+        found.append((rows + start, best[rows], top[rows]))
+    rows, columns, gains = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return rows, columns, gains
+
+
+def single_moves(
+    A: Any, labels: Any, row_squares: Any, V: FloatArray, squares: FloatArray
+) -> tuple[Any, Any]:
+    """For each row the column it gains most by moving to, else its own; and the gain, else 0.
+
+    V holds the leading unit vectors of the groups. One pass over A, which may be in row blocks.
+    """
+    args = (V, squares, count_rows(A, labels, len(V)))
+    columns, gains = map_rows(A, _moves_of_rows, labels, row_squares, args=args, n_vectors=2)
+    return columns, gains
+
+
+def _moves_of_rows(
+    A: Any,
+    labels: IntArray,
+    row_squares: FloatArray,
+    V: FloatArray,
+    squares: FloatArray,
+    counts: IntArray,
+) -> tuple[IntArray, FloatArray]:
+    columns, gains, start = labels.copy(), np.zeros(len(labels)), 0
+    for part in row_slices(A, len(V)):
+        here = slice(start, start + part.shape[0])
+        given = (times(part, V.T), labels[here], row_squares[here], squares, counts)
+        rows, best, gain = gainful_moves(*given)
+        columns[start + rows], gains[start + rows] = best, gain
+        start = here.stop
+    return columns, gains
+
+
+def best_disjoint_moves(A: Any, labels: Any, columns: Any, gains: Any) -> tuple[IntArray, IntArray]:
+    """`disjoint_moves` of those with a gain: only the best from one group to another can count."""
+    found = reduce_rows(A, _best_of_pairs, labels, columns, gains, combine=_better_of)
+    rows, sources, targets, best = found
+    if len(rows) == 0:
+        return rows, targets
+    moves = (np.arange(len(rows)), targets, best)
+    kept, to = disjoint_moves(sources, moves)
+    return rows[kept], to
+
+
+_Moves = tuple[IntArray, IntArray, IntArray, FloatArray]
+
+
+def _best_of_pairs(
+    A: Any, labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
+) -> _Moves:
+    """The row with the largest gain of each pair of groups, the first among ties."""
+    rows = np.flatnonzero(gains > 0)
+    return _sorted_moves((numbers[rows], labels[rows], columns[rows], gains[rows]))
+
+
+def _better_of(one: _Moves, other: _Moves) -> _Moves:
+    rows, sources, targets, gains = (np.concatenate(x) for x in zip(one, other, strict=True))
+    return _sorted_moves((rows, sources, targets, gains))
+
+
+def _sorted_moves(moves: _Moves) -> _Moves:
+    rows, sources, targets, gains = moves
+    order = np.lexsort((rows, -gains, targets, sources))
+    pairs = np.stack([sources[order], targets[order]])
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = (np.diff(pairs) != 0).any(axis=0)
+    kept = np.sort(order[is_first])
+    return rows[kept], sources[kept], targets[kept], gains[kept]
+
+
+def apply_moves(A: Any, labels: Any, columns: Any, moves: tuple[IntArray, IntArray] | None) -> Any:
+    """The labels after these moves (rows and columns), or after all: then they are ``columns``."""
+    return columns if moves is None else give_rows(A, labels, *moves)
+
+
+def disjoint_moves(
+    labels: IntArray, moves: tuple[IntArray, IntArray, FloatArray]
+) -> tuple[IntArray, IntArray]:
+    """The largest of the moves so that no group takes part in two: their gains add up."""
+    rows, columns, gains = moves
+    is_used = np.zeros(int(max(labels.max(), columns.max())) + 1, dtype=bool)
+    kept = []
+    for move in np.argsort(-gains, kind="stable"):
+        source, target = labels[rows[move]], columns[move]
+        if not (is_used[source] or is_used[target]):
+            is_used[source] = is_used[target] = True
+            kept.append(move)
+    return rows[kept], columns[kept]
+
+
+def _gains(
+    scores: FloatArray, own: IntArray, row_squares: FloatArray, squares: FloatArray
+) -> FloatArray:
+    """What each row gains at least in each column, -inf in its own."""
+    along = np.maximum(scores.astype(np.float64), 0.0) ** 2
+    across = np.maximum(row_squares[:, None] - along, 0.0)
+    gain = _largest_eigenvalue(squares + along, across, along * across) - squares
+    rows = np.arange(len(own))
+    s, t = along[rows, own], across[rows, own]
+    rest = squares[own] - s
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(rest > 0.0, s * t / rest, 0.0) - s
+    gain += left[:, None]
+    gain[rows, own] = -np.inf
+    return np.asarray(gain)
+
+
+def _largest_eigenvalue(a: FloatArray, b: FloatArray, c_squared: FloatArray) -> FloatArray:
+    """Of the symmetric matrices with diagonal a, b and c beside it."""
+    return np.asarray((a + b) / 2.0 + np.sqrt(((a - b) / 2.0) ** 2 + c_squared))

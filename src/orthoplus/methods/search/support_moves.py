@@ -1,0 +1,206 @@
+"""Candidates for a search over supports: moves of single rows, exchanges, projections, kicks."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.geometry.stiefel import cover_columns, order_of_appearance
+from orthoplus.linalg.row_gains import linear_gains
+from orthoplus.methods.search.support_descent import SupportPoint
+from orthoplus.projection import project_stiefel_plus
+
+# The model of a plain f at a point X of S+: f(Z) <= f(X) + <G, Z - X> + L/2 ||Z - X||^2, with L at
+# least this multiple of the size of the gradient of a column.
+_CURVATURE = 1.0
+# Curvatures tried for the projection of a gradient step, in the same unit; a concave f needs none.
+_STEP_CURVATURES = (0.0, 0.1, 1.0, 10.0)
+# The projection of a step need not be exact.
+_PROJECTION_TOL, _PROJECTION_PASSES = 1e-8, 12
+# Up to this many moves are sorted one by one.
+_ALL_MOVES = 1 << 16
+# Rows per column among which moves that share no column are looked for.
+_DISJOINT_ROWS = 20
+# Rows of each pair of columns that are considered for exchanges.
+_EXCHANGED_ROWS = 4
+
+
+class Scores:
+    """The scores of all moves of single rows at a point, and the models they come from.
+
+    Attributes
+    ----------
+    gains : ndarray of shape (n, k + 1)
+        What each move gains, as in `orthoplus.linalg.row_gains`.
+    is_exact : bool
+        Whether a move that leaves the other rows in proportion gains its score, no more or less.
+    """
+
+    def __init__(self, problem: Problem, point: SupportPoint) -> None:
+        self.problem, self.point = problem, point
+        self.X = point.dense(problem.shape[1])
+        gains = problem.move_gains(self.X)
+        self.is_exact = gains is not None and problem.has_exact_gains
+        self.gradient: FloatArray | None = None
+        if gains is None:
+            gains = linear_gains(point.labels, point.weights, self._model(_CURVATURE))
+        self.gains = gains
+
+    def _model(self, curvature: float) -> FloatArray:
+        """L X - grad f(X), which the minimizer of the quadratic model over S+ is nearest to."""
+        if self.gradient is None:
+            self.gradient = self.problem.value_and_gradient(self.X)[1]
+        size = float(np.linalg.norm(self.gradient)) / float(np.sqrt(self.X.shape[1]))
+        return np.asarray(curvature * size * self.X - self.gradient)
+
+    def projections(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield the nearest points of S+ to gradient steps, which may move many rows at once."""
+        own = self.problem.majoriser(self.X)
+        models = (self._model(L) for L in _STEP_CURVATURES) if own is None else iter((own,))
+        for C in models:
+            found = project_stiefel_plus(C, tol=_PROJECTION_TOL, max_passes=_PROJECTION_PASSES)
+            if not np.array_equal(found.labels, self.point.labels):
+                yield found.labels, found.weights.astype(self.X.dtype)
+
+    @property
+    def has_all_moves(self) -> bool:
+        """Whether `single_moves` returns all of them."""
+        return self.gains.size <= _ALL_MOVES
+
+    def single_moves(self) -> IntArray:
+        """Return possible moves as pairs (row, column), the best first; k stands for zero.
+
+        All of them, or the best one of each row if they are very many.
+        """
+        if self.gains.size > _ALL_MOVES:
+            best = self.all_moves(-np.inf)
+            return best[np.argsort(-self.gains[best[:, 0], best[:, 1]], kind="stable")]
+        flat = self.gains.ravel()
+        order = np.argsort(-flat, kind="stable")
+        order = order[: np.count_nonzero(np.isfinite(flat))]
+        return np.stack(np.divmod(order, self.gains.shape[1]), axis=1)
+
+    def all_moves(self, least: float) -> IntArray:
+        """Return the best move of each row that gains more than ``least`` by itself."""
+        best = self.gains.argmax(axis=1)
+        rows = np.flatnonzero(self.gains[np.arange(len(best)), best] > least)
+        return np.stack([rows, best[rows]], axis=1)
+
+    def disjoint_moves(self, least: float) -> IntArray:
+        """Return moves that gain more than ``least``, no column taking part in two of them."""
+        labels, k = self.point.labels, self.gains.shape[1] - 1
+        best = self.gains.argmax(axis=1)
+        top = self.gains[np.arange(len(best)), best]
+        is_used, kept = np.zeros(k + 1, dtype=bool), []
+        rows = np.flatnonzero(top > least)
+        for row in rows[np.argsort(-top[rows], kind="stable")[: _DISJOINT_ROWS * k]]:
+            columns = [c for c in (int(labels[row]), int(best[row])) if 0 <= c < k]
+            if not is_used[columns].any():
+                is_used[columns] = True
+                kept.append((row, best[row]))
+        return np.array(kept, dtype=np.int64).reshape(-1, 2)
+
+    def exchanges(self, most: int) -> IntArray:
+        """Return pairs of rows of different columns that may change places, the best first.
+
+        A row of zeros may change places with any other. The score is the sum of both moves, with
+        the entry that a row lacks in the new column counted once it is there.
+        """
+        labels = np.where(self.point.labels < 0, self.gains.shape[1] - 1, self.point.labels)
+        gains = self.gains
+        alone: BoolArray = np.asarray(np.isinf(gains).all(axis=1))
+        is_small = len(labels) <= 4 * most
+        rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)
+        a, b = np.triu_indices(len(rows), 1)
+        i, j = rows[a], rows[b]
+        apart = np.flatnonzero(labels[i] != labels[j])
+        i, j = i[apart], j[apart]
+        # A row that is alone in its column cannot leave by itself: rank it by its partner.
+        score = np.where(alone[i], 0.0, gains[i, labels[j]])
+        score = score + np.where(alone[j], 0.0, gains[j, labels[i]])
+        order = np.argsort(-score, kind="stable")[:most]
+        return np.stack([i[order], j[order]], axis=1)
+
+    def _rows_near_border(self, labels: IntArray) -> IntArray:
+        """The rows that lose least by moving, for each pair of columns."""
+        k = self.gains.shape[1] - 1
+        chosen = []
+        for own in range(k + 1):
+            rows = np.flatnonzero(labels == own)
+            if len(rows):
+                order = np.argsort(-self.gains[rows], axis=0, kind="stable")[:_EXCHANGED_ROWS]
+                chosen.append(rows[order].ravel())
+        return np.unique(np.concatenate(chosen))
+
+
+def moved(point: SupportPoint, moves: IntArray, k: int) -> tuple[IntArray, FloatArray] | None:
+    """Return labels and weights after these moves (row, column); None if a column runs empty.
+
+    A row that arrives has the weight of a mean row of its column.
+    """
+    labels, weights = point.labels.copy(), point.weights.copy()
+    labels[moves[:, 0]] = np.where(moves[:, 1] < k, moves[:, 1], -1)
+    if not cover_columns(labels, k):
+        return None
+    counts = np.bincount(labels[labels >= 0], minlength=k)
+    arrived = labels[moves[:, 0]]
+    weights[moves[:, 0]] = np.where(arrived >= 0, 1.0 / np.sqrt(counts[arrived]), 0.0)
+    return labels, weights
+
+
+def exchanged(point: SupportPoint, pair: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+    """Return labels and weights after two rows have changed places."""
+    labels, weights = point.labels.copy(), point.weights.copy()
+    labels[pair], weights[pair] = labels[pair[::-1]], weights[pair[::-1]]
+    return labels, weights
+
+
+def kicked(
+    point: SupportPoint, gains: FloatArray, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Return a point some way off: rows dealt again, a column begun again, or a new deal.
+
+    Every column keeps a row. The kinds take turns at random. A few rows mend what is nearly right.
+    A column whose rows go to their next best, by ``gains``, and that begins again with one row
+    elsewhere undoes two clusters in one. A new deal starts over.
+    """
+    k = gains.shape[1] - 1
+    # In an order of their own, rows and columns meet the same random numbers, however they came.
+    rows_in_order = np.lexsort(np.sort(gains, axis=1).T)
+    columns = order_of_appearance(point.labels[rows_in_order], k)
+    numbers = np.append(np.argsort(columns), -1)  # the last one stands for no column
+    ordered_gains = gains[rows_in_order][:, [*columns, k]]
+    labels = np.empty_like(point.labels)
+    labels[rows_in_order] = _kicked_labels(numbers[point.labels[rows_in_order]], ordered_gains, rng)
+    return np.append(columns, -1)[labels], np.ones(len(labels), dtype=point.weights.dtype)
+
+
+def _kicked_labels(labels: IntArray, gains: FloatArray, rng: np.random.Generator) -> IntArray:
+    before, k = labels, gains.shape[1] - 1
+    labels = labels.copy()
+    n, kind = len(labels), rng.integers(3)
+    if kind == 0 or k == 1:
+        rows = rng.permutation(n)[: rng.integers(2, max(3, n // 4) + 1)]
+        labels[rows] = rng.integers(k, size=len(rows))
+    elif kind == 1:
+        gone = rng.integers(k)
+        others = np.delete(np.arange(k), gone)
+        rows = np.flatnonzero(labels == gone)
+        labels[rows] = others[gains[np.ix_(rows, others)].argmax(axis=1)]
+        labels[rng.choice(np.flatnonzero(before != gone))] = gone
+    else:
+        labels = rng.integers(k, size=n)
+    _fill_empty(labels, k, rng)
+    return labels
+
+
+def _fill_empty(labels: IntArray, k: int, rng: np.random.Generator) -> None:
+    """Give each empty column a random row of a column that has more than one, in place."""
+    for column in range(k):
+        if (labels == column).any():
+            continue
+        counts = np.bincount(labels + 1, minlength=k + 1)
+        counts[0] = n = len(labels) + 1  # rows of zeros can always be taken
+        spare = np.flatnonzero(counts[labels + 1] > 1) if n > 1 else np.arange(len(labels))
+        labels[rng.choice(spare)] = column

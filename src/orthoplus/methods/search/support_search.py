@@ -1,0 +1,280 @@
+"""A search over supports for any smooth f: from a feasible point to a better one."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.checks import check_count, check_positive
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, IntArray
+from orthoplus.geometry.stiefel import keep_largest
+from orthoplus.linalg.row_gains import entries_of
+from orthoplus.methods.refine import refine
+from orthoplus.methods.search.support_descent import SupportPoint, try_support
+from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
+
+# A fall of f by less than this share of its size (or so many roundings) is none.
+_LEAST_FALL, _ROUNDOFFS = 1e-11, 32
+# Evaluations of f that a search may always spend, and those it may at most, whatever the size; and
+# its share of those that the run before it took.
+_LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
+# A descent tries at most one move for so many evaluations that are left.
+_SHARES_OF_LIMIT = 40
+# A kick is not worth its while with fewer evaluations left.
+_KICK_EVAL = 30
+# Steps of a trial.
+_QUICK_STEPS, _FULL_STEPS = 40, 200
+
+
+class SearchState(NamedTuple):
+    """The best point so far and how the search stands.
+
+    ``is_row_optimal`` is True once every move of a single row was examined at X without gain.
+    """
+
+    X: FloatArray
+    value: float
+    n_iter: int
+    n_eval: int
+    limit: int
+    n_failures: int
+    is_local: bool
+    is_over: bool
+    is_row_optimal: bool
+    seed: int
+    violation: float = 0.0
+    Y: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class SupportSearch:
+    r"""Improve a feasible point by changing its support, for any smooth f.
+
+    A point of S+ is a labeling of the rows with weights. A stationary point is best, to first
+    order, for *its* labeling; this method compares it with others:
+
+    1. *moves* of single rows to another column, to zero and back, many at once while that lowers f,
+    2. the *projection* of a gradient step (or of the problem's majorizer) onto S+, which is
+       certified and may move every row,
+    3. *exchanges* of two rows,
+    4. *kicks*: rows dealt again at random, a column split, all rows dealt again; then 1 to 3.
+
+    First-order scores say which moves to try, see `orthoplus.linalg.row_gains`; f, minimized over
+    the weights of the new support, says which to keep. A problem may score its moves exactly
+    (`Problem.move_gains`): orthogonal NMF, the trace family, k-means and K-indicators do.
+
+    Parameters
+    ----------
+    patience : int
+        Kicks in a row without a gain after which the search ends; 0 never kicks.
+    trials : int
+        Most moves, and most exchanges, that are tried before a point counts as locally optimal.
+    effort : float
+        The search ends after about this many evaluations of f times nk, or a third of those of the
+        run before it if they are more; it never takes more than some thousands.
+    seed : int
+        For the kicks.
+
+    Notes
+    -----
+    Never worse than its start. It ends at a point where no move that was tried lowers f; if all
+    moves of single rows were tried, or the problem's exact scores exclude them,
+    ``Result.is_row_optimal`` says so. The scores are exact for moves that leave the other rows of
+    both columns in proportion.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> C = np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]])
+    >>> f = op.problems.Smooth(lambda X: -float((C * X).sum()), (3, 2), jac=lambda X: -C)
+    >>> result = op.solve(f, np.eye(3, 2)[::-1], method=SupportSearch())
+    >>> result.labels, result.is_row_optimal
+    (array([0, 0, 1]), True)
+    """
+
+    state_type: ClassVar[Any] = SearchState
+    ends_with_search: ClassVar[bool] = False  # it is the search
+
+    patience: int = 8
+    trials: int = 64
+    effort: float = 1.5e5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count(self.patience, "patience")
+        check_count(self.trials, "trials", low=1)
+        check_positive(self.effort, "effort")
+        check_count(self.seed, "seed")
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SearchState:
+        """Round X to S+ and refine it on its support.
+
+        ``carry`` may hold ``n_eval``, the evaluations of the run before.
+        """
+        X = refine(problem, keep_largest(X))
+        n, k = problem.shape
+        least = max(self.effort / (n * k), _SHARE_OF_RUN * (carry or {}).get("n_eval", 0))
+        return SearchState(
+            X=X,
+            value=problem.value(X),
+            n_iter=0,
+            n_eval=0,
+            limit=int(min(max(least, _LEAST_EVAL), _MOST_EVAL)),
+            n_failures=0,
+            is_local=False,
+            is_over=False,
+            is_row_optimal=False,
+            seed=self.seed,
+        )
+
+    def step(self, problem: Problem, state: SearchState) -> SearchState:
+        """Descend to a local optimum, then kick once per step, and verify in the end."""
+        state = state._replace(n_iter=state.n_iter + 1)
+        if not state.is_local:
+            return self._settle(problem, state)
+        if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
+            return self._kick(problem, state)
+        return self._settle(problem, state._replace(is_over=True))
+
+    def stop(self) -> Callable[[SearchState], Status]:
+        """Stop once the last point has been verified."""
+
+        def look(state: SearchState) -> Status:
+            return Status.CONVERGED if state.is_over else Status.RUNNING
+
+        return look
+
+    def _settle(self, problem: Problem, state: SearchState) -> SearchState:
+        """Descend from the best point; in the end exactly, and say whether all was examined."""
+        search = _Descent(self, problem, state.limit, is_exact=state.is_over)
+        start = SupportPoint(*entries_of(state.X), state.value)
+        point = search.run(start)
+        X, value = state.X, state.value
+        if point.value < value:
+            X = refine(problem, point.dense(problem.shape[1]))
+            value = problem.value(X)
+        return state._replace(
+            X=X,
+            value=value,
+            n_eval=state.n_eval + search.n_eval,
+            is_local=True,
+            is_row_optimal=search.is_complete and state.is_over,
+        )
+
+    def _kick(self, problem: Problem, state: SearchState) -> SearchState:
+        """Descend from a perturbed point; keep what is better."""
+        k = problem.shape[1]
+        rng = np.random.default_rng([self.seed, state.n_iter])
+        best = SupportPoint(*entries_of(state.X), state.value)
+        search = _Descent(self, problem, state.limit - state.n_eval, is_exact=False)
+        gains = Scores(problem, best).gains
+        point = search.run(search.at(*kicked(best, gains, rng)))
+        n_eval = state.n_eval + search.n_eval
+        if not search.is_better(point.value, state.value):
+            return state._replace(n_eval=n_eval, n_failures=state.n_failures + 1)
+        X = refine(problem, point.dense(k))
+        return state._replace(
+            X=X, value=problem.value(X), n_eval=n_eval, n_failures=0, is_row_optimal=False
+        )
+
+
+def improve_support(problem: Problem, X: FloatArray, max_eval: int) -> FloatArray:
+    """Descend over supports from X in S+ with about this many evaluations of f; never worse.
+
+    Examples
+    --------
+    >>> from orthoplus.problems import TraceMin
+    >>> M = -np.kron(np.eye(2), np.ones((2, 2)))
+    >>> X = np.kron(np.ones((2, 1)), np.eye(2)) / np.sqrt(2)  # every other row
+    >>> labels = improve_support(TraceMin(M, 2), X, 100).argmax(axis=1)
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    True
+    """
+    start = SupportPoint(*entries_of(X), problem.value(X))
+    found = _Descent(SupportSearch(), problem, max_eval, is_exact=False).run(start)
+    return found.dense(problem.shape[1]) if found.value < start.value else X
+
+
+class _Descent:
+    """One descent over supports, with its count of evaluations.
+
+    ``is_exact`` carries every trial to its minimum, so that a point at which all of them fail is
+    known to be optimal among them; otherwise hopeless trials are given up early.
+    """
+
+    def __init__(
+        self, options: SupportSearch, problem: Problem, limit: int, *, is_exact: bool
+    ) -> None:
+        self.problem, self.limit, self.is_exact = problem, limit, is_exact
+        self.n_eval, self.is_complete = 0, False
+        # Unless this is the last descent, keep most of the evaluations for kicks.
+        share = limit if is_exact else max(limit // _SHARES_OF_LIMIT, 1)
+        self.most = min(options.trials, share)
+
+    def run(self, point: SupportPoint) -> SupportPoint:
+        """Follow moves that lower f until none that is tried does."""
+        while self.n_eval < self.limit:
+            better = self._improved(point)
+            if better is None:
+                break
+            point = better
+        return point
+
+    def at(self, labels: IntArray, weights: FloatArray, target: float = -np.inf) -> SupportPoint:
+        """Minimize f on a support."""
+        if self.is_exact:  # a target of minus infinity never gives up
+            trial = try_support(self.problem, labels, weights, max_iter=_FULL_STEPS)
+        else:
+            limits = {"target": target, "max_iter": _QUICK_STEPS, "tol": 1e-5}
+            trial = try_support(self.problem, labels, weights, **limits)  # type: ignore[arg-type]
+        self.n_eval += trial.n_eval
+        return trial.point
+
+    def is_better(self, value: float, than: float) -> bool:
+        """Whether a value is lower by more than rounding."""
+        roundoff = _ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
+        return value < than - max(_LEAST_FALL, roundoff) * abs(than)
+
+    def _improved(self, point: SupportPoint) -> SupportPoint | None:
+        """Return the first better neighbor; None if there is none among those that are tried."""
+        k = self.problem.shape[1]
+        scores, self.is_complete = Scores(self.problem, point), False
+        self.n_eval += 1
+        for labels, weights in self._candidates(scores, point, k):
+            trial = self.at(labels, weights, point.value)
+            if self.is_better(trial.value, point.value):
+                return trial
+            if self.n_eval >= self.limit:
+                break
+        return None
+
+    def _candidates(
+        self, scores: Scores, point: SupportPoint, k: int
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """The neighbors of a point in the order in which they are tried."""
+        least = _LEAST_FALL * abs(point.value)
+        together = scores.disjoint_moves(least)
+        self.is_complete = scores.is_exact and not len(together)
+        everything = scores.all_moves(least)
+        for moves in (everything, together) if len(everything) > len(together) else (together,):
+            if len(moves) > 1:
+                yield from _possible(moved(point, moves, k))
+        singles = scores.single_moves()
+        yield from _possible(moved(point, singles[:1], k))
+        yield from scores.projections()
+        most = self.most
+        for move in singles[1:most]:
+            yield from _possible(moved(point, move[None], k))
+        self.is_complete |= len(singles) <= most and scores.has_all_moves
+        for pair in scores.exchanges(most):
+            yield exchanged(point, pair, k)
+
+
+def _possible(
+    found: tuple[IntArray, FloatArray] | None,
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    if found is not None:
+        yield found

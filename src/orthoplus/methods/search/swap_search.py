@@ -1,0 +1,288 @@
+"""The default for orthogonal NMF: seeded centres and swaps in a sketch, exact in the end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus import kernels
+from orthoplus.core.checks import check_count, check_positive
+from orthoplus.core.problem import Problem
+from orthoplus.core.status import Status
+from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.data.base import sample_rows, times
+from orthoplus.data.groups import Centres, assign_rows, column_entries, group_products, unit_rows
+from orthoplus.data.stored import RowBlocks
+from orthoplus.geometry.stiefel import assemble, keep_largest
+from orthoplus.linalg.starts import leading_right_vectors
+from orthoplus.methods.factors import data_of
+from orthoplus.methods.search.alternation import Groups, alternate_groups
+
+# Subspace iterations of the sketch; more change nothing that the exact end does not.
+_POWER_STEPS = 2
+# Columns of the sketch beyond its factor times k.
+_SPARE = 8
+# Alternations of a trial, and of a first set of centres.
+_TRIAL_STEPS, _FIRST_STEPS = 4, 30
+# Fewer centres than this get the patience of this many.
+_FEW = 10
+# A first point that is worse by less than this share of ||A||^2 may still end better.
+_NEAR = 1e-3
+# Trials between two looks at the clock and the callback, for each centre.
+_BATCH = 5
+
+
+class SwapState(NamedTuple):
+    """The best feasible point, and the search for a better one: its sketch and its centres.
+
+    The point is a label and a weight a row, n-vectors in the form of the data, with the k x r
+    directions that say which label. Vectors that are not in memory are not saved with the state:
+    None then stands for them, and `SwapSearch.entries` makes them again.
+    """
+
+    labels: Any
+    weights: Any
+    directions: FloatArray
+    value: float
+    n_iter: int
+    sketch: FloatArray
+    basis: FloatArray
+    centres: FloatArray
+    best_centres: FloatArray
+    best_sum: float
+    n_started: int
+    n_trials: int
+    n_failures: int
+    is_over: bool
+    violation: float = 0.0
+    Y: FloatArray | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """The point as a dense matrix, made anew each time."""
+        if not isinstance(self.labels, np.ndarray):
+            raise ValueError(
+                "The rows of this state are not in memory: `result.labels` and `result.weights` "
+                "hold the point, in the form of the data."
+            )
+        return assemble(self.labels, self.weights, len(self.directions))
+
+
+@dataclass(frozen=True)
+class SwapSearch:
+    r"""Search over groups of rows for :math:`\max \sum_j \sigma_1(A_j)^2`, orthogonal NMF on S+.
+
+    With the groups :math:`A_j` of rows fixed, the best X has their leading left singular vectors as
+    columns and leaves :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Three moves search the groups:
+
+    1. a *sketch*: the rows in coordinates of the leading singular vectors, a few dozen numbers;
+    2. *swaps* in the sketch: drop the centre that is missed least, put one row with a large
+       residual in its place, alternate a few times, keep what is better, until nothing has been for
+       a while;
+    3. the *exact alternation* on A itself, from the best centres: leading singular vector of each
+       group, best group of each row, moves of single rows, to a fixed point.
+
+    The first search starts from the alternation from X, the others from rows sampled by their
+    residuals.
+
+    Parameters
+    ----------
+    n_init : int
+        Searches; that with the best sum in the sketch is kept.
+    patience : int
+        A search ends after this many failed swaps for each of the k centres, or of ten where there
+        are fewer.
+    max_iter : int
+        Most steps, each a batch of swaps.
+    sketch : float
+        The sketch has this many columns for each of the k centres.
+    sample : int
+        Most rows the swaps look at, taken at random; the exact alternation has all.
+    seed : int
+        For the sketch, the sampled rows and the swaps.
+
+    Notes
+    -----
+    Never worse than the alternation from X (EM-ONMF) with rough vectors, with which it begins. The
+    sketch costs some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of
+    the exact alternation one product with k columns and some passes over A.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
+    >>> op.solve(op.problems.ONMF(A, 2), method=SwapSearch()).X.round(3).max(axis=1)
+    array([0.447, 0.894, 1.   ])
+    """
+
+    state_type: ClassVar[Any] = SwapState
+    takes_centres: ClassVar[bool] = True  # as a start
+    ends_with_search: ClassVar[bool] = False  # it moves single rows itself
+
+    n_init: int = 3
+    patience: int = 3
+    max_iter: int = 1000
+    sketch: float = 2.0
+    sample: int = 4096
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count(self.n_init, "n_init", low=1)
+        check_count(self.patience, "patience", low=1)
+        check_count(self.max_iter, "max_iter", low=1)
+        check_positive(self.sketch, "sketch")
+        check_count(self.sample, "sample", low=1)
+        check_count(self.seed, "seed")
+
+    def init(
+        self, problem: Problem, X: FloatArray | Centres, carry: Carry | None = None
+    ) -> SwapState:
+        """The alternation from the groups of X, or of centres, and its centres in the sketch."""
+        A, rng = data_of(problem), np.random.default_rng(self.seed)
+        groups = assign_rows(A, X.vectors)[:2] if isinstance(X, Centres) else _groups_of(X)
+        found = alternate_groups(problem, *groups, with_moves=False, is_rough=True)
+        B, basis = _sketch(A, self._columns(problem), self.sample, rng)
+        first = unit_rows(found.directions @ basis)
+        centres, _ = kernels.alternate_centres(B, first, _FIRST_STEPS)
+        point = _point(found, A.dtype if isinstance(X, Centres) else X.dtype)
+        return SwapState(
+            **point,
+            n_iter=0,
+            sketch=B,
+            basis=basis,
+            centres=centres,
+            best_centres=centres,
+            best_sum=-np.inf,
+            n_started=1,
+            n_trials=0,
+            n_failures=0,
+            is_over=False,
+        )
+
+    def step(self, problem: Problem, state: SwapState) -> SwapState:
+        """A batch of swaps; after the last one of a search the next, or the exact end."""
+        state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
+        if state.n_failures < self._limit(problem.shape[1]):
+            return state
+        if state.n_started < self.n_init:
+            return self._begin(problem, state)
+        return self._end(problem, state)
+
+    def stop(self) -> Callable[[SwapState], Status]:
+        """Stop after the exact end, or at the limit."""
+
+        def look(state: SwapState) -> Status:
+            if state.is_over:
+                return Status.CONVERGED
+            return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+
+        return look
+
+    def progress(self, state: SwapState) -> float:
+        """The share of the searches that is done, by the failures of the last one."""
+        current = min(state.n_failures / self._limit(len(state.directions)), 1.0)
+        return (state.n_started - 1 + current) / self.n_init
+
+    def _limit(self, k: int) -> int:
+        return self.patience * max(k, _FEW)
+
+    def _swap(self, problem: Problem, state: SwapState) -> SwapState:
+        rng = np.random.default_rng([self.seed, state.n_started, state.n_trials])
+        draws = rng.random((_BATCH * problem.shape[1], 2))
+        centres, total, failures = kernels.search_swaps(
+            state.sketch, state.centres, draws, _TRIAL_STEPS
+        )
+        all_failed = failures == len(draws)
+        is_best = total > state.best_sum
+        return state._replace(
+            centres=centres,
+            best_centres=centres if is_best else state.best_centres,
+            best_sum=total if is_best else state.best_sum,
+            n_trials=state.n_trials + len(draws),
+            n_failures=failures + (state.n_failures if all_failed else 0),
+        )
+
+    def _begin(self, problem: Problem, state: SwapState) -> SwapState:
+        """The next search, from sampled rows."""
+        rng = np.random.default_rng([self.seed, state.n_started])
+        sampled = unit_rows(_sample_centres(state.sketch, problem.shape[1], rng))
+        centres, _ = kernels.alternate_centres(state.sketch, sampled, _FIRST_STEPS)
+        return state._replace(
+            centres=centres, n_started=state.n_started + 1, n_trials=0, n_failures=0
+        )
+
+    def _end(self, problem: Problem, state: SwapState) -> SwapState:
+        """The exact alternation from the best centres, and from the first point if it is near."""
+        groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
+        found = alternate_groups(problem, groups.labels, groups.scores)
+        if state.value < found.value + _NEAR * problem.total:  # type: ignore[attr-defined]
+            first = alternate_groups(problem, *self.entries(problem, state))
+            found = first if first.value < found.value else found
+        dtype = getattr(state.weights, "dtype", None)
+        return state._replace(**_point(found, dtype), is_over=True)
+
+    def entries(self, problem: Problem, state: SwapState) -> tuple[Any, Any]:
+        """Labels and weights of the point, in the form of the data."""
+        A = data_of(problem)
+        if state.labels is not None:
+            return state.labels, state.weights
+        labels = assign_rows(A, state.directions).labels
+        sizes = group_products(A, labels, state.directions)
+        squares = np.einsum("jc,jc->j", sizes, state.directions)
+        return labels, column_entries(A, labels, state.directions, squares)
+
+    def _columns(self, problem: Problem) -> int:
+        n, k = problem.shape
+        return min(int(self.sketch * k) + _SPARE, n, data_of(problem).shape[1])
+
+
+def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    labels, weights = kernels.largest_entries(keep_largest(X))
+    return labels, weights
+
+
+def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
+    """What a state holds of a point."""
+    weights = groups.weights
+    if isinstance(weights, np.ndarray):
+        weights = weights.astype(dtype, copy=False)
+    return {
+        "labels": groups.labels,
+        "weights": weights,
+        "directions": groups.directions,
+        "value": groups.value,
+    }
+
+
+def _sketch(
+    A: Any, columns: int, sample: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Rows of A, a sample where there are many, in an orthonormal basis V of r x columns; and V.
+
+    V nearly spans the leading right singular vectors: subspace iteration from a random start.
+    """
+    n = A.shape[0]
+    if n > sample and not isinstance(A, LinearOperator):
+        A = sample_rows(A, np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
+    elif isinstance(A, RowBlocks):
+        A = sample_rows(A, np.arange(n))
+    V, _ = leading_right_vectors(A, columns, rng, _POWER_STEPS)
+    B = np.asarray(times(A, V), dtype=np.float64)
+    # In an order of their own the rows meet the same random numbers, however they came.
+    return np.ascontiguousarray(B[np.lexsort(B.T[::-1])]), V
+
+
+def _sample_centres(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    """k rows, each sampled by what those before it leave of its squared norm."""
+    squares = np.einsum("ij,ij->i", B, B)
+    chosen: list[int] = []
+    left = squares.copy()
+    for _ in range(k):
+        mass = left.sum()
+        row = rng.choice(len(B), p=left / mass) if mass > 0 else rng.integers(len(B))
+        chosen.append(int(row))
+        unit = B[row] / (np.sqrt(squares[row]) or 1.0)
+        left = np.minimum(left, np.maximum(squares - np.maximum(B @ unit, 0.0) ** 2, 0.0))
+    return B[chosen]

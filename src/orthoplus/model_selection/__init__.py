@@ -1,0 +1,11 @@
+"""Choose the number of clusters, and compare partitions."""
+
+from orthoplus.model_selection.agreement import Consensus, consensus
+from orthoplus.model_selection.rank_selection import RankSelection, select_rank
+
+__all__ = [
+    "Consensus",
+    "RankSelection",
+    "consensus",
+    "select_rank",
+]

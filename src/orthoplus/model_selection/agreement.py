@@ -1,0 +1,191 @@
+"""What several runs of orthogonal NMF agree on: components matched, groups by vote, a score."""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score
+
+from orthoplus.core.checks import check_count
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import as_data
+from orthoplus.data.groups import unit_rows
+from orthoplus.geometry.oblique import random_oblique_plus
+from orthoplus.methods.search.swap_search import SwapSearch
+from orthoplus.model_selection.processes import run_all
+from orthoplus.model_selection.rank_path import nearest_centres
+from orthoplus.problems import ONMF
+from orthoplus.run.api import solve
+
+
+class _Run(NamedTuple):
+    centres: FloatArray
+    labels: IntArray
+    unexplained: float
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What `consensus` returns.
+
+    Attributes
+    ----------
+    score : float
+        The mean adjusted Rand index of two runs: 1 where all agree, about 0 by chance.
+    stability : ndarray of shape (k,)
+        For each group, how often two of its rows were in one group of a run, on average; 1 for a
+        group of one row.
+    labels : ndarray of shape (n,)
+        The group that most runs give each row, the first among ties.
+    agreement : ndarray of shape (n,)
+        The share of the runs that do.
+    components : ndarray of shape (k, r)
+        The mean of the matched components of all runs, of unit norm.
+    cosines : ndarray of shape (k,)
+        The mean cosine of the matched components with that of the best run.
+    matches : ndarray of shape (n_runs, k)
+        ``matches[s, j]`` is the component of run s that is component j here.
+    unexplained : ndarray of shape (n_runs,)
+        The share of ||X||^2 that each run misses.
+
+    Examples
+    --------
+    >>> found = consensus(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), 2, n_runs=2)
+    >>> isinstance(found, Consensus), found.score
+    (True, 1.0)
+    """
+
+    score: float
+    stability: FloatArray
+    labels: IntArray = field(repr=False)
+    agreement: FloatArray = field(repr=False)
+    components: FloatArray = field(repr=False)
+    cosines: FloatArray = field(repr=False)
+    matches: IntArray = field(repr=False)
+    unexplained: FloatArray = field(repr=False)
+
+
+def consensus(
+    X: Any,
+    n_components: int,
+    *,
+    n_runs: int = 10,
+    allow_negative: bool = False,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Consensus:
+    """Factorise X from several random starts, match the components, and say how well they agree.
+
+    Parameters
+    ----------
+    X : array or SciPy sparse matrix of shape (n, r)
+        As for `OrthogonalNMF`.
+    n_components : int
+        k.
+    n_runs : int
+        At least two. Each is one search from a start at random.
+    allow_negative : bool
+        As in `OrthogonalNMF`.
+    n_jobs : int, optional
+        Processes, as in joblib.
+    random_state : int
+
+    Returns
+    -------
+    Consensus
+
+    Notes
+    -----
+    Components are matched to those of the run with the least error, by linear assignment of their
+    cosines. Co-assignment is counted from tables of groups: O(n) a run, no n-by-n matrix.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 3.0]])
+    >>> found = consensus(X, 2)
+    >>> found.score, found.stability
+    (1.0, array([1., 1.]))
+    """
+    check_count(n_components, "n_components", low=1)
+    check_count(n_runs, "n_runs", low=2)
+    check_count(random_state, "random_state")
+    problem = ONMF(as_data(X, "X"), n_components, allow_negative=allow_negative)
+    seeds = np.random.SeedSequence(random_state).generate_state(n_runs).tolist()
+    return summarise_runs(list(run_all(_run, ((problem, seed) for seed in seeds), n_jobs)))
+
+
+def _run(problem: ONMF, seed: int) -> _Run:
+    X0 = random_oblique_plus(*problem.shape, np.random.default_rng(seed))
+    X0 = X0.astype(problem.A.dtype, copy=False)
+    result = solve(problem, X0, method=SwapSearch(n_init=1, seed=seed), with_bound=False)
+    centres = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
+    labels = nearest_centres(problem.A, centres)
+    return _Run(centres, labels, result.value / (problem.total or 1.0))
+
+
+def summarise_runs(runs: list[_Run]) -> Consensus:
+    """Match, vote and score."""
+    best = runs[int(np.argmin([run.unexplained for run in runs]))]
+    matches = np.array([match_components(best.centres, run.centres) for run in runs])
+    votes = np.array([_rename(run, match) for run, match in zip(runs, matches, strict=True)])
+    labels, agreement = _vote(votes, len(best.centres))
+    aligned = np.array([run.centres[match] for run, match in zip(runs, matches, strict=True)])
+    pairs = [adjusted_rand_score(one, two) for one, two in combinations(votes, 2)]
+    return Consensus(
+        score=float(np.mean(pairs)),
+        stability=co_assignment(labels, votes, len(best.centres)),
+        labels=labels,
+        agreement=agreement,
+        components=unit_rows(aligned.mean(axis=0)),
+        cosines=np.einsum("skr,kr->sk", aligned, best.centres).mean(axis=0),
+        matches=matches,
+        unexplained=np.array([run.unexplained for run in runs]),
+    )
+
+
+def match_components(reference: FloatArray, centres: FloatArray) -> IntArray:
+    """For each row of the reference the row of ``centres`` that is matched to it, of unit rows.
+
+    The one-to-one matching with the largest sum of cosines.
+
+    Examples
+    --------
+    >>> match_components(np.eye(3), np.eye(3)[[2, 0, 1]])
+    array([1, 2, 0])
+    """
+    return np.asarray(linear_sum_assignment(reference @ centres.T, maximize=True)[1])
+
+
+def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
+    """Of each group, the share of its pairs of rows that a run keeps together, over all runs.
+
+    Examples
+    --------
+    >>> co_assignment(np.array([0, 0, 0, 1]), np.array([[0, 0, 1, 1], [0, 0, 0, 1]]), 2)
+    array([0.66666667, 1.        ])
+    """
+    sizes = np.bincount(labels, minlength=k)
+    together = np.zeros(k)
+    for run in runs:
+        table = np.zeros((k, int(run.max()) + 1))
+        np.add.at(table, (labels, run), 1.0)
+        together += (table * (table - 1.0)).sum(axis=1)
+    pairs = len(runs) * sizes * (sizes - 1.0)
+    return np.divide(together, pairs, out=np.ones(k), where=pairs > 0)
+
+
+def _rename(run: _Run, match: IntArray) -> IntArray:
+    """The labels of a run by the numbers of the reference."""
+    names = np.empty_like(match)
+    names[match] = np.arange(len(match))
+    return names[run.labels]
+
+
+def _vote(votes: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+    counts = np.zeros((votes.shape[1], k), dtype=np.int32)
+    for run in votes:
+        counts[np.arange(len(run)), run] += 1
+    labels = counts.argmax(axis=1)
+    return labels, counts.max(axis=1) / len(votes)

@@ -1,0 +1,137 @@
+"""Which rank three criteria name, and why, in words."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.core.types import FloatArray
+
+# Halves that agree less than this, by the adjusted Rand index, share no groups to speak of.
+_UNSTABLE = 0.5
+# A curve that nowhere falls this far below its chord, as a share of its fall, has no knee.
+_KNEE = 0.1
+# Differences of the adjusted Rand index below this are nothing, whatever their standard error.
+_SAME_STABILITY = 0.01
+
+
+class RankRow(NamedTuple):
+    """One rank: means over the splits, and their standard errors.
+
+    ``unexplained`` is the share of ||X||^2 that the fit of all rows misses, ``heldout`` that of
+    hidden entries of held-out rows, ``stability`` the adjusted Rand index of two halves.
+    """
+
+    k: int
+    unexplained: float
+    stability: float
+    stability_se: float
+    heldout: float
+    heldout_se: float
+
+
+def standard_error(values: FloatArray) -> float:
+    """Of the mean of at least two values."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def choose(
+    rows: tuple[RankRow, ...], heldout: FloatArray
+) -> tuple[int, dict[str, int | None], tuple[str, ...]]:
+    """The rank that most criteria name, what each names, and the reasons.
+
+    ``heldout`` has the held-out share of each rank (rows) in each half of each split (columns).
+    """
+    found = {
+        "held-out": _by_heldout(rows, heldout),
+        "stability": _by_stability(rows),
+        "knee": _by_knee(rows),
+    }
+    named = {name: k for name, (k, _) in found.items()}
+    k, verdict = _vote(named)
+    reasons = (verdict, *(reason for _, reason in found.values()), *_warnings(rows, k))
+    return k, named, reasons
+
+
+def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, str]:
+    """The smallest rank that is not worse than the best one by a standard error.
+
+    The error is that of the difference: both ranks are measured on the same halves.
+    """
+    best = int(heldout.mean(axis=1).argmin())
+    excess = heldout - heldout[best]
+    chosen = next(
+        i for i in range(len(rows)) if i == best or excess[i].mean() <= standard_error(excess[i])
+    )
+    row = rows[chosen]
+    text = f"Held-out: k = {row.k} predicts hidden entries best ({row.heldout:.4f} missed)."
+    if chosen != best:
+        text = (
+            f"Held-out: k = {row.k} is the smallest that predicts hidden entries as well "
+            f"({row.heldout:.4f} missed) as the best, k = {rows[best].k} "
+            f"({rows[best].heldout:.4f}), up to a standard error."
+        )
+    return row.k, text
+
+
+def _by_stability(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
+    """The largest rank that is as stable as the best one; one group alone is always stable."""
+    several = [row for row in rows if row.k > 1]
+    if not several:
+        return None, "Stability: one group is always stable, so that it says nothing."
+    best = max(several, key=lambda row: row.stability)
+    if best.stability < _UNSTABLE:
+        return None, (
+            f"Stability: two halves of the rows agree on no k (the best adjusted Rand index is "
+            f"{best.stability:.2f}, at k = {best.k})."
+        )
+    floor = best.stability - max(best.stability_se, _SAME_STABILITY)
+    row = [row for row in several if row.stability >= floor][-1]
+    return row.k, (
+        f"Stability: k = {row.k} is the largest on which two halves of the rows agree as well "
+        f"(adjusted Rand index {row.stability:.2f}) as on the best (k = {best.k}, "
+        f"{best.stability:.2f})."
+    )
+
+
+def _by_knee(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
+    """Where the curve of the error is farthest below its chord, both axes scaled to [0, 1]."""
+    x = np.array([row.k for row in rows], dtype=float)
+    y = np.array([row.unexplained for row in rows])
+    fall = y[0] - y[-1]
+    if len(rows) >= 3 and fall > 0:
+        depth = (x[-1] - x) / (x[-1] - x[0]) - (y - y[-1]) / fall
+        i = int(depth.argmax())
+        if depth[i] >= _KNEE:
+            return rows[i].k, (
+                f"Knee: the error falls fast to {y[i]:.4f} at k = {rows[i].k}, slowly after."
+            )
+    return None, "Knee: the error falls evenly over these k and has no knee."
+
+
+def _vote(named: dict[str, int | None]) -> tuple[int, str]:
+    votes = [k for k in named.values() if k is not None]
+    counts = {k: votes.count(k) for k in votes}
+    k = max(counts, key=lambda k: (counts[k], k == named["held-out"]))
+    supporters = [name for name, other in named.items() if other == k]
+    if len(supporters) == len(named):
+        return k, f"k = {k}: all three criteria name it."
+    if len(supporters) > 1:
+        return k, f"k = {k}: {' and '.join(supporters)} name it."
+    if len(votes) == len(named):
+        return sorted(votes)[
+            1
+        ], f"k = {sorted(votes)[1]}: the criteria differ; it is the middle one."
+    return k, f"k = {k}: the criteria differ, and held-out prediction decides."
+
+
+def _warnings(rows: tuple[RankRow, ...], k: int) -> list[str]:
+    row = next(row for row in rows if row.k == k)
+    found = []
+    if k > 1 and row.stability < _UNSTABLE:
+        found.append(
+            f"Beware: at k = {k} two halves of the rows agree on few groups (adjusted Rand index "
+            f"{row.stability:.2f}); another sample would be grouped otherwise."
+        )
+    if len(rows) > 1 and k == rows[-1].k:
+        found.append(f"Beware: k = {k} is the largest that was tried. Try more.")
+    return found

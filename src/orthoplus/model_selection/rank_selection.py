@@ -1,0 +1,329 @@
+"""How many groups: stability, held-out prediction and the knee of the error, for each rank."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from orthoplus.core.checks import check_count
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import as_data, as_nonnegative_data, row_squares, squared_norm, times
+from orthoplus.data.groups import best_column
+from orthoplus.model_selection.processes import run_all
+from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
+from orthoplus.model_selection.rank_path import PathPoint, fit_path, nearest_centres
+from orthoplus.run.checkpoint import write_arrays
+
+_ADVICE = (
+    "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
+    "nonnegative."
+)
+_FORMAT = "orthoplus-ranks-1"
+_FULL = "full"
+# Parts of the columns, each of which is hidden once.
+_FOLDS = 5
+# The least squared norm of what is shown of a centre: 0 / 0 counts as 0.
+_TINY = float(np.finfo(np.float64).tiny)
+
+Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RankSelection:
+    """What `select_rank` returns; ``print`` shows the table and the reasons.
+
+    Attributes
+    ----------
+    k : int
+        The recommended rank.
+    reasons : tuple of str
+        Why, in words: what each of the three criteria says, and what to beware of.
+    rows : tuple of RankRow
+        One row a rank; ``pandas.DataFrame(result.rows)`` is a table.
+    labels : ndarray of shape (n,)
+        The groups of the rows at rank k.
+    named : dict
+        The rank that each criterion names: "held-out", "stability", "knee"; None for none.
+
+    Examples
+    --------
+    >>> RankSelection(3, ("all agree",), (), np.zeros(4, dtype=int), {"knee": 3}).k
+    3
+    """
+
+    k: int
+    reasons: tuple[str, ...]
+    rows: tuple[RankRow, ...] = field(repr=False)
+    labels: IntArray = field(repr=False)
+    named: dict[str, int | None] = field(repr=False)
+
+    def plot(self) -> Any:
+        """The three criteria over k, as a Matplotlib figure; ``savefig`` writes it to a file."""
+        from orthoplus.model_selection.rank_plot import draw_ranks
+
+        return draw_ranks(self.rows, self.k, self.named)
+
+    def __str__(self) -> str:
+        lines = ["    k  stability        held-out          unexplained"]
+        for row in self.rows:
+            lines.append(
+                f"{'>' if row.k == self.k else ' '}{row.k:4d}  {row.stability:.3f} +- "
+                f"{row.stability_se:.3f}  {row.heldout:.4f} +- {row.heldout_se:.4f}  "
+                f"{row.unexplained:.4f}"
+            )
+        return "\n".join([*lines, *self.reasons])
+
+
+def select_rank(  # noqa: PLR0913
+    X: Any,
+    ranks: Iterable[int],
+    *,
+    n_splits: int = 5,
+    n_init: int = 2,
+    allow_negative: bool = False,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    resume: str | os.PathLike[str] | None = None,
+) -> RankSelection:
+    r"""How many groups the rows of X have: one recommendation, with its reasons.
+
+    Three criteria, of which the rank that most of them name is recommended; the middle one where
+    all differ:
+
+    - *held-out*: fit on one random half of the rows; hide a fifth of the features of the other
+      half, assign these rows by the rest and predict what is hidden; each fifth in turn. The
+      smallest k within a standard error of the least error. Scoring the features by which a row was
+      assigned would reward every further k; hiding them does not.
+    - *stability*: two random halves of the rows, each fitted and extended to all rows by the
+      largest cosine; the adjusted Rand index of the two labellings. The largest k within a standard
+      error of the best.
+    - *knee*: where the error of the fit of all rows stops falling fast.
+
+    Parameters
+    ----------
+    X : array or SciPy sparse matrix of shape (n, r)
+        As for `OrthogonalNMF`.
+    ranks : iterable of int
+        The numbers to try, such as ``range(2, 21)``; at most half as many as rows.
+    n_splits : int
+        Random halvings; at least two, for the standard errors.
+    n_init : int
+        Searches for each fit, the first from the rank before.
+    allow_negative : bool
+        As in `OrthogonalNMF`.
+    n_jobs : int, optional
+        Processes, as in joblib; the splits and the fit of all rows are independent.
+    random_state : int
+    resume : path, optional
+        A file for what is finished, written after each split; if it is there already, only the rest
+        is computed. The answer is the same.
+
+    Returns
+    -------
+    RankSelection
+
+    Notes
+    -----
+    Each fit starts from that of the rank before. Owen and Perry, Ann. Appl. Stat. 3 (2009), on
+    held-out rows and columns; Lange et al., Neural Comput. 16 (2004), on stability.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((3, 20))[np.arange(60) % 3] + 0.1 * rng.random((60, 20))
+    >>> select_rank(X, range(2, 7)).k
+    3
+    """
+    A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
+    work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state)
+    done = _run(A, work, n_jobs, resume)
+    splits = [done[name] for name in work.tasks if name != _FULL]
+    rows = _summarise(work.ranks, done[_FULL]["unexplained"], splits)
+    k, named, reasons = choose(rows, np.hstack([part["heldout"] for part in splits]))
+    labels = done[_FULL]["labels"][work.ranks.index(k)].astype(np.int64)
+    return RankSelection(k, reasons, rows, labels, named)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is to be done, and what a file must agree with to be resumed."""
+
+    ranks: list[int]
+    n_splits: int
+    n_init: int
+    allow_negative: bool
+    random_state: int
+
+    def __post_init__(self) -> None:
+        check_count(self.n_splits, "n_splits", low=2)
+        check_count(self.n_init, "n_init", low=1)
+        check_count(self.random_state, "random_state")
+
+    @property
+    def tasks(self) -> dict[str, Callable[[Any, "_Work", str], Arrays]]:
+        return {_FULL: _fit_all} | {f"split{i}": _fit_halves for i in range(self.n_splits)}
+
+    def rng(self, task: str) -> np.random.Generator:
+        return np.random.default_rng([self.random_state, list(self.tasks).index(task)])
+
+    def fit(self, A: Any, rng: np.random.Generator) -> Iterator[PathPoint]:
+        seed = int(rng.integers(2**31))
+        return fit_path(
+            A, self.ranks, n_init=self.n_init, seed=seed, allow_negative=self.allow_negative
+        )
+
+
+def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
+    ordered = sorted(set(ranks))
+    for k in ordered:
+        check_count(k, "ranks", low=1)
+    if not ordered:
+        raise ValueError("`ranks` is empty: give the numbers to try, such as range(2, 21).")
+    half = A.shape[0] // 2
+    if ordered[-1] > half:
+        raise ValueError(
+            f"`ranks` goes up to {ordered[-1]}, but half of the {A.shape[0]} rows of X are {half}, "
+            f"and each half is fitted by itself. Use ranks of at most {half}."
+        )
+    if A.shape[1] < 2:
+        raise ValueError(
+            f"`X` has {A.shape[1]} column: at least two are needed, some to assign a row by and "
+            f"the others to predict."
+        )
+    return [int(k) for k in ordered]
+
+
+# --- the work -------------------------------------------------------------------------------------
+
+
+def _fit_all(A: Any, work: _Work, task: str) -> Arrays:
+    points = list(work.fit(A, work.rng(task)))
+    return {
+        "unexplained": np.array([point.unexplained for point in points]),
+        "labels": np.array([point.labels for point in points], dtype=np.int32),
+    }
+
+
+def _fit_halves(A: Any, work: _Work, task: str) -> Arrays:
+    """Stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
+    rng, (n, r) = work.rng(task), A.shape
+    order, folds = rng.permutation(n), np.array_split(rng.permutation(r), min(_FOLDS, r))
+    halves = [A[np.sort(rows)] for rows in (order[: n // 2], order[n // 2 :])]
+    pieces = [[half[:, np.sort(fold)] for fold in folds] for half in halves]
+    stability, heldout = [], []
+    for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
+        stability.append(adjusted_rand_score(*(nearest_centres(A, p.centres) for p in points)))
+        heldout.append(
+            [
+                _predict_hidden(other, [point.centres[:, np.sort(fold)] for fold in folds])
+                for point, other in zip(points, reversed(pieces), strict=True)
+            ]
+        )
+    return {"stability": np.array(stability), "heldout": np.array(heldout)}
+
+
+def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> float:
+    r"""The share missed of data given in pieces of its columns, each hidden once.
+
+    A row goes to the centre that the other pieces fit best, with their multiple w of it, and what
+    is missed of the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
+    """
+    scores = [times(A, c.T).astype(np.float64) for A, c in zip(pieces, centres, strict=True)]
+    sizes = [np.einsum("ij,ij->i", c, c) for c in centres]
+    squares = [squared_norm(A) for A in pieces]
+    rows, missed = np.arange(len(scores[0])), sum(squares)
+    for hidden, size in zip(scores, sizes, strict=True):
+        shown, shown_size = sum(scores) - hidden, sum(sizes) - size
+        shown_size = np.maximum(shown_size, _TINY)
+        labels = best_column(shown / np.sqrt(shown_size))
+        weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
+        missed += float(np.sum(weights * (weights * size[labels] - 2.0 * hidden[rows, labels])))
+    return missed / (sum(squares) or 1.0)
+
+
+def _summarise(
+    ranks: list[int], unexplained: FloatArray, splits: list[Arrays]
+) -> tuple[RankRow, ...]:
+    stability = np.array([part["stability"] for part in splits]).T
+    heldout = np.hstack([part["heldout"] for part in splits])
+    return tuple(
+        RankRow(
+            k=k,
+            unexplained=float(unexplained[i]),
+            stability=float(stability[i].mean()),
+            stability_se=standard_error(stability[i]),
+            heldout=float(heldout[i].mean()),
+            heldout_se=standard_error(heldout[i]),
+        )
+        for i, k in enumerate(ranks)
+    )
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def _run(
+    A: Any, work: _Work, n_jobs: int | None, resume: str | os.PathLike[str] | None
+) -> dict[str, Arrays]:
+    """The arrays of each task; those in the file are not computed again."""
+    key = dataclasses.asdict(work) | {"data": _fingerprint(A)} if resume is not None else {}
+    done = {} if resume is None else _load(resume, key)
+    left = [name for name in work.tasks if name not in done]
+    calls = ((A, work, name) for name in left)
+    for name, arrays in run_all(_named, calls, n_jobs, is_ordered=False):
+        done[name] = arrays
+        if resume is not None:
+            _save(resume, key, done)
+    return done
+
+
+def _named(A: Any, work: _Work, name: str) -> tuple[str, Arrays]:
+    return name, work.tasks[name](A, work, name)
+
+
+def _save(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str, Arrays]) -> None:
+    header = json.dumps({"format": _FORMAT, "key": key}).encode()
+    flat = {f"{task}/{name}": array for task, part in done.items() for name, array in part.items()}
+    write_arrays(path, flat | {"__ranks__": np.frombuffer(header, dtype=np.uint8)})
+
+
+def _load(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
+    if not Path(path).exists():
+        return {}
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            header = json.loads(bytes(file["__ranks__"]))
+            arrays = {name: file[name] for name in file.files if "/" in name}
+    except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"`resume`: {os.fspath(path)} is not a file of `select_rank`, or is damaged ({error}). "
+            f"Give another name, or remove it to start afresh."
+        ) from error
+    stored = header.get("key", {})
+    changed = [name for name in key if stored.get(name) != key[name]]
+    if header.get("format") != _FORMAT or changed:
+        raise ValueError(
+            f"`resume`: {os.fspath(path)} belongs to another run: it differs in "
+            f"{', '.join(changed) or 'format'}. Call with what it was written for, or give another "
+            f"name."
+        )
+    done: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        task, part = name.split("/")
+        done.setdefault(task, {})[part] = array
+    return done
+
+
+def _fingerprint(A: Any) -> str:
+    """Tells data apart by their shape and the squares of their rows."""
+    digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
+    digest.update(row_squares(A).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,450 @@
+"""Check a gradient and a Hessian product against the function they belong to.
+
+The Taylor remainder at distance t falls like t^2 for a right derivative, like t for a wrong one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.checks import (
+    as_matrix,
+    as_matrix_like,
+    as_value,
+    check_finite,
+    check_shape,
+    norm_within_range,
+)
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import ROUNDOFF, FloatArray
+
+# Two steps a decade, from 1e-1 to 1e-9.
+_STEPS = 10.0 ** -np.arange(1.0, 9.25, 0.5)
+# The slope is fitted to the finest two decades that stand this far above the rounding error.
+_STRETCH = 5
+_ABOVE_NOISE = 30.0
+# Between the slopes 1 and 2, nearer to 2: a fit over two decades is good to about 0.1.
+_RIGHT_SLOPE = 1.75
+# (4!)^2 / 8!: fourth differences of errors of variance s^2 have variance 70 s^2.
+_FOURTH_DIFFERENCE = 1.0 / 70.0
+_NOISE_SAMPLES = 9
+# The median counts: a direction may be nearly orthogonal to G, or terms of higher order cancel.
+_DIRECTIONS = 5
+# A factor counts as 2 or -1 if it is so within three percent, also in float32.
+_SAME = 0.03
+_FACTORS = {
+    -1.0: "the sign is wrong",
+    0.5: "a factor 2 is missing",
+    2.0: "there is a factor 2 too many",
+    -0.5: "the sign is wrong and a factor 2 is missing",
+    -2.0: "the sign is wrong and there is a factor 2 too many",
+    1.0: "it is right to a few digits only, as after work in a lower precision",
+}
+_SYMMETRISE = "A transposed factor, or no symmetrisation: tr(X'MX) has the gradient (M + M')X."
+
+Fun = Callable[[FloatArray], Any]
+Product = Callable[[FloatArray, FloatArray], Any]
+
+
+class Remainder(NamedTuple):
+    """One row of the table: the step t and the Taylor remainders at it."""
+
+    step: float
+    gradient: float
+    hessian: float | None
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """What `check_gradient` observed.
+
+    Attributes
+    ----------
+    gradient_slope : float
+        Observed order of the remainder: 2 is right, 1 is wrong; ``inf`` where the remainder is
+        rounding error at every step, as for a linear f.
+    hessian_slope : float or None
+        The same for the Hessian product; None, as all about the Hessian, where there is none.
+    is_gradient_right, is_hessian_right : bool
+        Slope near 2 or more, or as accurate as differences; the Hessian symmetric as well.
+    symmetry_defect : float or None
+        ``|<D1, H[D2]> - <D2, H[D1]>|`` relative to the norms of its factors.
+    ratio : float
+        ``<G, D>`` by the difference quotient of f: 1 is right, -1 a sign, 0.5 a missing factor 2.
+    table : tuple of Remainder
+        The steps and the remainders at them.
+    hints : tuple of str
+        What a wrong derivative looks like.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> half = op.problems.Smooth(lambda X: (X**4).sum(), (5, 2), jac=lambda X: 2 * X**3)
+    >>> found = op.check_gradient(half)
+    >>> found.is_right, round(found.gradient_slope), round(found.ratio, 3)
+    (False, 1, 0.5)
+    """
+
+    gradient_slope: float
+    hessian_slope: float | None
+    is_gradient_right: bool
+    is_hessian_right: bool | None
+    symmetry_defect: float | None
+    ratio: float
+    table: tuple[Remainder, ...]
+    hints: tuple[str, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """Nothing wrong was seen."""
+        return self.is_gradient_right and self.is_hessian_right is not False
+
+    def summary(self) -> str:
+        """What was observed, in words, and what is likely wrong."""
+        lines = [
+            f"Gradient: {'right' if self.is_gradient_right else 'WRONG'}. "
+            f"|f(X + tD) - f(X) - t<G, D>| {_in_words(self.gradient_slope)}.",
+            f"  <G, D> / difference quotient of f = {self.ratio:.6g} (1 is right).",
+        ]
+        if self.hessian_slope is not None:
+            lines += [
+                f"Hessian product: {'right' if self.is_hessian_right else 'WRONG'}. "
+                f"||G(X + tD) - G(X) - t H[D]|| {_in_words(self.hessian_slope)}.",
+                f"  Relative asymmetry = {self.symmetry_defect:.1e} (0 is right).",
+            ]
+        return "\n".join([*lines, *(f"  Hint: {hint}" for hint in self.hints)])
+
+    def __str__(self) -> str:
+        rows = [f"{'t':>9} {'gradient':>12} {'Hessian':>12}   (remainders)"]
+        for row in self.table:
+            hessian = "-" if row.hessian is None else f"{row.hessian:.3e}"
+            rows.append(f"{row.step:9.1e} {row.gradient:12.3e} {hessian:>12}")
+        return "\n".join([self.summary(), *rows])
+
+
+def check_gradient(
+    problem_or_fun: Problem | Fun,
+    X: FloatArray | None = None,
+    *,
+    jac: Fun | bool | None = None,
+    hessp: Product | None = None,
+    shape: tuple[int, int] | None = None,
+    rng: np.random.Generator | None = None,
+) -> GradientCheck:
+    r"""Compare a gradient, and a Hessian product, with the function along five random directions.
+
+    .. math:: |f(X + tD) - f(X) - t \langle G, D \rangle| = O(t^2), \qquad
+              \|G(X + tD) - G(X) - t H[D]\|_F = O(t^2).
+
+    Parameters
+    ----------
+    problem_or_fun : Problem or callable
+        A problem brings its own gradient and, where it has one, Hessian product; a callable
+        ``fun(X) -> float`` comes with ``jac``.
+    X : array of shape (n, k), optional
+        Where to check; None takes a random positive X. float32 is checked as float32.
+    jac : callable or True
+        ``jac(X) -> gradient``; True says that ``fun`` returns the pair of value and gradient.
+    hessp : callable, optional
+        ``hessp(X, D) -> f''(X)[D]``.
+    shape : (int, int), optional
+        The shape of X for a callable without X.
+    rng : numpy.random.Generator, optional
+        None takes a fixed seed.
+
+    Returns
+    -------
+    check : GradientCheck
+        ``check.is_right`` decides, ``print(check)`` explains.
+
+    Notes
+    -----
+    X + tD stays nonnegative if X is, since some f end there. The slope is fitted to the finest
+    steps whose remainder is clear of rounding error, measured by fourth differences (Moré and Wild,
+    *Estimating computational noise*, SIAM J. Sci. Comput. 33, 2011). The direction of median slope
+    counts. About 140 evaluations of f, and as many of G if there is a Hessian product.
+
+    Examples
+    --------
+    >>> check = check_gradient(lambda X: (X**2).sum(), shape=(2, 1), jac=lambda X: 2 * X)
+    >>> check.is_right, round(check.gradient_slope, 2)
+    (True, 2.0)
+    >>> check = check_gradient(lambda X: (X**2).sum(), shape=(2, 1), jac=lambda X: X)
+    >>> print(check.summary())
+    Gradient: WRONG. |f(X + tD) - f(X) - t<G, D>| falls with slope 1.00 (2 is right, 1 is wrong).
+      <G, D> / difference quotient of f = 0.5 (1 is right).
+      Hint: the gradient is 0.5 times the right one: a factor 2 is missing.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    functions = _functions(problem_or_fun, jac, hessp)
+    if isinstance(problem_or_fun, Problem):
+        shape = problem_or_fun.shape
+    X = _point(X, shape, rng)
+    directions = [_direction(X, rng) for _ in range(_DIRECTIONS)]
+    f = [_Curve(functions.value, X, D) for D in directions]
+    df = [_Curve(functions.gradient, X, D) for D in directions]
+    G = df[0].start
+    check_finite(G, "gradient")
+    slopes = [np.asarray(np.vdot(G, D)) for D in directions]
+    gradient = _observe(f, slopes)
+    hints = _doubts(gradient) if gradient.is_right else _gradient_hints(G, f, df)
+    hessian, defect, is_hessian_right = None, None, None
+    if functions.product is not None:
+        products = [functions.product(X, D) for D in directions]
+        hessian = _observe(df, products)
+        defect = _asymmetry(directions, products)
+        is_symmetric = defect <= hessian.tolerance
+        is_hessian_right = hessian.is_right and is_symmetric
+        hints += [] if is_hessian_right else _hessian_hints(products, df, is_symmetric)
+    return GradientCheck(
+        gradient_slope=gradient.slope,
+        hessian_slope=hessian.slope if hessian else None,
+        is_gradient_right=gradient.is_right,
+        is_hessian_right=is_hessian_right,
+        symmetry_defect=defect,
+        ratio=_ratio(slopes, f),
+        table=_table(gradient, hessian),
+        hints=tuple(hints),
+    )
+
+
+class _Functions(NamedTuple):
+    """f, its gradient and its Hessian product, each checked for type and shape."""
+
+    value: Callable[[FloatArray], FloatArray]
+    gradient: Callable[[FloatArray], FloatArray]
+    product: Callable[[FloatArray, FloatArray], FloatArray] | None
+
+
+def _functions(given: Problem | Fun, jac: Fun | bool | None, hessp: Product | None) -> _Functions:
+    if isinstance(given, Problem):
+        value, gradient, product = _of_problem(given, has_own=jac is None and hessp is None)
+    elif not callable(given):
+        raise TypeError(f"A Problem or a function is needed, not {type(given).__name__}.")
+    elif jac is True:
+        value, gradient, product = (lambda X: given(X)[0]), (lambda X: given(X)[1]), hessp
+    elif callable(jac):
+        value, gradient, product = given, jac, hessp
+    else:
+        raise TypeError(
+            f"`jac={jac!r}` gives no gradient to check. Pass a function, or `jac=True` if `fun` "
+            f"returns (value, gradient)."
+        )
+    return _Functions(
+        lambda X: np.asarray(as_value(value(X))),
+        lambda X: _within_range(gradient(X), X, "gradient"),
+        None if product is None else lambda X, D: _within_range(product(X, D), X, "hessp"),
+    )
+
+
+def _of_problem(problem: Problem, has_own: bool) -> tuple[Fun, Fun, Product | None]:
+    if not has_own:
+        raise TypeError(
+            f"`jac` and `hessp` go with a plain function: {type(problem).__name__} brings its own. "
+            f"Pass `problem.value` to check other derivatives against it."
+        )
+    # The default of Problem is a difference of gradients: nothing to check.
+    product = problem.hessp if type(problem).hessp is not Problem.hessp else None
+    return problem.value, lambda X: problem.value_and_gradient(X)[1], product
+
+
+def _within_range(matrix: object, X: FloatArray, name: str) -> FloatArray:
+    result = as_matrix_like(matrix, X, name)
+    norm_within_range(result, name)
+    return result
+
+
+def _point(
+    X: FloatArray | None, shape: tuple[int, int] | None, rng: np.random.Generator
+) -> FloatArray:
+    """X checked, or a random positive one with columns of about unit norm."""
+    if X is None:
+        if shape is None:
+            raise ValueError("Neither `X` nor `shape` is given: pass one, to say where to check.")
+        check_shape(*shape, "X")
+        return np.asarray(rng.uniform(0.5, 1.5, shape) / np.sqrt(shape[0]))
+    X = as_matrix(X, "X")
+    if shape is not None and X.shape != tuple(shape):
+        raise ValueError(f"`X` has shape {X.shape}, where {tuple(shape)} is expected.")
+    return X
+
+
+def _direction(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A random direction of the magnitude of X; X + tD >= 0 for all our steps if X >= 0."""
+    size = float(np.sqrt(np.mean(np.square(X, dtype=np.float64)))) or 1.0
+    D = rng.uniform(-size, size, X.shape)
+    is_near_zero = (X >= 0) & (X < 2 * _STEPS[0] * np.abs(D))
+    return np.where(is_near_zero, np.abs(D), D).astype(X.dtype)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """t -> fun(X + tD): f itself, or its gradient."""
+
+    fun: Callable[[FloatArray], FloatArray]
+    X: FloatArray
+    D: FloatArray
+
+    def __call__(self, t: float) -> FloatArray:
+        return self.fun(self.X + self.X.dtype.type(t) * self.D)
+
+    @property
+    def eps(self) -> float:
+        return ROUNDOFF[self.X.dtype]
+
+    @cached_property
+    def start(self) -> FloatArray:
+        return self(0.0)
+
+    @cached_property
+    def noise(self) -> float:
+        """Rounding error of one evaluation, by fourth differences (Moré and Wild, 2011)."""
+        # Fourth differences of the smooth part, of order eps^1.6, are far below eps; wider steps
+        # serve an f so coarsely rounded that most of the samples are equal.
+        for t in self.eps**0.4 * np.array([1.0, 10.0, 100.0]):
+            samples = np.array([self(j * t) for j in range(_NOISE_SAMPLES)])
+            if len(np.unique(samples, axis=0)) > _NOISE_SAMPLES // 2:
+                break
+        if not np.isfinite(samples).all():
+            raise ValueError("f or its gradient is NaN or infinite next to `X`. Choose another X.")
+        differences = np.diff(samples, n=4, axis=0)
+        return _norm(differences) * float(np.sqrt(_FOURTH_DIFFERENCE / len(differences)))
+
+    def tolerance(self, scale: float) -> float:
+        """The error that differences may have: a rate of this scale as good as them passes."""
+        return float(10.0 * (np.sqrt(self.eps) * scale + self.noise / np.cbrt(self.eps)))
+
+    @cached_property
+    def rate(self) -> FloatArray:
+        """Derivative at 0 by second-order differences on the side t > 0 only."""
+        t = float(np.cbrt(self.eps))
+        return np.asarray((4.0 * self(t) - 3.0 * self.start - self(2.0 * t)) / (2.0 * t))
+
+
+@dataclass(frozen=True)
+class _Observation:
+    remainders: list[float]
+    slope: float
+    is_right: bool
+    is_telling: bool  # the curve moves by more than its rounding error
+    tolerance: float  # relative
+
+
+def _observe(curves: Sequence[_Curve], rates: Sequence[FloatArray]) -> _Observation:
+    """The direction in the middle, wrong ones before right ones, then by slope."""
+    scale = max(_norm(rate) for rate in rates)
+    seen = [_observe_one(*pair, scale) for pair in zip(curves, rates, strict=True)]
+    return sorted(seen, key=lambda one: (one.is_right, one.slope))[len(seen) // 2]
+
+
+def _observe_one(curve: _Curve, rate: FloatArray, scale: float) -> _Observation:
+    """Slope of ||curve(t) - curve(0) - t rate||; ``scale`` is the size of a typical rate."""
+    points = [curve(t) for t in _STEPS]
+    with np.errstate(invalid="ignore", over="ignore"):  # too coarse a step may overflow
+        moves = [point - curve.start for point in points]
+        remainders = _norms(move - t * rate for t, move in zip(_STEPS, moves, strict=True))
+        size = np.maximum(_norms(points), _STEPS * _norm(rate))
+    floor = _ABOVE_NOISE * np.maximum(curve.noise, curve.eps * size)
+    usable = np.flatnonzero(np.isfinite(remainders) & (remainders > floor))[-_STRETCH:]
+    slope, error = np.inf, 0.0
+    if len(usable) >= 2:
+        steps, heights = _STEPS[usable], remainders[usable]
+        slope = float(np.polyfit(np.log(steps), np.log(heights), 1)[0])
+        error = float(np.median(heights / steps))
+    tolerance = curve.tolerance(scale)
+    return _Observation(
+        remainders=remainders.tolist(),
+        slope=slope,
+        is_right=slope >= _RIGHT_SLOPE or error <= tolerance,
+        is_telling=bool((_norms(moves) > floor).any()) or scale == 0.0,
+        tolerance=tolerance / scale if scale > 0 else np.inf,
+    )
+
+
+def _asymmetry(directions: Sequence[FloatArray], products: Sequence[FloatArray]) -> float:
+    """Largest |<E, H[D]> - <D, H[E]>| of neighbours, relative to the norms of its factors."""
+    defects = [0.0]
+    for (D, HD), (E, HE) in pairwise(zip(directions, products, strict=True)):
+        size = max(_norm(E) * _norm(HD), _norm(D) * _norm(HE))
+        defects.append(abs(float(np.vdot(E, HD) - np.vdot(D, HE))) / size if size > 0 else 0.0)
+    return max(defects)
+
+
+def _ratio(rates: Sequence[FloatArray], curves: Sequence[_Curve]) -> float:
+    """The factor by which the rates fit the difference quotients best; NaN if these vanish."""
+    given, seen = np.array(rates), np.array([curve.rate for curve in curves])
+    size = float(np.vdot(seen, seen))
+    return float(np.vdot(given, seen)) / size if size > 0 else float("nan")
+
+
+def _norm(array: FloatArray) -> float:
+    return float(np.linalg.norm(array))
+
+
+def _norms(arrays: Iterable[FloatArray]) -> FloatArray:
+    return np.array([_norm(array) for array in arrays])
+
+
+def _in_words(slope: float) -> str:
+    falls = f"falls with slope {slope:.2f} (2 is right, 1 is wrong)"
+    return "is rounding error at every t" if np.isinf(slope) else falls
+
+
+def _table(gradient: _Observation, hessian: _Observation | None) -> tuple[Remainder, ...]:
+    of_hessian: Sequence[float | None] = hessian.remainders if hessian else [None] * len(_STEPS)
+    return tuple(map(Remainder, _STEPS.tolist(), gradient.remainders, of_hessian))
+
+
+def _doubts(gradient: _Observation) -> list[str]:
+    doubt = "f moves along D by no more than its rounding error: this check says little."
+    return [] if gradient.is_telling else [doubt]
+
+
+def _factor_hint(name: str, factor: float) -> str:
+    for known, meaning in _FACTORS.items():
+        if abs(factor - known) <= _SAME * abs(known):
+            return f"{name} is {factor:.3g} times the right one: {meaning}."
+    if abs(factor) <= _SAME:
+        return f"{name} is zero, or nearly, where the right one is not."
+    return f"{name} is the right one times the constant {factor:.6g}."
+
+
+def _fits(rates: Sequence[FloatArray], curves: Sequence[_Curve], factor: float = 1.0) -> bool:
+    """Are the rates this multiple of the difference quotients?"""
+    given, seen = np.array(rates), np.array([factor * curve.rate for curve in curves])
+    return _norm(given - seen) <= _SAME * _norm(given)
+
+
+def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) -> list[str]:
+    """The first that fits: a factor, a transposition, an order of entries, a missing symmetry."""
+    directions = [curve.D for curve in f]
+
+    def slopes(candidate: FloatArray) -> list[FloatArray]:
+        return [np.asarray(np.vdot(candidate, D)) for D in directions]
+
+    factor = _ratio(slopes(G), f)
+    if _fits(slopes(G), f, factor):
+        return [_factor_hint("the gradient", factor)]
+    if G.shape[0] == G.shape[1] and _fits(slopes(G.T), f):
+        return ["the gradient is transposed."]
+    if _fits(slopes(G.ravel().reshape(G.shape, order="F")), f):
+        return ["the entries of the gradient are in column-major order: reshape with order='F'."]
+    if _asymmetry(directions, [curve.rate for curve in df]) > _SAME:
+        return [f"no function has this gradient: its Jacobian is not symmetric. {_SYMMETRISE}"]
+    return ["the error is no constant factor: a term is missing, or belongs to another function."]
+
+
+def _hessian_hints(
+    products: Sequence[FloatArray], df: Sequence[_Curve], is_symmetric: bool
+) -> list[str]:
+    """A factor, a missing symmetry, or neither; against differences of the given gradient."""
+    factor = _ratio(products, df)
+    if _fits(products, df, factor):
+        return [_factor_hint("the Hessian product", factor)]
+    if not is_symmetric:
+        return [f"the Hessian product is not symmetric. {_SYMMETRISE}"]
+    return ["the Hessian product is symmetric but not that of this gradient: a term is missing."]

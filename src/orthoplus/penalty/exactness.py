@@ -1,0 +1,385 @@
+r"""When the penalty is exact: the constants and the bounds of section 3.
+
+A penalty is :math:`\sigma \Psi(Q(X))` with an increasing :math:`\Psi`; Q bounds the distance that
+the rounding moves X (Lemma 3.2) and equals :math:`Q_0` on S+. With a Lipschitz constant
+:math:`L_f` of f over OB+ and the separation :math:`\chi_f` of the supports (Assumption 2.1) this
+says how good the rounded minimizer is, and above which :math:`\sigma` its support is optimal.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.core.checks import check_count, check_positive
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import FloatArray
+from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
+from orthoplus.geometry.stiefel import random_stiefel_plus
+
+# A column of OB+ and another are at most a quarter circle apart, a chord of sqrt(2).
+_ARC_OVER_CHORD = np.pi / (2.0 * np.sqrt(2.0))
+# Supports that are enumerated at most.
+_MAX_SUPPORTS = 100_000
+# Values that differ by no more than this share of their range belong to equal optima.
+_SAME_VALUE = 1e-10
+# Points at which an increasing function is looked at before a search between two of them.
+_GRID = 1025
+_BISECTIONS = 100
+_DOUBLINGS = 200
+
+
+class Measure(NamedTuple):
+    r"""The penalty as a function of the distance: :math:`\Psi`, :math:`Q_0`, and the largest Q.
+
+    Attributes
+    ----------
+    psi : callable
+        ``psi(z) -> float`` for z >= Q_0, strictly increasing.
+    start : float
+        Q_0, the value of Q on S+.
+    largest : float
+        The largest value of Q over OB+.
+
+    Examples
+    --------
+    >>> from orthoplus.penalty.family import PowerPenalty
+    >>> measure = PowerPenalty(1.0).measure(k=2)
+    >>> round(measure.psi(4.0), 12), measure.start  # (z / rho)^2 with rho^2 = 8
+    (2.0, 0.0)
+    """
+
+    psi: Callable[[float], float]
+    start: float
+    largest: float
+
+
+def upsilon(measure: Measure, slope: float, k: int) -> float:
+    r"""Return :math:`\Upsilon_{\sigma, Q_0, \Psi}`, the bound (3.11) on Q at a minimizer.
+
+    .. math:: \max z \quad \text{s.t.} \quad \Psi(z) \le \Psi(Q_0) + (L_f / \sigma) z, \quad
+              Q_0 \le z \le \Psi^{-1}\big(\Psi(Q_0) + \sqrt{2k}\, L_f / \sigma\big).
+
+    Parameters
+    ----------
+    measure : Measure
+        Psi and Q_0, as `Penalty.measure` gives them.
+    slope : float
+        L_f / sigma, positive.
+    k : int
+        Number of columns of X.
+
+    Returns
+    -------
+    float
+        The largest z, found on a grid and then by bisection. If Psi stays below the last bound
+        everywhere, its inverse does not exist and the largest Q over OB+ takes its place.
+
+    Examples
+    --------
+    >>> from orthoplus.penalty.family import PowerPenalty
+    >>> round(upsilon(PowerPenalty(1.0).measure(2), 0.01, 2), 9)  # z^2 / 8 <= 0.01 z
+    0.08
+    """
+    check_positive(slope, "slope")
+    psi, start = measure.psi, measure.start
+    with np.errstate(over="ignore"):
+        base = psi(start)
+        top = _inverse(measure, base + float(np.sqrt(2 * k)) * slope)
+        if psi(top) <= base + slope * top:
+            return top
+        # Both ends matter: near Q_0 the set may be as short as a rounding of `top`.
+        grid = start + (top - start) * np.geomspace(1e-16, 1.0, _GRID)
+        fits = [psi(float(z)) <= base + slope * float(z) for z in grid]
+        if not any(fits):
+            return start
+        last = int(np.flatnonzero(fits)[-1])
+        low, high = float(grid[last]), float(grid[last + 1])
+        return _last_that(lambda z: psi(z) <= base + slope * z, low, high)
+
+
+def _inverse(measure: Measure, level: float) -> float:
+    """The largest z with psi(z) <= level; the largest Q over OB+ if psi never gets there."""
+    low, high = measure.start, max(measure.largest, 1.0)
+    for _ in range(_DOUBLINGS):
+        if measure.psi(high) > level:
+            return _last_that(lambda z: measure.psi(z) <= level, low, high)
+        low, high = high, 2.0 * high
+    return measure.largest
+
+
+def _last_that(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Bisect between a point where something holds and one where it does not."""
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def sharp_threshold(measure: Measure, lipschitz: float, separation: float, k: int) -> float:
+    r"""Return the least sigma above which Theorem 3.4 says that the penalty is exact.
+
+    .. math:: \inf \{\sigma : \Upsilon_{\sigma, Q_0, \Psi} < \kappa_f\}
+              = L_f \max_{\kappa_f \le z \le \sqrt{2k}} \frac{z}{\Psi(z) - \Psi(Q_0)}, \qquad
+              \kappa_f = \chi_f / L_f.
+
+    Parameters
+    ----------
+    measure : Measure
+        Psi and Q_0, with Q_0 < kappa_f.
+    lipschitz, separation : float
+        L_f and chi_f.
+    k : int
+        Number of columns of X.
+
+    Notes
+    -----
+    The equality: by (3.11), :math:`\Upsilon < \kappa_f` if and only if no :math:`z \ge \kappa_f`
+    has :math:`\sigma (\Psi(z) - \Psi(Q_0)) \le L_f \min(z, \sqrt{2k})`, and beyond
+    :math:`\sqrt{2k}` the right side stays while the left side grows. For :math:`\Psi(z) =
+    (z / \varrho_q)^{2p}` and :math:`\epsilon = 0` it is (3.3).
+
+    Examples
+    --------
+    >>> from orthoplus.penalty.family import PowerPenalty
+    >>> round(sharp_threshold(PowerPenalty(1.0).measure(2), 3.0, 1.5, 2), 9)  # 8 L_f / kappa_f
+    48.0
+    """
+    kappa, widest = separation / lipschitz, float(np.sqrt(2 * k))
+    with np.errstate(over="ignore"):
+        base = measure.psi(measure.start)
+
+        def ratio(z: float) -> float:
+            return min(z, widest) / (measure.psi(z) - base)
+
+        grid = np.geomspace(kappa, max(kappa, widest), _GRID).tolist()
+        grid[0], grid[-1] = kappa, max(kappa, widest)  # exactly: a power has its maximum there
+        ratios = [ratio(z) for z in grid]
+        best = int(np.argmax(ratios))
+        largest = ratios[best]
+        if 0 < best < len(grid) - 1:
+            largest = max(largest, _peak(ratio, grid[best - 1], grid[best + 1]))
+    return lipschitz * largest
+
+
+def _peak(ratio: Callable[[float], float], low: float, high: float) -> float:
+    """The maximum of a function with one peak between two points, by ternary search."""
+    for _ in range(_BISECTIONS):
+        third = (high - low) / 3.0
+        if ratio(low + third) < ratio(high - third):
+            low += third
+        else:
+            high -= third
+    return ratio(0.5 * (low + high))
+
+
+class ExactPenalty:
+    r"""What section 3 says of a penalty :math:`\sigma \Psi(Q(X))`; a subclass gives `measure`.
+
+    Examples
+    --------
+    >>> from orthoplus.penalty.family import PowerPenalty
+    >>> from orthoplus.problems import Projection
+    >>> problem = Projection(np.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> chi = separation_of_supports(problem)  # 14, and L_f = 2 ||C|| = 10
+    >>> sigma = PowerPenalty(1.0).threshold_for(problem, chi)
+    >>> round(sigma, 9)  # rho^2 L_f / kappa_f = 8 * 10 / 1.4
+    57.142857143
+    >>> PowerPenalty(1.01 * sigma).rounding_loss(problem.value_lipschitz, 2) < chi
+    True
+    """
+
+    sigma: float
+
+    def measure(self, k: int) -> Measure:
+        """Return the penalty as Psi(Q(X)), eq. (3.9): Psi and Q_0, for X with k columns."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say which Psi(Q(X)) it is: define `measure(k)` to "
+            f"have its threshold and its bounds."
+        )
+
+    def upsilon(self, lipschitz: float, k: int) -> float:
+        """Return Upsilon, the bound (3.11) on Q at a minimizer, for L_f and k columns."""
+        check_positive(lipschitz, "lipschitz")
+        check_positive(self.sigma, "sigma")
+        return upsilon(self.measure(k), lipschitz / self.sigma, k)
+
+    def rounding_loss(self, lipschitz: float, k: int) -> float:
+        r"""Return :math:`L_f \Upsilon`, by which a rounded minimizer may miss the minimum: (3.10).
+
+        .. math:: f(X^*) \le f(X^R_\sigma) \le f(X^*) + L_f \Upsilon_\sigma .
+        """
+        return lipschitz * self.upsilon(lipschitz, k)
+
+    def threshold(self, lipschitz: float, separation: float, k: int) -> float:
+        r"""Return the sigma above which the penalty is exact: Theorems 3.1 and 3.4.
+
+        .. math:: \underline\sigma = L_f \max_{\kappa_f \le z \le \sqrt{2k}}
+                  \frac{z}{\Psi(z) - \Psi(Q_0)}, \qquad \kappa_f = \chi_f / L_f.
+
+        Parameters
+        ----------
+        lipschitz : float
+            L_f, a Lipschitz constant of f over OB+ (Frobenius norm), ``problem.value_lipschitz``.
+        separation : float
+            chi_f, the best value over the supports that are not optimal, minus the optimal value.
+        k : int
+            Number of columns.
+
+        Notes
+        -----
+        For `PowerPenalty` with eps = 0 this is (3.3). With eps > 0 the paper has
+        :math:`\sqrt{2k}` in place of z, and so a threshold up to :math:`\sqrt{2k} / \kappa_f`
+        times as large.
+        """
+        check_positive(lipschitz, "lipschitz")
+        check_positive(separation, "separation")
+        measure, kappa = self.measure(k), separation / lipschitz
+        if measure.start >= kappa:
+            raise ValueError(
+                f"The smoothing `eps` is too large for an exact penalty: Q_0 = "
+                f"{measure.start:.3g} must be below kappa_f = chi_f / L_f = {kappa:.3g}. Divide "
+                f"`eps` by more than {(measure.start / kappa) ** 2:.3g}."
+            )
+        return sharp_threshold(measure, lipschitz, separation, k)
+
+    def threshold_for(
+        self, problem: Problem, separation: float, *, lipschitz: float | None = None
+    ) -> float:
+        """Return the sigma above which the penalty is exact for this problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            It gives k, and L_f by ``value_lipschitz``.
+        separation : float
+            chi_f of Assumption 2.1. It is as hard to know as the minimum itself; for tiny problems
+            see `separation_of_supports`.
+        lipschitz : float, optional
+            L_f, if the problem does not know it: for example by `estimate_value_lipschitz`.
+        """
+        known = problem.value_lipschitz if lipschitz is None else lipschitz
+        if known is None:
+            raise ValueError(
+                f"{type(problem).__name__} does not know a Lipschitz constant of f over OB+. Pass "
+                f"`lipschitz`, for example `exactness.estimate_value_lipschitz(problem)`."
+            )
+        return self.threshold(known, separation, problem.shape[1])
+
+
+def estimate_value_lipschitz(
+    problem: Problem, *, n_samples: int = 100, rng: np.random.Generator | None = None
+) -> float:
+    r"""Estimate a Lipschitz constant of f over OB+, (3.2), from sampled gradients.
+
+    .. math:: L_f \approx \frac{\pi}{2 \sqrt 2} \max_X \|\mathrm{grad} f(X)\|_F .
+
+    It is an estimate from below of an upper bound: the true constant may be larger. Use
+    ``problem.value_lipschitz`` where the problem knows it.
+
+    Parameters
+    ----------
+    problem : Problem
+        f and its gradient must be finite over OB+.
+    n_samples : int
+        Points of OB+ at which the gradient is taken: in turn uniform ones, points of S+, and points
+        with one column repeated, where the columns meet.
+    rng : numpy.random.Generator, optional
+        By default the seed 0.
+
+    Notes
+    -----
+    Two columns of OB+ are joined by an arc within OB+ that is at most :math:`\pi / (2 \sqrt 2)`
+    times as long as their chord, so that factor times the largest Riemannian gradient is a
+    Lipschitz constant. The cost is that of ``n_samples`` gradients.
+
+    Examples
+    --------
+    >>> from orthoplus.problems import TraceMin
+    >>> problem = TraceMin(np.diag([1.0, 2.0, 5.0]), 2)
+    >>> estimate_value_lipschitz(problem) <= problem.value_lipschitz
+    True
+    """
+    check_count(n_samples, "n_samples", low=1)
+    rng = rng or np.random.default_rng(0)
+    steepest = 0.0
+    for number in range(n_samples):
+        X = _sample(problem.shape, number % 3, rng)
+        value, gradient = problem.value_and_gradient(X)
+        slope = float(np.linalg.norm(riemannian_gradient(X, gradient)))
+        if not np.isfinite(value) or not np.isfinite(slope):
+            raise ValueError(
+                f"f is {value:g} with a gradient of size {slope:g}, not finite at a sampled point "
+                f"of OB+, so it does not have a Lipschitz constant there."
+            )
+        steepest = max(steepest, slope)
+    return float(_ARC_OVER_CHORD * steepest)
+
+
+def _sample(shape: tuple[int, int], kind: int, rng: np.random.Generator) -> FloatArray:
+    """A random point of OB+: inside, on S+, or with equal columns."""
+    n, k = shape
+    if kind == 1:
+        return random_stiefel_plus(n, k, rng)
+    X = random_oblique_plus(n, k, rng)
+    return X if kind == 0 else np.ascontiguousarray(np.repeat(X[:, :1], k, axis=1))
+
+
+def separation_of_supports(problem: Problem) -> float:
+    r"""Return :math:`\chi_f` of Assumption 2.1 by enumeration of all supports: for tiny n only.
+
+    .. math:: \chi_f = \min \{f(X) : X \in S_+,\ \mathrm{sgn}(X) \ne \mathrm{sgn}(X^*)
+              \text{ for every minimizer } X^*\} - f^* .
+
+    Parameters
+    ----------
+    problem : Problem
+        With a ``refine`` that gives the best point of a support: linear f, or quadratic f whose
+        blocks have nonnegative eigenvectors. At most 100,000 deals of rows to columns or to none.
+
+    Returns
+    -------
+    float
+        0 if a support that is not optimal comes arbitrarily close to the minimum: Assumption 2.1
+        fails then. So it is whenever a minimizer has a row of zeros, because that row may take an
+        arbitrarily small entry.
+
+    Examples
+    --------
+    >>> from orthoplus.problems import Projection
+    >>> round(separation_of_supports(Projection(np.array([[3.0, 0.0], [0.0, 2.0]]))), 12)
+    10.0
+    """
+    n, k = problem.shape
+    if (k + 1) ** n > _MAX_SUPPORTS:
+        raise ValueError(
+            f"A problem of shape ({n}, {k}) has about {float(k + 1) ** n:.2g} supports: too many "
+            f"to enumerate. Use at most {_MAX_SUPPORTS} of them, or bound chi_f by other means."
+        )
+    values, attained = [], []
+    for H in _supports(n, k):
+        X = problem.refine(H)
+        if X is None:
+            raise ValueError(
+                f"{type(problem).__name__} has no closed form for the best point of a support, "
+                f"which the enumeration needs."
+            )
+        values.append(problem.value(X))
+        attained.append(bool(((X > 0) == (H > 0)).all()))
+    value = np.array(values)
+    best = float(value.min())
+    is_optimal = value <= best + _SAME_VALUE * (float(value.max()) - best)
+    if not np.array(attained)[is_optimal].all():
+        return 0.0
+    return float(value[~is_optimal].min() - best) if not is_optimal.all() else 0.0
+
+
+def _supports(n: int, k: int) -> list[FloatArray]:
+    """A point of S+ for each support, with equal entries in a column."""
+    found = []
+    for deal in product(range(-1, k), repeat=n):
+        H = (np.array(deal)[:, None] == np.arange(k)).astype(np.float64)
+        if H.any(axis=0).all():
+            found.append(H / np.linalg.norm(H, axis=0))
+    return found

@@ -1,0 +1,407 @@
+r"""The penalty family, and the penalised problem over OB+.
+
+Every penalty here is a function of :math:`s = \|XV\|_F^2`, which is at least 1 on OB+ and equals 1
+exactly on S+ (Lemma 2.2):
+
+.. math:: \sigma \varphi(s), \qquad
+          \nabla = 2 \sigma \varphi'(s)\, X V V^\top, \qquad
+          \nabla^2[D] = 2 \sigma \varphi'(s)\, D V V^\top
+                      + 4 \sigma \varphi''(s) \langle X V V^\top, D \rangle\, X V V^\top.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.checks import as_matrix, check_positive, check_range
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
+from orthoplus.data.block_matrix import BlockMatrix
+from orthoplus.geometry.stiefel import rounding_constant
+from orthoplus.penalty.exactness import ExactPenalty, Measure
+
+# zeta is known to rounding only: derivatives that blow up at zeta + eps = 0 are taken here.
+_ZETA_FLOOR = ROUNDOFF[np.dtype(np.float64)]
+
+
+def check_mixing(V: FloatArray) -> FloatArray:
+    """V as a k x r matrix, checked to be admissible: ||V||_F = 1 and VV' > 0 entrywise.
+
+    Examples
+    --------
+    >>> check_mixing(np.array([[1.0], [-1.0]]) / np.sqrt(2))
+    Traceback (most recent call last):
+    ValueError: `V` is not admissible: the smallest entry of VV' is -0.5, it must be positive. ...
+    """
+    V = as_matrix(V, "V").astype(np.float64, copy=False)
+    size, smallest = float(np.linalg.norm(V)), float((V @ V.T).min())
+    if abs(size - 1.0) > 1e-6:
+        raise ValueError(
+            f"`V` is not admissible: its Frobenius norm is {size:.6g}, it must be 1. "
+            f"Divide V by its norm."
+        )
+    if smallest <= 0:
+        raise ValueError(
+            f"`V` is not admissible: the smallest entry of VV' is {smallest:.3g}, "
+            f"it must be positive. Use a matrix with positive entries."
+        )
+    return V / size
+
+
+@dataclass(frozen=True)
+class Penalty(ExactPenalty, ABC):
+    r"""sigma * phi(||XV||_F^2); a subclass gives phi with its first two derivatives.
+
+    Parameters
+    ----------
+    sigma : float
+        Penalty parameter, at least 0.
+    V : ndarray of shape (k, r), optional
+        Unit Frobenius norm and VV' > 0. None means e / sqrt(k): then X V V' is the mean of each row
+        and everything costs O(nk) instead of O(nk^2).
+
+    Examples
+    --------
+    >>> PowerPenalty(3.0).value(np.eye(4, 2))  # zero on S+
+    0.0
+    >>> round(PowerPenalty(3.0).value(np.array([[1.0, 1.0], [0.0, 0.0]])), 12)  # 3 (||XV||^2 - 1)
+    3.0
+    """
+
+    sigma: float
+    V: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        check_range(self.sigma, "sigma", low=0.0)
+        if self.V is not None:
+            object.__setattr__(self, "V", check_mixing(self.V))
+
+    @abstractmethod
+    def profile(self, s: float) -> tuple[float, float, float]:
+        """phi(s), phi'(s), phi''(s), without sigma."""
+
+    def energy(self, X: FloatArray) -> float:
+        """||XV||_F^2."""
+        if isinstance(X, BlockMatrix) and self.V is None:
+            return X.energy
+        if self.V is None:
+            return kernels.row_energy(X)
+        return float(np.linalg.norm(X @ self.V)) ** 2
+
+    def mix(self, X: FloatArray) -> FloatArray:
+        """X V V', or the n x 1 column of row means that stands for it when V = e / sqrt(k)."""
+        if self.V is None:
+            return X.mean(axis=1, keepdims=True)
+        return np.asarray(X @ (self.V @ self.V.T))
+
+    def omega(self, k: int) -> float:
+        """The smallest entry of VV'."""
+        return 1.0 / k if self.V is None else float((self.V @ self.V.T).min())
+
+    def smoothness(self, k: int) -> float | None:
+        """A Lipschitz constant of the gradient over OB+; None where none is known."""
+        return None
+
+    def value(self, X: FloatArray) -> float:
+        """sigma * phi(||XV||^2)."""
+        return self.sigma * self.profile(self.energy(X))[0]
+
+    def gradient(self, X: FloatArray) -> FloatArray:
+        """2 sigma phi'(s) X V V'."""
+        slope = self.profile(self.energy(X))[1]
+        return np.broadcast_to(2.0 * self.sigma * slope * self.mix(X), X.shape)
+
+    def hessian(self, X: FloatArray) -> Linear:
+        """The map D -> Hessian product at X."""
+        _, slope, bend = self.profile(self.energy(X))
+        mixed = self.mix(X)
+
+        def product(D: FloatArray) -> FloatArray:
+            curved = 2.0 * self.sigma * slope * self.mix(D)
+            if bend != 0.0:
+                along = float((mixed * D).sum())
+                curved = curved + 4.0 * self.sigma * bend * along * mixed
+            return np.broadcast_to(curved, D.shape)
+
+        return product
+
+
+@dataclass(frozen=True)
+class PowerPenalty(Penalty):
+    r"""The paper's penalty, (1.8): :math:`\sigma (\|XV\|_F^q - 1 + \epsilon)^p`.
+
+    Parameters
+    ----------
+    sigma, V
+        As in `Penalty`.
+    p, q : float
+        Positive exponents. p >= 1 is smooth with eps = 0; p < 1 needs eps > 0 to be smooth.
+    eps : float
+        Smoothing, at least 0.
+
+    Examples
+    --------
+    >>> PowerPenalty(2.0).value(np.ones((1, 2)))  # ||XV||^2 = 2 where both columns share a row
+    2.0
+    """
+
+    p: float = 1.0
+    q: float = 2.0
+    eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.p, "p")
+        check_positive(self.q, "q")
+        check_range(self.eps, "eps", low=0.0)
+
+    def rescaled(self, sigma: float, eps: float) -> Self:
+        """This penalty with other parameters, which a schedule keeps in range: not checked."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), sigma=sigma, eps=eps)
+        return other
+
+    def profile(self, s: float) -> tuple[float, float, float]:
+        if self.p == 1.0 and self.q == 2.0:
+            return s - 1.0 + self.eps, 1.0, 0.0
+        half = self.q / 2.0
+        base = max(s**half - 1.0, 0.0) + self.eps
+        inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
+        safe = max(base, _ZETA_FLOOR)
+        outer = self.p * safe ** (self.p - 1.0)
+        outer_bend = self.p * (self.p - 1.0) * safe ** (self.p - 2.0)
+        return base**self.p, outer * inner, outer_bend * inner**2 + outer * bend
+
+    def smoothness(self, k: int) -> float | None:
+        """2 sigma max phi' + 4 sigma max s|phi''| over 1 <= s <= k, each factor at its largest.
+
+        VV' has spectral norm at most 1 and ||XVV'||^2 <= s. Sharp for p = 1, q = 2, where it is
+        2 sigma, section 6.1; None where phi'' is unbounded near S+.
+        """
+        half, low = self.q / 2.0, self.eps
+        if low == 0 and self.p < 2 and self.p != 1:
+            return None
+        high = k**half - 1.0 + low
+        outer = self.p * max(low ** (self.p - 1.0), high ** (self.p - 1.0))
+        inner = half * max(1.0, k ** (half - 1.0))
+        bend = outer * inner * abs(half - 1.0)
+        if self.p != 1:
+            steep = max(low ** (self.p - 2.0), high ** (self.p - 2.0)) * max(1.0, k ** (self.q - 1))
+            bend += self.p * abs(self.p - 1.0) * half**2 * steep
+        return float(self.sigma * (2.0 * outer * inner + 4.0 * bend))
+
+    def measure(self, k: int) -> Measure:
+        """Return Psi(z) = (z / rho_q)^(2p) with Q_0 = rho_q sqrt(eps), proof of Theorem 3.1."""
+        rho = rounding_constant(k, self.q, omega=self.omega(k))
+        largest = rho * (k ** (self.q / 2) - 1.0 + self.eps) ** 0.5
+        return Measure(lambda z: (z / rho) ** (2 * self.p), rho * self.eps**0.5, largest)
+
+
+# Psi(z) with its first two derivatives.
+Profile = Callable[[float], tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class GeneralPenalty(Penalty):
+    r"""The general model, (3.9): :math:`\sigma \Psi(Q(X))` with an increasing Psi.
+
+    .. math:: Q(X) = \varrho_q \sqrt{\|XV\|_F^q - 1 + \epsilon}, \qquad
+              Q_0 = \varrho_q \sqrt{\epsilon}.
+
+    Parameters
+    ----------
+    psi : callable
+        ``psi(z) -> (value, slope, curvature)`` for z >= Q_0, strictly increasing.
+    k : int
+        Number of columns of X, which enters the constant rho_q.
+    q, eps : float
+        Exponent and smoothing inside Q.
+
+    Examples
+    --------
+    >>> square = GeneralPenalty(1.0, psi=lambda z: (z * z, 2 * z, 2.0), k=2)
+    >>> X = np.ones((1, 2))
+    >>> bool(np.isclose(square.value(X), 8.0 * PowerPenalty(1.0).value(X)))  # rho^2 = 2 k^2 = 8
+    True
+    """
+
+    psi: Profile = lambda z: (z, 1.0, 0.0)
+    k: int = 1
+    q: float = 2.0
+    eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.q, "q")
+        check_range(self.eps, "eps", low=0.0)
+        top = self._rho * np.sqrt(self.k ** (self.q / 2) - 1 + self.eps)
+        grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33)
+        values = np.array([self.psi(float(z))[0] for z in grid])
+        if self.k > 1 and not (np.diff(values) > 0).all():  # for k = 1 the range is one point
+            raise ValueError(
+                "`psi` is not strictly increasing on the range of Q: the penalty would not be "
+                "exact. Give a function that grows, with psi(z) -> (value, slope, curvature)."
+            )
+
+    @property
+    def _rho(self) -> float:
+        return rounding_constant(self.k, self.q, omega=self.omega(self.k))
+
+    def profile(self, s: float) -> tuple[float, float, float]:
+        half = self.q / 2.0
+        base = max(s**half - 1.0, 0.0) + self.eps
+        safe = max(base, _ZETA_FLOOR)
+        inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
+        # Q = rho sqrt(base), Q' = rho base' / (2 sqrt(base)), and the chain rule twice.
+        first = self._rho * inner / (2.0 * np.sqrt(safe))
+        second = self._rho * (bend / (2.0 * np.sqrt(safe)) - inner**2 / (4.0 * safe**1.5))
+        value = self.psi(self._rho * float(np.sqrt(base)))[0]
+        _, slope, curve = self.psi(self._rho * float(np.sqrt(safe)))
+        return value, slope * first, curve * first**2 + slope * second
+
+    def measure(self, k: int | None = None) -> Measure:
+        """Return Psi and Q_0 = rho_q sqrt(eps); k is that of the penalty."""
+        if k not in (None, self.k):
+            raise ValueError(
+                f"`k={k}` is not the number of columns of this penalty, {self.k}: its constant "
+                f"rho_q depends on it. Make another `GeneralPenalty` with `k={k}`."
+            )
+        largest = self._rho * (self.k ** (self.q / 2) - 1.0 + self.eps) ** 0.5
+        return Measure(lambda z: self.psi(z)[0], self._rho * self.eps**0.5, largest)
+
+    def threshold(self, lipschitz: float, separation: float, k: int | None = None) -> float:
+        """Return the sigma above which the penalty is exact; k is that of the penalty."""
+        return super().threshold(lipschitz, separation, self.k if k is None else k)
+
+
+class Evaluation(NamedTuple):
+    """An objective at one point: its gradient is ``gradient + weight * rowmean(X)``.
+
+    ``energy`` is ||XV||_F^2; NaN where there is no penalty that needs it.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> h = Penalised(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
+    >>> here = h.evaluate(np.eye(3, 2))
+    >>> here.value, here.weight
+    (2.0, 2.0)
+    """
+
+    value: float
+    gradient: FloatArray
+    weight: float
+    energy: float
+
+
+@dataclass(frozen=True)
+class Penalised(Problem):
+    """h = f + penalty over OB+, (1.8): again a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The smooth f.
+    penalty : Penalty
+        sigma = 0 leaves f as it is.
+    unit : float
+        The size of a gradient that counts as 1 when stationarity is judged, and of an objective
+        whose rounding errors a line search forgives.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> h = Penalised(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
+    >>> X = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> round(h.value(X), 12)  # tr X'X = 2, and 1 for two equal columns
+    3.0
+    """
+
+    problem: Problem
+    penalty: Penalty
+    unit: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.problem.shape
+
+    def evaluate(
+        self,
+        X: FloatArray,
+        energy: float | None = None,
+        known: tuple[float, FloatArray] | None = None,
+    ) -> Evaluation:
+        """Value and split gradient at X.
+
+        Where they are known, ``energy`` is ||XV||^2 for V = e / sqrt(k), and ``known`` is f with
+        its gradient.
+        """
+        value, G = self.problem.value_and_gradient(X) if known is None else known
+        penalty = self.penalty
+        sigma, is_even = penalty.sigma, penalty.V is None
+        if sigma == 0.0:
+            return Evaluation(value, G, 0.0, np.nan if energy is None else energy)
+        if energy is None or not is_even:
+            energy = penalty.energy(X)
+        phi, slope, _ = penalty.profile(energy)
+        value, weight = value + sigma * phi, 2.0 * sigma * slope
+        if is_even:
+            return Evaluation(value, G, weight, energy)
+        return Evaluation(value, G + weight * penalty.mix(X), 0.0, energy)
+
+    def value(self, X: FloatArray) -> float:
+        return self.problem.value(X) + self.penalty.value(X)
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        value, G, weight, _ = self.evaluate(X)
+        return value, G + weight * X.mean(axis=1, keepdims=True) if weight else G
+
+    def hessian(self, X: FloatArray) -> Linear:
+        own, penalty = self.problem.hessian(X), self.penalty.hessian(X)
+        return own if self.penalty.sigma == 0.0 else lambda D: own(D) + penalty(D)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self.hessian(X)(D)
+
+    def stationarity(self, X: FloatArray, at: Evaluation) -> float:
+        """||min(X, grad h(X) / unit)||_F, eq. (4.1)."""
+        G, weight = at.gradient, at.weight
+        multiplier = kernels.multipliers(X, G, weight)
+        return kernels.stationarity_sq(X, G, weight, multiplier, self.unit) ** 0.5
+
+    @property
+    def lipschitz(self) -> float | None:
+        """That of f, and that of the penalty."""
+        own = self.problem.lipschitz
+        if own is None or self.penalty.sigma == 0.0:
+            return own
+        added = self.penalty.smoothness(self.shape[1])
+        return None if added is None else own + added
+
+
+def as_penalised(problem: Problem) -> Penalised:
+    """The problem itself if it is penalised already, else with sigma = 0.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> as_penalised(problems.TraceMin(np.eye(3), 2)).penalty.sigma
+    0.0
+    """
+    return problem if isinstance(problem, Penalised) else without_penalty(problem)
+
+
+def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalised:
+    """f alone, in the form the methods take; ``unit`` is the size of its gradient.
+
+    Examples
+    --------
+    >>> from orthoplus import problems
+    >>> without_penalty(problems.TraceMin(np.eye(3), 2)).value(np.eye(3, 2))
+    2.0
+    """
+    return Penalised(problem, PowerPenalty(0.0), unit)

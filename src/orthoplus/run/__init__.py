@@ -1,0 +1,1 @@
+"""The calls, and what happens around a run."""

@@ -1,0 +1,428 @@
+"""The calls: `minimize` for a function, `solve` for a problem, `project` for the projection."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.bounds import bracket
+from orthoplus.core.checks import (
+    as_data_matrix,
+    as_generator,
+    check_count,
+    check_positive,
+    check_range,
+    check_shape,
+    check_type,
+    describe,
+)
+from orthoplus.core.method import OuterMethod, OuterState
+from orthoplus.core.problem import Problem
+from orthoplus.core.result import Result
+from orthoplus.core.types import FloatArray
+from orthoplus.data.base import entry_range, sample_rows
+from orthoplus.data.groups import Centres
+from orthoplus.data.stored import RowBlocks, StoredBlocks, as_row_blocks
+from orthoplus.linalg.starts import leading_centres
+from orthoplus.methods.search.support_search import SupportSearch
+from orthoplus.methods.search.swap_search import SwapState
+from orthoplus.problems import Smooth
+from orthoplus.projection import project_stiefel_plus
+from orthoplus.projection.merged import project_row_blocks
+from orthoplus.run.checkpoint import load_state
+from orthoplus.run.finish import ENDED_FROM_OUTSIDE, finish, report
+from orthoplus.run.monitor import Callback, Meter, Metered, Watch
+from orthoplus.run.presets import preset_of, search_after
+from orthoplus.run.start_point import read_any_start, read_start
+
+_MAX_SEED = 2**31
+# A matrix in row blocks that has no more rows is projected in memory.
+SMALL_ROWS = 1 << 12
+
+
+class CallbackError(RuntimeError):
+    """A callback raised; ``result`` holds the best point so far.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> def careless(state):
+    ...     raise KeyError("missing")
+    >>> try:
+    ...     op.solve(op.problems.TraceMin(np.diag([3.0, 1.0, 2.0]), 2), callback=careless)
+    ... except op.CallbackError as error:
+    ...     print(error.result.status.name, error.result.violation < 1e-12)
+    CALLBACK True
+    """
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def minimize(  # noqa: PLR0913
+    fun: Callable[..., Any],
+    X0: FloatArray | tuple[int, int],
+    *,
+    jac: Callable[..., Any] | bool | None = None,
+    hessp: Callable[..., Any] | None = None,
+    method: OuterMethod | None = None,
+    n_init: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    **options: Any,
+) -> Result:
+    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, (1.1).
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(X) -> float``, X of shape (n, k); with ``jac=True``, ``(float, gradient)``.
+    X0 : array of shape (n, k), or (n, k)
+        Starting point; a point outside OB+ is projected onto it. A shape starts at random.
+    jac : callable, True or None
+        ``jac(X)``, the Euclidean gradient; None takes differences (small problems only). For JAX
+        and PyTorch functions see `orthoplus.autodiff`.
+    hessp : callable, optional
+        ``hessp(X, D) -> f''(X)[D]``, for the second-order solver; None takes differences.
+    method : EP4Orth, optional
+        The method with its options.
+    n_init : int, optional
+        Number of starts, of which the best answer is kept; by default 1.
+    rng : Generator or int, optional
+        For random starts and for the search over supports; the default is the seed 0.
+    **options
+        As in `solve`: ``search, callback, time_limit, resume, checkpoint, checkpoint_every,
+        with_bound``.
+
+    Returns
+    -------
+    Result
+
+    Notes
+    -----
+    The cost is that of ``fun`` and ``jac``, and O(nk) a step.
+
+    Examples
+    --------
+    >>> C = np.array([[2.0, 0.1], [1.0, 0.2], [0.3, 1.0]])
+    >>> result = minimize(lambda X: -(C * X).sum(), (3, 2), jac=lambda X: -C)
+    >>> result.labels
+    array([0, 0, 1])
+    >>> round(result.value, 12)  # -(sqrt(2^2 + 1^2) + 1)
+    -3.2360679775
+    """
+    if isinstance(fun, Problem):
+        raise TypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
+    problem = Smooth(fun, read_start(X0)[1], jac=jac, curvature=hessp)
+    return solve(problem, X0, method=method, n_init=n_init, rng=rng, **options)
+
+
+def solve(  # noqa: PLR0913
+    problem: Problem,
+    X0: FloatArray | Centres | tuple[int, int] | None = None,
+    *,
+    method: OuterMethod | None = None,
+    n_init: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    search: SupportSearch | bool = True,
+    callback: Callback | None = None,
+    time_limit: float | None = None,
+    resume: OuterState | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 0.0,
+    with_bound: bool = True,
+) -> Result:
+    """Minimise a problem over S+.
+
+    Parameters
+    ----------
+    problem : Problem
+        One of `orthoplus.problems`, or your own subclass of `Problem`.
+    X0 : array of shape (n, k), optional
+        Starting point; a point outside OB+ is projected onto it. By default, and for the shape
+        (n, k) alone, the problem's own; for `SwapSearch` the centres of
+        `orthoplus.linalg.starts.leading_centres`.
+    method : EP4Orth, SwapSearch, SupportSearch or another, optional
+        By default the best that is known for this kind of problem, see `orthoplus.run.presets`.
+    n_init : int, optional
+        Number of independent runs, of which the best answer is kept. The first starts from X0, the
+        others from further starts of the problem (`Problem.starts`). The default is 1, or 2 for the
+        trace family.
+    rng : Generator or int, optional
+        For the starts, for methods that draw random numbers, and for the search over supports; the
+        default is the seed 0.
+    search : bool or SupportSearch
+        Whether a search over supports follows rounding and refinement, see `SupportSearch`. It
+        never makes the answer worse. Methods with a search of their own and the baselines are
+        not followed by one; an X of more than 2^18 entries only if a `SupportSearch` is given.
+    callback : callable, optional
+        ``callback(state)`` after every outer iteration; returning True ends the run.
+    time_limit : float, optional
+        Seconds; looked at whenever f is evaluated.
+    resume : state or path, optional
+        Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored.
+    checkpoint : path, optional
+        Save the state there after every outer iteration (written aside, then renamed).
+    checkpoint_every : float
+        Seconds that have to pass between two checkpoints; the last state is always saved.
+    with_bound : bool
+        Whether to compute the problem's bound, which may cost a truncated SVD.
+
+    Returns
+    -------
+    Result
+        Never worse than the rounded last iterate, nor than the rounded X0. Ctrl-C returns the best
+        point so far.
+
+    Notes
+    -----
+    A step of the default first-order method is one evaluation of f with its gradient, and O(nk).
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> result = op.solve(op.problems.Projection(np.array([[3.0, 0.0], [4.0, 1.0], [0.0, 2.0]])))
+    >>> result.X.round(3)
+    array([[0.6, 0. ],
+           [0.8, 0. ],
+           [0. , 1. ]])
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
+            f"`orthoplus.minimize(fun, X0)`."
+        )
+    X, notes = read_any_start(X0, problem)
+    _check_watch(callback, time_limit, checkpoint, checkpoint_every)
+    if method is not None:
+        _check_method(method)
+    check_type(search, "search", bool, np.bool_, SupportSearch)
+    preset = preset_of(problem)
+    if n_init is None:  # one run, unless everything is left to the preset
+        n_init = preset.n_init if resume is None and method is None and X is None else 1
+    check_count(n_init, "n_init", low=1)
+    if resume is not None and n_init > 1:
+        raise ValueError(f"`n_init={n_init}` with `resume`: a saved state continues a single run.")
+    meter = Meter(np.inf if time_limit is None else time_limit)
+    working = problem if method is not None else preset.reduce(problem)
+    generator = as_generator(rng)
+    starts = working.starts(generator.spawn(1)[0])
+    best: Result | None = None
+    least = np.inf
+    for number, child in enumerate(generator.spawn(n_init)):
+        own = method or preset.method(working, number)
+        own_search = search_after(own, problem.shape, search)
+        if rng is not None or number > 0:
+            own, own_search = _reseeded(own, child), _reseeded(own_search, child)
+        state = _read_state(resume, problem, own)
+        start = _start(working, own, starts, X if number == 0 else None) if state is None else None
+        watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
+        status, failure = watch.follow(Metered(working, meter), start, state)
+        answer = finish(working, start, watch, status, search=own_search)
+        if best is None or answer.value < least:
+            best, least = report(problem, answer, watch, notes=notes), answer.value
+        if answer.status in ENDED_FROM_OUTSIDE:
+            best = dataclasses.replace(best, status=answer.status)
+            break
+    assert best is not None
+    result = _with_bound(problem, best, meter, with_bound=with_bound)
+    if failure is not None:
+        raise CallbackError(
+            f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
+            f"{result.n_iter}). The best point so far is in the `result` of this exception.",
+            result,
+        ) from failure
+    return result
+
+
+def project(
+    C: Any,
+    *,
+    tol: float = 1e-12,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+) -> Result:
+    r"""Find the nearest matrix of S+, with a proof: maximize :math:`\langle C, X \rangle` over S+.
+
+    Parameters
+    ----------
+    C : array of shape (n, k)
+        float32 or float64, any memory order; a memory map is read in blocks of rows. Datasets of
+        h5py, arrays of Zarr and Dask arrays too: then every column needs a positive entry, and for
+        a Dask array ``labels`` and ``weights`` are Dask arrays.
+    tol : float
+        The relative gap at which the point counts as optimal. A looser one saves time where the
+        proof is the slow part.
+    max_passes : int, optional
+        Most passes over C. A node of branch and bound, which begins if the relaxation leaves a gap,
+        counts as one pass, or as several if much is left open. None: 100, or any number if there is
+        a time limit.
+    time_limit : float, optional
+        Seconds after which no further pass or node begins.
+    memory_limit : int or str, optional
+        In bytes, or as in "512MB": read C in blocks that fit, see
+        `orthoplus.data.stored.as_row_blocks`.
+
+    Returns
+    -------
+    Result
+        ``value`` is <C, X>, ``bound`` an upper bound of it over all of S+, rounded up, ``gap``
+        their relative distance, ``status`` CERTIFIED or GAP_LEFT, ``n_iter`` the passes over C,
+        rounded up. A gap of some 1e-15 is rounding.
+
+    Raises
+    ------
+    ValueError
+        If C has a NaN, an infinity, more columns than rows, or entries so large that <C, X> is not
+        a floating-point number: then divide C by a number.
+
+    Notes
+    -----
+    Over S+ the nearest point maximises <C, X>, because ||X||^2 = k. See
+    `orthoplus.projection.project_stiefel_plus` for the method. A pass costs O(nk); memory beyond C
+    is O(n + k) until ``result.X`` is asked for.
+
+    Examples
+    --------
+    >>> result = project(np.array([[3.0, 1.0], [4.0, 2.0], [1.0, 2.0]]))
+    >>> result.labels, result.value, result.gap < 1e-14
+    (array([0, 0, 1]), 7.0, True)
+    """
+    check_range(tol, "tol", low=0.0)
+    if max_passes is not None:
+        check_count(max_passes, "max_passes", low=1)
+    if time_limit is not None:
+        check_positive(time_limit, "time_limit", finite=False)
+    limits: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
+    rows = as_row_blocks(C, "C", memory_limit=memory_limit)
+    meter = Meter()
+    if rows is not None:
+        check_shape(*rows.shape, "C")
+        entry_range(rows, "C")
+        C = rows if len(rows) > SMALL_ROWS else sample_rows(rows, np.arange(len(rows)))
+    if isinstance(C, RowBlocks):
+        found: Any = project_row_blocks(C, **limits)
+        labels, weights = C.as_array(found.labels, np.int64), C.as_array(found.weights, C.dtype)
+    else:
+        C = as_data_matrix(C, "C")
+        check_shape(C.shape[0], C.shape[1], "C")
+        found = project_stiefel_plus(C, **limits)
+        labels, weights = found.labels, found.weights.astype(C.dtype, copy=False)
+    return Result(
+        labels=labels,
+        weights=weights,
+        n_columns=C.shape[1],
+        value=found.value,
+        stationarity=0.0 if found.status.success else np.nan,
+        status=found.status,
+        n_iter=math.ceil(found.passes),
+        n_eval=math.ceil(found.passes),
+        seconds=meter.seconds,
+        bound=found.bound,
+        gap=found.gap,
+    )
+
+
+def _read_state(
+    resume: OuterState | str | os.PathLike[str] | None, problem: Problem, method: OuterMethod
+) -> OuterState | None:
+    """The state to continue from; raise where it belongs to another method or problem."""
+    state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
+    if state is not None:
+        check_type(state, "resume", method.state_type)
+        size = _size_of(state, problem)
+        if size != problem.shape:
+            raise ValueError(
+                f"`resume` is a state of shape {size}, but the problem needs "
+                f"{problem.shape}: it belongs to another problem."
+            )
+    return state
+
+
+def _with_bound(problem: Problem, best: Result, meter: Meter, *, with_bound: bool) -> Result:
+    """The best result with the work of all runs and, if asked for, the bound of the problem."""
+    bound = problem.lower_bound() if with_bound else None
+    within = bracket(problem, best.value, bound, best.weights.dtype)
+    return dataclasses.replace(best, n_eval=meter.n_eval, seconds=meter.seconds, **within._asdict())
+
+
+def _check_watch(
+    callback: object,
+    time_limit: float | None,
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: float,
+) -> None:
+    """Raise before the run, not after its first iteration, if it cannot be watched like this."""
+    check_range(checkpoint_every, "checkpoint_every", low=0.0)
+    if time_limit is not None:
+        check_positive(time_limit, "time_limit", finite=False)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"`callback` must be callable, it is {describe(callback)}.")
+    if checkpoint is not None and not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
+        raise FileNotFoundError(
+            f"`checkpoint={os.fspath(checkpoint)!r}` lies in a folder that does not exist. "
+            f"Make it first."
+        )
+
+
+def _start(
+    problem: Problem,
+    method: OuterMethod,
+    starts: Iterator[FloatArray],
+    X: FloatArray | Centres | None,
+) -> FloatArray | Centres:
+    """The given start, or the problem's next; raise if it does not suit the method."""
+    A = getattr(problem, "A", None)
+    takes_centres = getattr(method, "takes_centres", False)
+    is_elsewhere = isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks)
+    if is_elsewhere and not takes_centres:
+        raise TypeError(
+            f"{type(method).__name__} works on n x k matrices in memory, but the data are a Dask "
+            f"array. Use SwapSearch(), or compute the array first."
+        )
+    if isinstance(X, Centres):
+        if not takes_centres:
+            raise TypeError(
+                f"`X0` is a set of centres, which {type(method).__name__} cannot start from: pass "
+                f"a matrix of shape {problem.shape}."
+            )
+        wanted = (problem.shape[1], A.shape[1])  # type: ignore[union-attr]
+        if X.vectors.shape != wanted:
+            raise ValueError(
+                f"`X0` has centres of shape {X.vectors.shape}, but the problem needs {wanted}."
+            )
+        return X
+    if X is not None:
+        return X
+    if takes_centres and A is not None:
+        # A method that takes centers draws its other starts itself.
+        return leading_centres(A, problem.shape[1], np.random.default_rng(0))
+    return next(starts)
+
+
+def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
+    """The shape of the point of a state, not made where it is a label and a weight a row."""
+    if not isinstance(state, SwapState):
+        return state.X.shape[0], state.X.shape[1]
+    is_here = isinstance(state.labels, np.ndarray)
+    return len(state.labels) if is_here else problem.shape[0], len(state.directions)
+
+
+def _reseeded(method: Any, rng: np.random.Generator) -> Any:
+    """The method with a seed of this generator, if it has one."""
+    if not hasattr(method, "seed"):
+        return method
+    return dataclasses.replace(method, seed=int(rng.integers(_MAX_SEED)))
+
+
+def _check_method(method: object) -> None:
+    """Raise unless the method's last iterate can be made an answer."""
+    if isinstance(method, type) or not hasattr(method, "state_type"):
+        raise TypeError(
+            f"`method` must be an object such as EP4Orth(), it is {describe(method)}. A solver "
+            f"over OB+ goes inside one: EP4Orth(inner=ProjectedGradient())."
+        )

@@ -1,0 +1,194 @@
+"""Watching a run from outside: evaluations, the clock, callbacks, checkpoints, the keyboard."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.method import OuterMethod, OuterState, iterate
+from orthoplus.core.problem import Problem
+from orthoplus.core.result import HistoryRow
+from orthoplus.core.status import Status
+from orthoplus.core.types import FloatArray, Linear
+from orthoplus.linalg.workspace import reused_memory
+from orthoplus.run.checkpoint import save_state
+
+Callback = Callable[[Any], object]
+
+
+class OutOfTimeError(Exception):
+    """The time limit was met inside a step."""
+
+
+@dataclass
+class Meter:
+    """Counts evaluations and watches the clock: the only clock of a run."""
+
+    time_limit: float = np.inf
+    n_eval: int = 0
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.perf_counter() - self.started
+
+    def tick(self) -> None:
+        """Count one evaluation; raise when the time is up."""
+        self.n_eval += 1
+        if time.perf_counter() - self.started > self.time_limit:
+            raise OutOfTimeError
+
+    def look(self) -> None:
+        """Raise when the time is up."""
+        if time.perf_counter() - self.started > self.time_limit:
+            raise OutOfTimeError
+
+
+@dataclass(frozen=True, eq=False)
+class Metered(Problem):
+    """A problem whose evaluations are counted."""
+
+    problem: Any
+    meter: Meter
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        return self.problem.shape
+
+    @cached_property
+    def lipschitz(self) -> float | None:
+        return self.problem.lipschitz
+
+    @cached_property
+    def has_exact_gains(self) -> bool:  # type: ignore[override]
+        return self.problem.has_exact_gains
+
+    def value(self, X: FloatArray) -> float:
+        self.meter.tick()
+        return self.problem.value(X)
+
+    def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        self.meter.tick()
+        return self.problem.value_and_gradient(X)
+
+    def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        return self.hessian(X)(D)
+
+    def hessian(self, X: FloatArray) -> Linear:
+        own = self.problem.hessian(X)
+
+        def product(D: FloatArray) -> FloatArray:
+            self.meter.look()
+            return own(D)
+
+        return product
+
+    def freeze(self, X: FloatArray) -> Problem:
+        frozen = self.problem.freeze(X)
+        return self if frozen is self.problem else Metered(frozen, self.meter)
+
+    def second_block(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.second_block(X)
+
+    def majoriser(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.majoriser(X)
+
+    def refine(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.refine(X)
+
+    def move_gains(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.move_gains(X)
+
+    def at(self, Y: FloatArray) -> Problem:
+        return Metered(self.problem.at(Y), self.meter)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.problem, name)
+
+
+@dataclass
+class Watch:
+    """Follows a run: history, callback, checkpoints, and what ends it from outside."""
+
+    method: OuterMethod
+    meter: Meter
+    callback: Callback | None
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float = 0.0
+    state: OuterState | None = None
+    saved: OuterState | None = None
+    saved_at: float = -np.inf
+    history: list[HistoryRow] = field(default_factory=list)
+
+    def follow(
+        self, problem: Problem, X: Any, state: OuterState | None
+    ) -> tuple[Status, Exception | None]:
+        """Run to the end, from X or from a state; how it ended, and what a callback raised."""
+        with reused_memory():
+            try:
+                return self._follow(problem, X, state)
+            finally:
+                self._save(-np.inf)
+
+    def _follow(
+        self, problem: Problem, X: Any, state: OuterState | None
+    ) -> tuple[Status, Exception | None]:
+        stop = self.method.stop()
+        try:
+            first = self.method.init(problem, X) if state is None else state
+            if np.isnan(first.value):
+                raise ValueError(
+                    "f is NaN at the starting point: no step from there can be judged. Give an X0 "
+                    "at which it is a number."
+                )
+            for current in iterate(problem, self.method, first):
+                self.state = current
+                status = stop(current)
+                if current is not first:
+                    self._record(current)
+                    asked, failure = self._call_back(current)
+                    if asked:
+                        return Status.CALLBACK, failure
+                if status is not Status.RUNNING:
+                    return status, None
+                self.meter.look()  # a method may never evaluate f itself
+        except OutOfTimeError:
+            return Status.TIME_LIMIT, None
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED, None
+        raise AssertionError("iterate has no end")
+
+    def _record(self, state: OuterState) -> None:
+        # A penalty and inner iterations are not for every method.
+        sigma, n_inner = getattr(state, "sigma", np.nan), getattr(state, "n_inner", 1)
+        progress = (state.n_iter, sigma, state.violation, state.value, n_inner)
+        kept = (getattr(state, name, None) for name in ("is_stationary", "is_descent"))
+        self.history.append(HistoryRow(*progress, self.meter.seconds, *kept))
+        self._save(self.checkpoint_every)
+
+    def _save(self, every: float) -> None:
+        """Write the state, unless that was done within so many seconds."""
+        state = self.state
+        if self.checkpoint is None or not self.history or state is self.saved:
+            return
+        if state is not None and self.meter.seconds - self.saved_at >= every:
+            save_state(self.checkpoint, state)
+            self.saved, self.saved_at = state, self.meter.seconds
+
+    def _call_back(self, state: OuterState) -> tuple[bool, Exception | None]:
+        if self.callback is None:
+            return False, None
+        try:
+            answer = self.callback(state)
+            return isinstance(answer, (bool, np.bool_)) and bool(answer), None
+        except StopIteration:
+            return True, None
+        except Exception as error:
+            return True, error

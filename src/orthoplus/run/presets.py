@@ -1,0 +1,111 @@
+"""One table of defaults: which method a problem gets, how many starts, and how it ends.
+
+`solve`, the estimators, the command line and the benchmarks read it, so that whoever asks for a
+problem to be solved gets the best that is known for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from orthoplus.core.method import OuterMethod
+from orthoplus.core.problem import Problem
+from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.kl_alternating import KLAlternating
+from orthoplus.methods.search.assignment_search import AssignmentSearch
+from orthoplus.methods.search.polish import Polish
+from orthoplus.methods.search.support_search import SupportSearch
+from orthoplus.methods.search.swap_search import SwapSearch
+from orthoplus.problems import (
+    KLONMF,
+    ONMF,
+    QAP,
+    KIndicators,
+    KMeans,
+    Projection,
+    SymmetricONMF,
+    TraceMin,
+)
+from orthoplus.problems.trace_min import FactorTrace
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How a kind of problem is solved if nothing else is asked for.
+
+    Attributes
+    ----------
+    method : callable
+        ``method(problem, number)``: the method of the start with this number.
+    n_init : int
+        Number of starts, of which the best answer is kept.
+    reduce : callable
+        ``reduce(problem)``: a problem that orders the points of S+ alike, on which the method runs.
+        Constants of f that do not scale with the data would hide it at small and large scales.
+    """
+
+    method: Callable[[Any, int], OuterMethod]
+    n_init: int = 1
+    reduce: Callable[[Any], Problem] = lambda problem: problem
+
+
+# Entries of the largest X that is searched without being asked for.
+_SEARCHED_ENTRIES = 1 << 18
+# Eigenvectors are a start near enough for a tenth of the penalty that breaks even.
+_CONTINUATION = EP4Orth(penalty_start=0.1, polish=Polish())
+
+_ANY_SMOOTH = Preset(lambda problem, number: EP4Orth())
+_PRESETS: dict[type[Problem], Preset] = {
+    # The certified projection in one step: see `Polish`.
+    Projection: Preset(lambda problem, number: Polish(tol=1e-12, max_passes=100)),
+    ONMF: Preset(lambda problem, number: SwapSearch()),
+    FactorTrace: Preset(lambda problem, number: SwapSearch()),
+    KLONMF: Preset(lambda problem, number: KLAlternating(start="svd" if number == 0 else "random")),
+    KIndicators: Preset(
+        lambda problem, number: EP4Orth.for_indicators(problem.shape[1]), reduce=KIndicators.scaled
+    ),
+    TraceMin: Preset(lambda problem, number: _CONTINUATION, n_init=2),
+    SymmetricONMF: Preset(
+        lambda problem, number: _CONTINUATION,
+        n_init=2,
+        reduce=lambda problem: TraceMin(-problem.M, problem.k),  # ||M||^2 + k - 2 tr(X'MX) on S+
+    ),
+    KMeans: Preset(lambda problem, number: SupportSearch(effort=4e5)),
+    QAP: Preset(lambda problem, number: AssignmentSearch()),
+}
+
+
+def preset_of(problem: Problem) -> Preset:
+    """Return the preset of the problem's type, or of the nearest type it derives from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> preset_of(ONMF(np.ones((3, 2)), 2)).method(None, 0)
+    SwapSearch(n_init=3, ...)
+    """
+    for kind in type(problem).__mro__:
+        if kind in _PRESETS:
+            return _PRESETS[kind]
+    return _ANY_SMOOTH
+
+
+def search_after(
+    method: OuterMethod, shape: tuple[int, int], asked: SupportSearch | bool = True
+) -> SupportSearch | None:
+    """Return the search over supports that follows a method; None if nothing follows.
+
+    Methods with a search of their own end with it, and baselines are compared as they are. An X of
+    more than 2^18 entries is searched only if a `SupportSearch` asks for it: it would take too much
+    of the memory, and too few moves could be tried.
+
+    Examples
+    --------
+    >>> search_after(EP4Orth(), (100, 3)) == SupportSearch(), search_after(SwapSearch(), (100, 3))
+    (True, None)
+    """
+    if isinstance(asked, SupportSearch):
+        return asked
+    is_small = shape[0] * shape[1] <= _SEARCHED_ENTRIES
+    follows = asked and is_small and getattr(method, "ends_with_search", True)
+    return SupportSearch() if follows else None
