@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from orthoplus.linalg.starts import SVD_VARIANTS, eigenvector_starts, signed_left_vectors, svd_start
-from orthoplus.linalg.symmetric import SymmetricMap
+from orthoplus.data.symmetric import SymmetricMap
 
 # Lanczos and dense singular vectors: the gaps of the test matrices are wide.
 CLOSE = 1e-8

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from orthoplus.core.checks import as_generator, as_matrix, check_count, check_range
 from orthoplus.core.types import FloatArray
-from orthoplus.linalg.symmetric import ASYMMETRY, as_symmetric, raise_asymmetric
+from orthoplus.data.symmetric import ASYMMETRY, as_symmetric, raise_asymmetric
 from orthoplus.optimality.critical_cone import MAX_FACES
 from orthoplus.problems import TraceMin
 from orthoplus.run.api import solve

@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 
-from orthoplus import kernels
-from orthoplus.core.checks import as_data_matrix, as_matrix, check_finite
+from orthoplus.core.checks import as_matrix
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.groups import group_sums
+from orthoplus.data import as_data
 from orthoplus.geometry.stiefel import round_to_stiefel_plus, violation
 from orthoplus.problems import ONMF
-
-# Entries of the residual that are in memory at a time.
-_BLOCK_SIZE = 1 << 22
 
 
 def purity(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
@@ -163,11 +159,11 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
     >>> round(residual(A, X), 12), round(residual(A, X, refit=True), 12)
     (0.707106781187, 0.0)
     """
-    A = _as_data(A)
+    data = as_data(A)
     X = as_matrix(X, "X").astype(np.float64, copy=False)
-    if len(X) != A.shape[0]:
+    if len(X) != len(data):
         raise ValueError(
-            f"`X` has {len(X)} rows, `A` has {A.shape[0]}: they must be equal, one row of X for "
+            f"`X` has {len(X)} rows, `A` has {len(data)}: they must be equal, one row of X for "
             f"each row of A. Transpose one of them if the factor belongs to the columns of A."
         )
     if X.min() < 0:
@@ -177,40 +173,12 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
         )
     X = round_to_stiefel_plus(X)
     if refit:
-        X = ONMF(A, X.shape[1]).refine(X)
-    squares = _sparse_squares(A, X) if issparse(A) else _dense_squares(A, X)
-    entries = A.data if issparse(A) else A
-    size = float(np.linalg.norm(entries)) if relative else 1.0
+        X = ONMF(data, X.shape[1]).refine(X)
+    point = SupportPoint.of(X)
+    W = data.group_sums(point.labels, point.weights, point.k)
+    squares = data.missed_squares(point.labels, point.weights, W)
+    size = data.squared_norm() ** 0.5 if relative else 1.0
     return float(np.sqrt(squares)) / (size or 1.0)
-
-
-def _sparse_squares(A: Any, X: FloatArray) -> float:
-    W = A.T @ X
-    gram, core = X.T @ X, W.T @ W
-    total = float(np.vdot(A.data, A.data))
-    return max(total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core)), 0.0)
-
-
-def _dense_squares(A: FloatArray, X: FloatArray) -> float:
-    # X has one entry a row: X W' is a choice of rows of W', scaled.
-    labels, weights = kernels.largest_entries(X)
-    W, columns = group_sums(A, labels, weights, X.shape[1]), np.maximum(labels, 0)
-    rows = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
-    squares = 0.0
-    for start in range(0, len(X), rows):
-        block = slice(start, start + rows)
-        missed = A[block] - weights[block, None] * W[columns[block]]
-        squares += float(np.vdot(missed, missed))
-    return squares
-
-
-def _as_data(A: Any) -> Any:
-    if not issparse(A):
-        return as_data_matrix(A, "A")
-    A = A.tocsr()
-    A = A if A.dtype == np.float64 else A.astype(np.float64)
-    check_finite(A.data, "A")
-    return A
 
 
 def _contingency(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -11,7 +11,7 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.groups import best_column
-from orthoplus.estimators.factorize import choose_method, factorise, with_bracket
+from orthoplus.estimators.factorize import choose_method, factorize, with_bracket
 from orthoplus.problems import ONMF
 from orthoplus.run.checkpoint import load_state
 
@@ -80,7 +80,7 @@ def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> Fit:
     method = choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
     goal = goal_of(problem, method, title, silent=silent)
     with watching(goal, silent=silent) as display:
-        result = factorise(
+        result = factorize(
             problem,
             method,
             n_init=options.n_init,
@@ -98,6 +98,6 @@ def _assign_all(problem: ONMF, result: Result) -> tuple[IntArray, FloatArray]:
     if left.size:
         Y = np.asarray(result.Y)
         norms = np.linalg.norm(Y, axis=0)
-        fits = problem.A[left] @ (Y / np.where(norms > 0, norms, 1.0))
-        labels[left] = best_column(np.asarray(fits))
+        fits = problem.A.sample_rows(left).matmul(Y / np.where(norms > 0, norms, 1.0))
+        labels[left] = best_column(fits)
     return labels, weights

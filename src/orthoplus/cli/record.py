@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from scipy.sparse import issparse
-
 from orthoplus import __version__
 from orthoplus.core.result import Result
 
@@ -54,15 +52,14 @@ def describe_data(path: Path, key: str | None, values: Any) -> dict[str, Any]:
     """Name, checksum and size of what was read."""
     with open(path, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    is_sparse = issparse(values)
     return {
         "file": str(path),
         "key": key,
         "sha256": checksum,
         "shape": list(values.shape),
         "dtype": str(values.dtype),
-        "sparse": is_sparse,
-        "nonzeros": int(values.nnz) if is_sparse else None,
+        "sparse": hasattr(values, "nnz"),
+        "nonzeros": getattr(values, "nnz", None),
     }
 
 

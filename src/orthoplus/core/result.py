@@ -1,12 +1,12 @@
 """What every solver returns."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 
@@ -66,9 +66,11 @@ class Result:
 
     Attributes
     ----------
+    point : SupportPoint
+        The point of S+, as labels and weights.
     X : ndarray of shape (n, k)
-        Exactly feasible: no negative entry, at most one positive entry a row, unit columns. Made
-        from ``labels`` and ``weights`` when first asked for.
+        Exactly feasible: no negative entry, at most one positive entry per row, unit columns.
+        Computed lazily from ``labels`` and ``weights``.
     labels : ndarray of int, shape (n,)
         The column of each row's positive entry, -1 for a row of zeros.
     weights : ndarray of shape (n,)
@@ -116,9 +118,7 @@ class Result:
     (7.0, 7.0, 'CERTIFIED')
     """
 
-    labels: IntArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
-    n_columns: int
+    point: SupportPoint = field(repr=False)
     value: float
     stationarity: float
     status: Status
@@ -135,24 +135,28 @@ class Result:
 
     @cached_property
     def X(self) -> FloatArray:
-        """The dense matrix; a lazy one where labels and weights are Dask arrays."""
-        return self._by_rows(_dense, self.weights.dtype)
+        """The dense matrix; a Dask array if labels and weights are."""
+        return self.point.dense()
+
+    @property
+    def labels(self) -> IntArray:
+        """The column of each row's positive entry, -1 for a row of zeros."""
+        return self.point.labels
+
+    @property
+    def weights(self) -> FloatArray:
+        """That entry, 0 for a row of zeros."""
+        return self.point.weights
+
+    @property
+    def n_columns(self) -> int:
+        """The number k of columns of X."""
+        return self.point.k
 
     @cached_property
     def violation(self) -> float:
         """||X'X - I||_F: the rows of X hold one entry each, so only the diagonal counts."""
-        squares = np.asarray(self._by_rows(_column_squares, np.float64)).sum(axis=0)
-        return float(np.linalg.norm(squares - 1.0))
-
-    def _by_rows(self, work: Callable[..., FloatArray], dtype: Any) -> Any:
-        """``work(labels, weights, k)``, n x k or 1 x k; chunk by chunk of Dask arrays."""
-        labels: Any = self.labels
-        weights, k = self.weights, self.n_columns
-        if not hasattr(labels, "map_blocks"):
-            return work(labels, weights, k)
-        heights = labels.chunks[0] if work is _dense else (1,) * labels.numblocks[0]
-        shape = {"chunks": (heights, (k,)), "new_axis": [1], "dtype": dtype}
-        return labels.map_blocks(work, weights, k, **shape, meta=np.empty((0, 0), dtype=dtype))
+        return float(np.linalg.norm(self.point.column_squares() - 1.0))
 
     @property
     def success(self) -> bool:
@@ -181,17 +185,3 @@ class Result:
         if self.is_row_optimal:
             rows["row moves"] = "none lowers the value"
         return "\n".join(f"{name:>13}  {text}" for name, text in rows.items())
-
-
-def _dense(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    X = np.zeros((len(labels), k), dtype=weights.dtype)
-    rows = np.flatnonzero(labels >= 0)
-    X[rows, labels[rows]] = weights[rows]
-    return X
-
-
-def _column_squares(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    rows = np.flatnonzero(labels >= 0)
-    entries = weights[rows].astype(np.float64)
-    squares = np.bincount(labels[rows], entries * entries, minlength=k)
-    return squares[None].astype(np.float64)

@@ -1,210 +1,405 @@
-"""The nonnegative data matrix A in every form it may come in, and what products cannot tell.
+"""The data matrix: the one way to touch data, whatever it is stored as.
 
-A is a dense array (any memory order, a memory map stays one), a SciPy CSR matrix, a SciPy
-``LinearOperator``, or `RowBlocks` of the first two. Products with it, and what else is needed of
-it, are here. Nothing is densified, and nothing of the size of A is copied.
+Methods ask for products, for sums over groups of rows, for sums over all rows (`reduce_rows`) and
+for vectors with an entry per row (`map_rows`). Whether the rows are in memory, on disk or on many
+machines, dense or sparse, is decided by the subclasses; nothing is densified, and nothing of the
+size of the data is copied.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
-from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.stored import RowBlocks, as_row_blocks
 
-# Entries that are in memory at a time where A is read in blocks.
-_BLOCK_SIZE = 1 << 18
+Work = Callable[..., Any]
+
 # Entries of a product with slices of A; so few that threads share out slices, not what is in one.
 _SLICE_SIZE = 1 << 19
+# Unit vectors that are multiplied at a time where products make a Gram matrix.
+_GRAM_COLUMNS = 50
 
 
-def as_data(A: Any, name: str = "A") -> Any:
-    """A as a float array, CSR matrix, LinearOperator or RowBlocks, checked; copied only if needed.
+def add_parts(one: Any, other: Any) -> Any:
+    """Add what two blocks gave: arrays, or tuples place by place."""
+    if isinstance(one, tuple):
+        return tuple(map(operator.add, one, other))
+    return one + other
 
-    A dense or CSR matrix of either dtype is used as it is; other dtypes become float64, other
-    sparse formats CSR. Repeated entries of a sparse matrix are added. Of a LinearOperator neither
-    sign nor finiteness can be checked.
+
+class DataMatrix(ABC):
+    """An n x r matrix of real numbers; see the subclasses for its storage.
+
+    ``work(block, *pieces, *args)`` of `map_rows` and `reduce_rows` is a function of a module. The
+    block is a `DataMatrix` in memory, with some of the rows or all of them; the pieces are the
+    entries that belong to its rows of *vectors*, which are whatever `map_rows` returns: NumPy
+    arrays, or something that stays beside its block. Work is done in any order, perhaps twice.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+        float32 or float64, the arithmetic of products with the data.
+    has_entries : bool
+        Whether single rows and entries can be read; an operator has products only.
+    has_cheap_products : bool
+        Whether a product costs no more than arithmetic. If not, few passes matter most.
+    gram_order : int
+        Up to this many columns the Gram matrix is worth one pass.
+    has_gaps : bool
+        Whether entries are missing: the blocks are then those of `orthoplus.data.observed`.
 
     Examples
     --------
-    >>> as_data([[1, 0], [0, -2]]).dtype
-    dtype('float64')
+    >>> from orthoplus.data import as_data
+    >>> A = as_data([[3.0, 4.0], [0.0, 1.0]])
+    >>> A.squared_norm(), A.row_squares()
+    (26.0, array([25.,  1.]))
     """
-    return _checked(A, name)[0]
 
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    has_entries: ClassVar[bool] = True
+    has_cheap_products: ClassVar[bool] = True
+    gram_order: ClassVar[int] = 400
+    has_gaps: bool = False
 
-def as_nonnegative_data(A: Any, name: str = "A", *, advice: str = "Shift or clip the data.") -> Any:
-    """`as_data` that has no negative entry; the error for one that has ends in the advice.
+    def __len__(self) -> int:
+        return self.shape[0]
 
-    Examples
-    --------
-    >>> as_nonnegative_data([[1, 0], [0, -2]])
-    Traceback (most recent call last):
-    ValueError: `A` has negative entries (the smallest is -2): orthogonal NMF needs A >= 0. ...
-    """
-    A, least = _checked(A, name)
-    if least < 0:
-        raise ValueError(
-            f"`{name}` has negative entries (the smallest is {least:.3g}): "
-            f"orthogonal NMF needs A >= 0. {advice}"
+    # --- what a storage implements ----------------------------------------------------------------
+
+    @abstractmethod
+    def map_rows(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
+        """Return the vector, or the tuple of several, with the pieces ``work(block, ...)``."""
+
+    @abstractmethod
+    def reduce_rows(
+        self,
+        work: Work,
+        *vectors: Any,
+        args: tuple[Any, ...] = (),
+        combine: Work = add_parts,
+        vectors_only: bool = False,
+    ) -> Any:
+        """Combine what the blocks gave, in their order; ``vectors_only`` passes no block."""
+
+    @abstractmethod
+    def derive(
+        self,
+        transform: Work,
+        *vectors: Any,
+        args: tuple[Any, ...] = (),
+        width: int | None = None,
+    ) -> "DataMatrix":
+        """Return the matrix with the blocks ``transform(block, *pieces, *args)``.
+
+        Blocks that are not in memory are changed when they are read. ``width`` is the number of
+        columns, if that is another one.
+        """
+
+    @abstractmethod
+    def row_indices(self) -> Any:
+        """Return the vector of the row numbers."""
+
+    def gather(self, vector: Any) -> FloatArray:
+        """Return a vector as a NumPy array in this process."""
+        return np.asarray(vector)
+
+    def scatter(self, vector: Any) -> Any:
+        """Return a NumPy array with an entry per row as a vector of this matrix."""
+        return vector
+
+    def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+        """Return a vector, of rows of this width, as an array for the user."""
+        return vector.astype(dtype, copy=False)
+
+    def point(self, labels: Any, weights: Any, k: int) -> SupportPoint:
+        """Return the point of S+ with these vectors, as arrays for the user."""
+        return SupportPoint(
+            self.collect(labels, np.int64), self.collect(weights, self.dtype), int(k)
         )
-    return A
 
+    # --- derived from these -----------------------------------------------------------------------
 
-def _checked(A: Any, name: str) -> tuple[Any, float]:
-    """The data of `as_data`, and their least entry, 0 for that of an operator."""
-    if isinstance(A, LinearOperator):
-        return _checked_operator(A, name), 0.0
-    rows = as_row_blocks(A, name)
-    if rows is not None:
-        least, most = entry_range(rows, name)
-        check_entry_size(max(-least, most), rows.dtype, name)
-        return rows, least
-    if issparse(A):
-        A = A.tocsr()
-        A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-        if not A.has_canonical_format:
-            A = A.copy()
-            A.sum_duplicates()
-        check_finite(A.data, name)
-        entries = A.data
-    else:
-        A = entries = as_data_matrix(A, name)
-    least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
-    check_entry_size(max(-least, most), A.dtype, name)
-    return A, least
+    def matmul(self, Y: FloatArray) -> Any:
+        """Return AY in the arithmetic of A: Y is rounded to its dtype, A is never converted."""
+        return self.map_rows(ask("matmul"), args=(Y,))
 
+    def rmatmul(self, X: Any) -> FloatArray:
+        """Return A'X in the arithmetic of A; X is a vector of rows of A."""
+        return np.asarray(self.reduce_rows(ask("rmatmul"), X))
 
-def entry_range(A: RowBlocks, name: str) -> tuple[float, float]:
-    """The least and the largest of 0 and the entries; raise if one is not finite. One pass."""
-    n_bad, least, most = A.reduce(_look_at_entries, combine=_worse)
-    if n_bad:
-        raise ValueError(
-            f"`{name}` has {n_bad} entries that are NaN or infinite. Remove or impute them first."
+    def times(self, Y: FloatArray) -> FloatArray:
+        """Return AY as an array in this process."""
+        return self.gather(self.matmul(Y))
+
+    def times_transposed(self, X: FloatArray) -> FloatArray:
+        """Return A'X for an array X in this process."""
+        return self.rmatmul(self.scatter(X))
+
+    def normal_product(self, V: FloatArray) -> FloatArray:
+        """Return A'AV in float64, for V of r x q: one pass over A."""
+        return np.asarray(self.reduce_rows(ask("normal_product"), args=(V,)))
+
+    def gram(self) -> FloatArray:
+        """Return A'A in float64, r x r: one pass over A."""
+        return np.asarray(self.reduce_rows(ask("gram")))
+
+    def short_gram(self) -> FloatArray:
+        """Return A'A or AA', whichever is smaller, in float64."""
+        if self.shape[0] >= self.shape[1]:
+            return self.gram()
+        return self._gram_by_products()
+
+    def short_product(self, V: FloatArray) -> FloatArray:
+        """Return the product of V with `short_gram`, which is not formed, in float64."""
+        if self.shape[0] >= self.shape[1]:
+            return self.normal_product(V)
+        return self.times(self.times_transposed(V)).astype(np.float64, copy=False)
+
+    def _gram_by_products(self) -> FloatArray:
+        order = min(self.shape)
+        unit, starts = np.eye(order), range(0, order, _GRAM_COLUMNS)
+        return np.hstack([self.short_product(unit[:, i : i + _GRAM_COLUMNS]) for i in starts])
+
+    def squared_norm(self) -> float:
+        """Return ||A||_F^2, summed in float64."""
+        return float(self.reduce_rows(ask("squared_norm")))
+
+    def row_squares(self) -> Any:
+        """Return ||a_i||^2 for each row, a vector in float64."""
+        return self.map_rows(ask("row_squares"))
+
+    def row_sums(self) -> Any:
+        """Return the sum of each row, a vector in float64."""
+        return self.map_rows(ask("row_sums"))
+
+    def part_squares(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the squared norms of the positive and of the negative parts of AV, by column."""
+        above, below = self.reduce_rows(ask("part_squares"), args=(V,))
+        return above, below
+
+    def least_and_largest(self) -> tuple[int, float, float]:
+        """Return the number of entries that are not finite, and the range of 0 and the others."""
+        n_bad, least, most = self.reduce_rows(ask("least_and_largest"), combine=_merge_ranges)
+        return int(n_bad), float(least), float(most)
+
+    def group_sums(self, labels: Any, weights: Any, k: int) -> FloatArray:
+        r"""Return W = A'X as k x r, for the X with ``weights[i]`` in column ``labels[i]``.
+
+        Rows with label -1 count nowhere. One pass over A, O(nnz); sums in float64.
+        """
+        return np.asarray(self.reduce_rows(ask("group_sums"), labels, weights, args=(k,)))
+
+    def group_dots(self, labels: Any, W: FloatArray) -> Any:
+        """Return a_i'w_j for the group j of each row i, 0 for label -1; W is k x r, O(nnz)."""
+        return self.map_rows(ask("group_dots"), labels, args=(W,))
+
+    def group_products(self, labels: Any, V: FloatArray) -> FloatArray:
+        """Return A_j'A_j v_j for each group of rows, k x r as V: one pass over the blocks."""
+        return np.asarray(self.reduce_rows(_group_products, labels, args=(V,)))
+
+    def missed_squares(self, labels: Any, weights: Any, W: FloatArray) -> float:
+        r"""Return :math:`\|A - XW\|_F^2` for the X of labels and weights, W of k x r."""
+        return float(self.reduce_rows(ask("missed_squares"), labels, weights, args=(W,)))
+
+    def sample_rows(self, rows: IntArray) -> "MemoryMatrix":
+        """Return some rows, in rising order, as a matrix in memory."""
+        return self.reduce_rows(_own_rows, self.row_indices(), args=(rows,), combine=_stack)
+
+    def scale_rows(self, factors: FloatArray) -> "DataMatrix":
+        """Return the matrix with each row times its factor."""
+        scaled = self.derive(ask("scaled_rows"), self.scatter(factors))
+        scaled.has_gaps = self.has_gaps
+        return scaled
+
+    def in_memory(self) -> "MemoryMatrix":
+        """Return all rows as a matrix in memory."""
+        return self.sample_rows(np.arange(len(self)))
+
+    def entries(self) -> Any:
+        """Return all entries in memory: an array, or a SciPy CSR matrix."""
+        return self.in_memory().entries()
+
+    def to_dense(self) -> FloatArray:
+        """Return all entries as an array; for matrices with a short side only."""
+        return self.in_memory().to_dense()
+
+    def as_operator(self) -> LinearOperator:
+        """Return the matrix as a LinearOperator of its own dtype, for Lanczos methods."""
+        return LinearOperator(
+            self.shape,
+            matvec=self.times,
+            rmatvec=self.times_transposed,
+            matmat=self.times,
+            rmatmat=self.times_transposed,
+            dtype=self.dtype,
         )
-    return float(least), float(most)
+
+    @property
+    def n_stored(self) -> int:
+        """The number of entries that are stored."""
+        return self.shape[0] * self.shape[1]
 
 
-def _look_at_entries(block: Any) -> tuple[int, float, float]:
-    """The number of entries that are not finite, the least and the largest entry."""
-    entries = block.data if issparse(block) else block
-    with np.errstate(invalid="ignore"):
-        least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
-    if np.isfinite(least) and np.isfinite(most):
-        return 0, least, most
-    return int(np.count_nonzero(~np.isfinite(entries))), 0.0, 0.0
+class MemoryMatrix(DataMatrix):
+    """A matrix of one block: itself. Vectors are NumPy arrays."""
+
+    def map_rows(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
+        return work(self, *vectors, *args)
+
+    def reduce_rows(
+        self,
+        work: Work,
+        *vectors: Any,
+        args: tuple[Any, ...] = (),
+        combine: Work = add_parts,
+        vectors_only: bool = False,
+    ) -> Any:
+        return work(*vectors, *args) if vectors_only else work(self, *vectors, *args)
+
+    def derive(
+        self,
+        transform: Work,
+        *vectors: Any,
+        args: tuple[Any, ...] = (),
+        width: int | None = None,
+    ) -> "MemoryMatrix":
+        return transform(self, *vectors, *args)
+
+    def row_indices(self) -> IntArray:
+        return np.arange(self.shape[0])
+
+    # --- what a storage in memory implements ------------------------------------------------------
+
+    @abstractmethod
+    def matmul(self, Y: FloatArray) -> FloatArray: ...
+    @abstractmethod
+    def rmatmul(self, X: FloatArray) -> FloatArray: ...
+    @abstractmethod
+    def gram(self) -> FloatArray: ...
+    @abstractmethod
+    def squared_norm(self) -> float: ...
+    @abstractmethod
+    def row_squares(self) -> FloatArray: ...
+    @abstractmethod
+    def least_and_largest(self) -> tuple[int, float, float]: ...
+    @abstractmethod
+    def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray: ...
+    @abstractmethod
+    def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray: ...
+    @abstractmethod
+    def take_rows(self, rows: IntArray) -> FloatArray:
+        """Return a few rows, dense."""
+
+    @abstractmethod
+    def zero_rows(self, rows: IntArray) -> BoolArray:
+        """Return which of these rows are zero."""
+
+    @abstractmethod
+    def to_dense(self) -> FloatArray: ...
+
+    @property
+    @abstractmethod
+    def T(self) -> "MemoryMatrix":
+        """The transpose."""
+
+    # --- derived from these -----------------------------------------------------------------------
+
+    def row_sums(self) -> FloatArray:
+        return self.matmul(np.ones((self.shape[1], 1))).ravel().astype(np.float64)
+
+    def normal_product(self, V: FloatArray) -> FloatArray:
+        total = np.zeros(V.shape)
+        for part in self.slices(V.shape[1]):
+            total += part.rmatmul(part.matmul(V))
+        return total
+
+    def part_squares(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        above, below = np.zeros(V.shape[1]), np.zeros(V.shape[1])
+        for part in self.slices(V.shape[1]):
+            images = part.matmul(V).astype(np.float64, copy=False)
+            above += np.einsum("ij,ij->j", images, np.maximum(images, 0.0))
+            below += np.einsum("ij,ij->j", images, np.minimum(images, 0.0))
+        return above, below
+
+    def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
+        # ||A||^2 - 2 <A, XW> + ||XW||^2: below about 1e-8 ||A|| in the root this is rounding.
+        dots = self.group_dots(labels, W) * weights
+        sizes = np.einsum("jc,jc->j", W, W)[labels] * weights.astype(np.float64) ** 2
+        fit = float(dots.sum()) * 2.0 - float(sizes[labels >= 0].sum())
+        return max(self.squared_norm() - fit, 0.0)
+
+    def ranges(self, width: int) -> list[slice]:
+        """Return ranges of rows whose products with ``width`` columns stay small."""
+        n, height = self.shape[0], max(1, _SLICE_SIZE // max(1, width))
+        return [slice(start, min(start + height, n)) for start in range(0, n, height)]
+
+    def rows(self, rows: slice) -> "MemoryMatrix":
+        """Return a range of rows; the matrix itself if these are all."""
+        return self if rows == slice(0, self.shape[0]) else self._slice(rows)
+
+    @abstractmethod
+    def _slice(self, rows: Any) -> "MemoryMatrix":
+        """Return these rows."""
+
+    def slices(self, width: int) -> Iterator["MemoryMatrix"]:
+        """Yield the rows in the ranges of `ranges`."""
+        for rows in self.ranges(width):
+            yield self.rows(rows)
+
+    def point(self, labels: IntArray, weights: FloatArray, k: int) -> SupportPoint:
+        return SupportPoint(labels, weights, int(k))
+
+    def sample_rows(self, rows: IntArray) -> "MemoryMatrix":
+        return self._slice(rows)
+
+    def in_memory(self) -> "MemoryMatrix":
+        return self
 
 
-def _worse(
+def ask(name: str) -> Work:
+    """Return the work that calls this method of a block."""
+    return partial(_call_method, name)
+
+
+def _call_method(name: str, block: DataMatrix, *args: Any) -> Any:
+    return getattr(block, name)(*args)
+
+
+def _merge_ranges(
     one: tuple[int, float, float], other: tuple[int, float, float]
 ) -> tuple[int, float, float]:
     return one[0] + other[0], min(one[1], other[1]), max(one[2], other[2])
 
 
-def _checked_operator(A: LinearOperator, name: str) -> LinearOperator:
-    if np.dtype(A.dtype) not in (np.float32, np.float64):
-        raise TypeError(
-            f"`{name}` is a LinearOperator of dtype {A.dtype}: float32 or float64 is needed. "
-            f"Give it `dtype=np.float64`."
-        )
-    try:
-        A.rmatmat(np.zeros((A.shape[0], 1), dtype=A.dtype))
-    except (NotImplementedError, TypeError) as error:
-        raise TypeError(
-            f"`{name}` is a LinearOperator without products from the other side: A'X is needed as "
-            f"well as AY. Define `rmatmat` (or `rmatvec`) too."
-        ) from error
-    return A
+def _group_products(block: MemoryMatrix, labels: IntArray, V: FloatArray) -> FloatArray:
+    return block.group_sums(labels, block.group_dots(labels, V), len(V))
 
 
-def times(A: Any, Y: FloatArray) -> FloatArray:
-    """AY in the arithmetic of A: Y is rounded to its dtype, A is never converted."""
-    if isinstance(A, RowBlocks):
-        return np.asarray(A.map(times, args=(Y,)))
-    return np.asarray(A @ Y.astype(A.dtype, copy=False))
+def _own_rows(block: MemoryMatrix, numbers: IntArray, rows: IntArray) -> MemoryMatrix:
+    low, high = np.searchsorted(rows, [numbers[0], numbers[-1] + 1])
+    return block._slice(rows[low:high] - numbers[0])
 
 
-def times_transposed(A: Any, X: FloatArray) -> FloatArray:
-    """A'X in the arithmetic of A: X is rounded to its dtype, A is never converted."""
-    if isinstance(A, RowBlocks):
-        return np.asarray(A.reduce(times_transposed, X))
-    return np.asarray(A.T @ X.astype(A.dtype, copy=False))
-
-
-def row_ranges(A: Any, width: int) -> list[slice]:
-    """Ranges of rows whose products with ``width`` columns stay small; an operator whole."""
-    n = A.shape[0]
-    height = n if isinstance(A, LinearOperator) else max(1, _SLICE_SIZE // max(1, width))
-    return [slice(start, min(start + height, n)) for start in range(0, n, max(1, height))]
-
-
-def rows_of(A: Any, rows: slice) -> Any:
-    """A range of rows of A; A itself where that is all of them, as for an operator."""
-    return A if rows == slice(0, A.shape[0]) else A[rows]
-
-
-def row_slices(A: Any, width: int) -> Iterator[Any]:
-    """A in the slices of `row_ranges`."""
-    for rows in row_ranges(A, width):
-        yield rows_of(A, rows)
-
-
-def normal_product(A: Any, V: FloatArray) -> FloatArray:
-    """A'AV in float64, for V of r x q: the one pass over A that a power step in r-space takes."""
-    if isinstance(A, RowBlocks):
-        return np.asarray(A.reduce(normal_product, args=(V,)))
-    total = np.zeros(V.shape)
-    for part in row_slices(A, V.shape[1]):
-        total += times_transposed(part, times(part, V))
-    return total
-
-
-def gram_matrix(A: Any) -> FloatArray:
-    """A'A in float64, r x r: one pass over A."""
-    if isinstance(A, RowBlocks):
-        return np.asarray(A.reduce(gram_matrix))
-    if isinstance(A, LinearOperator):
-        return normal_product(A, np.eye(A.shape[1]))
-    total = np.zeros((A.shape[1], A.shape[1]))
-    for part in row_slices(A, A.shape[1]):
-        part = part.astype(np.float64, copy=False)
-        product = part.T @ part
-        total += product.toarray() if issparse(product) else product
-    return total
-
-
-def as_operator(A: Any) -> LinearOperator:
-    """A as a LinearOperator of its own dtype, for Lanczos methods; no copy."""
-    if isinstance(A, LinearOperator):
-        return A
-    return LinearOperator(
-        A.shape,
-        matvec=lambda y: times(A, y),
-        rmatvec=lambda x: times_transposed(A, x),
-        matmat=lambda Y: times(A, Y),
-        rmatmat=lambda X: times_transposed(A, X),
-        dtype=A.dtype,
-    )
-
-
-def squared_norm(A: Any) -> float:
-    """||A||_F^2, summed in float64; of an operator by blocks of its shorter side."""
-    if isinstance(A, RowBlocks):
-        return float(A.reduce(squared_norm))
-    if issparse(A):
-        return sum(float(np.vdot(part, part)) for part in _parts(A.data))
-    if isinstance(A, LinearOperator):
-        return sum(float(np.vdot(block, block)) for _, block in _operator_blocks(A))
-    return sum(float(np.vdot(block, block)) for _, block in _row_blocks(A))
+def _stack(one: Any, other: Any) -> MemoryMatrix:
+    return one.stacked(other)
 
 
 def inner_product(X: FloatArray, Z: FloatArray) -> float:
-    """<X, Z> of two matrices of the size of X, summed in float64 for float32 as well.
+    """Return <X, Z> of two matrices of the size of X, summed in float64 for float32 as well.
 
     Examples
     --------
@@ -214,108 +409,3 @@ def inner_product(X: FloatArray, Z: FloatArray) -> float:
     if X.dtype == np.float64:
         return float(np.vdot(X, Z))
     return float(kernels.column_dots(X, Z).sum())
-
-
-def row_squares(A: Any) -> FloatArray:
-    """||a_i||^2 for each row of A, in float64; of row blocks as a vector in their form."""
-    if isinstance(A, RowBlocks):
-        return A.map(row_squares)
-    squares = np.zeros(A.shape[0])
-    if issparse(A):
-        return _sparse_row_squares(A, squares)
-    blocks = _operator_blocks(A) if isinstance(A, LinearOperator) else _row_blocks(A)
-    for rows, block in blocks:
-        squares[rows] += np.einsum("ij,ij->i", block, block)
-    return squares
-
-
-def _sparse_row_squares(A: Any, squares: FloatArray) -> FloatArray:
-    height = max(1, _BLOCK_SIZE * A.shape[0] // max(1, A.nnz))
-    for start in range(0, A.shape[0], height):
-        ends = A.indptr[start : start + height + 1]
-        data = A.data[ends[0] : ends[-1]].astype(np.float64)
-        rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-        squares[start : start + height] = np.bincount(rows, data * data, minlength=len(ends) - 1)
-    return squares
-
-
-def row_sums(A: Any) -> FloatArray:
-    """The sum of each row of A."""
-    return times(A, np.ones((A.shape[1], 1))).ravel().astype(np.float64)
-
-
-def take_rows(A: Any, rows: IntArray) -> FloatArray:
-    """A few rows of A, dense."""
-    if isinstance(A, LinearOperator):
-        return times_transposed(A, _unit_columns(A.shape[0], rows)).T
-    return np.asarray(A[rows].toarray() if issparse(A) else A[rows])
-
-
-def zero_rows(A: Any, rows: IntArray) -> BoolArray:
-    """Which of these rows of A, not in blocks, are zero."""
-    if isinstance(A, LinearOperator):
-        return np.asarray(row_sums(A)[rows] == 0)
-    if issparse(A):
-        return np.asarray(abs(A[rows]).sum(axis=1)).ravel() == 0
-    return np.asarray(~np.asarray(A[rows]).any(axis=1))
-
-
-def sample_rows(A: Any, rows: IntArray) -> Any:
-    """Some rows of A, in rising order, dense or sparse as A is, in memory; not of an operator."""
-    if isinstance(A, RowBlocks):
-        return A.reduce(_own_rows, A.numbers(), args=(rows,), combine=_stacked)
-    return A[rows]
-
-
-def _own_rows(block: Any, numbers: IntArray, rows: IntArray) -> Any:
-    low, high = np.searchsorted(rows, [numbers[0], numbers[-1] + 1])
-    return block[rows[low:high] - numbers[0]]
-
-
-def _stacked(one: Any, other: Any) -> Any:
-    return vstack([one, other], format="csr") if issparse(one) else np.concatenate([one, other])
-
-
-def as_dense(A: Any) -> FloatArray:
-    """A as an array, for matrices with a short side only."""
-    if issparse(A):
-        return np.asarray(A.toarray())
-    if isinstance(A, LinearOperator):
-        whole = _unit_columns(min(A.shape), np.arange(min(A.shape)))
-        is_tall = A.shape[0] >= A.shape[1]
-        return times(A, whole) if is_tall else times_transposed(A, whole).T
-    return np.asarray(A)
-
-
-def _parts(data: FloatArray) -> Iterator[FloatArray]:
-    """Pieces of a long vector, in float64."""
-    for start in range(0, data.size, _BLOCK_SIZE):
-        yield data[start : start + _BLOCK_SIZE].astype(np.float64)
-
-
-def _row_blocks(A: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Blocks of rows of a dense A, in float64."""
-    height = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
-    for start in range(0, A.shape[0], height):
-        rows = slice(start, start + height)
-        yield rows, A[rows].astype(np.float64)
-
-
-def _operator_blocks(A: LinearOperator) -> Iterator[tuple[slice, FloatArray]]:
-    """Blocks of columns, or of rows where these are fewer, of an operator, in float64."""
-    long, short = max(A.shape), min(A.shape)
-    width = max(1, _BLOCK_SIZE // long)
-    for start in range(0, short, width):
-        piece = np.arange(start, min(start + width, short))
-        unit = _unit_columns(short, piece)
-        if A.shape[0] > A.shape[1]:
-            yield slice(None), times(A, unit).astype(np.float64)
-        else:
-            rows = slice(start, start + len(piece))
-            yield rows, times_transposed(A, unit).T.astype(np.float64)
-
-
-def _unit_columns(n: int, which: IntArray) -> FloatArray:
-    unit = np.zeros((n, len(which)))
-    unit[which, np.arange(len(which))] = 1.0
-    return unit

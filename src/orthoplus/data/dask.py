@@ -1,7 +1,7 @@
-"""Row blocks of a Dask array, on whatever scheduler the user has.
+"""Data in a Dask array, on whatever scheduler the user has.
 
-Vectors stay where their blocks are; only what `reduce` gives travels, added up in a tree. A worker
-that is lost loses its pieces of vectors, which the scheduler makes again from the data.
+Vectors stay where their blocks are; only what `reduce_rows` gives travels, added up in a tree. A
+worker that is lost loses its pieces of vectors, which the scheduler makes again from the data.
 """
 
 from collections.abc import Callable
@@ -18,39 +18,49 @@ import numpy as np
 from dask.delayed import Delayed
 from scipy.sparse import issparse
 
-from orthoplus.data.stored import RowBlocks, Work, add_parts, check_source
+from orthoplus.core.errors import InputError
+from orthoplus.core.point import SupportPoint, column_ranks, spread, sum_squares
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import MemoryMatrix, Work, add_parts
+from orthoplus.data.dense import Dense
+from orthoplus.data.sparse import Sparse
+from orthoplus.data.stored import BlockedMatrix, check_source
 from orthoplus.kernels.blocks import limited_threads, single_blas
 
 # Parts that are combined at a time.
 _FAN_IN = 8
 
 
-class DaskBlocks(RowBlocks):
+class DaskMatrix(BlockedMatrix):
     """The row chunks of a Dask array, dense or SciPy sparse, each a block.
 
     Examples
     --------
-    >>> A = DaskBlocks(da.ones((6, 2), chunks=(2, 1)), "A")
-    >>> A.shape, A.reduce(np.sum)
-    ((6, 2), np.float64(12.0))
+    >>> A = DaskMatrix(da.ones((6, 2), chunks=(2, 1)), "A")
+    >>> A.shape, A.squared_norm()
+    ((6, 2), 12.0)
     """
 
     def __init__(self, array: Any, name: str) -> None:
         check_source(array, name)
         if array.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"`{name}` is a Dask array of shape {array.shape}: a matrix is needed. Pass "
                 f"`{name}.reshape(-1, {array.shape[-1]})`."
             )
         if np.isnan(array.shape[0]):
-            raise ValueError(
+            raise InputError(
                 f"`{name}` is a Dask array whose chunks are of unknown length: call "
                 f"`{name}.compute_chunk_sizes()` first."
             )
-        self.array = array if array.numblocks[1] == 1 else array.rechunk({1: -1})
+        array = array if array.numblocks[1] == 1 else array.rechunk({1: -1})
+        if 0 in array.chunks[0]:  # a filter leaves empty chunks: they hold no row
+            kept = [i for i, height in enumerate(array.chunks[0]) if height]
+            array = da.concatenate([array.blocks[i] for i in kept])
+        self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
-        self.heights = self.array.chunks[0]
+        self.heights = array.chunks[0]
 
     @cached_property
     def _blocks(self) -> "Pieces":
@@ -59,7 +69,9 @@ class DaskBlocks(RowBlocks):
         found = _pieces(keys, dict(graph))
         return replace(found, graph=dict(self.array.__dask_optimize__(graph, keys)))
 
-    def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
+    def map_rows(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
         made = self._parts(True, work, vectors, args)
         with single_blas():  # the threads of the scheduler are enough
             kept = dask.persist(*(Delayed(key, made.graph) for key in made.keys))
@@ -68,15 +80,15 @@ class DaskBlocks(RowBlocks):
             return pieces
         return tuple(replace(pieces, place=place) for place in range(n_vectors))
 
-    def reduce(
+    def reduce_rows(
         self,
         work: Work,
         *vectors: Any,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
-        with_blocks: bool = True,
+        vectors_only: bool = False,
     ) -> Any:
-        parts = self._parts(with_blocks, work, vectors, args)
+        parts = self._parts(not vectors_only, work, vectors, args)
         keys, graph = parts.keys, parts.graph
         merge = partial(_combined, combine)
         while len(keys) > 1:
@@ -89,11 +101,11 @@ class DaskBlocks(RowBlocks):
     def _parts(
         self, with_blocks: bool, work: Work, vectors: Any, args: tuple[Any, ...]
     ) -> "Pieces":
-        """One task for each block, written down as a graph: no object of Dask's for each."""
-        reader = (self.dtype, self.clip) if with_blocks else None
+        """Return one task per block, written down as a graph: no object of Dask's for each."""
         shared = _new_key("shared")
+        places = [vector.place for vector in vectors]
         graph: dict[Any, Any] = {
-            shared: _Shared(work, reader, [vector.place for vector in vectors], args)
+            shared: _Shared(work, self.dtype if with_blocks else None, places, args)
         }
         columns = [self._blocks] if with_blocks else []
         columns += vectors
@@ -104,23 +116,69 @@ class DaskBlocks(RowBlocks):
         graph |= {key: (_call, shared, *row) for key, row in zip(keys, rows, strict=True)}
         return Pieces(keys, graph)
 
-    def numbers(self) -> Any:
-        ends = np.cumsum([0, *self.heights])
-        keys = [_new_key("numbers") for _ in self.heights]
-        ranges = [(np.arange, int(a), int(b)) for a, b in pairwise(ends)]
-        return Pieces(keys, dict(zip(keys, ranges, strict=True)))
+    def row_indices(self) -> "Pieces":
+        ranges = [(np.arange, int(a), int(b)) for a, b in pairwise(self._edges)]
+        return _new_pieces("rows", ranges)
 
-    def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+    @property
+    def _edges(self) -> Any:
+        return np.cumsum([0, *self.heights])
+
+    def scatter(self, vector: Any) -> "Pieces":
+        if isinstance(vector, Pieces):
+            return vector
+        return _new_pieces("scatter", [vector[a:b] for a, b in pairwise(self._edges)])
+
+    def gather(self, vector: Any) -> FloatArray:
+        if isinstance(vector, np.ndarray):
+            return vector
+        taken = _taken(vector)
+        return np.concatenate(dask.compute(*(Delayed(key, taken.graph) for key in taken.keys)))
+
+    def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
         tail = () if width is None else (width,)
-        keys, graph = vector.keys, vector.graph
-        if vector.place is not None:
-            keys = [_new_key("take") for _ in keys]
-            taken = [(getitem, key, vector.place) for key in vector.keys]
-            graph = graph | dict(zip(keys, taken, strict=True))
-        parts = zip(keys, self.heights, strict=True)
-        return da.concatenate(
-            [da.from_delayed(Delayed(key, graph), (h, *tail), dtype=dtype) for key, h in parts]
-        )
+        taken = _taken(self.scatter(vector))
+        parts = zip(taken.keys, self.heights, strict=True)
+        arrays = [
+            da.from_delayed(Delayed(key, taken.graph), (h, *tail), dtype=dtype) for key, h in parts
+        ]
+        return da.concatenate(arrays)
+
+    def point(self, labels: Any, weights: Any, k: int) -> SupportPoint:
+        return DaskPoint(self.collect(labels, np.int64), self.collect(weights, self.dtype), k)
+
+
+class DaskPoint(SupportPoint):
+    """A point of S+ whose labels and weights are Dask arrays; its matrix is one, too."""
+
+    def dense(self) -> Any:
+        chunks = (self.labels.chunks[0], (self.k,))
+        return self._by_chunks(spread, chunks, self.dtype)
+
+    def column_squares(self) -> FloatArray:
+        chunks = ((1,) * self.labels.numblocks[0], (self.k,))
+        return np.asarray(self._by_chunks(_row_of_squares, chunks, np.float64)).sum(axis=0)
+
+    def counts(self) -> IntArray:
+        return np.bincount(np.asarray(self.labels) + 1, minlength=self.k + 1)[1:]
+
+    def normalized(self) -> "DaskPoint":
+        squares = self.column_squares()
+        scale = np.append(np.where(squares > 0, squares, 1.0), 1.0) ** -0.5
+        weights = (self.weights * self.labels.map_blocks(scale.take)).astype(self.dtype)
+        return DaskPoint(self.labels, weights, self.k)
+
+    def renumbered(self, order: IntArray) -> "DaskPoint":
+        return DaskPoint(self.labels.map_blocks(column_ranks(order).take), self.weights, self.k)
+
+    def _by_chunks(self, work: Work, chunks: Any, dtype: Any) -> Any:
+        shape = {"chunks": chunks, "new_axis": [1], "dtype": dtype}
+        meta = np.empty((0, 0), dtype=dtype)
+        return self.labels.map_blocks(work, self.weights, self.k, **shape, meta=meta)
+
+
+def _row_of_squares(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    return sum_squares(labels, weights, k)[None]
 
 
 def _new_key(name: str) -> str:
@@ -140,6 +198,19 @@ class Pieces:
     place: int | None = None
 
 
+def _new_pieces(name: str, tasks: list[Any]) -> Pieces:
+    keys = [_new_key(name) for _ in tasks]
+    return Pieces(keys, dict(zip(keys, tasks, strict=True)))
+
+
+def _taken(vector: Pieces) -> Pieces:
+    """Return the vector with tasks of its own if it is one of several made together."""
+    if vector.place is None:
+        return vector
+    taken = _new_pieces("take", [(getitem, key, vector.place) for key in vector.keys])
+    return replace(taken, graph=vector.graph | taken.graph)
+
+
 def _pieces(keys: list[Any], graph: dict[Any, Any]) -> Pieces:
     """Keys of a graph, or the futures it has for them."""
     futures = {key: value for key, value in graph.items() if hasattr(value, "add_done_callback")}
@@ -152,29 +223,26 @@ class _Shared:
     """What the tasks of a pass have in common; it travels once to each worker."""
 
     work: Work
-    reader: tuple[Any, bool] | None
+    dtype: Any  # of the block; None for work on vectors alone
     places: list[int | None]
     args: tuple[Any, ...]
 
 
-def _read(block: Any, dtype: Any, clip: bool) -> Any:
+def _read(block: Any, dtype: Any) -> MemoryMatrix:
     if issparse(block):
-        block = block.tocsr().astype(dtype, copy=False)
-        return block.maximum(0) if clip else block
-    block = np.asarray(block).astype(dtype, copy=False)
-    return np.maximum(block, 0) if clip else block
+        return Sparse(block.tocsr().astype(dtype, copy=False))
+    return Dense(np.asarray(block).astype(dtype, copy=False))
 
 
 def _call(shared: _Shared, *pieces: Any) -> Any:
-    work, reader, places, args = shared.work, shared.reader, shared.places, shared.args
-    block = [] if reader is None else [_read(pieces[0], *reader)]
+    block = [] if shared.dtype is None else [_read(pieces[0], shared.dtype)]
     vectors = [
         piece if place is None else piece[place]
-        for piece, place in zip(pieces[len(block) :], places, strict=True)
+        for piece, place in zip(pieces[len(block) :], shared.places, strict=True)
     ]
     # The scheduler runs several of these at once: no threads of our own in them.
     with limited_threads(1):
-        return work(*block, *vectors, *args)
+        return shared.work(*block, *vectors, *shared.args)
 
 
 def _combined(combine: Callable[..., Any], parts: list[Any]) -> Any:

@@ -14,24 +14,26 @@ from scipy.sparse import csr_array, issparse
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray
+from orthoplus.data.base import MemoryMatrix
 
 # Entries of the model that are in memory at a time, for dense data.
 _BLOCK_SIZE = 1 << 18
 
 
-def kl_divergence(A: Any, X: FloatArray, Y: FloatArray) -> float:
+def kl_divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
     """D(A || XY'), infinite where A has an entry that the model lacks; O(nnz k).
 
     Examples
     --------
-    >>> A = np.array([[2.0, 0.0], [4.0, 0.0]])
+    >>> from orthoplus.data import as_data
+    >>> A = as_data([[2.0, 0.0], [4.0, 0.0]])
     >>> kl_divergence(A, np.array([[1.0], [2.0]]), np.array([[2.0], [0.0]]))
     0.0
     >>> kl_divergence(A, np.array([[1.0], [0.0]]), np.array([[2.0], [0.0]]))
     inf
     """
     total = float(X.sum(axis=0, dtype=np.float64) @ Y.sum(axis=0, dtype=np.float64))
-    for _, block, model in _blocks(A, X, Y):
+    for _, block, model in _blocks(A.entries(), X, Y):
         data = (block.data if issparse(block) else block).astype(np.float64)
         positive = data > 0
         data, model = data[positive], model[positive]
@@ -41,21 +43,21 @@ def kl_divergence(A: Any, X: FloatArray, Y: FloatArray) -> float:
     return total
 
 
-def ratio_products(A: Any, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def ratio_products(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """ZY (n x k) and Z'X (r x k) for Z = A / XY' entry by entry, with 0 / 0 = 0; O(nnz k)."""
     ZY = np.zeros(X.shape)
     ZtX = np.zeros(Y.shape)
-    for rows, block, model in _blocks(A, X, Y):
+    for rows, block, model in _blocks(A.entries(), X, Y):
         Z = _over(block, model)
         ZY[rows] = Z @ Y
         ZtX += Z.T @ X[rows]
     return ZY, ZtX
 
 
-def ratio_squares(A: Any, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatArray:
+def ratio_squares(A: MemoryMatrix, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatArray:
     """(A DY' / (XY')^2) Y, entry by entry: the curvature of D(A || XY') in X along D."""
     product = np.zeros(X.shape)
-    for rows, block, model in _blocks(A, X, Y):
+    for rows, block, model in _blocks(A.entries(), X, Y):
         (_, _, bend), *_ = _blocks(block, D[rows], Y)
         Z = _over(block, model * model, bend)
         product[rows] = Z @ Y
@@ -63,14 +65,14 @@ def ratio_squares(A: Any, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatA
 
 
 def ratio_derivatives(
-    A: Any, X: FloatArray, Y: FloatArray, D: FloatArray, E: FloatArray
+    A: MemoryMatrix, X: FloatArray, Y: FloatArray, D: FloatArray, E: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Minus the derivative of `ratio_products` as X moves along D and Y along E; O(nnz k).
 
     TY - ZE (n x k) and T'X - Z'D (r x k) with T = A (DY' + XE') / (XY')^2, entry by entry.
     """
     in_x, in_y = np.zeros(X.shape), np.zeros(Y.shape)
-    for rows, block, model in _blocks(A, X, Y):
+    for rows, block, model in _blocks(A.entries(), X, Y):
         (_, _, bend), *_ = _blocks(block, D[rows], Y)
         (_, _, other), *_ = _blocks(block, X[rows], E)
         squares = np.where(model > 0, model * model, 0.0)

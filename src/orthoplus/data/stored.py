@@ -1,92 +1,59 @@
-"""A matrix in blocks of rows, of which only those at work are in memory.
-
-What a method needs of such a matrix are two things: sums over its blocks (`RowBlocks.reduce`) and
-vectors with a number for each row (`RowBlocks.map`). Whether the blocks come from a file one after
-the other, or are worked on by many machines at once, is theirs to say.
-"""
+"""Data that is read a block of rows at a time: arrays on disk, and what is derived from blocks."""
 
 import mmap
-import operator
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import DataMatrix, MemoryMatrix, Work, add_parts
+from orthoplus.data.dense import Dense
 
 # The blocks in memory at a time take this share of the limit; what is made of them takes the rest.
 _BLOCK_SHARE = 0.125
 # The limit where none is given.
 DEFAULT_LIMIT = "1GB"
+# The largest A'A that is formed, and the share of its largest eigenvalue that is rounding.
+_LARGEST_GRAM, _NO_RANK = 4096, 1e-14
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}I": 2 ** (10 * power) for power, unit in enumerate("KMGT", start=1)}
 
-Work = Callable[..., Any]
 
+class BlockedMatrix(DataMatrix):
+    """A matrix of which a block of rows at a time is in memory."""
 
-def add_parts(one: Any, other: Any) -> Any:
-    """The sum of what two blocks gave: of arrays, or place by place of tuples."""
-    if isinstance(one, tuple):
-        return tuple(map(operator.add, one, other))
-    return one + other
+    has_cheap_products: ClassVar[bool] = False
+    gram_order: ClassVar[int] = 1024
 
-
-class RowBlocks(ABC):
-    """An n x r matrix of which ``work`` sees a block of rows at a time, dense or CSR.
-
-    ``work(block, *pieces, *args)`` is a function of a module; the pieces are the rows of the
-    vectors that belong to the block. A vector is what `map` returns: an array with n entries, or
-    something that stays beside its block. Work is done in any order, and may be done twice.
-
-    Examples
-    --------
-    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), memory_limit=128)
-    >>> A.map(np.sum, args=(1,)).tolist()
-    [1.0, 5.0, 9.0]
-    """
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    clip: bool = False
-
-    def clipped(self) -> Self:
-        """The same blocks, with negative entries read as zeros."""
-        other = copy(self)
-        other.clip = True
-        return other
-
-    @abstractmethod
-    def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
-        """The vector, or the tuple of several, whose pieces are ``work(block, ...)``."""
-
-    @abstractmethod
-    def reduce(
+    def derive(
         self,
-        work: Work,
+        transform: Work,
         *vectors: Any,
         args: tuple[Any, ...] = (),
-        combine: Work = add_parts,
-        with_blocks: bool = True,
-    ) -> Any:
-        """What the blocks gave, combined in their order; False sees the pieces alone."""
+        width: int | None = None,
+    ) -> "Derived":
+        return Derived(self, partial(_transform, transform, args), vectors, width or self.shape[1])
 
-    @abstractmethod
-    def numbers(self) -> Any:
-        """The vector of the numbers of the rows."""
+    def gram_root(self) -> Dense:
+        """Return B of shape (r, rank) with BB' = A'A: what the columns of A are to each other.
 
-    @abstractmethod
-    def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
-        """A vector, of rows of this width, as an array for the user, NumPy's own or a lazy one."""
+        One pass over A, and an eigenproblem of order r.
+        """
+        if self.shape[1] > _LARGEST_GRAM:
+            raise InputError(
+                f"The data has {self.shape[1]} columns and is read in blocks of rows: parts of "
+                f"more than {_LARGEST_GRAM} features need it in memory, or its transpose stored."
+            )
+        values, vectors = np.linalg.eigh(self.gram())
+        is_sound = values > _NO_RANK * max(values[-1], 0.0)
+        return Dense(vectors[:, is_sound] * np.sqrt(values[is_sound]))
 
-    def __len__(self) -> int:
-        return self.shape[0]
 
-
-class StoredBlocks(RowBlocks):
+class Stored(BlockedMatrix):
     """Rows of an array on disk, read in blocks that fit into the memory there is.
 
     Parameters
@@ -95,13 +62,13 @@ class StoredBlocks(RowBlocks):
         Anything with ``shape``, ``dtype`` and slices: a memory map, a dataset of h5py, an array of
         Zarr. An image is read as the matrix of its pixels.
     memory_limit : int or str
-        In bytes, or as in "512MB": see `as_row_blocks`.
+        In bytes, or as in "512MB": see `orthoplus.data.as_data`.
 
     Examples
     --------
-    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), 128)
-    >>> [len(block) for _, block in A.blocks()], A.reduce(np.sum)
-    ([1, 1, 1], np.float64(15.0))
+    >>> A = Stored(np.arange(6.0).reshape(3, 2), 128)
+    >>> [len(block) for _, block in A.blocks()], A.squared_norm()
+    ([1, 1, 1], 55.0)
     """
 
     def __init__(self, source: Any, memory_limit: int | str) -> None:
@@ -113,24 +80,26 @@ class StoredBlocks(RowBlocks):
         self.height = self._lines(parse_memory(memory_limit)) * self._width
 
     def _lines(self, limit: int) -> int:
-        """Lines of the source in a block, whole chunks where it has any."""
+        """Return the lines of the source in a block, whole chunks where it has any."""
         line = self._width * max(1, self.shape[1]) * np.dtype(np.float64).itemsize
         lines = max(1, int(_BLOCK_SHARE * limit) // line)
         chunk = int((getattr(self.source, "chunks", None) or (1,))[0])
         return lines if lines < chunk else lines // chunk * chunk
 
-    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Row ranges and their rows, in order; a block is valid until the next is asked for."""
+    def blocks(self) -> Iterator[tuple[slice, Dense]]:
+        """Yield row ranges and their rows; a block is valid until the next is asked for."""
         n = self.shape[0]
         for start in range(0, n, self.height):
             rows = slice(start, min(start + self.height, n))
             lines = slice(rows.start // self._width, rows.stop // self._width)
             piece = self.source[lines]
             block = np.asarray(piece).reshape(-1, self.shape[1]).astype(self.dtype, copy=False)
-            yield rows, np.maximum(block, 0) if self.clip else block
+            yield rows, Dense(block)
             _give_back(piece)
 
-    def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
+    def map_rows(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
         whole: list[Any] = []
         for rows, block in self.blocks():
             part = work(block, *(vector[rows] for vector in vectors), *args)
@@ -140,15 +109,15 @@ class StoredBlocks(RowBlocks):
                 vector[rows] = piece
         return tuple(whole) if n_vectors > 1 else whole[0]
 
-    def reduce(
+    def reduce_rows(
         self,
         work: Work,
         *vectors: Any,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
-        with_blocks: bool = True,
+        vectors_only: bool = False,
     ) -> Any:
-        if not with_blocks:
+        if vectors_only:
             return work(*vectors, *args)
         total: Any = None
         for rows, block in self.blocks():
@@ -156,55 +125,71 @@ class StoredBlocks(RowBlocks):
             total = part if total is None else combine(total, part)
         return total
 
-    def numbers(self) -> Any:
+    def row_indices(self) -> IntArray:
         return np.arange(len(self))
 
-    def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
-        return vector.astype(dtype, copy=False)
 
-
-class ProductBlocks(RowBlocks):
-    """AM for a matrix A in row blocks: a block is multiplied when it is read.
+class Derived(BlockedMatrix):
+    """Blocks of another matrix, changed when they are read.
 
     Examples
     --------
-    >>> A = StoredBlocks(np.arange(6.0).reshape(3, 2), 128)
-    >>> ProductBlocks(A, np.array([[1.0], [10.0]])).map(np.asarray).ravel().tolist()
-    [10.0, 32.0, 54.0]
+    >>> A = Stored(np.arange(6.0).reshape(3, 2), 128)
+    >>> A.derive(Dense.multiplied, args=(np.array([[1.0], [10.0]]),), width=1).row_sums()
+    array([10., 32., 54.])
     """
 
-    def __init__(self, rows: RowBlocks, M: FloatArray) -> None:
-        self.rows = rows
-        self.M = M.astype(rows.dtype, copy=False)
-        self.shape, self.dtype = (len(rows), M.shape[1]), rows.dtype
+    def __init__(self, base: DataMatrix, transform: Work, vectors: Any, width: int) -> None:
+        self.base, self.transform, self.vectors = base, transform, tuple(vectors)
+        self.shape, self.dtype = (base.shape[0], width), base.dtype
 
-    def map(self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1) -> Any:
-        return self.rows.map(self._on_product(work), *vectors, args=args, n_vectors=n_vectors)
+    def map_rows(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
+        own = (*self.vectors, *vectors)
+        return self.base.map_rows(self._after(work), *own, args=args, n_vectors=n_vectors)
 
-    def reduce(
+    def reduce_rows(
         self,
         work: Work,
         *vectors: Any,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
-        with_blocks: bool = True,
+        vectors_only: bool = False,
     ) -> Any:
-        work = self._on_product(work) if with_blocks else work
-        return self.rows.reduce(work, *vectors, args=args, combine=combine, with_blocks=with_blocks)
+        if not vectors_only:
+            work, vectors = self._after(work), (*self.vectors, *vectors)
+        return self.base.reduce_rows(
+            work, *vectors, args=args, combine=combine, vectors_only=vectors_only
+        )
 
-    def _on_product(self, work: Work) -> Work:
-        return partial(_work_on_product, work, self.M, self.clip)
+    def _after(self, work: Work) -> Work:
+        return partial(_work_on_derived, work, self.transform, len(self.vectors))
 
-    def numbers(self) -> Any:
-        return self.rows.numbers()
+    def row_indices(self) -> Any:
+        return self.base.row_indices()
 
-    def as_array(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
-        return self.rows.as_array(vector, dtype, width)
+    def gather(self, vector: Any) -> FloatArray:
+        return self.base.gather(vector)
+
+    def scatter(self, vector: Any) -> Any:
+        return self.base.scatter(vector)
+
+    def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+        return self.base.collect(vector, dtype, width)
+
+    def point(self, labels: Any, weights: Any, k: int) -> Any:
+        return self.base.point(labels, weights, k)
 
 
-def _work_on_product(work: Work, M: FloatArray, clip: bool, block: Any, *rest: Any) -> Any:
-    product = np.asarray(block @ M)
-    return work(np.maximum(product, 0) if clip else product, *rest)
+def _transform(transform: Work, args: tuple[Any, ...], block: MemoryMatrix, *pieces: Any) -> Any:
+    return transform(block, *pieces, *args)
+
+
+def _work_on_derived(
+    work: Work, transform: Work, n_own: int, block: MemoryMatrix, *rest: Any
+) -> Any:
+    return work(transform(block, *rest[:n_own]), *rest[n_own:])
 
 
 def _give_back(piece: Any) -> None:
@@ -220,80 +205,26 @@ def _give_back(piece: Any) -> None:
     memory.madvise(mmap.MADV_DONTNEED, start, high - first - start)
 
 
-def is_stored(value: Any) -> bool:
-    """Whether this is an array that is not in memory: of h5py, of Zarr, or their like.
-
-    Examples
-    --------
-    >>> is_stored(np.eye(2)), is_stored([[1.0]])
-    (False, False)
-    """
-    has_all = all(hasattr(value, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
-    return has_all and not isinstance(value, np.ndarray)
-
-
-def is_lazy(value: Any) -> bool:
-    """Whether this is a Dask array."""
-    return hasattr(value, "__dask_graph__") and hasattr(value, "dask") and hasattr(value, "chunks")
-
-
-def as_row_blocks(
-    value: Any, name: str, *, memory_limit: int | str | None = None
-) -> RowBlocks | None:
-    """The matrix in row blocks: of a Dask array, of a stored one, or of one with a limit; or None.
-
-    Parameters
-    ----------
-    value : array-like of shape (n, r) or, where it is not a Dask array, (height, width, r)
-    name : str
-        For errors.
-    memory_limit : int or str, optional
-        How much memory, in bytes or as in "512MB", the rows that are read at a time and what is
-        made of them may take. Vectors with a number for each row come on top. For a Dask array the
-        chunks decide. A stored array without a limit has "1GB"; an array in memory without one is
-        not read in blocks.
-
-    Examples
-    --------
-    >>> as_row_blocks(np.eye(3), "A") is None
-    True
-    >>> as_row_blocks(np.eye(3), "A", memory_limit="1MB").shape
-    (3, 3)
-    """
-    if isinstance(value, RowBlocks):
-        return value
-    if memory_limit is not None:
-        parse_memory(memory_limit)
-    if is_lazy(value):
-        from orthoplus.data.dask import DaskBlocks
-
-        return DaskBlocks(value, name)
-    is_array = isinstance(value, np.ndarray) and memory_limit is not None
-    if not (is_array or is_stored(value)):
-        return None
-    check_source(value, name)
-    return StoredBlocks(value, memory_limit or DEFAULT_LIMIT)
-
-
 def check_source(value: Any, name: str) -> None:
     """Raise unless this is a matrix, or an image, of real numbers."""
     if len(value.shape) not in (2, 3) or 0 in value.shape:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has shape {tuple(value.shape)}: a matrix (rows, columns) or an image "
             f"(height, width, bands) is needed."
         )
     if np.dtype(value.dtype).kind not in "fiub":
-        raise TypeError(f"`{name}` has dtype {value.dtype}: real numbers are needed.")
+        raise InputTypeError(f"`{name}` has dtype {value.dtype}: real numbers are needed.")
 
 
 def parse_memory(limit: int | str) -> int:
-    """Bytes of a number of them, or of words such as "512MB", "1.5 GiB".
+    """Return the bytes of a number of them, or of words such as "512MB", "1.5 GiB".
 
     Examples
     --------
     >>> parse_memory("512MB"), parse_memory("1 KiB"), parse_memory(100)
     (512000000, 1024, 100)
     """
+    given = limit
     if isinstance(limit, str):
         found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?I?)B?\s*", limit.upper())
         if found and found[2] in _UNITS:
@@ -302,8 +233,8 @@ def parse_memory(limit: int | str) -> int:
             except ValueError:
                 pass
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-        raise ValueError(
-            f"`memory_limit={limit!r}` is no amount of memory: give bytes as a whole number, or "
-            f'words such as "512MB" or "2GiB".'
+        raise InputError(
+            f"Invalid `memory_limit={given!r}`: pass a positive number of bytes as an int, or a "
+            f'string such as "512MB" or "2GiB".'
         )
     return int(limit)

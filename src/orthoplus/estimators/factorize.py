@@ -4,31 +4,34 @@ The one place that says which method and which starts the estimators use.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from orthoplus import kernels
 from orthoplus.core.bounds import bracket
 from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray
+from orthoplus.data import DataMatrix, as_data, as_nonnegative_data
 from orthoplus.data.groups import Centres
-from orthoplus.data.stored import RowBlocks, is_lazy
+from orthoplus.estimators.missing import factorize_observed
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.linalg.starts import leading_centres
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.search.alternation import alternate
-from orthoplus.model_selection.processes import run_all
 from orthoplus.optimality.conditions import stationarity
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
 from orthoplus.run.presets import preset_of
+from orthoplus.run.processes import run_all
 
 METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
     "auto": lambda problem: preset_of(problem).method(problem, 0),
@@ -38,6 +41,95 @@ METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
 
 _MAX_SEED = 2**31
 _ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is factorized: k, which factor is orthonormal, and whether data may be negative."""
+
+    k: int
+    orthogonal: str = "samples"
+    allow_negative: bool = False
+
+    def problem(self, A: DataMatrix) -> ONMF:
+        """Return the problem for data without gaps."""
+        if self.orthogonal == "samples":
+            return ONMF(A, self.k, allow_negative=self.allow_negative)
+        if A.has_cheap_products:
+            return ONMF(A.in_memory().T, self.k, allow_negative=self.allow_negative)
+        # The parts depend on A'A alone; its root may have any sign, its products are those of A.
+        checked = as_data(A, "X") if self.allow_negative else as_nonnegative_data(A, "X")
+        root = checked.gram_root()  # type: ignore[attr-defined]
+        return ONMF(root, self.k, squares=checked.squared_norm(), allow_negative=True)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a factorization runs: the options that estimators and command line share.
+
+    ``watch`` goes to `solve`: callback, time_limit, resume, checkpoint.
+    """
+
+    method: str | OuterMethod = "auto"
+    max_iter: int | None = None
+    tol: float | None = None
+    n_init: int | None = None
+    n_jobs: int | None = None
+    with_bound: bool = False
+    watch: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, problem: ONMF, rng: np.random.Generator) -> Result:
+        """Return the best of the runs."""
+        return factorize(
+            problem,
+            choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
+            n_init=self.n_init,
+            rng=rng,
+            n_jobs=self.n_jobs,
+            with_bound=self.with_bound,
+            **self.watch,
+        )
+
+
+def factorize_data(
+    A: DataMatrix, model: Model, options: RunOptions, rng: np.random.Generator
+) -> tuple[Result, float]:
+    """Factorize data of any storage, with missing entries or without; and the residual's norm."""
+    if A.has_gaps:
+        result = _factorize_gaps(A, model, options, rng)
+        return result, float(np.sqrt(max(result.value, 0.0)))
+    problem = model.problem(A)
+    result = options.run(problem, rng)
+    if not A.has_cheap_products:
+        return result, float(np.sqrt(max(result.value, 0.0)))
+    return result, _residual(problem.A, result.point)
+
+
+def _factorize_gaps(
+    A: DataMatrix, model: Model, options: RunOptions, rng: np.random.Generator
+) -> Result:
+    data = A
+    if model.orthogonal == "features":
+        if not A.has_cheap_products:
+            raise InputError(
+                '`missing="mask"` with `orthogonal="features"` needs the data in memory, or its '
+                "transpose stored: the entries of a feature are in all blocks."
+            )
+        data = A.in_memory().T
+    quick = dataclasses.replace(options, with_bound=False)
+    return factorize_observed(
+        data,
+        model.k,
+        allow_negative=model.allow_negative,
+        run=lambda problem: quick.run(problem, rng),
+    )
+
+
+def _residual(A: DataMatrix, point: SupportPoint) -> float:
+    """Return ||A - XX'A||_F."""
+    weights = point.weights.astype(np.float64, copy=False)
+    W = A.group_sums(point.labels, weights, point.k)
+    return float(np.sqrt(A.missed_squares(point.labels, weights, W)))
 
 
 def choose_method(
@@ -61,7 +153,7 @@ def choose_method(
     return dataclasses.replace(method, **changes)  # type: ignore[type-var]
 
 
-def factorise(
+def factorize(
     problem: ONMF,
     method: OuterMethod,
     *,
@@ -105,11 +197,7 @@ def _in_order(result: Result) -> Result:
     """The columns by falling ||A'x_j||, so that their order does not depend on the search."""
     Y = np.asarray(result.Y)
     order = np.argsort(-np.linalg.norm(Y, axis=0), kind="stable")
-    rank = np.empty(len(order) + 1, dtype=result.labels.dtype)
-    rank[order], rank[-1] = np.arange(len(order)), -1
-    labels: Any = result.labels
-    labels = labels.map_blocks(rank.take) if is_lazy(labels) else rank[labels]
-    return dataclasses.replace(result, labels=labels, Y=Y[:, order])
+    return dataclasses.replace(result, point=result.point.renumbered(order), Y=Y[:, order])
 
 
 def _run(
@@ -121,8 +209,8 @@ def _run(
     X0 = _start(problem, method, i, rng)
     # `settle` ends each run: alternation, and moves of single rows.
     result = solve(problem, X0, method=method, search=False, **options)
-    # A search that came to its end is settled; one in row blocks that did not stays as it was.
-    is_settled = isinstance(X0, Centres) and (result.success or isinstance(problem.A, RowBlocks))
+    # A search that came to its end is settled; if passes are expensive, one that did not stays.
+    is_settled = isinstance(X0, Centres) and (result.success or not problem.A.has_cheap_products)
     return result if is_settled else _settle_unless_interrupted(problem, result)
 
 
@@ -159,11 +247,9 @@ def settle(problem: ONMF, result: Result) -> Result:
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
     """The same result at a better point."""
     value, gradient = problem.value_and_gradient(X)
-    labels, weights = kernels.largest_entries(X)
     moved = dataclasses.replace(
         result,
-        labels=labels,
-        weights=weights,
+        point=SupportPoint.of(X),
         value=value,
         stationarity=stationarity(X, gradient),
         Y=problem.second_block(X),

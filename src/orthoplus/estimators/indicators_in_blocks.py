@@ -6,8 +6,8 @@ import numpy as np
 
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import times
-from orthoplus.data.stored import RowBlocks
+from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.stored import BlockedMatrix
 from orthoplus.geometry.stiefel import polar_factor
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.indicators_in_blocks import (
@@ -21,7 +21,7 @@ from orthoplus.methods.search.polish import Polish
 from orthoplus.run.monitor import Meter, Metered, Watch
 
 
-def cluster_blocks(U: RowBlocks) -> tuple[Result, Any]:
+def cluster_blocks(U: BlockedMatrix) -> tuple[Result, Any]:
     r"""min :math:`\|UY - X\|_F^2` over X in S+ and orthogonal Y, for U of n x k in row blocks.
 
     What ``solve(KIndicators(U))`` does in memory: ``EP4Orth.for_indicators(k)`` from the projection
@@ -43,9 +43,7 @@ def cluster_blocks(U: RowBlocks) -> tuple[Result, Any]:
     best = _finish(problem, X, watch.state, method.polish)
     Y = polar_factor(best.cross)
     result = Result(
-        labels=U.as_array(best.labels, np.int64),
-        weights=U.as_array(best.weights, U.dtype),
-        n_columns=U.shape[1],
+        point=U.point(best.labels, best.weights, U.shape[1]),
         value=best.value,
         stationarity=np.nan,
         status=status,
@@ -55,8 +53,8 @@ def cluster_blocks(U: RowBlocks) -> tuple[Result, Any]:
         history=tuple(watch.history),
         Y=Y,
     )
-    labels = U.map(_fill_labels, best.labels, args=(Y,))
-    return result, U.as_array(labels, np.int64)
+    labels = U.map_rows(_fill_labels, best.labels, args=(Y,))
+    return result, U.collect(labels, np.int64)
 
 
 def _finish(problem: IndicatorsInBlocks, X: Any, state: Any, polish: Polish) -> Groups:
@@ -67,6 +65,6 @@ def _finish(problem: IndicatorsInBlocks, X: Any, state: Any, polish: Polish) -> 
     return polish_groups(problem, first, polish) if first.value < best.value else best
 
 
-def _fill_labels(U: Any, labels: IntArray, Y: FloatArray) -> IntArray:
+def _fill_labels(U: MemoryMatrix, labels: IntArray, Y: FloatArray) -> IntArray:
     """A row without weight goes to the column of its largest entry of UY."""
-    return np.where(labels >= 0, labels, times(U, Y).argmax(axis=1))
+    return np.where(labels >= 0, labels, U.matmul(Y).argmax(axis=1))

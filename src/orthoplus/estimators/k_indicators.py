@@ -4,7 +4,6 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
@@ -16,10 +15,11 @@ from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import entry_range, times
-from orthoplus.data.stored import DEFAULT_LIMIT, RowBlocks, as_row_blocks
+from orthoplus.data import as_data, check_finite_and_range
+from orthoplus.data.read import reads_in_blocks
+from orthoplus.data.stored import DEFAULT_LIMIT, BlockedMatrix
 from orthoplus.estimators.indicators_in_blocks import cluster_blocks
-from orthoplus.linalg.starts import leading_right_vectors, part_squares, signed_left_vectors
+from orthoplus.linalg.starts import leading_right_vectors, signed_left_vectors
 from orthoplus.problems import KIndicators
 from orthoplus.run.api import solve
 
@@ -57,7 +57,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         For the random starts and the eigensolver.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": data on disk, or in memory, are then read in blocks of rows that
-        fit into it, see `orthoplus.data.stored.as_row_blocks`. Matrices of the size of U come on
+        fit into it, see `orthoplus.data.as_data`. Matrices of the size of U come on
         top: at most four, and U itself unless it is given.
 
     Attributes
@@ -122,8 +122,8 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         move a few rows more. Beyond 2^15 rows the polish projects by `orthoplus.project` of row
         blocks, which may settle near ties in another way.
         """
-        rows = as_row_blocks(X, "X", memory_limit=None if issparse(X) else self.memory_limit)
-        if rows is not None:
+        if reads_in_blocks(X, self.memory_limit):
+            rows: Any = as_data(X, "X", memory_limit=self.memory_limit, check=False)
             return self._fit_blocks(X, rows)
         is_embedded = self.embedding == "precomputed"
         A = validate_data(
@@ -149,7 +149,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _fit_blocks(self, X: Any, rows: RowBlocks) -> Self:
+    def _fit_blocks(self, X: Any, rows: BlockedMatrix) -> Self:
         self._check_parameters(*rows.shape)
         if self.embedding == "laplacian" or self.method is not None or self.n_init != 1:
             raise ValueError(
@@ -157,7 +157,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 'embedding="svd" or "precomputed", one start and the default method only: bring '
                 "it into memory first for all else."
             )
-        entry_range(rows, "X")
+        check_finite_and_range(rows, "X")
         self.n_features_in_ = rows.shape[1]
         if self.embedding == "precomputed":
             self.embedding_, U = X, rows
@@ -168,19 +168,18 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.objective_, self.n_iter_ = result.value, max(result.n_iter, 1)
         return self
 
-    def _embed_blocks(self, rows: RowBlocks) -> tuple[Any, RowBlocks]:
+    def _embed_blocks(self, rows: BlockedMatrix) -> tuple[Any, BlockedMatrix]:
         """U = A V / s, block by block, V by A'A; as an array, and in row blocks."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(_MAX_SEED))
         V, squares = leading_right_vectors(rows, self.n_clusters, rng, _EMBEDDING_STEPS)
-        above, below = part_squares(rows, V)
+        above, below = rows.part_squares(V)
         sizes = np.sqrt(squares)
         is_sound = sizes > _RANK * sizes[0]
         scale = np.where(below > above, -1.0, 1.0) * is_sound / np.where(is_sound, sizes, 1.0)
         M = np.zeros((rows.shape[1], self.n_clusters))
         M[:, : V.shape[1]] = V * scale
-        U = rows.as_array(rows.map(times, args=(M,)), rows.dtype, self.n_clusters)
-        blocks = as_row_blocks(U, "U", memory_limit=self.memory_limit or DEFAULT_LIMIT)
-        assert blocks is not None
+        U = rows.collect(rows.matmul(M), rows.dtype, self.n_clusters)
+        blocks: Any = as_data(U, "U", memory_limit=self.memory_limit or DEFAULT_LIMIT, check=False)
         return U, blocks
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
@@ -206,7 +205,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.embedding == "laplacian":
             return self._embed_graph(A, random)
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        vectors = signed_left_vectors(A, self.n_clusters, rng)
+        vectors = signed_left_vectors(as_data(A, check=False), self.n_clusters, rng)
         U = np.zeros((A.shape[0], self.n_clusters), dtype=A.dtype)
         U[:, : vectors.shape[1]] = vectors
         return U

@@ -2,34 +2,30 @@ r"""Orthogonal NMF of data with missing entries: only what was observed counts.
 
 .. math:: \min_{X \in S_+,\, H} \sum_{(i, l)\ \text{observed}} (a_{il} - (XH)_{il})^2.
 
-A matrix with NaN for what is missing is kept as two: ``values`` with zeros in their place, and
-``seen``, 1 where an entry was observed and 0 elsewhere.
+The data may be in any storage, see `orthoplus.data.observed`; labels and weights, n numbers each,
+are held in this process.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.groups import best_column, group_sums
+from orthoplus.data import DataMatrix
+from orthoplus.data.base import ask
+from orthoplus.data.groups import best_column
 from orthoplus.problems import ONMF
 
 # Rounds of the alternation, and the share of the value that ends it when no more is gained.
 _MAX_ROUNDS = 1000
 _GAIN = 1e-12
-# How often the gaps are filled and the search begins anew, and the share that is worth it.
+# How often the gaps are filled and the search begins again, and the share that is worth it.
 _MAX_FILLS = 8
 _FILL_GAIN = 1e-6
-
-
-class Observed(NamedTuple):
-    """Data with missing entries, without NaN."""
-
-    values: FloatArray
-    seen: FloatArray
 
 
 class ObservedFit(NamedTuple):
@@ -41,51 +37,44 @@ class ObservedFit(NamedTuple):
     value: float
 
 
-def observe(A: FloatArray) -> Observed:
-    """A split into its values, 0 where it is NaN, and where they are.
-
-    Examples
-    --------
-    >>> observe(np.array([[1.0, np.nan]]))
-    Observed(values=array([[1., 0.]]), seen=array([[1., 0.]]))
-    """
-    seen = ~np.isnan(A)
-    return Observed(np.where(seen, A, A.dtype.type(0)), seen.astype(A.dtype))
-
-
-def coefficients(data: Observed, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""The best multiple of each component for each row, over what was observed of it; and its fit.
+def coefficients(block: Any, H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Return the best multiple of each component for each row, over what was observed; its fit.
 
     .. math:: w_{ij} = \langle a_i, h_j \rangle / \|h_j\|^2, \qquad
               f_{ij} = \langle a_i, h_j \rangle / \|h_j\|.
 
-    :math:`f_{ij}^2` is what the multiple explains of the row where it is positive; both are 0 where
+    :math:`f_{ij}^2` is what the multiple explains of the row if it is positive; both are 0 if
     nothing was observed, or only where :math:`h_j` is 0. O(nrk).
     """
-    scores = np.asarray(data.values @ H.T)
-    sizes = np.asarray(data.seen @ (H * H).T)
+    scores, sizes = block.matmul(H.T), block.observed_sizes(H)
     weights = np.divide(scores, sizes, out=np.zeros_like(scores), where=sizes > 0)
     return weights, weights * np.sqrt(sizes)
 
 
-def assign(data: Observed, H: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """The best component of each row, its multiple and its fit there, both at least 0."""
-    weights, fits = coefficients(data, H)
+def multiples(block: Any, H: FloatArray) -> FloatArray:
+    """Return the multiples of `coefficients` alone."""
+    return coefficients(block, H)[0]
+
+
+def assign(block: Any, H: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the best component of each row, its multiple and its fit there, both at least 0."""
+    weights, fits = coefficients(block, H)
     labels = best_column(fits)
     rows = np.arange(len(labels))
     return labels, np.maximum(weights[rows, labels], 0.0), np.maximum(fits[rows, labels], 0.0)
 
 
-def alternate_observed(data: Observed, H: FloatArray) -> ObservedFit:
-    """Best component and multiple of each row, best components, in turn, until nothing is gained.
+def alternate_observed(data: DataMatrix, H: FloatArray) -> ObservedFit:
+    """Alternate best components of rows and best components, until nothing is gained.
 
     Both steps are exact, so that the value never rises. An entry of a component that none of its
     rows shows stays as it is; a component without rows takes the row that is missed most.
     """
-    squares = np.einsum("ij,ij->i", data.values, data.values, dtype=np.float64)
+    squares = data.gather(data.row_squares())
     best: ObservedFit | None = None
     for _ in range(_MAX_ROUNDS):
-        labels, weights, fits = assign(data, H)
+        found = data.map_rows(assign, args=(H,), n_vectors=3)
+        labels, weights, fits = (data.gather(vector) for vector in found)
         missed = np.maximum(squares - fits.astype(np.float64) ** 2, 0.0)
         H, labels, weights = _fill_empty(data, H, labels, weights, missed)
         value = float(missed.sum())
@@ -98,61 +87,70 @@ def alternate_observed(data: Observed, H: FloatArray) -> ObservedFit:
 
 
 def renew_components(
-    data: Observed, labels: IntArray, weights: FloatArray, H: FloatArray
+    data: DataMatrix, labels: IntArray, weights: FloatArray, H: FloatArray
 ) -> FloatArray:
-    r""":math:`h_{jl} = \sum_i x_i a_{il} / \sum_i x_i^2` over the rows i of j that show l."""
-    above = group_sums(data.values, labels, weights, len(H))
-    below = group_sums(data.seen, labels, weights * weights, len(H))
+    r"""Return :math:`h_{jl} = \sum_i x_i a_{il} / \sum_i x_i^2` over the rows of j that show l."""
+    own = data.scatter(labels), data.scatter(weights)
+    above, below = data.reduce_rows(_observed_sums, *own, args=(len(H),))
     return np.divide(above, below, out=H.astype(np.float64), where=below > 0).astype(H.dtype)
 
 
-def factorise_observed(
-    data: Observed, k: int, *, allow_negative: bool, run: Callable[[ONMF], Result]
-) -> Result:
-    """Fill the gaps with the model, factorise, settle on what was observed, while that gains.
+def _observed_sums(
+    block: Any, labels: IntArray, weights: FloatArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    return block.group_sums(labels, weights, k), block.observed_squares(labels, weights, k)
 
-    The first model has one component. ``run`` factorises matrices without gaps. The result's value
+
+def factorize_observed(
+    data: DataMatrix, k: int, *, allow_negative: bool, run: Callable[[ONMF], Result]
+) -> Result:
+    """Fill the gaps with the model, factorize, settle on what was observed, while that gains.
+
+    The first model has one component. ``run`` factorizes matrices without gaps. The result's value
     is what is missed of the observed entries; no bound is known.
     """
-    mean = data.values.sum(axis=0) / np.maximum(data.seen.sum(axis=0), 1)
+    sums, n_seen = data.reduce_rows(_column_sums)
+    mean = (sums / np.maximum(n_seen, 1)).astype(data.dtype)
     fit, best = alternate_observed(data, mean[None, :]), None
     for _ in range(_MAX_FILLS):
-        result = run(ONMF(_filled(data, fit), k, allow_negative=allow_negative))
+        own = data.scatter(fit.labels), data.scatter(fit.weights)
+        filled = data.derive(ask("filled"), *own, args=(fit.components,))
+        result = run(ONMF(filled, k, allow_negative=allow_negative))
         fit = alternate_observed(data, np.asarray(result.Y).T)
         if best is not None and fit.value >= best[0].value * (1.0 - _FILL_GAIN):
             break
         best = fit, result
     assert best is not None
-    return _as_result(*best)
+    return _as_result(data, *best)
 
 
-def _filled(data: Observed, fit: ObservedFit) -> FloatArray:
-    model = fit.weights[:, None] * fit.components[fit.labels]
-    return np.where(data.seen > 0, data.values, model)
+def _column_sums(block: Any) -> tuple[FloatArray, FloatArray]:
+    return block.column_sums(), block.n_seen()
 
 
-def _as_result(fit: ObservedFit, result: Result) -> Result:
-    """The fit with a factor of unit columns."""
-    k = len(fit.components)
-    weights = fit.weights.astype(np.float64)
-    sizes = np.sqrt(np.bincount(fit.labels, weights * weights, minlength=k))
+def _as_result(data: DataMatrix, fit: ObservedFit, result: Result) -> Result:
+    """Return the fit with a factor of unit columns."""
+    k, weights = len(fit.components), fit.weights.astype(np.float64)
+    labels = np.where(weights > 0, fit.labels, -1)
+    sizes = np.sqrt(SupportPoint(labels, weights, k).column_squares())
     scales = np.where(sizes > 0, sizes, 1.0)
+    weights = (weights / scales[fit.labels]).astype(fit.weights.dtype)
     return dataclasses.replace(
         result,
-        labels=np.where(weights > 0, fit.labels, -1),
-        weights=(weights / scales[fit.labels]).astype(fit.weights.dtype),
+        point=data.point(data.scatter(labels), data.scatter(weights), k),
         Y=(fit.components * scales[:, None]).T.astype(fit.components.dtype),
         value=fit.value,
         stationarity=np.nan,
         bound=None,
         gap=None,
+        is_row_optimal=None,
     )
 
 
 def _fill_empty(
-    data: Observed, H: FloatArray, labels: IntArray, weights: FloatArray, missed: FloatArray
+    data: DataMatrix, H: FloatArray, labels: IntArray, weights: FloatArray, missed: FloatArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """No component without a positive multiple: it becomes the row that is missed most.
+    """Give each component without a positive multiple the row that is missed most.
 
     ``missed`` of that row becomes 0, in place.
     """
@@ -164,6 +162,7 @@ def _fill_empty(
         is_spare = (weights <= 0) | (counts[labels] > 1)
         row = int(np.where(is_spare, missed, -1.0).argmax())
         counts[labels[row]] -= weights[row] > 0
-        H[column] = np.where(data.seen[row] > 0, data.values[row], H[column])
+        own: Any = data.sample_rows(np.array([row]))
+        H[column] = own.replaced(H[column])
         labels[row], weights[row], missed[row], counts[column] = column, 1.0, 0.0, 1
     return H, labels, weights

@@ -4,7 +4,6 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -14,6 +13,7 @@ from orthoplus.core.checks import check_count
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
+from orthoplus.data import as_data
 from orthoplus.problems import nonnegative_pca
 from orthoplus.run.api import solve
 
@@ -140,9 +140,8 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def _scores(self, A: Any) -> FloatArray:
-        if not issparse(A):
-            return np.asarray((A - self.mean_) @ self.components_.T)
-        return np.asarray(A @ self.components_.T - self.mean_ @ self.components_.T)
+        data: Any = as_data(A, check=False)
+        return data.centered_scores(self.mean_, self.components_.T)
 
     def _unpack(self, A: Any, result: Result) -> None:
         mean = np.asarray(A.mean(axis=0), dtype=np.float64).reshape(-1)
@@ -176,8 +175,5 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 def _total_variance(A: Any, mean: FloatArray) -> float:
     """||A - 1 mean'||^2 / (n - 1)."""
     mean = mean.astype(np.float64)
-    if not issparse(A):
-        return float(((A - mean) ** 2).sum()) / (len(A) - 1)
-    n = A.shape[0]
-    squares = float(np.vdot(A.data, A.data)) - n * float(np.vdot(mean, mean))
-    return max(squares, 0.0) / (n - 1)
+    data: Any = as_data(A, check=False)
+    return data.centered_squares(mean) / (len(data) - 1)

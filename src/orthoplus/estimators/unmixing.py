@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 
 from orthoplus.core.checks import check_count
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.point import spread
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import row_squares
-from orthoplus.data.stored import RowBlocks, as_row_blocks
-from orthoplus.estimators.factorize import choose_method, factorise
+from orthoplus.data import DataMatrix, as_data
+from orthoplus.data.base import ask
+from orthoplus.data.read import reads_in_blocks
+from orthoplus.estimators.factorize import RunOptions
 from orthoplus.metrics import spectral_angle_distance
 from orthoplus.problems import ONMF
-
-# The paper's parameters; and the method that makes no n x k matrix.
-METHOD_IN_MEMORY, METHOD_IN_BLOCKS = "unmixing", "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +59,7 @@ class Unmixing:
     def abundances(self) -> FloatArray:
         """The maps."""
         k = len(self.endmembers)
-        maps = np.zeros((self.labels.size, k), dtype=self.brightness.dtype)
-        pixels = np.flatnonzero(self.labels.ravel() >= 0)
-        maps[pixels, self.labels.ravel()[pixels]] = self.brightness.ravel()[pixels]
+        maps = spread(self.labels.ravel(), self.brightness.ravel(), k)
         return maps.reshape(*self.labels.shape, k)
 
     def spectral_angle(self, reference: npt.ArrayLike) -> float:
@@ -74,9 +71,9 @@ def unmix(
     cube: Any,
     n_endmembers: int,
     *,
-    method: str | OuterMethod | None = None,
+    method: str | OuterMethod = "unmixing",
     n_init: int | None = None,
-    random_state: np.random.Generator | int | None = 0,
+    random_state: np.random.Generator | int | None = None,
     memory_limit: int | str | None = None,
     **watch: Any,
 ) -> Unmixing:
@@ -90,17 +87,17 @@ def unmix(
         of h5py and arrays of Zarr are read in blocks of lines; a Dask array must be a matrix.
     n_endmembers : int
         k.
-    method : str or object, optional
-        As in `OrthogonalNMF`; by default "unmixing", which has the paper's parameters for
-        hyperspectral images, and "auto" for a cube that is read in blocks.
+    method : str or object
+        As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images. It
+        holds a few matrices of n_pixels x k numbers; "auto" holds none.
     n_init : int, optional
         Number of runs, of which the best is kept: the first from the singular vectors of the
         pixels, the others at random. By default as in `OrthogonalNMF`.
     random_state : Generator, int or None
-        For the random starts.
+        For the random starts; None is the seed 0.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": read the cube, a memory map or any array, in blocks that fit,
-        see `orthoplus.data.stored.as_row_blocks`.
+        see `orthoplus.data.as_data`.
     **watch
         As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
 
@@ -124,22 +121,19 @@ def unmix(
     >>> round(found.spectral_angle([soil, water]), 6)
     0.0
     """
-    rows = as_row_blocks(cube, "cube", memory_limit=memory_limit)
-    pixels, size, notes = _read_cube(cube) if rows is None else _read_stored(rows, cube)
+    pixels, size, notes = _read_cube(cube, memory_limit)
     check_count(n_endmembers, "n_endmembers", low=1)
     if n_endmembers > len(pixels):
-        raise ValueError(
+        raise InputError(
             f"`n_endmembers={n_endmembers}` exceeds the {len(pixels)} pixels of the cube: each "
             f"endmember needs a pixel. Use at most {len(pixels)}."
         )
-    problem = ONMF(pixels, n_endmembers)
-    method = method or (METHOD_IN_MEMORY if rows is None else METHOD_IN_BLOCKS)
-    chosen = choose_method(problem, method, max_iter=None, tol=None)
-    rng = np.random.default_rng(random_state)
-    result = factorise(problem, chosen, n_init=n_init, rng=rng, **watch)
+    options = RunOptions(method=method, n_init=n_init, watch=watch)
+    rng = np.random.default_rng(0 if random_state is None else random_state)
+    result = options.run(ONMF(pixels, n_endmembers), rng)
     result = dataclasses.replace(result, notes=(*result.notes, *notes))
     # A pixel of zeros may hold a column that no other pixel needs: it is still none's.
-    is_lit = row_squares(pixels) > 0 if rows is None else np.asarray(result.weights) > 0
+    is_lit = pixels.gather(pixels.row_squares()) > 0
     labels = np.where(is_lit, np.asarray(result.labels), -1)
     weights = np.where(labels >= 0, np.asarray(result.weights), 0.0)
     scale = _mean_weights(labels, weights, n_endmembers)
@@ -151,17 +145,23 @@ def unmix(
     )
 
 
-def _read_stored(rows: RowBlocks, cube: Any) -> tuple[RowBlocks, tuple[int, ...], tuple[str, ...]]:
-    """The pixels in row blocks, negative values read as zeros; as `_read_cube`."""
-    size, n_negative = tuple(cube.shape[:-1]), int(rows.reduce(_count_negative))
+_Pixels = tuple[DataMatrix, tuple[int, ...], tuple[str, ...]]
+
+
+def _read_cube(cube: Any, memory_limit: int | str | None) -> _Pixels:
+    """Return the pixels as the rows of a nonnegative matrix, the size of the image, and notes."""
+    if reads_in_blocks(cube, memory_limit):
+        size = tuple(cube.shape[:-1])
+        pixels = as_data(cube, "cube", memory_limit=memory_limit, check=False)
+    else:
+        values = _check_cube(cube)
+        size = values.shape[:-1]
+        pixels = as_data(values.reshape(-1, values.shape[-1]), "cube", check=False)
+    n_negative = int(pixels.reduce_rows(ask("n_negative")))
     if n_negative == 0:
-        return rows, size, ()
+        return pixels, size, ()
     note = f"{n_negative} negative values of the cube were set to zero."
-    return rows.clipped(), size, (note,)
-
-
-def _count_negative(block: Any) -> int:
-    return int(np.count_nonzero((block.data if issparse(block) else block) < 0))
+    return pixels.derive(ask("clipped")), size, (note,)
 
 
 def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
@@ -172,33 +172,29 @@ def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     return np.where(sums > 0, sums / np.maximum(counts, 1), 1.0)
 
 
-def _read_cube(cube: Any) -> tuple[FloatArray, tuple[int, ...], tuple[str, ...]]:
-    """Pixels as the rows of a nonnegative matrix, the size of the image, and notes."""
+def _check_cube(cube: Any) -> FloatArray:
+    """Return a cube in memory as finite numbers."""
     if np.ma.is_masked(cube):
         masked = np.ma.getmaskarray(cube)
-        raise ValueError(
+        raise InputError(
             f"`cube` has {int(masked.sum())} masked values. Pass only the pixels that are whole, "
             f"as a matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
         )
     values = np.asarray(cube)
     if values.ndim not in (2, 3) or 0 in values.shape:
-        raise ValueError(
+        raise InputError(
             f"`cube` has shape {values.shape}: an image (height, width, bands) or a matrix "
             f"(pixels, bands) is needed."
         )
     if values.dtype.kind not in "fiub":
-        raise TypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
+        raise InputTypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
     pixels = values.reshape(-1, values.shape[-1]).astype(np.float64, copy=False)
     bad = ~np.isfinite(pixels).all(axis=1)
     if bad.any():
         first = np.unravel_index(int(bad.argmax()), values.shape[:-1])
-        raise ValueError(
+        raise InputError(
             f"`cube` has {int(bad.sum())} pixels with NaN or infinite values, the first at "
             f"{tuple(int(i) for i in first)}. Leave them out: pass `cube[good]`, a matrix of the "
             f"pixels that are whole."
         )
-    n_negative = int((pixels < 0).sum())
-    if n_negative == 0:
-        return pixels, values.shape[:-1], ()
-    note = f"{n_negative} negative values of the cube were set to zero."
-    return np.maximum(pixels, 0.0), values.shape[:-1], (note,)
+    return pixels.reshape(values.shape)

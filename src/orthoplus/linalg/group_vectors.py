@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import row_squares
-from orthoplus.data.groups import group_dots, group_products, group_sums, reciprocals, unit_rows
-from orthoplus.data.stored import RowBlocks
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.groups import reciprocals, unit_rows
 
 # Lanczos vectors of a cycle; a cycle starts from the best vector of the last.
 _CYCLE = 16
@@ -48,14 +46,14 @@ class GroupedRows:
         Whether products of two rows of A may be negative.
     """
 
-    A: Any
+    A: DataMatrix
     k: int
     allow_negative: bool
 
     @cached_property
     def row_squares(self) -> FloatArray:
-        """||a_i||^2 for each row of A; of row blocks a vector in their form."""
-        return row_squares(self.A)
+        """||a_i||^2 for each row of A; a vector in the form of A."""
+        return self.A.row_squares()
 
     def group_vectors(
         self, labels: IntArray, start: FloatArray, residual: float | None = None
@@ -77,11 +75,11 @@ class GroupedRows:
         if not self.allow_negative:
             return leading_directions(self.A, labels, start, self.k, residual)
         x, squares = nonnegative_vectors(self.A, labels, start, self.k, residual)
-        return unit_rows(group_sums(self.A, labels, x, self.k)), squares
+        return unit_rows(self.A.group_sums(labels, x, self.k)), squares
 
 
 def leading_directions(
-    A: Any, labels: Any, weights: Any, k: int, residual: float | None = None
+    A: DataMatrix, labels: Any, weights: Any, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""The leading *right* singular vector of the rows of each group, and its squared value.
 
@@ -101,26 +99,24 @@ def leading_directions(
 
     Notes
     -----
-    Lanczos over the k x r matrices V, one pass over A a step, where these are shorter than the n
-    entries of X, and always for row blocks: then nothing of length n is made. Otherwise over X.
+    Lanczos over the k x r matrices V, one pass over A per step, if these are shorter than the n
+    entries of X: then nothing of length n is made. Otherwise over X.
     """
     n, r = A.shape
-    if k * r > n and not isinstance(A, RowBlocks):
+    if k * r > n:
+        weights = A.gather(weights)
         start = np.where(weights > 0, weights, weights.dtype.type(1))
         x, squares = leading_vectors(A, labels, start, k, residual)
-        V = unit_rows(group_sums(A, labels, x, k))
+        V = unit_rows(A.group_sums(labels, x, k))
     else:
         space = _Directions(A, labels, k, _RESIDUAL if residual is None else residual)
-        if isinstance(A, RowBlocks):
-            first = A.reduce(_start_sums, labels, weights, args=(k,))
-        else:
-            first = _start_sums(A, labels, weights, k)
+        first = A.reduce_rows(_start_sums, labels, weights, args=(k,))
         V, squares = _leading(space, first)
     return np.where(V > _LEFT_OVER, V, 0.0), squares
 
 
 def leading_vectors(
-    A: Any, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
+    A: DataMatrix, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""The leading left singular vector of the rows of each group, and its squared singular value.
 
@@ -158,11 +154,13 @@ def leading_vectors(
     (array([0.6, 0.8, 1. ]), array([25.,  4.]))
     """
     space = _Groups(A, labels, k, _RESIDUAL if residual is None else residual)
-    return _leading(space, np.where(labels >= 0, np.abs(start).astype(np.float64), 0.0))
+    first = np.abs(A.gather(start)).astype(np.float64)
+    x, squares = _leading(space, np.where(space.labels >= 0, first, 0.0))
+    return A.scatter(x), squares
 
 
 def nonnegative_vectors(
-    A: Any, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
+    A: DataMatrix, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""A nonnegative principal vector of the rows of each group, for data of any sign.
 
@@ -201,16 +199,16 @@ def nonnegative_vectors(
     """
     rough = _POWER_RESIDUAL if residual is None else residual
     space = _Groups(A, labels, k, rough, is_signed=True)
-    starts = [start]
+    starts = [A.gather(start)]
     if residual is None:
-        noise = np.random.default_rng(0).standard_normal(len(labels))
-        whole, _ = _leading(space, np.where(labels >= 0, noise, 0.0))
+        noise = np.random.default_rng(0).standard_normal(len(space.labels))
+        whole, _ = _leading(space, np.where(space.labels >= 0, noise, 0.0))
         starts += [whole, -whole]
     runs = [_project_powers(space, _positive_start(space, first)) for first in starts]
     best = np.argmax([squares for _, squares in runs], axis=0)
     chosen = np.append(best, 0)[space.index]
     x = np.choose(chosen, [x for x, _ in runs])
-    return x, np.choose(best, [squares for _, squares in runs])
+    return A.scatter(x), np.choose(best, [squares for _, squares in runs])
 
 
 def _leading(space: "_Space", start: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -236,9 +234,9 @@ class _Space(Protocol):
     def apply(self, v: FloatArray) -> FloatArray: ...
 
 
-def _tolerance(A: Any, residual: float) -> float:
-    own = isinstance(A, LinearOperator)
-    return max(residual, _ROUNDOFFS * float(np.finfo(A.dtype).eps) if own else 0.0)
+def _tolerance(A: DataMatrix, residual: float) -> float:
+    # Sums over entries are in float64, products of an operator in its own arithmetic.
+    return residual if A.has_entries else max(residual, _ROUNDOFFS * float(np.finfo(A.dtype).eps))
 
 
 class _Directions:
@@ -246,7 +244,7 @@ class _Directions:
 
     is_signed = False
 
-    def __init__(self, A: Any, labels: Any, k: int, residual: float) -> None:
+    def __init__(self, A: DataMatrix, labels: Any, k: int, residual: float) -> None:
         self.A, self.labels, self.k = A, labels, k
         self.tol = _tolerance(A, residual)
 
@@ -261,17 +259,18 @@ class _Directions:
         return self.scale(reciprocals(np.sqrt(self.dots(v, v))), v)
 
     def apply(self, v: FloatArray) -> FloatArray:
-        return group_products(self.A, self.labels, v)
+        return self.A.group_products(self.labels, v)
 
 
 class _Groups:
     """Vectors over the rows, as one vector a group: their inner products, and the operator AA'."""
 
     def __init__(
-        self, A: Any, labels: IntArray, k: int, residual: float, *, is_signed: bool = False
+        self, A: DataMatrix, labels: IntArray, k: int, residual: float, *, is_signed: bool = False
     ) -> None:
         self.A, self.k, self.is_signed = A, k, is_signed
-        self.labels = np.ascontiguousarray(labels, dtype=np.int64)
+        self.labels = np.ascontiguousarray(A.gather(labels), dtype=np.int64)
+        self._own_labels = A.scatter(self.labels)
         self.index = np.where(self.labels >= 0, self.labels, k)  # those without a group: the last
         self.tol = _tolerance(A, residual)
 
@@ -290,7 +289,8 @@ class _Groups:
         return self.scale(reciprocals(np.sqrt(self.dots(v, v))), v)
 
     def apply(self, v: FloatArray) -> FloatArray:
-        return group_dots(self.A, self.labels, group_sums(self.A, self.labels, v, self.k))
+        A, labels = self.A, self._own_labels
+        return A.gather(A.group_dots(labels, A.group_sums(labels, A.scatter(v), self.k)))
 
 
 def _positive_start(space: _Groups, start: FloatArray) -> FloatArray:
@@ -298,7 +298,7 @@ def _positive_start(space: _Groups, start: FloatArray) -> FloatArray:
     x = np.where(space.labels >= 0, np.maximum(start, 0.0), 0.0).astype(np.float64)
     bare = np.append(np.bincount(space.index, x, minlength=space.k + 1)[: space.k] <= 0, False)
     if bare.any():
-        sizes = np.where(bare[space.index], row_squares(space.A), -1.0)
+        sizes = np.where(bare[space.index], space.A.gather(space.A.row_squares()), -1.0)
         order = np.argsort(-sizes, kind="stable")
         groups, first = np.unique(space.index[order], return_index=True)
         x[order[first[bare[groups]]]] = 1.0
@@ -372,6 +372,6 @@ def _ritz_vector(space: _Space, basis: list[FloatArray], best: FloatArray) -> Fl
     return space.unit(space.scale(lost, basis[0]) + space.scale(1.0 - lost, found))
 
 
-def _start_sums(A: Any, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+def _start_sums(A: MemoryMatrix, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     """`group_sums` with 1 for weights that are not positive: no group is left without a start."""
-    return group_sums(A, labels, np.where(weights > 0, weights, weights.dtype.type(1)), k)
+    return A.group_sums(labels, np.where(weights > 0, weights, weights.dtype.type(1)), k)

@@ -20,20 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
-from scipy.sparse import issparse
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import gram_matrix, normal_product, times, times_transposed
-from orthoplus.data.stored import RowBlocks
+from orthoplus.data import as_data
 
 # Up to this order all eigenvalues are computed; up to the second where the iteration leaves a doubt
 # and the Gram matrix takes no more multiplications than this.
 _DENSE_ORDER, _MOST_DENSE, _MOST_WORK = 400, 2000, 2e10
-# Entries of a sparse matrix whose products are summed at a time.
-_SLICE_ENTRIES = 1 << 16
-# Data in row blocks have their Gram matrix decomposed up to this many columns: it is one pass.
-_GRAM_ORDER = 1024
 # Ritz vectors beyond those that are asked for, at least, and as a share of them.
 _SPARE, _SPARE_SHARE = 6, 0.5
 # Blocks of a cycle, fewer where they would take more numbers than this, and cycles.
@@ -122,7 +115,7 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
 
     Parameters
     ----------
-    A : array, SciPy sparse matrix, LinearOperator or RowBlocks of shape (n, r)
+    A : data of shape (n, r), see `orthoplus.data.as_data`
     k : int
     total : float
         ||A||_F^2.
@@ -132,60 +125,16 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
     >>> sum_of_squares(np.diag([3.0, 2.0, 1.0]), 2, 14.0).upper
     13.0
     """
-    roundoff = float(np.finfo(A.dtype).eps)
-    if isinstance(A, RowBlocks):
-        if A.shape[1] <= max(_GRAM_ORDER, 2 * k):
-            return dense_sum(gram_matrix(A), min(k, A.shape[1]))
-        return sum_of_largest(
-            lambda V: normal_product(A, V), A.shape[1], k, trace=total, roundoff=roundoff
-        )
+    A = as_data(A, check=False)
     order = min(A.shape)
-    k = min(k, order)
-    if order <= max(_DENSE_ORDER, 3 * (k + _SPARE)):
-        return dense_sum(_short_gram(A), k)
-    found = sum_of_largest(_normal(A), order, k, trace=total, roundoff=roundoff)
+    k, roundoff = min(k, order), float(np.finfo(A.dtype).eps)
+    if order <= max(A.gram_order, 3 * (k + _SPARE)):
+        return dense_sum(A.short_gram(), k)
+    found = sum_of_largest(A.short_product, order, k, trace=total, roundoff=roundoff)
     is_open = found.upper - found.lower > _OPEN * (total - found.lower)
-    if is_open and order <= _MOST_DENSE and _count_entries(A) * order <= _MOST_WORK:
-        return dense_sum(_short_gram(A), k)
+    if is_open and order <= _MOST_DENSE and A.n_stored * order <= _MOST_WORK:
+        return dense_sum(A.short_gram(), k)
     return found
-
-
-def _count_entries(A: Any) -> int:
-    return int(A.nnz) if issparse(A) else int(A.shape[0]) * int(A.shape[1])
-
-
-def _normal(A: Any) -> Product:
-    """Products with A'A or AA', whichever is of lower order."""
-    if A.shape[0] >= A.shape[1]:
-        return lambda V: normal_product(A, V)
-    return lambda V: times(A, times_transposed(A, V)).astype(np.float64, copy=False)
-
-
-def _short_gram(A: Any) -> FloatArray:
-    """A'A or AA', whichever is smaller, in float64."""
-    n, r = A.shape
-    if issparse(A):
-        return _sparse_gram(A)
-    if n >= r and not isinstance(A, LinearOperator):
-        return gram_matrix(A)
-    if isinstance(A, LinearOperator):
-        product, order = _normal(A), min(n, r)
-        starts = range(0, order, _DENSE_ORDER // 8)
-        unit = np.eye(order, dtype=np.float64)
-        return np.hstack([product(unit[:, i : i + _DENSE_ORDER // 8]) for i in starts])
-    return gram_matrix(A.T)
-
-
-def _sparse_gram(A: Any) -> FloatArray:
-    """The same for a CSR matrix, a few rows at a time where it is tall."""
-    n, r = A.shape
-    height = max(1, _SLICE_ENTRIES * n // max(1, A.nnz)) if n >= r else n
-    total = np.zeros((min(n, r), min(n, r)))
-    for start in range(0, n, height):
-        part = A[start : start + height].astype(np.float64, copy=False)
-        product = (part.T @ part if n >= r else part @ part.T).tocoo()
-        total[product.row, product.col] += product.data
-    return total
 
 
 # --- the leading Ritz pairs ---------------------------------------------------------------------

@@ -9,21 +9,11 @@ from scipy.sparse.linalg import svds
 
 from orthoplus.core.checks import check_choice, check_shape
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import (
-    as_dense,
-    as_operator,
-    gram_matrix,
-    normal_product,
-    row_slices,
-    row_sums,
-    times,
-    times_transposed,
-)
+from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.groups import Centres
-from orthoplus.data.stored import RowBlocks
+from orthoplus.data.symmetric import SymmetricMap
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
 from orthoplus.geometry.stiefel import round_to_stiefel_plus
-from orthoplus.linalg.symmetric import SymmetricMap, bottom_eigenpairs
 
 SVD_VARIANTS = ("nndsvd", "nndsvda", "nndsvdar", "clipped")
 
@@ -81,6 +71,7 @@ def svd_start(
     """
     check_choice(variant, "variant", SVD_VARIANTS)
     check_shape(A.shape[0], k, "X")
+    A = as_data(A, check=False)
     rng = rng or np.random.default_rng(0)
     if variant == "clipped":
         X = np.maximum(signed_left_vectors(A, k, rng), 0.0)
@@ -103,7 +94,7 @@ def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
 
     v_j the leading right singular vectors: exact for few columns, otherwise by some steps of
     subspace iteration, for this is but a start. Where there are fewer than k, the others are at
-    random. A few passes over A, which may be in row blocks.
+    random. A few passes over A.
 
     Examples
     --------
@@ -113,63 +104,51 @@ def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
            [0.894, 0.   ],
            [0.   , 1.   ]])
     """
+    A = as_data(A, check=False)
     r = A.shape[1]
     V = leading_right_vectors(A, k, rng)[0]
     V = np.hstack([V, np.abs(rng.standard_normal((r, k - V.shape[1])))])
-    above, below = part_squares(A, V)
+    above, below = A.part_squares(V)
     sizes = np.sqrt(np.maximum(above, below))
     signs = np.where(below > above, -1.0, 1.0)
     return Centres(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
 
 
 def leading_right_vectors(
-    A: Any, k: int, rng: np.random.Generator, n_steps: int = 3
+    A: DataMatrix, k: int, rng: np.random.Generator, n_steps: int = 3
 ) -> tuple[FloatArray, FloatArray]:
     """V (r x q) and the squares of the q <= min(k, n, r) largest singular values, falling."""
     n, r = A.shape
     q = min(k, n, r)
-    if n < r and r > _GRAM_SIDE and not isinstance(A, RowBlocks):
+    if n < r and r > _GRAM_SIDE:
         return _right_vectors_from_left(A, q, rng, n_steps)
     if r <= _GRAM_SIDE:
-        Q, M = np.eye(r), gram_matrix(A)
+        Q, M = np.eye(r), A.gram()
     else:
         Q = np.linalg.qr(rng.standard_normal((r, min(r, k + _SPARE))))[0]
         for _ in range(n_steps):
-            Q = np.linalg.qr(normal_product(A, Q))[0]
-        M = Q.T @ normal_product(A, Q)
+            Q = np.linalg.qr(A.normal_product(Q))[0]
+        M = Q.T @ A.normal_product(Q)
     values, vectors = np.linalg.eigh(0.5 * (M + M.T))
     return Q @ vectors[:, ::-1][:, :q], np.maximum(values[::-1][:q], 0.0)
 
 
 def _right_vectors_from_left(
-    A: Any, q: int, rng: np.random.Generator, n_steps: int
+    A: DataMatrix, q: int, rng: np.random.Generator, n_steps: int
 ) -> tuple[FloatArray, FloatArray]:
     """`leading_right_vectors` with the iteration on the shorter side; fewer where the rank is."""
     n = A.shape[0]
     Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _SPARE))))[0]
     for _ in range(n_steps):
-        Q = np.linalg.qr(times(A, times_transposed(A, Q)))[0]
-    W = times_transposed(A, Q).astype(np.float64)
+        Q = np.linalg.qr(A.times(A.times_transposed(Q)))[0]
+    W = A.times_transposed(Q).astype(np.float64)
     values, vectors = np.linalg.eigh(W.T @ W)  # W is long: its Gram matrix instead of its QR
     is_sound = values > _RANK * values[-1]
     V = W @ (vectors[:, is_sound] / np.sqrt(values[is_sound]))
     return V[:, ::-1][:, :q], values[is_sound][::-1][:q]
 
 
-def part_squares(A: Any, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The squared norms of the positive and of the negative parts of the columns of AV."""
-    if isinstance(A, RowBlocks):
-        above, below = A.reduce(part_squares, args=(V,))
-        return above, below
-    above, below = np.zeros(V.shape[1]), np.zeros(V.shape[1])
-    for part in row_slices(A, V.shape[1]):
-        images = times(part, V).astype(np.float64, copy=False)
-        above += np.einsum("ij,ij->j", images, np.maximum(images, 0.0))
-        below += np.einsum("ij,ij->j", images, np.minimum(images, 0.0))
-    return above, below
-
-
-def signed_left_vectors(A: Any, k: int, rng: np.random.Generator) -> FloatArray:
+def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> FloatArray:
     r"""The leading left singular vectors, each with the sign whose positive part is larger.
 
     Returns
@@ -212,7 +191,7 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
     """
     n = M.shape[0]
     check_shape(n, k, "X")
-    found = bottom_eigenpairs(M, k, rng.standard_normal(n))
+    found = M.eigenpairs(k, rng.standard_normal(n))
     if found is None:
         while True:
             yield random_oblique_plus(n, k, rng)
@@ -245,27 +224,27 @@ def _rotation(U: FloatArray) -> FloatArray:
 
 
 def _truncated_svd(
-    A: Any, k: int, rng: np.random.Generator
+    A: DataMatrix, k: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """U (n x q), s (q) and V (r x q) of the q = min(k, n, r) largest singular values, falling."""
     short = min(A.shape)
     if short <= max(_DENSE_SIDE, 2 * k):
-        U, s, Vt = np.linalg.svd(as_dense(A), full_matrices=False)
-    elif not row_sums(A).any():
+        U, s, Vt = np.linalg.svd(A.to_dense(), full_matrices=False)
+    elif not A.row_sums().any():
         U, s, Vt = np.eye(A.shape[0], k), np.zeros(k), np.eye(k, A.shape[1])
     else:
-        U, s, Vt = svds(as_operator(A), k=k, v0=rng.standard_normal(short))
+        U, s, Vt = svds(A.as_operator(), k=k, v0=rng.standard_normal(short))
     order = np.argsort(-s, kind="stable")[:k]
     U, s, V = (part.astype(np.float64, copy=False) for part in (U[:, order], s[order], Vt[order].T))
     return U, s, V
 
 
-def _dtype_of(A: Any) -> type[np.floating[Any]]:
+def _dtype_of(A: DataMatrix) -> type[np.floating[Any]]:
     return np.float32 if A.dtype == np.float32 else np.float64
 
 
-def _mean(A: Any) -> float:
-    return float(row_sums(A).sum()) / (A.shape[0] * A.shape[1])
+def _mean(A: DataMatrix) -> float:
+    return float(A.row_sums().sum()) / (A.shape[0] * A.shape[1])
 
 
 def _double_svd(U: FloatArray, s: FloatArray, V: FloatArray) -> FloatArray:

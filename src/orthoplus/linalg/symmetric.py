@@ -1,22 +1,11 @@
-"""Symmetric matrices as they come: dense, sparse, an operator, a product, or a sum of these."""
-
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NoReturn
+"""Eigenproblems of symmetric matrices and of their blocks."""
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse import issparse
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, norm
 
-from orthoplus.core.checks import as_matrix, check_finite
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.symmetric import DENSE_ROWS, SymmetricMap
 from orthoplus.linalg.spectral_sum import SpectralSum, dense_sum, sum_of_largest
 
-# Up to this many rows eigenvectors are computed densely.
-_DENSE_ROWS = 64
-# Up to this many where the entries are at hand.
-_DENSE_BLOCK = 300
 # Bottom vectors of small blocks that are kept.
 _KNOWN_BLOCKS = 1 << 14
 # Differences of this many roundings of the norm are none.
@@ -24,158 +13,6 @@ _ROUNDOFFS = 100
 # A sum of eigenvalues that is not known to this share of the norm is computed densely up to so many
 # rows.
 _OPEN, _MOST_DENSE = 1e-6, 2000
-# Relative asymmetry that is put down to rounding.
-ASYMMETRY = 1e-10
-# Lanczos vectors for each eigenvalue that is wanted, and at least.
-_LANCZOS_FACTOR = 4
-_LANCZOS_LEAST = 40
-# The norm of an operator is found to this accuracy, and raised by it.
-_NORM_TOL = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class SymmetricMap:
-    r"""The symmetric matrix :math:`M = B + \sum_t U_t C_t U_t^\top`, used through products.
-
-    Parameters
-    ----------
-    base : ndarray, SciPy CSR matrix, LinearOperator or None
-        B of shape (n, n); None is zero.
-    factors : tuple of pairs (U, C)
-        U dense or sparse of shape (n, r); C a number or a symmetric array of shape (r, r). The
-        product U C U' is never formed.
-
-    Examples
-    --------
-    >>> U = np.array([[1.0], [2.0]])
-    >>> M = SymmetricMap(np.eye(2), ((U, -1.0),))
-    >>> M @ np.eye(2)
-    array([[ 0., -2.],
-           [-2., -3.]])
-    """
-
-    base: Any
-    factors: tuple[tuple[Any, Any], ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n = self.base.shape[0] if self.base is not None else self.factors[0][0].shape[0]
-        return n, n
-
-    def __matmul__(self, X: FloatArray) -> FloatArray:
-        product = None if self.base is None else np.asarray(self.base @ X)
-        for U, C in self.factors:
-            term = U @ _multiply(C, U.T @ X)
-            product = term if product is None else product + term
-        return np.asarray(product)
-
-    def __neg__(self) -> "SymmetricMap":
-        base = None if self.base is None else -self.base
-        return SymmetricMap(base, tuple((U, -C) for U, C in self.factors))
-
-    def block(self, rows: Any) -> "SymmetricMap":
-        """The principal submatrix of these rows and columns."""
-        base = self.base
-        if isinstance(base, LinearOperator):
-            base = _padded(base, rows)
-        elif base is not None:
-            base = base[rows][:, rows]
-        return SymmetricMap(base, tuple((U[rows], C) for U, C in self.factors))
-
-    def to_dense(self) -> FloatArray:
-        """All entries: for small n."""
-        if not self.factors and self.base is not None:
-            if issparse(self.base):
-                return self.base.toarray()
-            if isinstance(self.base, np.ndarray):
-                return self.base
-        return self @ np.eye(self.shape[0])
-
-    @cached_property
-    def known_blocks(self) -> dict[tuple[bytes, str], FloatArray | None]:
-        """The bottom vectors of small blocks that `bottom_of_blocks` has met."""
-        return {}
-
-    @cached_property
-    def diagonal(self) -> FloatArray | None:
-        """The diagonal of M; None if the base is an operator."""
-        if isinstance(self.base, LinearOperator):
-            return None
-        diagonal = np.zeros(self.shape[0])
-        if self.base is not None:
-            diagonal += self.base.diagonal()
-        for U, C in self.factors:
-            image = U @ C if np.ndim(C) else C * U
-            part = image.multiply(U).sum(axis=1) if issparse(U) else (image * U).sum(axis=1)
-            diagonal += np.asarray(part).ravel()
-        return diagonal
-
-    @cached_property
-    def norm(self) -> float:
-        r"""At least :math:`\|M\|_2`: by absolute row sums, :math:`\|U\|_1 \|U\|_\infty` for UU'.
-
-        For an operator the largest eigenvalue in size by Lanczos, raised by its tolerance.
-        """
-        if self.factors and self.shape[0] <= _DENSE_ROWS:
-            return float(np.abs(np.linalg.eigvalsh(self.to_dense())).max())
-        size = 0.0
-        if isinstance(self.base, LinearOperator):
-            size = _operator_norm(self.base)
-        elif self.base is not None:
-            size = _norms(self.base)[1]
-        for U, C in self.factors:
-            column_sum, row_sum = _norms(U)
-            size += column_sum * row_sum * float(np.linalg.norm(np.atleast_2d(C), 2))
-        return size
-
-    @cached_property
-    def largest(self) -> float:
-        """At least the largest eigenvalue, and near it."""
-        if self.base is None and all(np.ndim(C) == 0 and C <= 0 for _, C in self.factors):
-            return 0.0  # minus a product: negative semidefinite
-        start = np.random.default_rng(0).standard_normal(self.shape[0])
-        found = _eigenpairs(-self, 1, start, tol=_NORM_TOL)
-        if found is None:
-            return self.norm
-        # Lanczos stops at a residual of that share of shift + eigenvalue, at most three norms.
-        return float(-found[0][0]) + 3.0 * _NORM_TOL * self.norm
-
-
-def as_symmetric(M: Any, name: str) -> Any:
-    """M checked: a float array, a float64 CSR matrix, a LinearOperator or a SymmetricMap."""
-    if isinstance(M, SymmetricMap):
-        return M
-    if isinstance(M, LinearOperator):
-        _check_square(M, name)
-        _check_operator(M, name)
-        return M
-    if issparse(M):
-        M = M.tocsr().astype(np.float64)
-        check_finite(M.data, name)
-    else:
-        M = as_matrix(M, name)
-    _check_square(M, name)
-    if abs(M - M.T).max() > ASYMMETRY * abs(M).max():
-        raise_asymmetric(name)
-    return M
-
-
-def raise_asymmetric(name: str) -> NoReturn:
-    """Raise the error that says how to make a matrix symmetric."""
-    raise ValueError(
-        f"`{name}` is not symmetric. Pass ({name} + {name}.T) / 2: it has the same traces."
-    )
-
-
-def bottom_eigenpairs(
-    M: SymmetricMap, k: int, start: FloatArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """The k smallest eigenvalues, rising, and their vectors (n, k); None if Lanczos fails.
-
-    Dense for small n, otherwise Lanczos from ``start``, which should have no pattern: one that
-    follows the components of a graph would miss multiple eigenvalues.
-    """
-    return _eigenpairs(M, k, start, tol=0.0)
 
 
 def sum_of_smallest(M: SymmetricMap, k: int) -> SpectralSum:
@@ -211,7 +48,7 @@ def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
 
 def _bottom_of_block(M: SymmetricMap, rows: IntArray, start: FloatArray) -> FloatArray | None:
     """`_nonnegative_bottom` of a block; a search meets small ones again and again."""
-    if len(rows) > _DENSE_ROWS:
+    if len(rows) > DENSE_ROWS:
         return _nonnegative_bottom(M.block(rows), start)
     key, known = (rows.tobytes(), start.dtype.char), M.known_blocks
     if key not in known:
@@ -225,7 +62,7 @@ def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | 
     """A unit vector v >= 0 with v'Mv the smallest eigenvalue, or None."""
     if len(start) == 1:
         return np.ones(1)
-    found = bottom_eigenpairs(block, 1, start.astype(np.float64))
+    found = block.eigenpairs(1, start.astype(np.float64))
     if found is None:
         return None
     vector = np.abs(found[1][:, 0])
@@ -234,88 +71,3 @@ def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | 
     excess = float(vector @ (block @ vector)) - found[0][0]
     size = _ROUNDOFFS * float(np.finfo(start.dtype).eps) * block.norm
     return vector if excess <= size else None
-
-
-def _eigenpairs(
-    M: SymmetricMap, k: int, start: FloatArray, *, tol: float
-) -> tuple[FloatArray, FloatArray] | None:
-    """By Lanczos on ``shift I - M``.
-
-    The shift makes it positive definite: Lanczos fails from a start in the kernel, as the constant
-    vector is for a graph Laplacian, and converges slowly to eigenvalues near zero.
-    """
-    n = M.shape[0]
-    is_small_block = n <= _DENSE_BLOCK and isinstance(M.base, np.ndarray)
-    if n <= max(_DENSE_ROWS, 2 * k) or is_small_block:
-        # LAPACK's choices depend on the size of M; a power of two changes no digit.
-        dense = M.to_dense()
-        exponent = int(np.frexp(np.abs(dense).max())[1])
-        values, vectors = eigh(np.ldexp(dense, -exponent), subset_by_index=[0, k - 1])
-        return np.ldexp(values, exponent), vectors
-    if M.norm == 0.0:
-        return np.zeros(k), np.eye(n, k)
-    shift = 2.0 * M.norm
-    shifted = LinearOperator((n, n), matvec=lambda x: shift * x - M @ x, dtype=np.float64)
-    lanczos = min(n, max(_LANCZOS_LEAST, _LANCZOS_FACTOR * k))
-    try:
-        values, vectors = eigsh(shifted, k=k, which="LA", v0=start, ncv=lanczos, tol=tol)
-    except ArpackNoConvergence:
-        return None
-    order = np.argsort(-values)
-    return shift - values[order], vectors[:, order]
-
-
-def _multiply(C: Any, X: FloatArray) -> FloatArray:
-    return np.asarray(C * X if np.ndim(C) == 0 else C @ X)
-
-
-def _norms(U: Any) -> tuple[float, float]:
-    """Largest absolute column sum, largest absolute row sum."""
-    if issparse(U):
-        return float(norm(U, 1)), float(norm(U, np.inf))
-    return float(np.linalg.norm(U, 1)), float(np.linalg.norm(U, np.inf))
-
-
-def _operator_norm(M: LinearOperator) -> float:
-    n = M.shape[0]
-    if n <= _DENSE_ROWS:
-        return float(np.abs(np.linalg.eigvalsh(M @ np.eye(n))).max())
-    start = np.random.default_rng(0).standard_normal(n)
-    if not (M @ start).any():
-        return 0.0
-    value = eigsh(M, k=1, which="LM", v0=start, tol=_NORM_TOL, return_eigenvectors=False)
-    return (1.0 + _NORM_TOL) * float(np.abs(value).max())
-
-
-def _padded(M: LinearOperator, rows: Any) -> LinearOperator:
-    """The block of an operator: zeros elsewhere, one product with the whole of it."""
-    n, size = M.shape[0], len(rows)
-
-    def product(X: FloatArray) -> FloatArray:
-        padded = np.zeros((n, *X.shape[1:]))
-        padded[rows] = X
-        return np.asarray((M @ padded)[rows])
-
-    return LinearOperator((size, size), matvec=product, matmat=product, dtype=np.float64)
-
-
-def _check_square(M: Any, name: str) -> None:
-    if len(M.shape) != 2 or M.shape[0] != M.shape[1]:
-        raise ValueError(f"`{name}` has shape {M.shape}: a square matrix is needed.")
-    if M.shape[0] == 0:
-        raise ValueError(f"`{name}` has shape {M.shape}: it is empty. At least one row is needed.")
-
-
-def _check_operator(M: LinearOperator, name: str) -> None:
-    """One product tells a finite symmetric operator from others, almost surely."""
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((2, M.shape[0]))
-    Mx, My = M @ x, M @ y
-    if not (np.isfinite(Mx).all() and np.isfinite(My).all()):
-        raise ValueError(f"`{name}` has products that are NaN or infinite. Check its `matvec`.")
-    size = float(np.linalg.norm(Mx) * np.linalg.norm(y) + np.linalg.norm(My) * np.linalg.norm(x))
-    if abs(Mx @ y - My @ x) > ASYMMETRY * size:
-        raise ValueError(
-            f"`{name}` is not symmetric: x'(My) and (Mx)'y differ. Pass ({name} + {name}.T) / 2: "
-            f"it has the same traces."
-        )

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
-from orthoplus.data.base import times, times_transposed
+from orthoplus.data import DataMatrix, MemoryMatrix
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 
@@ -91,7 +90,7 @@ class FactorMethod:
         return ChangeStop(self.tol, self.max_iter)
 
 
-def data_of(problem: Problem) -> Any:
+def data_of(problem: Problem) -> DataMatrix:
     """The matrix A of an ONMF problem; TypeError for a problem without."""
     A = getattr(problem, "A", None)
     if A is None or not hasattr(problem, "total"):
@@ -103,25 +102,26 @@ def data_of(problem: Problem) -> Any:
     return A
 
 
-def entries_of(problem: Problem) -> Any:
-    """The matrix A where its entries can be read; TypeError for an operator."""
-    A = data_of(problem)
-    if isinstance(A, LinearOperator):
-        raise TypeError(
-            "This method reads the entries of A, and a LinearOperator has products only. Pass a "
-            "dense or sparse matrix, or choose another method."
-        )
+def readable_data(problem: Problem) -> MemoryMatrix:
+    """Return the matrix A with its entries in memory; TypeError for an operator."""
+    A = data_of(problem).in_memory()
+    A.entries()
     return A
+
+
+def entries_of(problem: Problem) -> Any:
+    """Return the entries of A, an array or a CSR matrix; TypeError for an operator."""
+    return data_of(problem).entries()
 
 
 def image(problem: Problem, Y: FloatArray) -> FloatArray:
     """AY, in float64 from here on."""
-    return times(data_of(problem), Y).astype(np.float64, copy=False)
+    return data_of(problem).times(Y).astype(np.float64, copy=False)
 
 
 def coimage(problem: Problem, X: FloatArray) -> FloatArray:
     """A'X, in float64 from here on."""
-    return times_transposed(data_of(problem), X).astype(np.float64, copy=False)
+    return data_of(problem).times_transposed(X).astype(np.float64, copy=False)
 
 
 def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> FloatArray:

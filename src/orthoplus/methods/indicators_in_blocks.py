@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from orthoplus.core.point import sum_squares
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import as_dense, sample_rows, squared_norm, times
+from orthoplus.data.base import MemoryMatrix, ask
 from orthoplus.data.block_matrix import BlockMatrix
-from orthoplus.data.groups import count_rows, group_dots, group_sums, support_labels
-from orthoplus.data.stored import ProductBlocks, RowBlocks
+from orthoplus.data.groups import count_rows, support_labels
+from orthoplus.data.stored import BlockedMatrix
 from orthoplus.geometry.stiefel import polar_factor
 from orthoplus.methods.refine import FOOTHOLD, MAX_ROUNDS, stationary_tol
 from orthoplus.methods.search.polish import Polish
@@ -34,15 +35,15 @@ class IndicatorsInBlocks(Problem):
 
     Examples
     --------
-    >>> from orthoplus.data.stored import StoredBlocks
+    >>> from orthoplus.data.stored import Stored
     >>> U = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, -1.0], [1.0, -1.0]]) / 2
-    >>> problem = IndicatorsInBlocks(StoredBlocks(U, 256))
+    >>> problem = IndicatorsInBlocks(Stored(U, 256))
     >>> X = problem.start(np.random.default_rng(0))
     >>> X.shape, round(problem.value(X), 6)
     ((4, 2), 0.304482)
     """
 
-    U: RowBlocks
+    U: BlockedMatrix
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,7 +52,7 @@ class IndicatorsInBlocks(Problem):
     @cached_property
     def constant(self) -> float:
         """||U||_F^2 + k."""
-        return squared_norm(self.U) + self.U.shape[1]
+        return self.U.squared_norm() + self.U.shape[1]
 
     def value(self, X: Any) -> float:
         return self.value_at(X.cross)
@@ -124,7 +125,7 @@ def round_groups(problem: IndicatorsInBlocks, X: BlockMatrix) -> Groups:
     U, (labels, entries) = problem.U, X.largest_entries()
     if not count_rows(U, labels, X.shape[1]).all():
         with suppress(UndecidedColumnError):
-            labels, entries = _nearest(X.as_row_blocks(), _ROUNDING)
+            labels, entries = _nearest(X.as_data(), _ROUNDING)
     return unit_groups(problem, labels, entries)
 
 
@@ -134,11 +135,11 @@ def unit_groups(problem: IndicatorsInBlocks, labels: Any, entries: Any) -> Group
     As `keep_largest` does with the largest entries of the rows.
     """
     U, k = problem.U, problem.shape[1]
-    squares = U.reduce(_squares, labels, entries, args=(k,), with_blocks=False)
+    squares = U.reduce_rows(sum_squares, labels, entries, args=(k,), vectors_only=True)
     if not squares.all():
-        labels, entries = U.map(_first_rows, U.numbers(), args=(k,), n_vectors=2)
+        labels, entries = U.map_rows(_first_rows, U.row_indices(), args=(k,), n_vectors=2)
         squares = np.ones(k)
-    weights = U.map(_over_norms, labels, entries, args=(np.sqrt(squares),))
+    weights = U.map_rows(_over_norms, labels, entries, args=(np.sqrt(squares),))
     return _groups(problem, labels, weights)
 
 
@@ -153,8 +154,10 @@ def polish_groups(problem: IndicatorsInBlocks, groups: Groups, polish: Polish) -
         best = refine_groups(problem, groups)
         for _ in range(polish.max_iter):
             Y = polar_factor(best.cross)
-            labels, _ = _nearest(ProductBlocks(problem.U, Y), polish)
-            if not problem.U.reduce(_n_different, labels, best.labels, with_blocks=False):
+            labels, _ = _nearest(
+                problem.U.derive(ask("multiplied"), args=(Y,), width=len(Y)), polish
+            )
+            if not problem.U.reduce_rows(_n_different, labels, best.labels, vectors_only=True):
                 break
             moved = _recall(problem, _refine_on_support(problem, _fit(problem, labels, Y)))
             if not moved.value < best.value - polish.decrease * abs(best.value):
@@ -191,12 +194,14 @@ def _fit(problem: IndicatorsInBlocks, labels: Any, Y: FloatArray) -> _Fit:
     A column without a positive entry there takes its largest one alone, the first.
     """
     U = problem.U
-    sums, squares = U.reduce(_positive_sums, labels, args=(Y,))
+    sums, squares = U.reduce_rows(_positive_sums, labels, args=(Y,))
     columns = np.flatnonzero(squares == 0.0)
     squares[columns] = 1.0
     cross, rows = (sums / np.sqrt(squares)[:, None]).T, columns
     if len(columns):
-        found = U.reduce(_best_rows, labels, U.numbers(), args=(Y, columns), combine=_better)
+        found = U.reduce_rows(
+            _best_rows, labels, U.row_indices(), args=(Y, columns), combine=_better
+        )
         cross[:, columns], rows = found[2].T, found[1]
     return _Fit(labels, Y, cross, np.sqrt(squares), (columns, rows))
 
@@ -212,12 +217,12 @@ def _refine_on_support(problem: IndicatorsInBlocks, fit: _Fit) -> Groups:
         fit = _fit(problem, fit.labels, Y)
     args = (fit.Y, fit.norms, *fit.alone)
     U = problem.U
-    labels, weights = U.map(_fitted_rows, fit.labels, U.numbers(), args=args, n_vectors=2)
+    labels, weights = U.map_rows(_fitted_rows, fit.labels, U.row_indices(), args=args, n_vectors=2)
     return _groups(problem, labels, weights)
 
 
 def _groups(problem: IndicatorsInBlocks, labels: Any, weights: Any) -> Groups:
-    cross = group_sums(problem.U, labels, weights, problem.shape[1]).T
+    cross = problem.U.group_sums(labels, weights, problem.shape[1]).T
     return Groups(labels, weights, cross, problem.value_at(cross))
 
 
@@ -227,9 +232,11 @@ def _recall(problem: IndicatorsInBlocks, groups: Groups) -> Groups:
     least = stationary_tol(U) * np.sqrt(problem.constant - k)
     for _ in range(MAX_ROUNDS):
         args = (polar_factor(groups.cross), least)
-        if not U.reduce(_n_recalled, groups.labels, args=args):
+        if not U.reduce_rows(_n_recalled, groups.labels, args=args):
             break
-        labels, entries = U.map(_recalled, groups.labels, groups.weights, args=args, n_vectors=2)
+        labels, entries = U.map_rows(
+            _recalled, groups.labels, groups.weights, args=args, n_vectors=2
+        )
         moved = unit_groups(problem, labels, entries)
         moved = _refine_on_support(problem, _fit(problem, labels, polar_factor(moved.cross)))
         if not moved.value < groups.value:
@@ -238,7 +245,7 @@ def _recall(problem: IndicatorsInBlocks, groups: Groups) -> Groups:
     return groups
 
 
-def _nearest(C: RowBlocks, options: Polish) -> tuple[Any, Any]:
+def _nearest(C: BlockedMatrix, options: Polish) -> tuple[Any, Any]:
     """Labels and weights of the projection onto S+.
 
     `project_row_blocks` would bring so few rows into memory, too: there the answer is that of a
@@ -248,30 +255,26 @@ def _nearest(C: RowBlocks, options: Polish) -> tuple[Any, Any]:
     if len(C) > OPEN_ROWS:
         found: Any = project_row_blocks(C, **limits)
         return support_labels(C, found.labels, found.weights), found.weights
-    found = project_stiefel_plus(sample_rows(C, np.arange(len(C))), **limits)
-    return C.map(_own_rows, C.numbers(), args=(found.labels, found.weights), n_vectors=2)
+    found = project_stiefel_plus(C.to_dense(), **limits)
+    return C.map_rows(_own_rows, C.row_indices(), args=(found.labels, found.weights), n_vectors=2)
 
 
 # --- of one block ---------------------------------------------------------------------------------
 
 
-def _squares(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
-    used = labels >= 0
-    squares = entries[used].astype(np.float64) ** 2
-    return np.bincount(labels[used], squares, minlength=k).astype(np.float64)
-
-
-def _over_norms(U: Any, labels: IntArray, entries: FloatArray, norms: FloatArray) -> FloatArray:
+def _over_norms(
+    U: MemoryMatrix, labels: IntArray, entries: FloatArray, norms: FloatArray
+) -> FloatArray:
     return np.where(labels >= 0, entries / norms[labels], 0.0).astype(entries.dtype)
 
 
-def _first_rows(U: Any, numbers: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+def _first_rows(U: MemoryMatrix, numbers: IntArray, k: int) -> tuple[IntArray, FloatArray]:
     labels = np.where(numbers < k, numbers, -1)
     return labels, (labels >= 0).astype(U.dtype)
 
 
 def _own_rows(
-    C: Any, numbers: IntArray, labels: IntArray, weights: FloatArray
+    C: MemoryMatrix, numbers: IntArray, labels: IntArray, weights: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     return labels[numbers], weights[numbers].astype(C.dtype)
 
@@ -280,21 +283,23 @@ def _n_different(one: IntArray, other: IntArray) -> int:
     return int(np.count_nonzero(one != other))
 
 
-def _entries(U: Any, labels: IntArray, Y: FloatArray) -> FloatArray:
+def _entries(U: MemoryMatrix, labels: IntArray, Y: FloatArray) -> FloatArray:
     """(UY)_ij at the column j of each row i."""
-    return group_dots(U, labels, np.ascontiguousarray(Y.T))
+    return U.group_dots(labels, np.ascontiguousarray(Y.T))
 
 
-def _positive_sums(U: Any, labels: IntArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _positive_sums(
+    U: MemoryMatrix, labels: IntArray, Y: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     entries = np.maximum(_entries(U, labels, Y), 0.0)
-    return group_sums(U, labels, entries, len(Y)), _squares(labels, entries, len(Y))
+    return U.group_sums(labels, entries, len(Y)), sum_squares(labels, entries, len(Y))
 
 
 _Best = tuple[FloatArray, IntArray, FloatArray]
 
 
 def _best_rows(
-    U: Any, labels: IntArray, numbers: IntArray, Y: FloatArray, columns: IntArray
+    U: MemoryMatrix, labels: IntArray, numbers: IntArray, Y: FloatArray, columns: IntArray
 ) -> _Best:
     """Of each of these columns: its largest entry, the number of that row, and its row of U."""
     entries, top = _entries(U, labels, Y), np.full(len(columns), -np.inf)
@@ -304,7 +309,7 @@ def _best_rows(
         if len(own):
             row = own[entries[own].argmax()]
             top[place], rows[place] = entries[row], numbers[row]
-            vectors[place] = as_dense(U[[row]])[0]
+            vectors[place] = U.take_rows(np.array([row]))[0]
     return top, rows, vectors
 
 
@@ -317,7 +322,7 @@ def _better(one: _Best, other: _Best) -> _Best:
 
 
 def _fitted_rows(  # noqa: PLR0913
-    U: Any,
+    U: MemoryMatrix,
     labels: IntArray,
     numbers: IntArray,
     Y: FloatArray,
@@ -331,21 +336,23 @@ def _fitted_rows(  # noqa: PLR0913
     return np.where(weights > 0, labels, -1), weights
 
 
-def _steepest(U: Any, labels: IntArray, Y: FloatArray, least: float) -> tuple[IntArray, IntArray]:
+def _steepest(
+    U: MemoryMatrix, labels: IntArray, Y: FloatArray, least: float
+) -> tuple[IntArray, IntArray]:
     """Rows of zeros where an entry of UY is above the least, and the column of the largest."""
     rows = np.flatnonzero(labels < 0)
-    scores = times(U[rows], Y)
+    scores = U.sample_rows(rows).matmul(Y)
     columns = scores.argmax(axis=1)
     is_steep = scores[np.arange(len(rows)), columns] > least
     return rows[is_steep], columns[is_steep]
 
 
-def _n_recalled(U: Any, labels: IntArray, Y: FloatArray, least: float) -> int:
+def _n_recalled(U: MemoryMatrix, labels: IntArray, Y: FloatArray, least: float) -> int:
     return len(_steepest(U, labels, Y, least)[0])
 
 
 def _recalled(
-    U: Any, labels: IntArray, weights: FloatArray, Y: FloatArray, least: float
+    U: MemoryMatrix, labels: IntArray, weights: FloatArray, Y: FloatArray, least: float
 ) -> tuple[IntArray, FloatArray]:
     rows, columns = _steepest(U, labels, Y, least)
     labels, weights = labels.copy(), weights.copy()

@@ -11,8 +11,6 @@ from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data.base import take_rows, times
-from orthoplus.data.groups import group_sums
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import svd_start
 
@@ -87,7 +85,7 @@ class KLAlternating:
         A, k = problem.A, problem.shape[1]  # type: ignore[attr-defined]
         rng = np.random.default_rng(self.seed)
         if self.start == "random":
-            rows = take_rows(A, rng.permutation(A.shape[0])[:k])
+            rows = A.take_rows(rng.permutation(A.shape[0])[:k])
             labels = self._closest(problem, np.asarray(rows, dtype=np.float64))
         else:
             labels = labels_of(X if self.start == "given" else svd_start(A, k, "clipped", rng))
@@ -97,7 +95,7 @@ class KLAlternating:
         """One alternation while that lowers D, then sweeps of single moves."""
         A, k, n_iter = problem.A, problem.shape[1], state.n_iter + 1  # type: ignore[attr-defined]
         labels = labels_of(state.X)
-        sums = group_sums(A, labels, np.ones(len(labels)), k)
+        sums = A.group_sums(labels, np.ones(len(labels)), k)
         if state.is_smooth:
             moved = self._closest(problem, sums)
             new = self._state(problem, moved, state.X.dtype, (n_iter, True, False))
@@ -125,7 +123,7 @@ class KLAlternating:
         profiles = (1.0 - self.smoothing) * _shares(sums) + self.smoothing * _shares(mean[None])
         logs = np.log(np.maximum(profiles, np.finfo(np.float64).tiny))
         A = problem.A  # type: ignore[attr-defined]
-        return np.asarray(times(A, logs.T).argmax(axis=1))
+        return np.asarray(A.matmul(logs.T).argmax(axis=1))
 
     def _state(
         self,

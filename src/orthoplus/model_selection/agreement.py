@@ -10,14 +10,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.checks import check_count
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import as_data
+from orthoplus.data import as_data
 from orthoplus.data.groups import unit_rows
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.search.swap_search import SwapSearch
-from orthoplus.model_selection.processes import run_all
 from orthoplus.model_selection.rank_path import nearest_centres
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
+from orthoplus.run.processes import run_all
 
 
 class _Run(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import times
+from orthoplus.data import DataMatrix
 from orthoplus.data.groups import best_column, unit_rows
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.starts import svd_start
@@ -44,9 +44,9 @@ def fit_path(
         yield PathPoint(k, centres, labels, before.value / (problem.total or 1.0))
 
 
-def nearest_centres(A: Any, centres: FloatArray) -> IntArray:
+def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:
     """The centre with the largest cosine, for each row."""
-    return best_column(times(A, centres.T))
+    return best_column(A.times(centres.T))
 
 
 def _extended(problem: ONMF, before: Result) -> FloatArray:
@@ -55,7 +55,7 @@ def _extended(problem: ONMF, before: Result) -> FloatArray:
     weights = before.weights.astype(np.float64)
     sizes = np.linalg.norm(np.asarray(before.Y), axis=0)
     fits = np.where(labels >= 0, weights * sizes[labels], 0.0)
-    missed = problem.row_squares - fits**2
+    missed = problem.A.gather(problem.row_squares) - fits**2
     counts = np.bincount(labels[weights > 0], minlength=k)
     new = before.n_columns
     for row in np.argsort(-missed, kind="stable"):

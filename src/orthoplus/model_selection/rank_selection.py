@@ -15,12 +15,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.checks import check_count
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import as_data, as_nonnegative_data, row_squares, squared_norm, times
+from orthoplus.data import as_data, as_nonnegative_data
 from orthoplus.data.groups import best_column
-from orthoplus.model_selection.processes import run_all
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
 from orthoplus.model_selection.rank_path import PathPoint, fit_path, nearest_centres
 from orthoplus.run.checkpoint import write_arrays
+from orthoplus.run.processes import run_all
 
 _ADVICE = (
     "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
@@ -216,8 +216,8 @@ def _fit_halves(A: Any, work: _Work, task: str) -> Arrays:
     """Stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
     rng, (n, r) = work.rng(task), A.shape
     order, folds = rng.permutation(n), np.array_split(rng.permutation(r), min(_FOLDS, r))
-    halves = [A[np.sort(rows)] for rows in (order[: n // 2], order[n // 2 :])]
-    pieces = [[half[:, np.sort(fold)] for fold in folds] for half in halves]
+    halves = [A.sample_rows(np.sort(rows)) for rows in (order[: n // 2], order[n // 2 :])]
+    pieces = [[half.columns(np.sort(fold)) for fold in folds] for half in halves]
     stability, heldout = [], []
     for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
         stability.append(adjusted_rand_score(*(nearest_centres(A, p.centres) for p in points)))
@@ -236,9 +236,9 @@ def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> float:
     A row goes to the centre that the other pieces fit best, with their multiple w of it, and what
     is missed of the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
     """
-    scores = [times(A, c.T).astype(np.float64) for A, c in zip(pieces, centres, strict=True)]
+    scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centres, strict=True)]
     sizes = [np.einsum("ij,ij->i", c, c) for c in centres]
-    squares = [squared_norm(A) for A in pieces]
+    squares = [A.squared_norm() for A in pieces]
     rows, missed = np.arange(len(scores[0])), sum(squares)
     for hidden, size in zip(scores, sizes, strict=True):
         shown, shown_size = sum(scores) - hidden, sum(sizes) - size
@@ -325,5 +325,5 @@ def _load(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays
 def _fingerprint(A: Any) -> str:
     """Tells data apart by their shape and the squares of their rows."""
     digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
-    digest.update(row_squares(A).tobytes())
+    digest.update(A.gather(A.row_squares()).tobytes())
     return digest.hexdigest()

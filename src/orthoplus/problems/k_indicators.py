@@ -12,8 +12,8 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray, Linear
-from orthoplus.data.base import inner_product, squared_norm
-from orthoplus.data.groups import group_dots, group_sums
+from orthoplus.data import inner_product
+from orthoplus.data.dense import Dense
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import assemble, fit_weights, polar_factor
 from orthoplus.linalg.row_gains import entries_of, linear_gains
@@ -78,7 +78,7 @@ class KIndicators(Problem):
 
     @cached_property
     def _constant(self) -> float:
-        return squared_norm(self.U) + self.U.shape[1]
+        return Dense(self.U).squared_norm() + self.U.shape[1]
 
     def cross(self, X: FloatArray) -> FloatArray:
         """U'X in float64: O(nk) for a point of S+, O(nk^2) where few entries are zero."""
@@ -167,12 +167,12 @@ class KIndicators(Problem):
         k, fit = self.shape[1], -np.inf
         labels, weights = kernels.largest_entries(X)
         for _ in range(MAX_ALTERNATIONS):
-            M = group_sums(self.U, labels, weights, k).T
+            M = kernels.dense_group_sums(self.U, labels, weights, k).T
             Y = polar_factor(M)
             if np.vdot(M, Y) <= fit * (1.0 + ALTERNATION_GAIN):
                 break
             fit = float(np.vdot(M, Y))
-            entries = group_dots(self.U, labels, np.ascontiguousarray(Y.T))
+            entries = kernels.dense_group_dots(self.U, labels, np.ascontiguousarray(Y.T))
             weights = _unit_columns(labels, fit_weights(labels, entries, k), k)
         return assemble(np.where(weights > 0, labels, -1), weights.astype(X.dtype), k)
 
@@ -190,7 +190,7 @@ class KIndicators(Problem):
 
     def scaled(self) -> "KIndicators":
         """Return the problem with ||U||_F^2 = k, as for an orthonormal U: the same minimizers."""
-        scale = float(np.sqrt(self.shape[1] / (squared_norm(self.U) or 1.0)))
+        scale = float(np.sqrt(self.shape[1] / (Dense(self.U).squared_norm() or 1.0)))
         if abs(scale - 1.0) <= _UNIT_SCALE:
             return self
         return KIndicators((self.U * scale).astype(self.U.dtype))
@@ -198,7 +198,7 @@ class KIndicators(Problem):
     @property
     def value_lipschitz(self) -> float:
         """Return 2 ||U||_F: ||U'X||_* changes by at most ||U'(X - Z)||_* = <UY, X - Z>."""
-        return float(2.0 * squared_norm(self.U) ** 0.5)
+        return float(2.0 * Dense(self.U).squared_norm() ** 0.5)
 
     def lower_bound(self) -> float:
         """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U.

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from orthoplus import kernels
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_positive, check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.groups import group_dots, group_sums
 from orthoplus.geometry.stiefel import assemble, cover_columns, labels_of
 from orthoplus.linalg.row_gains import entries_of, trace_gains
 from orthoplus.linalg.spectral_sum import sum_of_squares
@@ -134,8 +134,8 @@ class KMeans(Problem):
             return None
         labels, x = entries_of(X)
         for _ in range(_MAX_POWERS):
-            Y = group_sums(self._extended, labels, x, self.k)
-            power = np.where(labels >= 0, group_dots(self._extended, labels, Y), 0.0)
+            Y = kernels.dense_group_sums(self._extended, labels, x, self.k)
+            power = np.where(labels >= 0, kernels.dense_group_dots(self._extended, labels, Y), 0.0)
             norms = np.sqrt(np.bincount(labels + 1, power**2, minlength=self.k + 1))
             norms[0] = 1.0
             power /= norms[labels + 1]
@@ -156,7 +156,9 @@ class KMeans(Problem):
             return trace_gains(*entries_of(X), -self.majoriser(X), -row_squares)
         labels = labels_of(X)
         sizes = np.bincount(labels[labels >= 0], minlength=self.k).astype(np.float64)
-        centers = group_sums(self.A, labels, np.ones(len(labels)), self.k) / sizes[:, None]
+        centers = (
+            kernels.dense_group_sums(self.A, labels, np.ones(len(labels)), self.k) / sizes[:, None]
+        )
         row_squares = np.einsum("ij,ij->i", self.A, self.A)
         squares = row_squares[:, None] + (centers**2).sum(axis=1)
         distances = np.maximum(squares - 2.0 * (self.A @ centers.T), 0.0)

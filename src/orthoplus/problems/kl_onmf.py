@@ -5,15 +5,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import as_nonnegative_data, row_sums, times, times_transposed
+from orthoplus.data import as_entries
 from orthoplus.data.divergence import kl_divergence, ratio_products, ratio_squares
-from orthoplus.data.groups import group_sums
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import svd_start
 
@@ -62,12 +59,7 @@ class KLONMF(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.A, LinearOperator):
-            raise TypeError(
-                "`A` is a LinearOperator: the divergence needs the entries of A, not its products. "
-                "Pass a dense or sparse matrix, or use ONMF(A, k)."
-            )
-        A = as_nonnegative_data(self.A)
+        A = as_entries(self.A, instead="ONMF(A, k)")
         check_shape(A.shape[0], self.k, "X")
         object.__setattr__(self, "A", A)
 
@@ -78,19 +70,12 @@ class KLONMF(Problem):
     @cached_property
     def row_sums(self) -> FloatArray:
         """The sum of each row of A."""
-        return row_sums(self.A)
+        return self.A.row_sums()
 
     @property
     def parts(self) -> tuple[FloatArray, IntArray, IntArray]:
         """A as CSR parts (data, indices, indptr); no indices where A is dense."""
-        if issparse(self.A):
-            return self.A.data, self.A.indices, self.A.indptr
-        n, r = self.A.shape
-        return (
-            np.ascontiguousarray(self.A).ravel(),
-            np.zeros(0, dtype=np.int32),
-            r * np.arange(n + 1),
-        )
+        return self.A.csr_parts()
 
     def value(self, X: FloatArray) -> float:
         return kl_divergence(self.A, X, self.second_block(X))
@@ -100,7 +85,7 @@ class KLONMF(Problem):
         Y, rows, sizes = self.second_block(X), _row_totals(X), X.sum(axis=0, dtype=np.float64)
         ZY, ZtX = ratio_products(self.A, X, Y)
         in_y = (sizes - ZtX) / _or_one(sizes)  # the gradient in Y, over the size of its column
-        through = times(self.A, in_y)
+        through = self.A.matmul(in_y)
         shares = X / _or_one(rows)
         gradient = Y.sum(axis=0, dtype=np.float64) - ZY - np.einsum("lj,lj->j", Y, in_y)
         gradient += (through - (through * shares).sum(axis=1, keepdims=True)) / _or_one(rows)
@@ -112,7 +97,7 @@ class KLONMF(Problem):
         Over S+ a share is 0 or 1, and this is the minimiser.
         """
         shares = X / _or_one(_row_totals(X))
-        Y = times_transposed(self.A, shares) / _or_one(X.sum(axis=0, dtype=np.float64))
+        Y = self.A.rmatmul(shares) / _or_one(X.sum(axis=0, dtype=np.float64))
         return np.asarray(Y, dtype=X.dtype)
 
     def freeze(self, X: FloatArray) -> Problem:
@@ -136,7 +121,7 @@ class KLONMF(Problem):
         rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
         columns = indices if indices.size else np.tile(np.arange(self.A.shape[1]), len(labels))
         entries, sizes = data.astype(np.float64), self.row_sums.astype(np.float64)
-        sums = group_sums(self.A, labels, np.ones(len(labels)), self.k).astype(np.float64)
+        sums = self.A.group_sums(labels, np.ones(len(labels)), self.k).astype(np.float64)
         totals, gains = sums.sum(axis=1), np.full((len(labels), self.k + 1), -np.inf)
 
         def change(before: FloatArray, after: FloatArray) -> FloatArray:

@@ -6,21 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_range, check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, Linear
-from orthoplus.data.base import (
-    as_data,
-    as_nonnegative_data,
-    inner_product,
-    squared_norm,
-    times,
-    times_transposed,
-)
-from orthoplus.data.stored import RowBlocks, StoredBlocks
+from orthoplus.data import as_data, as_nonnegative_data, inner_product
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.group_vectors import GroupedRows
@@ -46,12 +37,12 @@ class ONMF(GroupedRows, Problem):
 
     Parameters
     ----------
-    A : nonnegative array, SciPy sparse matrix, LinearOperator or RowBlocks of shape (n, r)
+    A : nonnegative array, SciPy sparse matrix, LinearOperator or DataMatrix of shape (n, r)
         Used through products only: never densified nor copied, AA' never formed. A memory map stays
         on disk. float32 stays float32: products are in its arithmetic, their sums in float64. An
         operator needs products from both sides. Rows and columns of zeros are kept: a zero row of A
         may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in row blocks, see
-        `orthoplus.data.stored.as_row_blocks`; `SwapSearch` then makes no n x k matrix.
+        `orthoplus.data.as_data`; `SwapSearch` then makes no n x k matrix.
     k : int
     quartic : bool
         True works on the quartic function itself; False, as in the paper, on the partial
@@ -61,8 +52,8 @@ class ONMF(GroupedRows, Problem):
     allow_negative : bool
         True for data of any sign, of which only X must be nonnegative: the projective model, eq.
         (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
-        `orthoplus.linalg.group_vectors.nonnegative_vectors`; the bound holds all the same. Not for
-        Dask arrays.
+        `orthoplus.linalg.group_vectors.nonnegative_vectors`; the bound holds all the same. For a
+        Dask array a few vectors of n numbers are then held in this process.
 
     Notes
     -----
@@ -80,7 +71,7 @@ class ONMF(GroupedRows, Problem):
     has_exact_gains: ClassVar[bool] = True
     is_column_symmetric: ClassVar[bool] = True
 
-    A: Any
+    A: Any  # a DataMatrix once checked
     k: int
     quartic: bool = False
     squares: float | None = None
@@ -88,12 +79,6 @@ class ONMF(GroupedRows, Problem):
 
     def __post_init__(self) -> None:
         A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
-        if self.allow_negative and isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks):
-            raise ValueError(
-                "`allow_negative=True` is not for Dask arrays: data of any sign need vectors with "
-                "a number for each row in one place. Shift or clip the data, or store them as HDF5 "
-                "or Zarr and read them in blocks of rows."
-            )
         check_shape(A.shape[0], self.k, "X")
         if self.squares is not None:
             check_range(self.squares, "squares", low=0.0)
@@ -106,7 +91,7 @@ class ONMF(GroupedRows, Problem):
     @cached_property
     def total(self) -> float:
         """||A||_F^2."""
-        return squared_norm(self.A) if self.squares is None else float(self.squares)
+        return self.A.squared_norm() if self.squares is None else float(self.squares)
 
     @property
     def constant(self) -> float:
@@ -115,19 +100,19 @@ class ONMF(GroupedRows, Problem):
 
     def start(self, rng: np.random.Generator) -> FloatArray:
         """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
-        if isinstance(self.A, RowBlocks):
-            centres = leading_centres(self.A, self.k, rng)
-            return project_oblique_plus(times(self.A, centres.vectors.T))
-        return svd_start(self.A, self.k, "clipped", rng)
+        if self.A.has_cheap_products:
+            return svd_start(self.A, self.k, "clipped", rng)
+        centres = leading_centres(self.A, self.k, rng)
+        return project_oblique_plus(self.A.times(centres.vectors.T))
 
     def value(self, X: FloatArray) -> float:
-        gram, core = _grams(X, times_transposed(self.A, X))
+        gram, core = _grams(X, self.A.times_transposed(X))
         return self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        W = times_transposed(self.A, X)  # r x k
+        W = self.A.times_transposed(X)  # r x k
         gram, core = _grams(X, W)
-        MX = times(self.A, W)
+        MX = self.A.times(W)
         value = self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
         gradient = 2.0 * (MX @ gram.astype(MX.dtype) + X @ core.astype(X.dtype)) - 4.0 * MX
         return value, gradient.astype(X.dtype, copy=False)
@@ -136,12 +121,12 @@ class ONMF(GroupedRows, Problem):
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
-        W = times_transposed(self.A, X)
-        MX, gram, core = times(self.A, W), X.T @ X, W.T @ W
+        W = self.A.times_transposed(X)
+        MX, gram, core = self.A.times(W), X.T @ X, W.T @ W
 
         def product(D: FloatArray) -> FloatArray:
-            dW = times_transposed(self.A, D)
-            MD, d_gram, d_core = times(self.A, dW), D.T @ X, dW.T @ W
+            dW = self.A.times_transposed(D)
+            MD, d_gram, d_core = self.A.times(dW), D.T @ X, dW.T @ W
             bent = MD @ gram + D @ core + MX @ (d_gram + d_gram.T) + X @ (d_core + d_core.T)
             return np.asarray(2.0 * bent - 4.0 * MD, dtype=D.dtype)
 
@@ -149,7 +134,7 @@ class ONMF(GroupedRows, Problem):
 
     def second_block(self, X: FloatArray) -> FloatArray:
         """Y = A'X (X'X)^-1, clipped at 0 unless the data may be negative."""
-        W = times_transposed(self.A, X)
+        W = self.A.times_transposed(X)
         gram = _gram(X)
         if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
             return W
@@ -161,15 +146,15 @@ class ONMF(GroupedRows, Problem):
         if self.quartic:
             return self
         Y = self.second_block(X)
-        AY = times(self.A, Y).astype(X.dtype, copy=False)
+        AY = self.A.times(Y).astype(X.dtype, copy=False)
         return FactorFit(AY, _gram(Y), self.total)
 
     def majoriser(self, X: FloatArray) -> FloatArray:
         """AA'X: over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
-        return times(self.A, times_transposed(self.A, X)).astype(X.dtype, copy=False)
+        return self.A.times(self.A.times_transposed(X)).astype(X.dtype, copy=False)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
-        if isinstance(self.A, (LinearOperator, RowBlocks)):
+        if not (self.A.has_entries and self.A.has_cheap_products):
             return None  # the squared norms of the rows are not at hand
         return trace_gains(*entries_of(X), -self.majoriser(X), -self.row_squares)
 

@@ -12,7 +12,7 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import inner_product
+from orthoplus.data import inner_product
 from orthoplus.geometry.stiefel import fit_support, keep_largest, labels_of
 from orthoplus.linalg.row_gains import entries_of, linear_gains
 from orthoplus.projection import project_stiefel_plus

@@ -5,14 +5,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, Linear
-from orthoplus.data.base import as_nonnegative_data, row_sums, times, times_transposed
+from orthoplus.data import as_entries
 from orthoplus.data.divergence import kl_divergence, ratio_derivatives, ratio_products
-from orthoplus.data.stored import RowBlocks
 from orthoplus.linalg.starts import svd_start
 
 # A share of the mean entry that is added to every entry of the start: none is zero.
@@ -74,17 +72,7 @@ class ProjectiveKL(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.A, LinearOperator):
-            raise TypeError(
-                "`A` is a LinearOperator: the divergence needs the entries of A, not its products. "
-                "Pass a dense or sparse matrix, or use ONMF(A, k, quartic=True)."
-            )
-        A = as_nonnegative_data(self.A)
-        if isinstance(A, RowBlocks):
-            raise TypeError(
-                "`A` is read in blocks of rows: the divergence needs it in memory. Load it first, "
-                "or use ONMF(A, k)."
-            )
+        A = as_entries(self.A, instead="ONMF(A, k, quartic=True)")
         check_shape(A.shape[0], self.k, "X")
         object.__setattr__(self, "A", A)
 
@@ -94,11 +82,11 @@ class ProjectiveKL(Problem):
 
     @cached_property
     def _row_sums(self) -> FloatArray:
-        return row_sums(self.A)
+        return self.A.row_sums()
 
     def second_block(self, X: FloatArray) -> FloatArray:
         """Return the profiles Y = A'X: the model is XY'."""
-        return times_transposed(self.A, X)
+        return self.A.rmatmul(X)
 
     def value(self, X: FloatArray) -> float:
         return kl_divergence(self.A, X, self.second_block(X))
@@ -106,7 +94,7 @@ class ProjectiveKL(Problem):
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         Y = self.second_block(X)
         ZY, ZtX = ratio_products(self.A, X, Y)
-        gradient = self._ones_term(X, Y) - ZY - times(self.A, ZtX)
+        gradient = self._ones_term(X, Y) - ZY - self.A.matmul(ZtX)
         return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
@@ -118,7 +106,7 @@ class ProjectiveKL(Problem):
         def product(D: FloatArray) -> FloatArray:
             dY = self.second_block(D)
             in_x, in_y = ratio_derivatives(self.A, X, Y, D, dY)
-            bent = self._ones_term(D, dY) + in_x + times(self.A, in_y)
+            bent = self._ones_term(D, dY) + in_x + self.A.matmul(in_y)
             return np.asarray(bent, dtype=D.dtype)
 
         return product

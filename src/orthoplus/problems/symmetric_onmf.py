@@ -7,16 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, Linear
+from orthoplus.data.symmetric import SymmetricMap, as_symmetric_entries, entry_squares
 from orthoplus.linalg.row_gains import entries_of, trace_gains
 from orthoplus.linalg.starts import eigenvector_starts
-from orthoplus.linalg.symmetric import SymmetricMap, as_symmetric, bottom_of_blocks, sum_of_smallest
+from orthoplus.linalg.symmetric import bottom_of_blocks, sum_of_smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +53,7 @@ class SymmetricONMF(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.M, (LinearOperator, SymmetricMap)):
-            raise TypeError(
-                f"`M` is a {type(self.M).__name__}: its entries are needed for ||M - XX'||. Take "
-                f"TraceMin(-M, k), which has the same minimisers."
-            )
-        M = as_symmetric(self.M, "M")
+        M = as_symmetric_entries(self.M, "M", instead="TraceMin(-M, k)")
         check_shape(M.shape[0], self.k, "X")
         object.__setattr__(self, "M", M)
 
@@ -70,8 +64,7 @@ class SymmetricONMF(Problem):
     @cached_property
     def total(self) -> float:
         """||M||_F^2."""
-        entries = self.M.data if issparse(self.M) else self.M
-        return float(np.vdot(entries, entries))
+        return entry_squares(self.M)
 
     @cached_property
     def _negated(self) -> SymmetricMap:

@@ -7,19 +7,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, eye_array, hstack, issparse
 from scipy.sparse.csgraph import laplacian
 
 from orthoplus.core.bounds import rounding_margin
-from orthoplus.core.checks import as_matrix, check_finite, check_positive, check_range, check_shape
+from orthoplus.core.checks import check_positive, check_range, check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import squared_norm
+from orthoplus.data import DataMatrix, as_data
+from orthoplus.data.similarity import (
+    as_matrix_or_sparse,
+    as_similarity,
+    negative_gram,
+    ridge_factor,
+    shifted,
+)
+from orthoplus.data.symmetric import SymmetricMap, as_symmetric
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.group_vectors import GroupedRows
 from orthoplus.linalg.row_gains import entries_of, trace_gains
 from orthoplus.linalg.starts import eigenvector_starts
-from orthoplus.linalg.symmetric import SymmetricMap, as_symmetric, bottom_of_blocks, sum_of_smallest
+from orthoplus.linalg.symmetric import bottom_of_blocks, sum_of_smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,20 +143,20 @@ class FactorTrace(GroupedRows, TraceMin):
     (True, 29.0, False)
     """
 
-    @property
-    def A(self) -> Any:
+    @cached_property
+    def A(self) -> DataMatrix:  # type: ignore[override]
         """The factor, of shape (n, r)."""
-        return self.M.factors[0][0]
+        return as_data(self.M.factors[0][0], check=False)
 
     @cached_property
     def allow_negative(self) -> bool:  # type: ignore[override]
         """Whether A has a negative entry."""
-        return bool(self.A.min() < 0)
+        return self.A.least_and_largest()[1] < 0
 
     @cached_property
     def total(self) -> float:
         """||A||_F^2."""
-        return squared_norm(self.A)
+        return self.A.squared_norm()
 
     @property
     def constant(self) -> float:
@@ -197,13 +204,9 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
     >>> round(nonnegative_pca(A, 2).value(X), 9)  # -(25 + 4)
     -29.0
     """
-    A = _as_data(A, "A")
-    if not centre:
-        return FactorTrace(SymmetricMap(None, ((A, -1.0),)), k)
-    mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
-    if issparse(A):
-        return TraceMin(SymmetricMap(None, ((A, -1.0), (mean, float(A.shape[1])))), k)
-    return FactorTrace(SymmetricMap(None, ((A - mean, -1.0),)), k)
+    M = negative_gram(A, centered=centre)
+    # One factor: a search over groups of its rows is to be had.
+    return FactorTrace(M, k) if len(M.factors) == 1 else TraceMin(M, k)
 
 
 def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin:
@@ -236,7 +239,7 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
     >>> abs(round(laplacian_embedding(W, 2).value(X), 12))
     0.0
     """
-    return TraceMin(laplacian(_as_similarity(W), normed=normalized), k)
+    return TraceMin(laplacian(as_similarity(W), normed=normalized), k)
 
 
 def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
@@ -273,12 +276,11 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
     4.0
     """
     check_range(evenness, "evenness", low=0.0)
-    M = laplacian(_as_similarity(W))
+    M = laplacian(as_similarity(W))
     n = M.shape[0]
     check_shape(n, k, "X")
     tau = evenness * float(M.trace()) / n
-    shift = (tau / k) * (eye_array(n, format="csr") if issparse(M) else np.eye(n))
-    base = as_symmetric(M + shift, "W")
+    base = as_symmetric(shifted(M, tau / k), "W")
     return TraceMin(SymmetricMap(base, ((np.ones((n, 1)), -tau / n),)), k)
 
 
@@ -332,48 +334,14 @@ def discriminative_spectral(
     """
     check_range(mu, "mu", low=0.0)
     check_positive(ridge, "ridge")
-    M, A = laplacian(_as_similarity(W), normed=normalized), _as_data(A, "A")
+    M, A = laplacian(as_similarity(W), normed=normalized), as_matrix_or_sparse(A, "A")
     n = M.shape[0]
     if A.shape[0] != n:
         raise ValueError(
             f"`A` has {A.shape[0]} rows, but the graph `W` has {n} vertices. Pass one row of "
             f"features for each vertex."
         )
-    base = as_symmetric(M + mu * (eye_array(n) if issparse(M) else np.eye(n)), "W")
+    base = as_symmetric(shifted(M, mu), "W")
     ones = np.ones((n, 1))
-    columns, core = _ridge_factor(A, ridge)
+    columns, core = ridge_factor(A, ridge)
     return TraceMin(SymmetricMap(base, ((ones, -mu / n), (columns, -mu * core))), k)
-
-
-def _ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
-    """B and C with BCB' = HA (A'HA + ridge I)^-1 A'H: B is HA, or [A 1] where A is sparse."""
-    n, r = A.shape
-    mean = np.asarray(A.mean(axis=0)).reshape(-1)
-    if not issparse(A):
-        centred = A - mean
-        return centred, np.linalg.inv(centred.T @ centred + ridge * np.eye(r))
-    gram = (A.T @ A).toarray() - n * np.outer(mean, mean)
-    centring = np.vstack([np.eye(r), -mean])  # HA = [A 1] times this
-    core = centring @ np.linalg.inv(gram + ridge * np.eye(r)) @ centring.T
-    return hstack([A, csr_array(np.ones((n, 1)))], format="csr"), core
-
-
-def _as_data(A: Any, name: str) -> Any:
-    """A finite matrix of float64, dense or CSR."""
-    if issparse(A):
-        A = A.tocsr().astype(np.float64)
-        check_finite(A.data, name)
-        return A
-    return as_matrix(A, name).astype(np.float64, copy=False)
-
-
-def _as_similarity(W: Any) -> Any:
-    """A symmetric nonnegative matrix of float64, dense or CSR."""
-    W = as_symmetric(_as_data(W, "W"), "W")
-    smallest = W.min() if min(W.shape) else 0.0
-    if smallest < 0:
-        raise ValueError(
-            f"`W` has negative entries (the smallest is {smallest:.3g}): similarities are needed. "
-            f"For a matrix of any sign take TraceMin(M, k) itself."
-        )
-    return W

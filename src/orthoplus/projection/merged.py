@@ -17,9 +17,8 @@ import numpy as np
 
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import sample_rows
-from orthoplus.data.groups import give_rows, map_rows, reduce_rows
-from orthoplus.data.stored import RowBlocks
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.groups import give_rows
 from orthoplus.kernels.pairs import column_sums
 from orthoplus.projection.certify import (
     SAFE_RANGE,
@@ -56,12 +55,8 @@ class MergedProjection:
     value: float
     bound: float
     status: Status
-    passes: int
-
-    @property
-    def gap(self) -> float:
-        """``(bound - value) / |bound|``: optimal if that is no more than rounding."""
-        return relative_gap(self.value, self.bound, self.value)
+    passes: float
+    gap: float
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,24 @@ class _Choice:
     labels: IntArray
 
 
+def project_data(C: DataMatrix, *, small_rows: int, **limits: Any) -> MergedProjection:
+    """Project data of any storage, in memory if it is there or has no more than ``small_rows``."""
+    if not (C.has_cheap_products or len(C) <= small_rows):
+        return project_row_blocks(C, **limits)
+    found = project_stiefel_plus(C.to_dense(), **limits)
+    return MergedProjection(
+        C.scatter(found.labels),
+        C.scatter(found.weights.astype(C.dtype, copy=False)),
+        found.value,
+        found.bound,
+        found.status,
+        found.passes,
+        found.gap,
+    )
+
+
 def project_row_blocks(
-    C: RowBlocks, *, tol: float, max_passes: int | None = None, time_limit: float | None = None
+    C: DataMatrix, *, tol: float, max_passes: int | None = None, time_limit: float | None = None
 ) -> MergedProjection:
     """Maximize <C, X> over S+ with an upper bound, C in row blocks with n > k.
 
@@ -109,7 +120,7 @@ def project_row_blocks(
     nothing = np.zeros(0, dtype=np.int64)
     best, bound, passes, stalls = _Choice(-np.inf, root, nothing, nothing), np.inf, 0, 0
     while not budget.is_spent(passes) and stalls < MAX_STALLS:
-        found = C.reduce(_look, C.numbers(), args=(root, share), combine=_Pass.joined)
+        found = C.reduce_rows(_look, C.row_indices(), args=(root, share), combine=_Pass.joined)
         passes += 1
         own, weights = scaled_dual(root, found.sums, np.ones(k, dtype=bool))
         choice, sums, small = _decide(found, root, budget)
@@ -134,13 +145,14 @@ def project_row_blocks(
     bound = max(bound, best.value)
     closed = bound - best.value <= tol * abs(bound)
     status = Status.CERTIFIED if closed else Status.GAP_LEFT
-    return MergedProjection(labels, weights, best.value, bound, status, passes)
+    gap = relative_gap(best.value, bound, best.value)
+    return MergedProjection(labels, weights, best.value, bound, status, passes, gap)
 
 
-def _first_root(C: RowBlocks) -> FloatArray:
+def _first_root(C: DataMatrix) -> FloatArray:
     """sqrt(w) from the projection of a sample of rows; raise where no weights are to be had."""
     n, k = C.shape
-    maxima = C.reduce(_maxima, combine=np.maximum)
+    maxima = C.reduce_rows(_maxima, combine=np.maximum)
     if (maxima <= 0.0).any():
         column = int(np.flatnonzero(maxima <= 0.0)[0])
         raise UndecidedColumnError(
@@ -153,7 +165,7 @@ def _first_root(C: RowBlocks) -> FloatArray:
             f"`C` by it, which does not change the nearest point."
         )
     rows = np.unique(np.linspace(0, n - 1, min(n, max(SAMPLE_ROWS, 16 * k))).astype(np.int64))
-    sample = np.maximum(np.asarray(sample_rows(C, rows), dtype=np.float64), 0.0)
+    sample = np.maximum(C.sample_rows(rows).to_dense().astype(np.float64), 0.0)
     sums = (sample * sample).sum(axis=0)
     start = 1.0 / np.where(sums > 0.0, np.sqrt(np.maximum(sums, 1e-300)), maxima)
     if (sums <= 0.0).any():
@@ -164,13 +176,13 @@ def _first_root(C: RowBlocks) -> FloatArray:
     return next_root(sums * (n / len(rows)), start)
 
 
-def _maxima(C: FloatArray) -> FloatArray:
-    return np.asarray(C.max(axis=0), dtype=np.float64)
+def _maxima(C: MemoryMatrix) -> FloatArray:
+    return np.asarray(C.to_dense().max(axis=0), dtype=np.float64)
 
 
-def _look(C: FloatArray, numbers: IntArray, root: FloatArray, share: float) -> _Pass:
+def _look(C: MemoryMatrix, numbers: IntArray, root: FloatArray, share: float) -> _Pass:
     """The rows of a block whose two best columns are nearest to each other are open."""
-    positive = np.maximum(np.asarray(C, dtype=np.float64), 0.0)
+    positive = np.maximum(np.asarray(C.to_dense(), dtype=np.float64), 0.0)
     priced = (root * positive) ** 2
     rows = np.arange(len(priced))
     best = priced.argmax(axis=1)
@@ -215,29 +227,30 @@ def _decide(found: _Pass, root: FloatArray, budget: Budget) -> tuple[_Choice, Fl
     return _Choice(value, root, found.rows, labels), sums, nearest.bound
 
 
-def _spread(C: RowBlocks, choice: _Choice) -> tuple[Any, Any]:
+def _spread(C: DataMatrix, choice: _Choice) -> tuple[Any, Any]:
     """Labels and weights of all rows."""
     k = C.shape[1]
-    labels = C.map(_best_labels, args=(choice.root,))
+    labels = C.map_rows(_best_labels, args=(choice.root,))
     labels = give_rows(C, labels, choice.rows, choice.labels)
-    sums = reduce_rows(C, _label_sums, labels, args=(k,))
-    return labels, map_rows(C, _label_weights, labels, args=(np.sqrt(sums),))
+    sums = C.reduce_rows(_label_sums, labels, args=(k,))
+    return labels, C.map_rows(_label_weights, labels, args=(np.sqrt(sums),))
 
 
-def _best_labels(C: FloatArray, root: FloatArray) -> IntArray:
-    labels = (root * C).argmax(axis=1)
-    return np.where(C[np.arange(len(C)), labels] > 0.0, labels, -1)
+def _best_labels(C: MemoryMatrix, root: FloatArray) -> IntArray:
+    entries = C.to_dense()
+    labels = (root * entries).argmax(axis=1)
+    return np.where(entries[np.arange(len(entries)), labels] > 0.0, labels, -1)
 
 
-def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
-    own = np.asarray(C[np.arange(len(C)), labels], dtype=np.float64)
+def _entries(C: MemoryMatrix, labels: IntArray) -> FloatArray:
+    own = np.asarray(C.to_dense()[np.arange(len(C)), labels], dtype=np.float64)
     return np.where(labels >= 0, np.maximum(own, 0.0), 0.0)
 
 
-def _label_sums(C: FloatArray, labels: IntArray, numbers: IntArray, k: int) -> FloatArray:
+def _label_sums(C: MemoryMatrix, labels: IntArray, k: int) -> FloatArray:
     squares = _entries(C, labels) ** 2
     return np.bincount(np.maximum(labels, 0), squares, minlength=k).astype(np.float64)
 
 
-def _label_weights(C: FloatArray, labels: IntArray, sizes: FloatArray) -> FloatArray:
+def _label_weights(C: MemoryMatrix, labels: IntArray, sizes: FloatArray) -> FloatArray:
     return np.where(labels >= 0, _entries(C, labels) / sizes[labels], 0.0).astype(C.dtype)

@@ -10,7 +10,6 @@ import numpy as np
 
 from orthoplus.core.bounds import bracket
 from orthoplus.core.checks import (
-    as_data_matrix,
     as_generator,
     check_count,
     check_positive,
@@ -23,15 +22,13 @@ from orthoplus.core.method import OuterMethod, OuterState
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import entry_range, sample_rows
+from orthoplus.data import as_dense_data
 from orthoplus.data.groups import Centres
-from orthoplus.data.stored import RowBlocks, StoredBlocks, as_row_blocks
 from orthoplus.linalg.starts import leading_centres
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.methods.search.swap_search import SwapState
 from orthoplus.problems import Smooth
-from orthoplus.projection import project_stiefel_plus
-from orthoplus.projection.merged import project_row_blocks
+from orthoplus.projection.merged import project_data
 from orthoplus.run.checkpoint import load_state
 from orthoplus.run.finish import ENDED_FROM_OUTSIDE, finish, report
 from orthoplus.run.monitor import Callback, Meter, Metered, Watch
@@ -265,7 +262,7 @@ def project(
         Seconds after which no further pass or node begins.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": read C in blocks that fit, see
-        `orthoplus.data.stored.as_row_blocks`.
+        `orthoplus.data.as_data`.
 
     Returns
     -------
@@ -298,24 +295,12 @@ def project(
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     limits: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
-    rows = as_row_blocks(C, "C", memory_limit=memory_limit)
     meter = Meter()
-    if rows is not None:
-        check_shape(*rows.shape, "C")
-        entry_range(rows, "C")
-        C = rows if len(rows) > SMALL_ROWS else sample_rows(rows, np.arange(len(rows)))
-    if isinstance(C, RowBlocks):
-        found: Any = project_row_blocks(C, **limits)
-        labels, weights = C.as_array(found.labels, np.int64), C.as_array(found.weights, C.dtype)
-    else:
-        C = as_data_matrix(C, "C")
-        check_shape(C.shape[0], C.shape[1], "C")
-        found = project_stiefel_plus(C, **limits)
-        labels, weights = found.labels, found.weights.astype(C.dtype, copy=False)
+    data = as_dense_data(C, "C", memory_limit=memory_limit)
+    check_shape(*data.shape, "C")
+    found = project_data(data, small_rows=SMALL_ROWS, **limits)
     return Result(
-        labels=labels,
-        weights=weights,
-        n_columns=C.shape[1],
+        point=data.point(found.labels, found.weights, data.shape[1]),
         value=found.value,
         stationarity=0.0 if found.status.success else np.nan,
         status=found.status,
@@ -378,12 +363,6 @@ def _start(
     """The given start, or the problem's next; raise if it does not suit the method."""
     A = getattr(problem, "A", None)
     takes_centres = getattr(method, "takes_centres", False)
-    is_elsewhere = isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks)
-    if is_elsewhere and not takes_centres:
-        raise TypeError(
-            f"{type(method).__name__} works on n x k matrices in memory, but the data are a Dask "
-            f"array. Use SwapSearch(), or compute the array first."
-        )
     if isinstance(X, Centres):
         if not takes_centres:
             raise TypeError(

@@ -6,6 +6,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.method import OuterMethod, iterate, run
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import STATIONARITY_TOL, Status
@@ -14,11 +15,9 @@ from orthoplus.data.groups import (
     Centres,
     assign_rows,
     column_entries,
-    group_sums,
     stationarity_of_groups,
     support_labels,
 )
-from orthoplus.data.stored import RowBlocks
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import keep_largest, order_of_appearance
 from orthoplus.linalg.workspace import reused_memory
@@ -43,8 +42,7 @@ class Answer(NamedTuple):
     none in memory.
     """
 
-    labels: Any
-    weights: Any
+    point: SupportPoint
     X: FloatArray | None
     Y: FloatArray | None
     value: float
@@ -73,9 +71,8 @@ def finish(
         X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)
     if problem.is_column_symmetric:
         X = X[:, order_of_appearance(kernels.largest_entries(X)[0], X.shape[1])]
-    labels, weights = kernels.largest_entries(X)
-    Y = problem.second_block(X)
-    return Answer(labels, weights, X, Y, problem.value(X), np.nan, status, is_row_optimal)
+    point, Y = SupportPoint.of(X), problem.second_block(X)
+    return Answer(point, X, Y, problem.value(X), np.nan, status, is_row_optimal)
 
 
 def report(problem: Problem, answer: Answer, watch: Watch, *, notes: tuple[str, ...]) -> Result:
@@ -90,9 +87,7 @@ def report(problem: Problem, answer: Answer, watch: Watch, *, notes: tuple[str, 
             is_met = np.isfinite(value) and _is_stationary(problem, answer.X, gradient, residual)
             status = Status.CONVERGED if is_met else Status.FEASIBLE
     return Result(
-        labels=answer.labels,
-        weights=answer.weights,
-        n_columns=problem.shape[1],
+        point=answer.point,
         value=value,
         stationarity=residual,
         status=status,
@@ -153,21 +148,20 @@ def _answer_in_groups(
         V, squares = problem.group_directions(labels, scores, ROUGH)
         weights = column_entries(A, labels, V, squares)
     labels = support_labels(A, labels, weights)
-    W = group_sums(A, labels, weights, k)
+    W = A.group_sums(labels, weights, k)
     value = problem.constant - float(np.vdot(W, W))
     residual = stationarity_of_groups(A, labels, weights, W)
     # The gradient has parts of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), that cancel at the best.
     size = 2.0 * float(np.vdot(W, W)) / k**0.5
     if status is Status.CONVERGED and not residual <= STATIONARITY_TOL * size:
         status = Status.FEASIBLE
-    if isinstance(A, RowBlocks):
-        labels, weights = A.as_array(labels, np.int64), A.as_array(weights, A.dtype)
+    point = A.point(labels, weights, k)
     Y = np.ascontiguousarray(W.T, dtype=A.dtype)
     # Its end examines moves between columns. Setting a row to zero can gain only if products of
     # rows may be negative.
     is_examined = isinstance(state, SwapState) and state.is_over and not problem.allow_negative
     is_row_optimal = True if is_examined else None
-    return Answer(labels, weights, None, Y, value, residual, status, is_row_optimal)
+    return Answer(point, None, Y, value, residual, status, is_row_optimal)
 
 
 def _best_feasible(

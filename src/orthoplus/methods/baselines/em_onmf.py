@@ -9,7 +9,6 @@ from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data.base import take_rows
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
 from orthoplus.methods.factors import coimage, data_of, image, start_state
@@ -134,7 +133,7 @@ class EMONMF:
         n, k = problem.shape
         rows = np.flatnonzero(problem.row_squares)  # type: ignore[attr-defined]
         picked = rng.permutation(rows)[:k] if len(rows) >= k else rng.permutation(n)[:k]
-        return take_rows(data_of(problem), picked).T.astype(np.float64)
+        return data_of(problem).in_memory().take_rows(picked).T.astype(np.float64)
 
 
 @dataclass(frozen=True)

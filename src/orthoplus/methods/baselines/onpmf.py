@@ -15,7 +15,6 @@ from orthoplus.core.checks import (
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
-from orthoplus.data.base import times, times_transposed
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import polar_factor, violation
 from orthoplus.linalg.starts import signed_left_vectors
@@ -124,7 +123,7 @@ class ONPMF:
     def step(self, problem: Problem, state: ONPState) -> ONPState:
         """One step in U with a larger penalty; then the multipliers, and the best Y."""
         sigma, n_iter = self.penalty_growth * state.sigma, state.n_iter + 1
-        AY = times(data_of(problem), state.Y).astype(np.float64, copy=False)
+        AY = data_of(problem).times(state.Y).astype(np.float64, copy=False)
         lagrangian = _Lagrangian(AY + state.multipliers, sigma)
         U, length, n_trials = self._descend(lagrangian, state.factor, state.step_length)
         multipliers = np.maximum(state.multipliers - self.multiplier_step / n_iter * U, 0.0)
@@ -189,7 +188,7 @@ def _state(
     progress: tuple[float, float, int, int],
 ) -> ONPState:
     sigma, step_length, n_iter, n_inner = progress
-    Y = np.maximum(times_transposed(data_of(problem), U).astype(np.float64, copy=False), 0.0)
+    Y = np.maximum(data_of(problem).times_transposed(U).astype(np.float64, copy=False), 0.0)
     return ONPState(
         X=project_oblique_plus(U),
         # <A'U, Y> = ||Y||^2 for Y = max(A'U, 0).

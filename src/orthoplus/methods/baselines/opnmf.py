@@ -7,17 +7,16 @@ import numpy as np
 from orthoplus.core.checks import check_choice, check_positive, check_range
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
-from orthoplus.data.base import row_sums
 from orthoplus.data.divergence import kl_divergence, ratio_products
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
     coimage,
-    entries_of,
     factor_state,
     first_factor,
     image,
     quotient,
+    readable_data,
 )
 
 # Entries below this share of the start's are the zeros that `fill` replaces.
@@ -109,7 +108,7 @@ class OPNMF(FactorMethod):
         state = factor_state(problem, factor, Y, before=before, products=Y)
         if self.divergence == "frobenius":
             return state
-        return state._replace(value=kl_divergence(entries_of(problem), factor, Y))
+        return state._replace(value=kl_divergence(readable_data(problem), factor, Y))
 
 
 def _frobenius(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
@@ -119,8 +118,8 @@ def _frobenius(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
 
 def _kl(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
     """(P + XQ'X) / (Q + XP'X), with Y = A'X."""
-    A = entries_of(problem)
+    A = readable_data(problem)
     ZY, ZtX = ratio_products(A, X, Y)
     P = ZY + image(problem, ZtX)
-    Q = Y.sum(axis=0) + np.outer(row_sums(A), X.sum(axis=0))
+    Q = Y.sum(axis=0) + np.outer(A.row_sums(), X.sum(axis=0))
     return quotient(P + X @ (Q.T @ X), Q + X @ (P.T @ X))

@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.data.groups import assign_rows, column_entries, count_rows, group_sums
+from orthoplus.data.groups import assign_rows, column_entries, count_rows
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.factors import data_of
 from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves, single_moves
@@ -45,8 +45,9 @@ def alternate(
     column better, but for ties.
     """
     groups = alternate_groups(problem, *kernels.largest_entries(X), with_moves=with_moves)
-    weights = groups.weights.astype(X.dtype, copy=False)
-    return assemble(groups.labels, weights, X.shape[1]), groups.value
+    A = data_of(problem)
+    weights = A.gather(groups.weights).astype(X.dtype, copy=False)
+    return assemble(A.gather(groups.labels), weights, X.shape[1]), groups.value
 
 
 def alternate_groups(
@@ -58,6 +59,7 @@ def alternate_groups(
     at rest with rough vectors, and the value is that of the point with those.
     """
     A, k = data_of(problem), problem.shape[1]
+    labels, weights = A.scatter(labels), A.scatter(weights)
     for residual in (ROUGH,) if is_rough else (ROUGH, None):  # at rest, then to the last digit
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
@@ -69,7 +71,7 @@ def alternate_groups(
     weights = column_entries(A, labels, rest.directions, rest.squares)
     if not is_rough:
         return rest._replace(weights=weights)
-    W = group_sums(A, labels, weights, k)
+    W = A.group_sums(labels, weights, k)
     value = problem.constant - float(np.vdot(W, W))  # type: ignore[attr-defined]
     return rest._replace(weights=weights, value=value)
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import row_slices, times
-from orthoplus.data.groups import count_rows, give_rows, map_rows, reduce_rows
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.groups import count_rows, give_rows
 
 # Gains below this share of the sum are rounding.
 _LEAST_GAIN = 1e-12
@@ -67,19 +67,19 @@ def gainful_moves(
 
 
 def single_moves(
-    A: Any, labels: Any, row_squares: Any, V: FloatArray, squares: FloatArray
+    A: DataMatrix, labels: Any, row_squares: Any, V: FloatArray, squares: FloatArray
 ) -> tuple[Any, Any]:
     """For each row the column it gains most by moving to, else its own; and the gain, else 0.
 
-    V holds the leading unit vectors of the groups. One pass over A, which may be in row blocks.
+    V holds the leading unit vectors of the groups. One pass over A.
     """
     args = (V, squares, count_rows(A, labels, len(V)))
-    columns, gains = map_rows(A, _moves_of_rows, labels, row_squares, args=args, n_vectors=2)
+    columns, gains = A.map_rows(_moves_of_rows, labels, row_squares, args=args, n_vectors=2)
     return columns, gains
 
 
 def _moves_of_rows(
-    A: Any,
+    A: MemoryMatrix,
     labels: IntArray,
     row_squares: FloatArray,
     V: FloatArray,
@@ -87,18 +87,22 @@ def _moves_of_rows(
     counts: IntArray,
 ) -> tuple[IntArray, FloatArray]:
     columns, gains, start = labels.copy(), np.zeros(len(labels)), 0
-    for part in row_slices(A, len(V)):
+    for part in A.slices(len(V)):
         here = slice(start, start + part.shape[0])
-        given = (times(part, V.T), labels[here], row_squares[here], squares, counts)
+        given = (part.matmul(V.T), labels[here], row_squares[here], squares, counts)
         rows, best, gain = gainful_moves(*given)
         columns[start + rows], gains[start + rows] = best, gain
         start = here.stop
     return columns, gains
 
 
-def best_disjoint_moves(A: Any, labels: Any, columns: Any, gains: Any) -> tuple[IntArray, IntArray]:
+def best_disjoint_moves(
+    A: DataMatrix, labels: Any, columns: Any, gains: Any
+) -> tuple[IntArray, IntArray]:
     """`disjoint_moves` of those with a gain: only the best from one group to another can count."""
-    found = reduce_rows(A, _best_of_pairs, labels, columns, gains, combine=_better_of)
+    found = A.reduce_rows(
+        _best_of_pairs, labels, columns, gains, A.row_indices(), combine=_better_of
+    )
     rows, sources, targets, best = found
     if len(rows) == 0:
         return rows, targets
@@ -111,7 +115,7 @@ _Moves = tuple[IntArray, IntArray, IntArray, FloatArray]
 
 
 def _best_of_pairs(
-    A: Any, labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
+    A: MemoryMatrix, labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
 ) -> _Moves:
     """The row with the largest gain of each pair of groups, the first among ties."""
     rows = np.flatnonzero(gains > 0)
@@ -133,7 +137,9 @@ def _sorted_moves(moves: _Moves) -> _Moves:
     return rows[kept], sources[kept], targets[kept], gains[kept]
 
 
-def apply_moves(A: Any, labels: Any, columns: Any, moves: tuple[IntArray, IntArray] | None) -> Any:
+def apply_moves(
+    A: DataMatrix, labels: Any, columns: Any, moves: tuple[IntArray, IntArray] | None
+) -> Any:
     """The labels after these moves (rows and columns), or after all: then they are ``columns``."""
     return columns if moves is None else give_rows(A, labels, *moves)
 

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_count, check_positive
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data.base import sample_rows, times
-from orthoplus.data.groups import Centres, assign_rows, column_entries, group_products, unit_rows
-from orthoplus.data.stored import RowBlocks
+from orthoplus.data import DataMatrix
+from orthoplus.data.groups import Centres, assign_rows, column_entries, unit_rows
 from orthoplus.geometry.stiefel import assemble, keep_largest
 from orthoplus.linalg.starts import leading_right_vectors
 from orthoplus.methods.factors import data_of
@@ -229,7 +227,7 @@ class SwapSearch:
         if state.labels is not None:
             return state.labels, state.weights
         labels = assign_rows(A, state.directions).labels
-        sizes = group_products(A, labels, state.directions)
+        sizes = A.group_products(labels, state.directions)
         squares = np.einsum("jc,jc->j", sizes, state.directions)
         return labels, column_entries(A, labels, state.directions, squares)
 
@@ -257,19 +255,19 @@ def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
 
 
 def _sketch(
-    A: Any, columns: int, sample: int, rng: np.random.Generator
+    A: DataMatrix, columns: int, sample: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Rows of A, a sample where there are many, in an orthonormal basis V of r x columns; and V.
 
     V nearly spans the leading right singular vectors: subspace iteration from a random start.
     """
     n = A.shape[0]
-    if n > sample and not isinstance(A, LinearOperator):
-        A = sample_rows(A, np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
-    elif isinstance(A, RowBlocks):
-        A = sample_rows(A, np.arange(n))
-    V, _ = leading_right_vectors(A, columns, rng, _POWER_STEPS)
-    B = np.asarray(times(A, V), dtype=np.float64)
+    if n > sample and A.has_entries:
+        rows = A.sample_rows(np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
+    else:
+        rows = A.in_memory()
+    V, _ = leading_right_vectors(rows, columns, rng, _POWER_STEPS)
+    B = np.asarray(rows.matmul(V), dtype=np.float64)
     # In an order of their own the rows meet the same random numbers, however they came.
     return np.ascontiguousarray(B[np.lexsort(B.T[::-1])]), V
 

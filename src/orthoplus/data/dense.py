@@ -1,0 +1,148 @@
+"""Data in a NumPy array, in any memory order; a memory map stays one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.data.base import MemoryMatrix
+
+# Entries that are converted to float64 at a time.
+_BLOCK_SIZE = 1 << 18
+# Entries of the residual that are in memory at a time.
+_RESIDUAL_SIZE = 1 << 22
+
+
+class Dense(MemoryMatrix):
+    """A dense matrix in memory; ``values`` is used as it is.
+
+    Examples
+    --------
+    >>> Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).matmul(np.ones((2, 1)))
+    array([[3.],
+           [7.]])
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+        self.shape = (values.shape[0], values.shape[1])
+        self.dtype = values.dtype
+
+    def matmul(self, Y: FloatArray) -> FloatArray:
+        return np.asarray(self.values @ Y.astype(self.dtype, copy=False))
+
+    def rmatmul(self, X: FloatArray) -> FloatArray:
+        return np.asarray(self.values.T @ X.astype(self.dtype, copy=False))
+
+    def gram(self) -> FloatArray:
+        total = np.zeros((self.shape[1], self.shape[1]))
+        for part in self.slices(self.shape[1]):
+            values = part.entries().astype(np.float64, copy=False)
+            total += values.T @ values
+        return total
+
+    def short_gram(self) -> FloatArray:
+        return self.gram() if self.shape[0] >= self.shape[1] else self.T.gram()
+
+    def squared_norm(self) -> float:
+        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
+
+    def row_squares(self) -> FloatArray:
+        squares = np.zeros(self.shape[0])
+        for rows, block in self._blocks():
+            squares[rows] += np.einsum("ij,ij->i", block, block)
+        return squares
+
+    def least_and_largest(self) -> tuple[int, float, float]:
+        return entry_range(self.values)
+
+    def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        return kernels.dense_group_sums(self.values, labels, weights, k)
+
+    def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray:
+        return kernels.dense_group_dots(self.values, labels, W)
+
+    def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
+        # The difference itself: an exact factorization has a residual at rounding level.
+        columns, squares = np.maximum(labels, 0), 0.0
+        height = max(1, _RESIDUAL_SIZE // max(1, self.shape[1]))
+        for start in range(0, self.shape[0], height):
+            rows = slice(start, start + height)
+            missed = self.values[rows] - weights[rows, None] * W[columns[rows]]
+            squares += float(np.vdot(missed, missed))
+        return squares
+
+    def take_rows(self, rows: IntArray) -> FloatArray:
+        return np.asarray(self.values[rows])
+
+    def zero_rows(self, rows: IntArray) -> BoolArray:
+        return np.asarray(~np.asarray(self.values[rows]).any(axis=1))
+
+    def entries(self) -> FloatArray:
+        return self.values
+
+    def to_dense(self) -> FloatArray:
+        return np.asarray(self.values)
+
+    @property
+    def T(self) -> "Dense":
+        return Dense(self.values.T)
+
+    def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return all entries by rows, no indices, and where the rows begin."""
+        n, r = self.shape
+        data = np.ascontiguousarray(self.values).ravel()
+        return data, np.zeros(0, dtype=np.int32), r * np.arange(n + 1)
+
+    def centered_scores(self, mean: FloatArray, V: FloatArray) -> FloatArray:
+        """Return (A - 1 mean') V."""
+        return np.asarray((self.values - mean) @ V)
+
+    def centered_squares(self, mean: FloatArray) -> float:
+        """Return ||A - 1 mean'||_F^2."""
+        return float(((self.values - mean) ** 2).sum())
+
+    def columns(self, which: IntArray) -> "Dense":
+        """Return these columns."""
+        return Dense(self.values[:, which])
+
+    def multiplied(self, M: FloatArray) -> "Dense":
+        """Return AM."""
+        return Dense(self.matmul(M))
+
+    def clipped(self) -> "Dense":
+        """Return the matrix with negative entries set to zero."""
+        return Dense(np.maximum(self.values, 0))
+
+    def scaled_rows(self, factors: FloatArray) -> "Dense":
+        """Return the rows times these factors."""
+        return Dense(self.values * factors[:, None])
+
+    def n_negative(self) -> int:
+        """Return the number of negative entries."""
+        return int(np.count_nonzero(self.values < 0))
+
+    def stacked(self, other: "Dense") -> "Dense":
+        """Return the rows of both."""
+        return Dense(np.concatenate([self.values, other.values]))
+
+    def _slice(self, rows: Any) -> "Dense":
+        return Dense(self.values[rows])
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield blocks of rows in float64."""
+        height = max(1, _BLOCK_SIZE // max(1, self.shape[1]))
+        for start in range(0, self.shape[0], height):
+            rows = slice(start, start + height)
+            yield rows, self.values[rows].astype(np.float64)
+
+
+def entry_range(entries: FloatArray) -> tuple[int, float, float]:
+    """Return the number of entries that are not finite, and the range of 0 and the others."""
+    with np.errstate(invalid="ignore"):
+        least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
+    if np.isfinite(least) and np.isfinite(most):
+        return 0, least, most
+    return int(np.count_nonzero(~np.isfinite(entries))), 0.0, 0.0

@@ -1,0 +1,156 @@
+"""Data with missing entries, NaN: what was observed of each row, and nothing else, counts.
+
+`observe` keeps a block as ``values``, with zeros in place of NaN, and where these are: for dense
+data ``seen``, 1 at observed entries and 0 elsewhere; for sparse data ``gaps``, 1 at missing ones.
+Entries of a sparse matrix that are not stored are observed zeros.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.dense import Dense
+from orthoplus.data.sparse import Sparse
+
+# Sums over the observed entries that are smaller than this share of all are rounding.
+_NOTHING = 1e-12
+
+
+class ObservedDense(Dense):
+    """Dense data with missing entries."""
+
+    def __init__(self, values: FloatArray, seen: FloatArray) -> None:
+        super().__init__(values)
+        self.seen = seen
+
+    def observed_sizes(self, H: FloatArray) -> FloatArray:
+        """Return the squared norm of each row of H over what was observed of each row of A."""
+        return np.asarray(self.seen @ (H * H).T)
+
+    def observed_squares(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        """Return the sums of the squared weights over the rows of a group that show a column."""
+        return Dense(self.seen).group_sums(labels, weights * weights, k)
+
+    def n_seen(self) -> FloatArray:
+        """Return in how many rows each column was observed."""
+        return np.asarray(self.seen.sum(axis=0))
+
+    def column_sums(self) -> FloatArray:
+        """Return the sum of what was observed of each column."""
+        return np.asarray(self.values.sum(axis=0))
+
+    def replaced(self, other: FloatArray) -> FloatArray:
+        """Return what was observed of the only row, and the other where nothing was."""
+        return np.where(self.seen[0] > 0, self.values[0], other)
+
+    def scaled_rows(self, factors: FloatArray) -> "ObservedDense":
+        return ObservedDense(super().scaled_rows(factors).values, self.seen)
+
+    @property
+    def T(self) -> "ObservedDense":
+        transposed = ObservedDense(self.values.T, self.seen.T)
+        transposed.has_gaps = True
+        return transposed
+
+    def filled(self, labels: IntArray, weights: FloatArray, H: FloatArray) -> Dense:
+        """Return the data with the model ``weights[i] H[labels[i]]`` in the gaps."""
+        model = weights[:, None] * H[labels]
+        return Dense(np.where(self.seen > 0, self.values, model))
+
+    def _slice(self, rows: Any) -> "ObservedDense":
+        return ObservedDense(self.values[rows], self.seen[rows])
+
+    def stacked(self, other: Any) -> "ObservedDense":
+        return ObservedDense(
+            np.concatenate([self.values, other.values]), np.concatenate([self.seen, other.seen])
+        )
+
+
+class ObservedSparse(Sparse):
+    """Sparse data with missing entries."""
+
+    def __init__(self, values: Any, gaps: Any) -> None:
+        super().__init__(values)
+        self.gaps = gaps
+
+    def observed_sizes(self, H: FloatArray) -> FloatArray:
+        squares = (H * H).sum(axis=1)
+        sizes = squares - np.asarray(self.gaps @ (H * H).T)
+        return np.where(sizes > _NOTHING * squares, sizes, 0.0).astype(H.dtype)
+
+    def observed_squares(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        used, squares = labels >= 0, weights.astype(np.float64) ** 2
+        whole = np.bincount(labels[used], squares[used], minlength=k)[:, None]
+        sums = whole - Sparse(self.gaps).group_sums(labels, weights * weights, k)
+        return np.where(sums > _NOTHING * whole, sums, 0.0)
+
+    def n_seen(self) -> FloatArray:
+        return len(self) - np.asarray(self.gaps.sum(axis=0)).ravel()
+
+    def column_sums(self) -> FloatArray:
+        return np.asarray(self.values.sum(axis=0)).ravel()
+
+    def replaced(self, other: FloatArray) -> FloatArray:
+        is_gap = self.gaps.toarray()[0] > 0
+        return np.where(is_gap, other, self.values.toarray()[0])
+
+    def scaled_rows(self, factors: FloatArray) -> "ObservedSparse":
+        return ObservedSparse(super().scaled_rows(factors).values, self.gaps)
+
+    @property
+    def T(self) -> "ObservedSparse":
+        transposed = ObservedSparse(self.values.T.tocsr(), self.gaps.T.tocsr())
+        transposed.has_gaps = True
+        return transposed
+
+    def filled(self, labels: IntArray, weights: FloatArray, H: FloatArray) -> Sparse:
+        data, indices, indptr = self.parts
+        rows = np.repeat(np.arange(len(self)), np.diff(indptr))
+        model = weights[rows] * H[labels[rows], indices]
+        data = np.where(self.gaps.data > 0, model, data).astype(self.dtype)
+        return Sparse(csr_array((data, indices, indptr), shape=self.shape))
+
+    def _slice(self, rows: Any) -> "ObservedSparse":
+        return ObservedSparse(self.values[rows], self.gaps[rows])
+
+    def stacked(self, other: Any) -> "ObservedSparse":
+        values, gaps = super().stacked(other), Sparse(self.gaps).stacked(Sparse(other.gaps))
+        return ObservedSparse(values.values, gaps.values)
+
+
+def observe(block: MemoryMatrix) -> MemoryMatrix:
+    """Return the block with missing entries in a form to compute with.
+
+    Examples
+    --------
+    >>> data = observe(Dense(np.array([[1.0, np.nan]])))
+    >>> data.values, data.seen
+    (array([[1., 0.]]), array([[1., 0.]]))
+    """
+    if isinstance(block, Sparse):
+        data, indices, indptr = block.parts
+        is_gap = np.isnan(data)
+        values = np.where(is_gap, block.dtype.type(0), data)
+        make = [csr_array((part, indices, indptr), shape=block.shape) for part in (values, is_gap)]
+        return ObservedSparse(make[0], make[1].astype(block.dtype))
+    values = block.entries()
+    seen = ~np.isnan(values)
+    return ObservedDense(np.where(seen, values, block.dtype.type(0)), seen.astype(block.dtype))
+
+
+def as_observed(A: DataMatrix) -> DataMatrix:
+    """Return the data in a form to compute with if entries are missing, else the data itself."""
+    if not A.reduce_rows(count_gaps):
+        return A
+    observed = A.derive(observe)
+    observed.has_gaps = True
+    return observed
+
+
+def count_gaps(block: MemoryMatrix) -> int:
+    """Return the number of missing entries."""
+    values = block.entries()
+    return int(np.count_nonzero(np.isnan(values.data if isinstance(block, Sparse) else values)))

@@ -1,0 +1,112 @@
+"""Data in a SciPy LinearOperator: products only."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus.core.errors import InputTypeError
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.data.base import MemoryMatrix
+
+# Entries that are made at a time where the norms are found by products with unit vectors.
+_BLOCK_SIZE = 1 << 18
+
+
+class Operator(MemoryMatrix):
+    """A matrix known by its products from both sides."""
+
+    has_entries: ClassVar[bool] = False
+
+    def __init__(self, values: LinearOperator) -> None:
+        self.values = values
+        self.shape = (values.shape[0], values.shape[1])
+        self.dtype = np.dtype(values.dtype)
+
+    def matmul(self, Y: FloatArray) -> FloatArray:
+        return np.asarray(self.values @ Y.astype(self.dtype, copy=False))
+
+    def rmatmul(self, X: FloatArray) -> FloatArray:
+        return np.asarray(self.values.T @ X.astype(self.dtype, copy=False))
+
+    def gram(self) -> FloatArray:
+        return self.normal_product(np.eye(self.shape[1]))
+
+    def short_gram(self) -> FloatArray:
+        return self._gram_by_products()
+
+    def squared_norm(self) -> float:
+        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
+
+    def row_squares(self) -> FloatArray:
+        squares = np.zeros(self.shape[0])
+        for rows, block in self._blocks():
+            squares[rows] += np.einsum("ij,ij->i", block, block)
+        return squares
+
+    def least_and_largest(self) -> tuple[int, float, float]:
+        return 0, 0.0, 0.0  # neither sign nor finiteness can be seen
+
+    def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        X = np.zeros((len(labels), k))
+        rows = np.flatnonzero(labels >= 0)
+        X[rows, labels[rows]] = weights[rows]
+        return self.rmatmul(X).T.astype(np.float64)
+
+    def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray:
+        dots = self.matmul(W.T)[np.arange(len(labels)), labels].astype(np.float64)
+        return np.where(labels >= 0, dots, 0.0)
+
+    def take_rows(self, rows: IntArray) -> FloatArray:
+        return self.rmatmul(_unit_columns(self.shape[0], rows)).T
+
+    def zero_rows(self, rows: IntArray) -> BoolArray:
+        return np.asarray(self.row_sums()[rows] == 0)
+
+    def to_dense(self) -> FloatArray:
+        short = min(self.shape)
+        whole = _unit_columns(short, np.arange(short))
+        is_tall = self.shape[0] >= self.shape[1]
+        return self.matmul(whole) if is_tall else self.rmatmul(whole).T
+
+    def entries(self) -> Any:
+        raise InputTypeError(
+            "This method reads the entries of A, and a LinearOperator has products only. Pass a "
+            "dense or sparse matrix, or choose another method."
+        )
+
+    def as_operator(self) -> LinearOperator:
+        return self.values
+
+    @property
+    def T(self) -> "Operator":
+        return Operator(self.values.T)
+
+    def ranges(self, width: int) -> list[slice]:
+        return [slice(0, self.shape[0])]
+
+    def _slice(self, rows: Any) -> "Operator":
+        raise self.entries()
+
+    def sample_rows(self, rows: IntArray) -> "Operator":
+        return self  # products with all rows are what there is
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield blocks of columns, or of rows if these are fewer, in float64."""
+        long, short = max(self.shape), min(self.shape)
+        width = max(1, _BLOCK_SIZE // long)
+        for start in range(0, short, width):
+            piece = np.arange(start, min(start + width, short))
+            unit = _unit_columns(short, piece)
+            if self.shape[0] > self.shape[1]:
+                yield slice(None), self.matmul(unit).astype(np.float64)
+            else:
+                rows = slice(start, start + len(piece))
+                yield rows, self.rmatmul(unit).T.astype(np.float64)
+
+
+def _unit_columns(n: int, which: IntArray) -> FloatArray:
+    unit = np.zeros((n, len(which)))
+    unit[which, np.arange(len(which))] = 1.0
+    return unit

@@ -1,0 +1,191 @@
+"""The one place that looks at the type of data."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+
+from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.dense import Dense
+from orthoplus.data.operator import Operator
+from orthoplus.data.sparse import Sparse
+from orthoplus.data.stored import DEFAULT_LIMIT, Stored, check_source, parse_memory
+
+
+def as_data(
+    A: Any, name: str = "A", *, memory_limit: int | str | None = None, check: bool = True
+) -> DataMatrix:
+    """Return the data matrix of whatever it is stored in, checked; copied only if needed.
+
+    Parameters
+    ----------
+    A : array-like, SciPy sparse matrix or LinearOperator of shape (n, r), or DataMatrix
+        Also a Dask array, a dataset of h5py or an array of Zarr; stored arrays may be images of
+        shape (height, width, r). A dense or CSR matrix of float32 or float64 is used as it is;
+        other dtypes become float64, other sparse formats CSR. Repeated entries of a sparse matrix
+        are added. Neither sign nor finiteness of a LinearOperator can be checked.
+    name : str
+        For errors.
+    memory_limit : int or str, optional
+        How much memory, in bytes or as in "512MB", the rows that are read at a time and what is
+        made of them may take. Vectors with an entry per row come on top. For a Dask array the
+        chunks decide; a sparse matrix in memory stays there. A stored array without a limit has
+        "1GB"; an array in memory without one is not read in blocks.
+    check : bool
+        Whether to check the entries; False only wraps.
+
+    Examples
+    --------
+    >>> as_data([[1, 0], [0, -2]]).dtype
+    dtype('float64')
+    >>> type(as_data(np.eye(3), memory_limit="1MB")).__name__
+    'Stored'
+    """
+    if check:
+        return _checked(A, name, memory_limit)[0]
+    return _wrap(A, name, memory_limit, check=False)
+
+
+def as_nonnegative_data(
+    A: Any,
+    name: str = "A",
+    *,
+    memory_limit: int | str | None = None,
+    advice: str = "Shift or clip the data.",
+) -> DataMatrix:
+    """Return `as_data` that has no negative entry; the error for one ends in the advice.
+
+    Examples
+    --------
+    >>> as_nonnegative_data([[1, 0], [0, -2]])
+    Traceback (most recent call last):
+    orthoplus.core.errors.InputError: `A` has negative entries (the smallest is -2): ...
+    """
+    data, least = _checked(A, name, memory_limit)
+    if least < 0:
+        raise InputError(
+            f"`{name}` has negative entries (the smallest is {least:.3g}): "
+            f"orthogonal NMF needs A >= 0. {advice}"
+        )
+    return data
+
+
+def as_entries(A: Any, name: str = "A", *, instead: str) -> MemoryMatrix:
+    """Return nonnegative data whose entries are in memory; ``instead`` is what others may use."""
+    data = as_nonnegative_data(A, name)
+    if not data.has_entries or not isinstance(data, MemoryMatrix):
+        kind = "read in blocks of rows" if data.has_entries else "a LinearOperator"
+        raise InputTypeError(
+            f"`{name}` is {kind}: the divergence needs the entries of {name} in memory. Pass a "
+            f"dense or sparse matrix, or use {instead}."
+        )
+    return data
+
+
+def as_dense_data(C: Any, name: str, *, memory_limit: int | str | None = None) -> DataMatrix:
+    """Return finite dense data, in memory or in blocks of rows, of any size of the entries."""
+    data = _wrap(C, name, memory_limit, check=True)
+    if isinstance(data, (Sparse, Operator)):
+        return Dense(as_data_matrix(C, name))  # which says what to do
+    n_bad = 0 if isinstance(data, Dense) else data.least_and_largest()[0]
+    _check_no_bad(n_bad, name)
+    return data
+
+
+def check_finite_and_range(data: DataMatrix, name: str) -> float:
+    """Return the smallest entry, at most 0; raise for entries that cannot be computed with."""
+    n_bad, least, most = data.least_and_largest()
+    _check_no_bad(n_bad, name)
+    check_entry_size(max(-least, most), data.dtype, name)
+    return least
+
+
+def _check_no_bad(n_bad: int, name: str) -> None:
+    if n_bad:
+        raise InputError(
+            f"`{name}` has {n_bad} entries that are NaN or infinite. Remove or impute them first."
+        )
+
+
+def reads_in_blocks(value: Any, memory_limit: int | str | None = None) -> bool:
+    """Return whether `as_data` would read this in blocks of rows."""
+    if is_dask_array(value) or is_stored(value):
+        return True
+    return isinstance(value, np.ndarray) and memory_limit is not None
+
+
+def is_dask_array(value: Any) -> bool:
+    """Return whether this is a Dask array."""
+    return hasattr(value, "__dask_graph__") and hasattr(value, "dask") and hasattr(value, "chunks")
+
+
+def is_stored(value: Any) -> bool:
+    """Return whether this is an array that is not in memory: of h5py, of Zarr, or their like.
+
+    Examples
+    --------
+    >>> is_stored(np.eye(2)), is_stored([[1.0]])
+    (False, False)
+    """
+    has_all = all(hasattr(value, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
+    return has_all and not isinstance(value, np.ndarray)
+
+
+def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMatrix, float]:
+    """Return the data and their smallest entry; 0 for those that were checked before."""
+    if isinstance(A, DataMatrix):
+        return A, min(A.least_and_largest()[1], 0.0)
+    data = _wrap(A, name, memory_limit, check=True)
+    if isinstance(data, Operator):
+        return _checked_operator(data, name), 0.0
+    if isinstance(data, Sparse):
+        data = _canonical(data)
+        check_finite(data.values.data, name)
+    return data, check_finite_and_range(data, name)
+
+
+def _wrap(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> DataMatrix:
+    if memory_limit is not None:
+        parse_memory(memory_limit)
+    if isinstance(A, DataMatrix):
+        return A
+    if isinstance(A, LinearOperator):
+        return Operator(A)
+    if issparse(A):
+        A = A.tocsr()
+        return Sparse(A if A.dtype in (np.float32, np.float64) else A.astype(np.float64))
+    if is_dask_array(A):
+        from orthoplus.data.dask import DaskMatrix
+
+        return DaskMatrix(A, name)
+    if reads_in_blocks(A, memory_limit):
+        check_source(A, name)
+        return Stored(A, memory_limit or DEFAULT_LIMIT)
+    return Dense(as_data_matrix(A, name) if check else np.asarray(A))
+
+
+def _canonical(data: Sparse) -> Sparse:
+    if data.values.has_canonical_format:
+        return data
+    values = data.values.copy()
+    values.sum_duplicates()
+    return Sparse(values)
+
+
+def _checked_operator(data: Operator, name: str) -> Operator:
+    if data.dtype not in (np.float32, np.float64):
+        raise InputTypeError(
+            f"`{name}` is a LinearOperator of dtype {data.dtype}: float32 or float64 is needed. "
+            f"Give it `dtype=np.float64`."
+        )
+    try:
+        data.values.rmatmat(np.zeros((data.shape[0], 1), dtype=data.dtype))
+    except (NotImplementedError, TypeError) as error:
+        raise InputTypeError(
+            f"`{name}` is a LinearOperator without products from the other side: A'X is needed as "
+            f"well as AY. Define `rmatmat` (or `rmatvec`) too."
+        ) from error
+    return data

@@ -1,0 +1,65 @@
+"""Similarities and features that become symmetric matrices; sparse stays sparse."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, issparse
+
+from orthoplus.core.checks import as_matrix, check_finite
+from orthoplus.core.errors import InputError
+from orthoplus.core.types import FloatArray
+from orthoplus.data.symmetric import SymmetricMap, as_symmetric
+
+
+def negative_gram(A: Any, *, centered: bool) -> SymmetricMap:
+    """Return -AA', the mean of each row of A taken off if ``centered``, as a product.
+
+    A sparse A stays as it is: the mean is a second factor.
+    """
+    A = as_matrix_or_sparse(A, "A")
+    if not centered:
+        return SymmetricMap(None, ((A, -1.0),))
+    mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
+    if issparse(A):
+        return SymmetricMap(None, ((A, -1.0), (mean, float(A.shape[1]))))
+    return SymmetricMap(None, ((A - mean, -1.0),))
+
+
+def shifted(M: Any, shift: float) -> Any:
+    """Return M + shift I, sparse if M is."""
+    n = M.shape[0]
+    return M + shift * (eye_array(n, format="csr") if issparse(M) else np.eye(n))
+
+
+def ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
+    """B and C with BCB' = HA (A'HA + ridge I)^-1 A'H: B is HA, or [A 1] where A is sparse."""
+    n, r = A.shape
+    mean = np.asarray(A.mean(axis=0)).reshape(-1)
+    if not issparse(A):
+        centred = A - mean
+        return centred, np.linalg.inv(centred.T @ centred + ridge * np.eye(r))
+    gram = (A.T @ A).toarray() - n * np.outer(mean, mean)
+    centring = np.vstack([np.eye(r), -mean])  # HA = [A 1] times this
+    core = centring @ np.linalg.inv(gram + ridge * np.eye(r)) @ centring.T
+    return hstack([A, csr_array(np.ones((n, 1)))], format="csr"), core
+
+
+def as_matrix_or_sparse(A: Any, name: str) -> Any:
+    """A finite matrix of float64, dense or CSR."""
+    if issparse(A):
+        A = A.tocsr().astype(np.float64)
+        check_finite(A.data, name)
+        return A
+    return as_matrix(A, name).astype(np.float64, copy=False)
+
+
+def as_similarity(W: Any) -> Any:
+    """A symmetric nonnegative matrix of float64, dense or CSR."""
+    W = as_symmetric(as_matrix_or_sparse(W, "W"), "W")
+    smallest = W.min() if min(W.shape) else 0.0
+    if smallest < 0:
+        raise InputError(
+            f"`W` has negative entries (the smallest is {smallest:.3g}): similarities are needed. "
+            f"For a matrix of any sign take TraceMin(M, k) itself."
+        )
+    return W

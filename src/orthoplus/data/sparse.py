@@ -1,0 +1,150 @@
+"""Data in a SciPy CSR matrix: only its stored entries are touched."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import diags_array, vstack
+
+from orthoplus import kernels
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.dense import Dense, entry_range
+
+# Stored entries that are converted to float64 at a time, and whose products are summed at a time.
+_BLOCK_SIZE, _SLICE_ENTRIES = 1 << 18, 1 << 16
+
+
+class Sparse(MemoryMatrix):
+    """A CSR matrix in memory without duplicate entries; ``values`` is used as it is.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> Sparse(csr_array(np.array([[0.0, 2.0], [3.0, 0.0]]))).row_squares()
+    array([4., 9.])
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.shape = (values.shape[0], values.shape[1])
+        self.dtype = values.dtype
+
+    @property
+    def parts(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """The arrays of the CSR format: data, indices, indptr."""
+        return self.values.data, self.values.indices, self.values.indptr
+
+    @property
+    def n_stored(self) -> int:
+        return int(self.values.nnz)
+
+    def matmul(self, Y: FloatArray) -> FloatArray:
+        return np.asarray(self.values @ Y.astype(self.dtype, copy=False))
+
+    def rmatmul(self, X: FloatArray) -> FloatArray:
+        return np.asarray(self.values.T @ X.astype(self.dtype, copy=False))
+
+    def gram(self) -> FloatArray:
+        total = np.zeros((self.shape[1], self.shape[1]))
+        for part in self.slices(self.shape[1]):
+            values = part.entries().astype(np.float64, copy=False)
+            total += (values.T @ values).toarray()
+        return total
+
+    def short_gram(self) -> FloatArray:
+        n, r = self.shape
+        height = max(1, _SLICE_ENTRIES * n // max(1, self.n_stored)) if n >= r else n
+        total = np.zeros((min(n, r), min(n, r)))
+        for start in range(0, n, height):
+            part = self.values[start : start + height].astype(np.float64, copy=False)
+            product = (part.T @ part if n >= r else part @ part.T).tocoo()
+            total[product.row, product.col] += product.data
+        return total
+
+    def squared_norm(self) -> float:
+        return sum(float(np.vdot(part, part)) for part in self._pieces())
+
+    def row_squares(self) -> FloatArray:
+        (n, _), (data, _, indptr) = self.shape, self.parts
+        squares = np.zeros(n)
+        height = max(1, _BLOCK_SIZE * n // max(1, self.n_stored))
+        for start in range(0, n, height):
+            ends = indptr[start : start + height + 1]
+            part = data[ends[0] : ends[-1]].astype(np.float64)
+            rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+            sums = np.bincount(rows, part * part, minlength=len(ends) - 1)
+            squares[start : start + height] = sums
+        return squares
+
+    def least_and_largest(self) -> tuple[int, float, float]:
+        return entry_range(self.values.data)
+
+    def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        return kernels.sparse_group_sums(self.parts, labels, weights, (k, self.shape[1]))
+
+    def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray:
+        return kernels.sparse_group_dots(self.parts, labels, W)
+
+    def take_rows(self, rows: IntArray) -> FloatArray:
+        return np.asarray(self.values[rows].toarray())
+
+    def zero_rows(self, rows: IntArray) -> BoolArray:
+        return np.asarray(abs(self.values[rows]).sum(axis=1)).ravel() == 0
+
+    def entries(self) -> Any:
+        return self.values
+
+    def to_dense(self) -> FloatArray:
+        return np.asarray(self.values.toarray())
+
+    @property
+    def T(self) -> "Sparse":
+        return Sparse(self.values.T.tocsr())
+
+    def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return data, indices and indptr."""
+        return self.parts
+
+    def centered_scores(self, mean: FloatArray, V: FloatArray) -> FloatArray:
+        """Return (A - 1 mean') V; A itself is not centered."""
+        return np.asarray(self.values @ V - mean @ V)
+
+    def centered_squares(self, mean: FloatArray) -> float:
+        """Return ||A - 1 mean'||_F^2, for the mean of the rows of A or for 0."""
+        data = self.values.data
+        squares = float(np.vdot(data, data)) - len(self) * float(np.vdot(mean, mean))
+        return max(squares, 0.0)
+
+    def columns(self, which: IntArray) -> "Sparse":
+        """Return these columns."""
+        return Sparse(self.values[:, which])
+
+    def multiplied(self, M: FloatArray) -> Dense:
+        """Return AM."""
+        return Dense(self.matmul(M))
+
+    def clipped(self) -> "Sparse":
+        """Return the matrix with negative entries set to zero."""
+        return Sparse(self.values.maximum(0))
+
+    def scaled_rows(self, factors: FloatArray) -> "Sparse":
+        """Return the rows times these factors."""
+        return Sparse((diags_array(factors) @ self.values).tocsr())
+
+    def n_negative(self) -> int:
+        """Return the number of negative entries."""
+        return int(np.count_nonzero(self.values.data < 0))
+
+    def stacked(self, other: "Sparse") -> "Sparse":
+        """Return the rows of both."""
+        return Sparse(vstack([self.values, other.values], format="csr"))
+
+    def _slice(self, rows: Any) -> "Sparse":
+        return Sparse(self.values[rows])
+
+    def _pieces(self) -> Iterator[FloatArray]:
+        """Yield pieces of the stored entries in float64."""
+        data = self.values.data
+        for start in range(0, data.size, _BLOCK_SIZE):
+            yield data[start : start + _BLOCK_SIZE].astype(np.float64)

@@ -1,0 +1,62 @@
+"""What fitted components say of samples, in any storage: their component, coefficients, the fit."""
+
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.point import spread
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import DataMatrix
+from orthoplus.data.groups import best_column
+from orthoplus.estimators import missing
+
+
+def assign(A: DataMatrix, H: FloatArray) -> IntArray:
+    """Return the component of each row with the largest cosine, -1 for a row of zeros."""
+    labels, _ = A.map_rows(_assign, args=(H, A.has_gaps), n_vectors=2)
+    return A.collect(labels, np.int64)
+
+
+def coefficients(A: DataMatrix, H: FloatArray, orthogonal: str) -> FloatArray:
+    """Return W: one entry per row for "samples", XH' for "features"."""
+    W = A.map_rows(_coefficients, args=(H, orthogonal, A.has_gaps))
+    return A.collect(W, A.dtype, width=len(H))
+
+
+def explained_share(A: DataMatrix, H: FloatArray, orthogonal: str) -> float:
+    """Return 1 - ||A - WH||^2 / ||A||^2, over the entries that were observed."""
+    explained, total = A.reduce_rows(_explained, args=(H, orthogonal, A.has_gaps))
+    return float(explained / total) if total else 1.0
+
+
+def _assign(block: Any, H: FloatArray, has_gaps: bool) -> tuple[IntArray, FloatArray]:
+    """Return the component of each row, and its coefficient there, at least 0."""
+    if has_gaps:
+        labels, weights, fits = missing.assign(block, H)
+    else:
+        norms = np.linalg.norm(H, axis=1)
+        norms[norms == 0] = 1.0
+        scores = block.matmul((H / norms[:, None]).T)
+        labels = best_column(scores)
+        fits = np.maximum(scores[np.arange(len(scores)), labels], 0.0)
+        weights = fits / norms[labels]
+    idle = np.flatnonzero(fits == 0)
+    labels[idle[block.zero_rows(idle)]] = -1
+    return labels, weights
+
+
+def _coefficients(block: Any, H: FloatArray, orthogonal: str, has_gaps: bool) -> FloatArray:
+    if orthogonal == "samples":
+        return spread(*_assign(block, H, has_gaps), len(H))
+    # Disjoint supports: a least-squares problem for each.
+    return missing.multiples(block, H) if has_gaps else block.matmul(H.T)
+
+
+def _explained(block: Any, H: FloatArray, orthogonal: str, has_gaps: bool) -> tuple[float, float]:
+    """Return ||A||^2 - ||A - WH||^2 and ||A||^2."""
+    W, scores = _coefficients(block, H, orthogonal, has_gaps), block.matmul(H.T)
+    if has_gaps:  # one entry per row of W, or disjoint supports in H: no mixed terms
+        bent = float(np.vdot(block.observed_sizes(H), W * W))
+    else:
+        bent = float(np.vdot(W.T @ W, H @ H.T))
+    return 2.0 * float(np.vdot(scores, W)) - bent, block.squared_norm()

@@ -1,0 +1,80 @@
+"""From what users pass to an estimator to checked data, in any storage."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from orthoplus.core.checks import check_choice
+from orthoplus.core.errors import InputError
+from orthoplus.data import DataMatrix, as_data
+from orthoplus.data.observed import as_observed
+from orthoplus.data.read import reads_in_blocks
+
+# What scikit-learn's own words for bad data do not say.
+_ADVICE = {
+    "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
+    "orthonormal factor must be nonnegative.",
+    "contains NaN": 'If NaN stands for entries that were not observed, set `missing="mask"`.',
+}
+
+
+def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
+    """Return X checked, for an estimator with ``memory_limit, missing, allow_negative``.
+
+    Missing entries, if there are any and ``missing="mask"``, are in a form to compute with. The
+    entries of data that are read in blocks are checked when they are factorized.
+    """
+    check_choice(estimator.missing, "missing", ("error", "mask"))
+    is_masked = estimator.missing == "mask"
+    if reads_in_blocks(X, estimator.memory_limit):
+        A = as_data(X, "X", memory_limit=estimator.memory_limit, check=False)
+        _check_width(estimator, A, reset=reset)
+        return as_observed(A) if is_masked else A
+    try:
+        values = validate_data(
+            estimator,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if is_masked else True,
+            ensure_non_negative=not estimator.allow_negative,
+            reset=reset,
+        )
+    except ValueError as error:
+        raise _explained(error) from error
+    A = as_data(values, "X", check=False)
+    A = as_observed(A) if is_masked else A
+    if A.has_gaps and not estimator.allow_negative and A.least_and_largest()[1] < 0:
+        name = type(estimator).__name__  # NaN hid the sign above
+        raise _explained(ValueError(f"Negative values in data passed to {name}"))
+    return A
+
+
+def _explained(error: ValueError) -> ValueError:
+    """Return the error with advice, if there is any for it."""
+    for sign, advice in _ADVICE.items():
+        if sign in str(error):
+            return InputError(f"{str(error).splitlines()[0].rstrip('.')}. {advice}")
+    return error
+
+
+def _check_width(estimator: Any, A: DataMatrix, *, reset: bool) -> None:
+    if reset:
+        estimator.n_features_in_ = A.shape[1]
+    elif A.shape[1] != estimator.n_features_in_:
+        raise InputError(
+            f"X has {A.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def weigh_rows(A: DataMatrix, sample_weight: Any) -> DataMatrix:
+    """Return the rows times the root of their weights: squares of residuals are then weighted."""
+    if sample_weight is None:
+        return A
+    rows = np.broadcast_to(np.zeros(1), (len(A), 1))
+    weights = _check_sample_weight(
+        np.asarray(sample_weight), rows, dtype=A.dtype, ensure_non_negative=True
+    )
+    return A.scale_rows(np.sqrt(weights))
