@@ -1,5 +1,6 @@
 """``orthoplus unmix``: the materials of a hyperspectral image, their spectra and their maps."""
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -156,9 +157,9 @@ def run_unmix(
 
 def default_method() -> str:
     """The library's, for images."""
-    from orthoplus.estimators.unmixing import METHOD_IN_MEMORY
+    from orthoplus.estimators import unmix as unmix_cube
 
-    return METHOD_IN_MEMORY
+    return str(inspect.signature(unmix_cube).parameters["method"].default)
 
 
 def _record(

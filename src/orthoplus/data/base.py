@@ -111,7 +111,7 @@ class DataMatrix(ABC):
     def row_indices(self) -> Any:
         """Return the vector of the row numbers."""
 
-    def gather(self, vector: Any) -> FloatArray:
+    def gather(self, vector: Any) -> Any:
         """Return a vector as a NumPy array in this process."""
         return np.asarray(vector)
 

@@ -129,7 +129,7 @@ class DaskMatrix(BlockedMatrix):
             return vector
         return _new_pieces("scatter", [vector[a:b] for a, b in pairwise(self._edges)])
 
-    def gather(self, vector: Any) -> FloatArray:
+    def gather(self, vector: Any) -> Any:
         if isinstance(vector, np.ndarray):
             return vector
         taken = _taken(vector)

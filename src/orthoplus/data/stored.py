@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from orthoplus.core.errors import InputError, InputTypeError
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix, Work, add_parts
 from orthoplus.data.dense import Dense
 
@@ -169,7 +169,7 @@ class Derived(BlockedMatrix):
     def row_indices(self) -> Any:
         return self.base.row_indices()
 
-    def gather(self, vector: Any) -> FloatArray:
+    def gather(self, vector: Any) -> Any:
         return self.base.gather(vector)
 
     def scatter(self, vector: Any) -> Any:
