@@ -143,6 +143,8 @@ def select_rank(  # noqa: PLR0913
     3
     """
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
+    if not A.has_entries:
+        A.entries()  # which says what to pass
     work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state)
     done = _run(A, work, n_jobs, resume)
     splits = [done[name] for name in work.tasks if name != _FULL]

@@ -161,8 +161,9 @@ class ONMF(GroupedRows, Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """The best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
         labels = labels_of(X)
-        vector, _ = self.group_vectors(labels, X[np.arange(len(X)), labels])
-        return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
+        A = self.A
+        vector, _ = self.group_vectors(A.scatter(labels), A.scatter(X[np.arange(len(X)), labels]))
+        return assemble(labels, A.gather(vector).astype(X.dtype, copy=False), self.k)
 
     @property
     def value_lipschitz(self) -> float:
