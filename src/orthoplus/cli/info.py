@@ -51,7 +51,7 @@ def _threads() -> dict[str, Any]:
     import numpy  # noqa: F401  (its linear algebra must be loaded to be seen)
     from threadpoolctl import threadpool_info
 
-    from orthoplus.kernels.blocks import n_threads
+    from orthoplus.kernels.threads import n_threads
 
     pools = {
         f"{pool['internal_api']} ({pool['user_api']})": (

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, row_blocks
+from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, partition_rows
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
@@ -21,7 +21,7 @@ def _summed(
 
     ``sums`` starts as zeros.
     """
-    blocks = row_blocks(*X.shape)
+    blocks = partition_rows(*X.shape)
     partial = np.zeros((len(blocks), *shape))
     if len(blocks) == 1:
         work(blocks[0], partial[0])
@@ -247,7 +247,7 @@ def _largest_entries(X, labels, entries):  # type: ignore[no-untyped-def]
 def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
     n, k = X.shape
     labels, entries = np.empty(n, dtype=np.intp), np.empty(n, dtype=X.dtype)
-    for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), row_blocks(n, k))
+    for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), partition_rows(n, k))
     return labels, entries
 
 
@@ -317,4 +317,4 @@ def _delta_point(C, X, shift, out):  # type: ignore[no-untyped-def]  # IN C, X, 
 
 
 def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
-    for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), row_blocks(*X.shape))
+    for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), partition_rows(*X.shape))
