@@ -128,9 +128,9 @@ def test_threads_in_project_at_once_leave_blas_as_it_was(count, monkeypatch):
         thread.start()
     for thread in started:
         thread.join()
+    assert blas_threads() == before
     assert len(seen) == count - 1
     assert all(set(numbers) == {1} for numbers in seen)  # somebody was inside all the time
-    assert blas_threads() == before
     for result in results:
         np.testing.assert_array_equal(result.X, expected.X)
 

@@ -4,21 +4,21 @@ Threads share large matrices by blocks of rows, or of columns where these are co
 """
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.groups import TIE
 
 # Rows of a block for each group: below, adding its sums to the others takes as long as making them.
 _ROWS_PER_GROUP = 8
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 # Scores are compared: no fast mathematics, ties must stay ties.
-_exact = njit(cache=True, nogil=True)
+_exact = njit(nogil=True)
 
 
 @_exact

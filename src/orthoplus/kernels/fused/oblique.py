@@ -4,14 +4,14 @@ from collections.abc import Callable
 from math import isnan
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, partition_rows
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 def _summed(
@@ -263,7 +263,7 @@ def gather(C: FloatArray, labels: IntArray) -> FloatArray:
     return out
 
 
-@njit(cache=True, nogil=True)  # no fast mathematics: the two divisions must stay two
+@njit(nogil=True)  # no fast mathematics: the two divisions must stay two
 def _assemble(labels, weights, X):  # type: ignore[no-untyped-def]  # IN labels, weights; OUT X
     n, k = X.shape
     top, squares = np.zeros(k), np.zeros(k)

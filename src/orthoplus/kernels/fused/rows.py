@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.kernels.reference.rows import labels_of_choice
 
 # The three passes below take C in any memory order: a block of rows that is not contiguous is
 # copied. They compare products, so no fast mathematics: ties must stay ties.
-_exact = njit(cache=True, nogil=True)
+_exact = njit(nogil=True)
 
 
 def _block(C: FloatArray, rows: slice) -> FloatArray:
