@@ -141,16 +141,16 @@ def test_fused_has_the_same_bits_for_any_number_of_threads(name, dtype, monkeypa
             np.testing.assert_array_equal(a, b)
 
 
-def test_row_blocks_cover_every_row_once_and_depend_on_the_size_alone():
+def test_partition_rows_covers_every_row_once_and_depends_on_the_size_alone():
     for n, k in [(5, 2), (1 << 20, 1), (1 << 21, 3), (3, 1 << 20), (40, 1 << 16)]:
-        cut = blocks.row_blocks(n, k)
+        cut = blocks.partition_rows(n, k)
         assert cut[0].start == 0
         assert cut[-1].stop == n
         assert all(a.stop == b.start for a, b in pairwise(cut))
         assert all(block.stop > block.start for block in cut)
         assert len(cut) <= blocks.MAX_BLOCKS
-    assert len(blocks.row_blocks(1000, 10)) == 1
-    assert len(blocks.row_blocks(1 << 20, 4)) > 1
+    assert len(blocks.partition_rows(1000, 10)) == 1
+    assert len(blocks.partition_rows(1 << 20, 4)) > 1
 
 
 def test_large_matrix_takes_the_threaded_path(monkeypatch):
@@ -161,14 +161,6 @@ def test_large_matrix_takes_the_threaded_path(monkeypatch):
     X = np.ones((blocks.PARALLEL_SIZE // 4, 4))
     assert fused.row_energy(X) == 4.0 * len(X)  # whole numbers: exact in any order
     assert used
-
-
-def test_n_threads_follows_the_environment(monkeypatch):
-    monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", "3")
-    assert blocks.n_threads() == 3
-    for useless in ("", "0", "-1", "many"):
-        monkeypatch.setenv("ORTHOPLUS_NUM_THREADS", useless)
-        assert blocks.n_threads() >= 1
 
 
 def test_largest_entries_takes_the_smallest_column_among_ties_and_none_below_zero():

@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
 from orthoplus.kernels import fused, reference
-from orthoplus.kernels.blocks import for_blocks, limited_threads, n_threads
+from orthoplus.kernels.blocks import for_blocks
+from orthoplus.kernels.threads import limited_threads, n_threads
 
 K = 3
 # Sums of at most a hundred numbers of size one, in float64 for either dtype.

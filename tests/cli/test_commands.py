@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
 from orthoplus.cli.writing import output_folder, to_json, write_file
+from orthoplus.kernels.fused.cache import KernelCache
 from orthoplus.run.checkpoint import save_state
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -556,22 +556,28 @@ def test_display_says_that_a_first_run_compiles(is_cold, monkeypatch, capsys):
 
 
 def test_loops_of_a_former_version_do_not_count(tmp_path, monkeypatch):
-    from orthoplus.kernels.fused import centres
-
-    stats = types.SimpleNamespace(stats=types.SimpleNamespace(cache_path=tmp_path))
-    monkeypatch.setattr(centres, "_swaps", stats)
+    monkeypatch.setattr("orthoplus.kernels.fused.cache.CACHE", KernelCache("user", tmp_path))
     (tmp_path / "old.nbi").touch()
     (tmp_path / "new.nbi").touch()
     os.utime(tmp_path / "old.nbi", (0, 0))
-    assert [path.name for path in cached_files()[1]] == ["new.nbi"]
+    assert [path.name for path in cached_files()] == ["new.nbi"]
 
 
 def test_plain_kernels_are_never_compiled(monkeypatch):
-    monkeypatch.setattr("orthoplus.cli.kernel_cache.cached_files", lambda: (Path(), []))
+    monkeypatch.setattr("orthoplus.kernels.fused.cache.CACHE", KernelCache("none"))
     monkeypatch.setenv("ORTHOPLUS_KERNELS", "fused")
     assert must_compile()
     monkeypatch.setenv("ORTHOPLUS_KERNELS", "reference")
     assert not must_compile()
+
+
+@pytest.mark.parametrize("kind", ["package", "user", "temporary", "none"])
+def test_info_says_which_cache_there_is(kind, tmp_path, monkeypatch):
+    cache = KernelCache(kind, None if kind == "none" else tmp_path)
+    monkeypatch.setattr("orthoplus.kernels.fused.cache.CACHE", cache)
+    found = json.loads(run("info", "--json").stdout)["kernels"]
+    assert found["cache"].startswith(kind)
+    assert found["cache folder"].startswith("none" if kind == "none" else str(tmp_path))
 
 
 def test_file_appears_only_when_complete(tmp_path):

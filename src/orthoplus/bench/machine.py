@@ -11,7 +11,7 @@ from typing import Any
 def describe_machine() -> dict[str, Any]:
     """All that a figure depends on, to be kept beside it."""
     from orthoplus.cli.record import versions
-    from orthoplus.kernels.blocks import n_threads
+    from orthoplus.kernels.threads import n_threads
 
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

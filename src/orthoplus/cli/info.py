@@ -9,11 +9,18 @@ import typer
 
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import DONE, guarded
-from orthoplus.cli.kernel_cache import cached_files, kernel_version
+from orthoplus.cli.kernel_cache import cached_files, kernel_cache, kernel_version
 from orthoplus.cli.record import versions
 from orthoplus.cli.summary import print_lines
 from orthoplus.cli.terminal import console
 from orthoplus.cli.writing import to_json
+
+_CACHES = {
+    "package": "beside the source",
+    "user": "the user's cache, or NUMBA_CACHE_DIR",
+    "temporary": "no other folder can be written",
+    "none": "no folder can be written",
+}
 
 
 @guarded
@@ -51,7 +58,7 @@ def _threads() -> dict[str, Any]:
     import numpy  # noqa: F401  (its linear algebra must be loaded to be seen)
     from threadpoolctl import threadpool_info
 
-    from orthoplus.kernels.blocks import n_threads
+    from orthoplus.kernels.threads import n_threads
 
     pools = {
         f"{pool['internal_api']} ({pool['user_api']})": (
@@ -63,10 +70,11 @@ def _threads() -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    name = kernel_version()
-    folder, files = cached_files()
+    name, cache, files = kernel_version(), kernel_cache(), cached_files()
     size = sum(path.stat().st_size for path in files)
+    kept = f"{cache.folder}: {len(files)} files, {size / 1e6:.1f} MB"
     return {
         "version": f"{name} ({'compiled by Numba' if name == 'fused' else 'plain NumPy'})",
-        "cache": f"{folder}: {len(files)} files, {size / 1e6:.1f} MB",
+        "cache": f"{cache.kind} ({_CACHES[cache.kind]})",
+        "cache folder": "none: each process compiles" if cache.folder is None else kept,
     }

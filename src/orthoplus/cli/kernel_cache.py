@@ -1,27 +1,37 @@
-"""Where Numba keeps the compiled loops, and whether this is a first run that must make them."""
+"""Which loops are in use, and whether this is a first run that must compile them."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orthoplus.kernels.fused.cache import KernelCache
 
 
 def kernel_version() -> str:
-    """The loops in use: ``fused`` (compiled) or ``reference`` (plain NumPy)."""
+    """Return the loops in use: ``fused`` (compiled) or ``reference`` (plain NumPy)."""
     return os.environ.get("ORTHOPLUS_KERNELS", "fused")
 
 
-def cached_files() -> tuple[Path, list[Path]]:
-    """The folder of the compiled loops and the files in it; none before the first run.
+def kernel_cache() -> "KernelCache":
+    """Return the cache of the compiled loops."""
+    from orthoplus.kernels.fused.cache import CACHE
 
-    Numba chooses the folder: beside the package where that can be written, else the user's cache.
+    return CACHE
+
+
+def cached_files() -> list[Path]:
+    """Return the files of the compiled loops; none before the first run, or without a cache.
+
     What is older than the package was left behind by a former version, and is not counted.
     """
     from orthoplus.kernels.fused import centres
 
-    folder, installed = Path(centres._swaps.stats.cache_path), os.path.getmtime(centres.__file__)
-    files = [path for path in folder.glob("*.nb[ci]") if path.is_file()]
-    return folder, [path for path in files if path.stat().st_mtime >= installed]
+    folder, installed = kernel_cache().folder, os.path.getmtime(centres.__file__)
+    files = [] if folder is None else [path for path in folder.glob("*.nb[ci]") if path.is_file()]
+    return [path for path in files if path.stat().st_mtime >= installed]
 
 
 def must_compile() -> bool:
-    """Whether nothing has been compiled yet, so that the first iteration is long in coming."""
-    return kernel_version() == "fused" and not cached_files()[1]
+    """Return whether nothing has been compiled yet, so that the first iteration takes long."""
+    return kernel_version() == "fused" and not cached_files()

@@ -25,7 +25,7 @@ from orthoplus.data.base import MemoryMatrix, Work, add_parts
 from orthoplus.data.dense import Dense
 from orthoplus.data.sparse import Sparse
 from orthoplus.data.stored import BlockedMatrix, check_source
-from orthoplus.kernels.blocks import limited_threads, single_blas
+from orthoplus.kernels.threads import limited_threads, single_blas
 
 # Parts that are combined at a time.
 _FAN_IN = 8
@@ -73,7 +73,7 @@ class DaskMatrix(BlockedMatrix):
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         made = self._parts(True, work, vectors, args)
-        with single_blas():  # the threads of the scheduler are enough
+        with single_blas:  # the threads of the scheduler are enough
             kept = dask.persist(*(Delayed(key, made.graph) for key in made.keys))
         pieces = _pieces(made.keys, {piece.key: piece.dask[piece.key] for piece in kept})
         if n_vectors == 1:
@@ -95,7 +95,7 @@ class DaskMatrix(BlockedMatrix):
             groups = [keys[start : start + _FAN_IN] for start in range(0, len(keys), _FAN_IN)]
             keys = [_new_key("combine") for _ in groups]
             graph |= {key: (merge, group) for key, group in zip(keys, groups, strict=True)}
-        with single_blas():
+        with single_blas:
             return dask.compute(Delayed(keys[0], graph))[0]
 
     def _parts(

@@ -4,6 +4,10 @@
 """
 
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +20,25 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{os.environ.get('ORTHOPLUS_KERNELS', 'fused')}")
-    globals().update({kernel: getattr(module, kernel) for kernel in __all__})
+    with _interrupted_later():
+        module = import_module(f"{__name__}.{os.environ.get('ORTHOPLUS_KERNELS', 'fused')}")
+        globals().update({kernel: getattr(module, kernel) for kernel in __all__})
     return globals()[name]
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of this block: Numba, half imported, cannot be imported again."""
+    # Only the main thread is interrupted; a handler that is not Python's could not be restored.
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)

@@ -1,57 +1,113 @@
-"""Work arrays of a run, used again once nobody holds them.
+"""Work arrays of a run, reused as soon as nobody holds them.
 
-Every step of a method asks for an n x k array and drops one. Taken anew from the system each time,
-its pages cost about as much as the step itself.
+Every step of a method asks for an n x k array and drops one. If each came from the system, mapping
+its pages would cost about as much as the step itself. A `Workspace` belongs to one run, whose
+monitor creates it; code below the monitor calls `empty_like`, which asks the workspace in use.
 """
 
+import weakref
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from sys import getrefcount
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.types import FloatArray
 
-# The flat arrays that were lent, by size and type. Each is the base of every view of it.
-_Loans = dict[tuple[int, str], list[FloatArray]]
 
-_loans: ContextVar[_Loans | None] = ContextVar("orthoplus_memory", default=None)
+class _Memory(np.ndarray):
+    """A flat array that owns memory and is never handed out itself.
 
+    NumPy sets the ``base`` of a view of a view to the innermost array of the *same type*. A plain
+    array over a `_Memory` is therefore the base of every view made from it, and lives exactly as
+    long as someone can reach the memory.
+    """
 
-# What the interpreter counts for an array that only its list holds.
-_ALONE = [np.empty(0)]
-_IDLE = getrefcount(_ALONE[0])
-
-
-@contextmanager
-def reused_memory() -> Iterator[None]:
-    """Within this block `empty_like` reuses memory; at its end the idle memory is given back."""
-    token = _loans.set({})
-    try:
-        yield
-    finally:
-        _loans.reset(token)
+    __slots__ = ()
 
 
-def empty_like(X: FloatArray) -> FloatArray:
-    """An uninitialised C-ordered array of the shape and type of X; nobody else holds its memory.
+class _Loan(weakref.ref[FloatArray]):
+    """A weak reference to the plain array over lent memory."""
+
+    __slots__ = ("memory",)
+    memory: _Memory
+
+
+class _Shelf(NamedTuple):
+    """The loans of one size and type: those that ended and those that have not been reused.
+
+    A loan ends when its array is destroyed; the callback of the weak reference is then the
+    ``append`` of ``ended``. No Python code runs there, so neither a signal nor another thread can
+    come between, and no lock is needed: ``append``, ``pop`` and item access are atomic.
+    """
+
+    ended: deque[_Loan]
+    kept: dict[int, _Loan]  # by id; a weak reference that is dropped never calls back
+
+
+class Workspace:
+    """Memory for the work arrays of one run.
+
+    Memory is handed out again only after the array over it and all views of that are gone, however
+    they were held: by a state, a callback, another thread. Threads may share a workspace.
 
     Examples
     --------
-    >>> with reused_memory():
-    ...     first = empty_like(np.ones((200, 5)))
-    ...     address = first.ctypes.data
-    ...     del first
-    ...     empty_like(np.ones((200, 5))).ctypes.data == address
+    >>> workspace = Workspace()
+    >>> first = workspace.empty_like(np.ones((200, 5)))
+    >>> address = first.ctypes.data
+    >>> workspace.empty_like(first).ctypes.data == address
+    False
+    >>> del first
+    >>> workspace.empty_like(np.ones((200, 5))).ctypes.data == address
     True
     """
-    loans = _loans.get()
-    if loans is None:
-        return np.empty(X.shape, dtype=X.dtype)
-    lent = loans.setdefault((X.size, X.dtype.char), [])
-    for number in range(len(lent)):
-        if getrefcount(lent[number]) == _IDLE:
-            return lent[number].reshape(X.shape)
-    lent.append(np.empty(X.size, dtype=X.dtype))
-    return lent[-1].reshape(X.shape)
+
+    def __init__(self) -> None:
+        self._shelves: dict[tuple[int, str], _Shelf] = {}
+
+    def empty_like(self, X: FloatArray) -> FloatArray:
+        """Return an uninitialized C-ordered array of the shape and type of X, held by nobody."""
+        key = (X.size, X.dtype.char)
+        shelf = self._shelves.get(key)
+        if shelf is None:
+            shelf = self._shelves.setdefault(key, _Shelf(deque(), {}))
+        try:
+            ended = shelf.ended.pop()
+        except IndexError:
+            memory = _Memory(X.size, X.dtype)
+        else:
+            memory = shelf.kept.pop(id(ended)).memory
+        array = memory.view(np.ndarray)
+        loan = _Loan(array, shelf.ended.append)
+        loan.memory = memory
+        shelf.kept[id(loan)] = loan
+        return array.reshape(X.shape)
+
+    @contextmanager
+    def lending(self) -> Iterator[None]:
+        """Let `empty_like` take its arrays from here within this block, then `release`."""
+        token = _in_use.set(self)
+        try:
+            yield
+        finally:
+            _in_use.reset(token)
+            self.release()
+
+    def release(self) -> None:
+        """Give idle memory back to the system; memory still held follows with its last holder."""
+        self._shelves = {}
+
+
+_in_use: ContextVar[Workspace | None] = ContextVar("orthoplus_workspace", default=None)
+
+
+def empty_like(X: FloatArray) -> FloatArray:
+    """Return an uninitialized C-ordered array of the shape and type of X, held by nobody.
+
+    Its memory comes from the `Workspace` in use, or from the system if there is none.
+    """
+    workspace = _in_use.get()
+    return np.empty(X.shape, dtype=X.dtype) if workspace is None else workspace.empty_like(X)

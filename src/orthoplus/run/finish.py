@@ -20,7 +20,6 @@ from orthoplus.data.groups import (
 )
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import keep_largest, order_of_appearance
-from orthoplus.linalg.workspace import reused_memory
 from orthoplus.methods.refine import refine
 from orthoplus.methods.search.alternation import ROUGH
 from orthoplus.methods.search.support_search import SupportSearch
@@ -65,7 +64,7 @@ def finish(
     if watch.state is not None and watch.state.Y is not None:
         problem = problem.warm(watch.state.Y)
     is_row_optimal = getattr(watch.state, "is_row_optimal", None) or None
-    with reused_memory():
+    with watch.workspace.lending():
         X, status = _best_feasible(problem, X0, watch, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
         X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)

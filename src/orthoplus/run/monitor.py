@@ -14,7 +14,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, Linear
-from orthoplus.linalg.workspace import reused_memory
+from orthoplus.linalg.workspace import Workspace
 from orthoplus.run.checkpoint import save_state
 
 Callback = Callable[[Any], object]
@@ -126,12 +126,13 @@ class Watch:
     saved: OuterState | None = None
     saved_at: float = -np.inf
     history: list[HistoryRow] = field(default_factory=list)
+    workspace: Workspace = field(default_factory=Workspace, repr=False)
 
     def follow(
         self, problem: Problem, X: Any, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
         """Run to the end, from X or from a state; how it ended, and what a callback raised."""
-        with reused_memory():
+        with self.workspace.lending():
             try:
                 return self._follow(problem, X, state)
             finally:

@@ -5,7 +5,7 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from orthoplus.kernels.blocks import limited_threads, n_threads
+from orthoplus.kernels.threads import limited_threads, n_threads
 
 
 def run_all(

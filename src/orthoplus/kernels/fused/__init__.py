@@ -1,5 +1,6 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
+from orthoplus.kernels.fused.cache import load_numba
 from orthoplus.kernels.fused.centres import alternate_centres, search_swaps
 from orthoplus.kernels.fused.counts import balance_counts_into, capped_tops
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
@@ -86,3 +87,5 @@ __all__ = [
     "stationarity_sq",
     "transfer_shares_into",
 ]
+
+load_numba()

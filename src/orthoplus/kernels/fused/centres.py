@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.centres import GAIN
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 # Loops, not slices, `argsort` and `searchsorted`: those take twice as long to compile as all that
 # is below, and the first call waits for it.

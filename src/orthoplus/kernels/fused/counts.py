@@ -1,12 +1,12 @@
 """The loops of `reference.counts`, compiled: one thread, rows in order, exact arithmetic."""
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.pairs import TINY, Pairs
 
-_compiled = njit(cache=True, nogil=True)  # no fast mathematics: ties must stay ties
+_compiled = njit(nogil=True)  # no fast mathematics: ties must stay ties
 
 
 @_compiled

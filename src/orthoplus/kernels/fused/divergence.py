@@ -1,14 +1,14 @@
 """The loops of `reference.divergence`, compiled."""
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.divergence import MOVE_ROUNDING
 
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 # Gains are compared: no fast mathematics.
-_exact = njit(cache=True, nogil=True)
+_exact = njit(nogil=True)
 
 
 @_compiled

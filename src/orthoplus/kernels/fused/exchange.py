@@ -1,12 +1,12 @@
 """The exchanges of `reference.exchange`, compiled; B is held with rows and columns in p's order."""
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.exchange import drawn_pair, exchange_threshold, kick_sizes
 
-_exact = njit(cache=True, nogil=True)
+_exact = njit(nogil=True)
 _drawn_pair = _exact(drawn_pair)
 
 

@@ -4,21 +4,21 @@ Threads share large matrices by blocks of rows, or of columns where these are co
 """
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.blocks import for_blocks, row_blocks
+from orthoplus.kernels.blocks import for_blocks, partition_rows
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.groups import TIE
 
 # Rows of a block for each group: below, adding its sums to the others takes as long as making them.
 _ROWS_PER_GROUP = 8
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 # Scores are compared: no fast mathematics, ties must stay ties.
-_exact = njit(cache=True, nogil=True)
+_exact = njit(nogil=True)
 
 
 @_exact
@@ -43,7 +43,7 @@ def best_columns(scores: FloatArray) -> tuple[IntArray, FloatArray]:
     def work(b: int, i: slice) -> None:
         _best_columns(np.ascontiguousarray(scores[i]), tie, labels[i], best[i])
 
-    for_blocks(work, row_blocks(*scores.shape))
+    for_blocks(work, partition_rows(*scores.shape))
     return labels, best
 
 
@@ -77,10 +77,10 @@ def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: in
     if A.flags.f_contiguous and not A.flags.c_contiguous:
         W = np.zeros((k, r))
         for_blocks(
-            lambda b, c: _sums_by_columns(A.T[c], labels, weights, W[:, c]), row_blocks(r, n)
+            lambda b, c: _sums_by_columns(A.T[c], labels, weights, W[:, c]), partition_rows(r, n)
         )
         return W
-    blocks = row_blocks(n, r, _ROWS_PER_GROUP * k)
+    blocks = partition_rows(n, r, _ROWS_PER_GROUP * k)
     partial = np.zeros((len(blocks), k, r))
     for_blocks(lambda b, i: _sums_by_rows(A[i], labels[i], weights[i], partial[b]), blocks)
     return _added(partial)
@@ -122,7 +122,7 @@ def dense_group_dots(A: FloatArray, labels: IntArray, W: FloatArray) -> FloatArr
     work = _dots_by_rows
     if A.flags.f_contiguous and not A.flags.c_contiguous:
         work = _transposed_dots
-    for_blocks(lambda b, i: work(A[i], labels[i], W, dots[i]), row_blocks(*A.shape))
+    for_blocks(lambda b, i: work(A[i], labels[i], W, dots[i]), partition_rows(*A.shape))
     return dots
 
 
@@ -149,7 +149,7 @@ def sparse_group_sums(
     data, indices, indptr = parts
     n = len(labels)
     least = _ROWS_PER_GROUP * size[0] * size[1] * n // max(1, len(data))  # so many entries, in rows
-    blocks = row_blocks(n, max(1, len(data) // max(1, n)), least)
+    blocks = partition_rows(n, max(1, len(data) // max(1, n)), least)
     partial = np.zeros((len(blocks), *size))
 
     def work(b: int, i: slice) -> None:
@@ -181,5 +181,5 @@ def sparse_group_dots(
     def work(b: int, i: slice) -> None:
         _sparse_dots(data, indices, indptr[i.start : i.stop + 1], labels[i], W, dots[i])
 
-    for_blocks(work, row_blocks(n, max(1, len(data) // max(1, n))))
+    for_blocks(work, partition_rows(n, max(1, len(data) // max(1, n))))
     return dots

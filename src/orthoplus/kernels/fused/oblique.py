@@ -4,14 +4,14 @@ from collections.abc import Callable
 from math import isnan
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, row_blocks
+from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, partition_rows
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 def _summed(
@@ -21,7 +21,7 @@ def _summed(
 
     ``sums`` starts as zeros.
     """
-    blocks = row_blocks(*X.shape)
+    blocks = partition_rows(*X.shape)
     partial = np.zeros((len(blocks), *shape))
     if len(blocks) == 1:
         work(blocks[0], partial[0])
@@ -247,7 +247,7 @@ def _largest_entries(X, labels, entries):  # type: ignore[no-untyped-def]
 def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
     n, k = X.shape
     labels, entries = np.empty(n, dtype=np.intp), np.empty(n, dtype=X.dtype)
-    for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), row_blocks(n, k))
+    for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), partition_rows(n, k))
     return labels, entries
 
 
@@ -263,7 +263,7 @@ def gather(C: FloatArray, labels: IntArray) -> FloatArray:
     return out
 
 
-@njit(cache=True, nogil=True)  # no fast mathematics: the two divisions must stay two
+@njit(nogil=True)  # no fast mathematics: the two divisions must stay two
 def _assemble(labels, weights, X):  # type: ignore[no-untyped-def]  # IN labels, weights; OUT X
     n, k = X.shape
     top, squares = np.zeros(k), np.zeros(k)
@@ -317,4 +317,4 @@ def _delta_point(C, X, shift, out):  # type: ignore[no-untyped-def]  # IN C, X, 
 
 
 def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
-    for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), row_blocks(*X.shape))
+    for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), partition_rows(*X.shape))

@@ -5,9 +5,9 @@ touch only the candidate pairs, never the matrix.
 """
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.pairs import (
     MAX_FLIP_SETS,
     MAX_FOLLOWERS,
@@ -19,7 +19,7 @@ from orthoplus.kernels.pairs import (
     Pairs,
 )
 
-_compiled = njit(cache=True, nogil=True)  # no fast mathematics: same bits as the reference
+_compiled = njit(nogil=True)  # no fast mathematics: same bits as the reference
 
 
 @_compiled

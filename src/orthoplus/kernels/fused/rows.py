@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.blocks import for_blocks, row_blocks
+from orthoplus.kernels.blocks import for_blocks, partition_rows
+from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.kernels.reference.rows import labels_of_choice
 
 # The three passes below take C in any memory order: a block of rows that is not contiguous is
 # copied. They compare products, so no fast mathematics: ties must stay ties.
-_exact = njit(cache=True, nogil=True)
+_exact = njit(nogil=True)
 
 
 def _block(C: FloatArray, rows: slice) -> FloatArray:
@@ -30,7 +30,7 @@ def _column_maxima(C, out):  # type: ignore[no-untyped-def]  # IN C; IN/OUT out
 
 def column_maxima(C: FloatArray) -> FloatArray:
     n, k = C.shape
-    blocks = row_blocks(n, k)
+    blocks = partition_rows(n, k)
     partial = np.full((len(blocks), k), -np.inf)
     for_blocks(lambda b, r: _column_maxima(_block(C, r), partial[b]), blocks)
     return np.asarray(partial.max(axis=0))
@@ -63,7 +63,7 @@ def _assign_rows(C, root, labels, sums):  # type: ignore[no-untyped-def]
 
 def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
     n, k = C.shape
-    blocks = row_blocks(n, k)
+    blocks = partition_rows(n, k)
     labels, partial = np.empty(n, dtype=np.int64), np.zeros((len(blocks), k))
     for_blocks(lambda b, r: _assign_rows(_block(C, r), root, labels[r], partial[b]), blocks)
     return labels, partial.sum(axis=0)
@@ -151,7 +151,7 @@ def gather_pairs(
     C: FloatArray, root: FloatArray, window: tuple[float, float, int], keep: Pairs
 ) -> tuple[Pairs, FloatArray]:
     n, k = C.shape
-    blocks = row_blocks(n, k)
+    blocks = partition_rows(n, k)
     partial = np.zeros((len(blocks), k))
     parts: list[Any] = [None] * len(blocks)
 

@@ -1,0 +1,153 @@
+"""The compiled loops work wherever the package is installed, with a cache if there can be one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+import pytest
+
+import orthoplus
+from orthoplus.kernels.fused import cache
+from orthoplus.kernels.fused.cache import CACHE, KernelCache, find_cache
+
+REPORT = """
+import json, sys, tempfile
+if sys.argv[1:]:
+    tempfile.tempdir = sys.argv[1]
+import numba, numpy
+before = numba.config.CACHE_DIR
+from orthoplus import kernels
+from orthoplus.kernels.fused import oblique
+from orthoplus.kernels.fused.cache import CACHE
+assert kernels.row_energy(numpy.ones((3, 2))) == 6.0
+assert numba.config.CACHE_DIR == before
+stats = oblique._row_energy.stats
+print(json.dumps({
+    "kind": CACHE.kind,
+    "folder": None if CACHE.folder is None else str(CACHE.folder),
+    "used": stats.cache_path,
+    "hits": sum(stats.cache_hits.values()),
+}))
+"""
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """Return a copy of the package, and an environment in which nothing of it can be written.
+
+    Where a folder would be made there is a file: that stops even the superuser.
+    """
+    source, site = Path(orthoplus.__file__).parent, tmp_path / "site"
+    shutil.copytree(source, site / "orthoplus", ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "orthoplus/kernels/fused/__pycache__").touch()
+    (tmp_path / "home").touch()
+    (tmp_path / "tmp").mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    for name in ("XDG_CACHE_HOME", "TEMP", "TMP"):
+        kept.pop(name, None)
+    own = {"PYTHONPATH": site, "HOME": tmp_path / "home", "TMPDIR": tmp_path / "tmp"}
+    return kept | {name: str(path) for name, path in own.items()} | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def report(environment, *args):
+    command = [sys.executable, "-c", REPORT, *args]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_loops_are_kept_among_temporary_files_if_nothing_else_can_be_written(installed):
+    first, second = report(installed), report(installed)
+    assert (first["kind"], first["hits"]) == ("temporary", 0)
+    assert (second["kind"], second["hits"]) == ("temporary", 1)
+    assert first["used"] == first["folder"] == second["folder"]
+    (root,) = Path(installed["TMPDIR"]).iterdir()
+    assert Path(first["folder"]).is_relative_to(root)
+    assert root.stat().st_mode & 0o777 == 0o700
+    assert list(Path(first["folder"]).glob("*.nbi"))
+
+
+def test_loops_work_without_a_cache_if_nothing_can_be_written(installed, tmp_path):
+    found = report(installed, str(tmp_path / "home"))  # temporary files would be within a file
+    assert found == {"kind": "none", "folder": None, "used": None, "hits": 0}
+
+
+def test_cache_of_the_user_comes_before_temporary_files(installed, tmp_path):
+    installed["HOME"] = str(tmp_path)
+    assert report(installed)["kind"] == "user"
+    assert not list(Path(installed["TMPDIR"]).iterdir())
+
+
+def test_setting_of_the_user_is_kept(installed, tmp_path):
+    installed["NUMBA_CACHE_DIR"] = str(tmp_path / "own")
+    found = report(installed)
+    assert found["kind"] == "user"
+    assert Path(found["folder"]).is_relative_to(tmp_path / "own")
+
+
+def test_loops_are_kept_beside_the_source_if_that_can_be_written(installed):
+    beside = Path(installed["PYTHONPATH"]) / "orthoplus/kernels/fused/__pycache__"
+    beside.unlink()
+    found = report(installed)
+    assert found["kind"] == "package"
+    assert found["folder"] == found["used"] == str(beside)
+
+
+def test_loops_that_are_not_compiled_have_no_cache(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert find_cache() == KernelCache("none")
+
+
+def test_every_loop_is_in_the_folder_of_the_cache():
+    from orthoplus.kernels.fused import centres, groups, oblique, pairs, rows
+
+    for module in (centres, groups, oblique, pairs, rows):
+        loops = [loop for loop in vars(module).values() if hasattr(loop, "py_func")]
+        assert loops
+        assert {loop.stats.cache_path for loop in loops} == {CACHE.folder and str(CACHE.folder)}
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_temporary_folder_is_made_once_and_private(temporary):
+    root = cache._temporary_root()
+    assert root is not None
+    assert root.parent == temporary
+    assert cache._temporary_root() == root
+    if os.name == "posix":
+        assert root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and owners are those of POSIX")
+def test_temporary_folder_that_others_may_write_is_not_used(temporary):
+    cache._temporary_root().chmod(0o777)
+    assert cache._temporary_root() is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and owners are those of POSIX")
+def test_temporary_folder_of_somebody_else_is_not_used(temporary, monkeypatch):
+    somebody = os.getuid() + 1
+    cache._temporary_root().rename(temporary / f"orthoplus-kernels-{somebody}")
+    monkeypatch.setattr(os, "getuid", lambda: somebody)
+    assert cache._temporary_root() is None
+
+
+def test_temporary_folder_that_is_a_link_or_a_file_is_not_used(temporary):
+    root = cache._temporary_root()
+    root.rename(temporary / "elsewhere")
+    root.symlink_to(temporary / "elsewhere")
+    assert cache._temporary_root() is None
+    root.unlink()
+    root.touch()
+    assert cache._temporary_root() is None

@@ -1,0 +1,88 @@
+"""Ctrl-C while the compiled loops are imported for the first time."""
+
+import signal
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+
+import pytest
+
+from orthoplus import kernels
+
+# The signal comes when a module of Numba has just been executed: one that is imported with Numba,
+# and one that Numba loads afterwards. Neither can be loaded a second time.
+MODULES = ["numba.core.typing", "numba.np.types.datetime_registry"]
+
+CHILD = """
+import signal, sys
+import numpy
+from orthoplus import kernels
+
+def interrupt(frame, event, arg):
+    name = frame.f_globals.get("__name__")
+    if event == "return" and frame.f_code.co_name == "<module>" and name == sys.argv[1]:
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+
+sys.setprofile(interrupt)
+try:
+    kernels.row_energy(numpy.ones((3, 2)))
+except KeyboardInterrupt:
+    print("interrupted")
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print(kernels.row_energy(numpy.ones((3, 2))))
+"""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_interrupt_while_numba_loads_leaves_the_process_usable(module):
+    if find_spec(module) is None:
+        pytest.skip(f"this Numba has no {module}")
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, module],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["interrupted", "6.0"]
+
+
+@pytest.fixture
+def calls():
+    """Return the list of interrupts that reach a handler which the user has set."""
+    came = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    yield came
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupt_reaches_the_handler_of_the_user_afterwards(calls):
+    with kernels._interrupted_later():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert calls == []
+    assert calls == [signal.SIGINT]
+
+
+def test_handler_is_restored_when_the_import_fails(calls):
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ImportError), kernels._interrupted_later():
+        raise ImportError
+    assert signal.getsignal(signal.SIGINT) is before
+    assert calls == []
+
+
+def test_other_threads_leave_the_handler_alone(calls):
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def look():
+        with kernels._interrupted_later():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [before]
