@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
 from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.stored import RowBlocks, as_row_blocks
 
@@ -45,11 +46,11 @@ def as_nonnegative_data(A: Any, name: str = "A", *, advice: str = "Shift or clip
     --------
     >>> as_nonnegative_data([[1, 0], [0, -2]])
     Traceback (most recent call last):
-    ValueError: `A` has negative entries (the smallest is -2): orthogonal NMF needs A >= 0. ...
+    orthoplus.InputError: `A` has negative entries (the smallest is -2): orthogonal NMF ...
     """
     A, least = _checked(A, name)
     if least < 0:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has negative entries (the smallest is {least:.3g}): "
             f"orthogonal NMF needs A >= 0. {advice}"
         )
@@ -84,7 +85,7 @@ def entry_range(A: RowBlocks, name: str) -> tuple[float, float]:
     """The least and the largest of 0 and the entries; raise if one is not finite. One pass."""
     n_bad, least, most = A.reduce(_look_at_entries, combine=_worse)
     if n_bad:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has {n_bad} entries that are NaN or infinite. Remove or impute them first."
         )
     return float(least), float(most)
@@ -108,14 +109,14 @@ def _worse(
 
 def _checked_operator(A: LinearOperator, name: str) -> LinearOperator:
     if np.dtype(A.dtype) not in (np.float32, np.float64):
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` is a LinearOperator of dtype {A.dtype}: float32 or float64 is needed. "
             f"Give it `dtype=np.float64`."
         )
     try:
         A.rmatmat(np.zeros((A.shape[0], 1), dtype=A.dtype))
     except (NotImplementedError, TypeError) as error:
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` is a LinearOperator without products from the other side: A'X is needed as "
             f"well as AY. Define `rmatmat` (or `rmatvec`) too."
         ) from error

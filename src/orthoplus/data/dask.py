@@ -18,6 +18,7 @@ import numpy as np
 from dask.delayed import Delayed
 from scipy.sparse import issparse
 
+from orthoplus.core.errors import InputError
 from orthoplus.data.stored import RowBlocks, Work, add_parts, check_source
 from orthoplus.kernels.blocks import limited_threads, single_blas
 
@@ -38,12 +39,12 @@ class DaskBlocks(RowBlocks):
     def __init__(self, array: Any, name: str) -> None:
         check_source(array, name)
         if array.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"`{name}` is a Dask array of shape {array.shape}: a matrix is needed. Pass "
                 f"`{name}.reshape(-1, {array.shape[-1]})`."
             )
         if np.isnan(array.shape[0]):
-            raise ValueError(
+            raise InputError(
                 f"`{name}` is a Dask array whose chunks are of unknown length: call "
                 f"`{name}.compute_chunk_sizes()` first."
             )

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray
 
 # The blocks in memory at a time take this share of the limit; what is made of them takes the rest.
@@ -278,12 +279,12 @@ def as_row_blocks(
 def check_source(value: Any, name: str) -> None:
     """Raise unless this is a matrix, or an image, of real numbers."""
     if len(value.shape) not in (2, 3) or 0 in value.shape:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has shape {tuple(value.shape)}: a matrix (rows, columns) or an image "
             f"(height, width, bands) is needed."
         )
     if np.dtype(value.dtype).kind not in "fiub":
-        raise TypeError(f"`{name}` has dtype {value.dtype}: real numbers are needed.")
+        raise InputTypeError(f"`{name}` has dtype {value.dtype}: real numbers are needed.")
 
 
 def parse_memory(limit: int | str) -> int:
@@ -302,7 +303,7 @@ def parse_memory(limit: int | str) -> int:
             except ValueError:
                 pass
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-        raise ValueError(
+        raise InputError(
             f"`memory_limit={limit!r}` is no amount of memory: give bytes as a whole number, or "
             f'words such as "512MB" or "2GiB".'
         )

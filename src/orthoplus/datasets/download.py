@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from orthoplus.core.checks import check_choice
+from orthoplus.core.errors import FileError, InputError
 from orthoplus.datasets.real import Source, find_folder, sources
-from orthoplus.io.content import FileError
 from orthoplus.io.matlab import read_mat
 
 BASE = "https://raw.githubusercontent.com"
@@ -23,12 +23,12 @@ _CHUNK = 1 << 16
 Opener = Callable[[str], IO[bytes]]
 
 
-class FetchError(ValueError):
+class FetchError(InputError):
     """A set that could not be had; the message says why, and what to do.
 
     Examples
     --------
-    >>> issubclass(FetchError, ValueError)
+    >>> issubclass(FetchError, InputError)
     True
     """
 

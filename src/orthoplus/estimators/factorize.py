@@ -13,6 +13,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.bounds import bracket
 from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -54,7 +55,7 @@ def choose_method(
     given = {"max_iter": max_iter, tol_name: tol}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name in changes.keys() - names:
-        raise ValueError(
+        raise InputError(
             f"`{name}` cannot be set for the method {type(method).__name__}: it has no option of "
             f"that name. Leave it out, and set the options on the method object."
         )

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
@@ -187,7 +188,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         W = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if W.shape[1] != len(self.components_):
-            raise ValueError(
+            raise InputError(
                 f"`X` has {W.shape[1]} columns: one for each of the {len(self.components_)} "
                 f"components is needed, as `transform` gives them."
             )
@@ -253,7 +254,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return _scale_rows(A, sample_weight)
         if sample_weight is not None or self.orthogonal == "features":
             given = "`sample_weight`" if sample_weight is not None else '`orthogonal="features"`'
-            raise ValueError(
+            raise InputError(
                 f"{given} is not for data that are read in blocks of rows. Scale the rows by the "
                 f"roots of their weights, or store the transpose, or bring the data into memory."
             )
@@ -264,7 +265,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_count(self.n_components, "n_components", low=1)
         most = n_samples if self.orthogonal == "samples" else n_features
         if self.n_components > most:
-            raise ValueError(
+            raise InputError(
                 f"`n_components={self.n_components}` is too many for n_{self.orthogonal} = {most}: "
                 f"no {most}-by-{self.n_components} matrix has orthonormal columns that are "
                 f"nonnegative. Use at most {most}."
@@ -314,21 +315,21 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         except ValueError as error:
             for sign, advice in _ADVICE.items():
                 if sign in str(error):
-                    raise ValueError(
+                    raise InputError(
                         f"{str(error).splitlines()[0].rstrip('.')}. {advice}"
                     ) from error
             raise
 
     def _check_rows(self, rows: RowBlocks, *, reset: bool) -> None:
         if self.missing == "mask":
-            raise ValueError(
+            raise InputError(
                 '`missing="mask"` is not for data that are read in blocks of rows: it needs all of '
                 "them at once. Impute what is missing, or bring the data into memory."
             )
         if reset:
             self.n_features_in_ = rows.shape[1]
         elif rows.shape[1] != self.n_features_in_:
-            raise ValueError(
+            raise InputError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
@@ -413,7 +414,7 @@ def _scale_rows(A: Any, sample_weight: Any) -> Any:
 
 def _check_gaps(A: Any) -> None:
     if issparse(A) and np.isnan(A.data).any():
-        raise ValueError(
+        raise InputError(
             "`X` is sparse and has NaN: missing entries of sparse data are not supported, since "
             "what is not stored is zero. Pass a dense array with NaN where nothing was observed."
         )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from orthoplus.core.checks import check_count
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
@@ -128,7 +129,7 @@ def unmix(
     pixels, size, notes = _read_cube(cube) if rows is None else _read_stored(rows, cube)
     check_count(n_endmembers, "n_endmembers", low=1)
     if n_endmembers > len(pixels):
-        raise ValueError(
+        raise InputError(
             f"`n_endmembers={n_endmembers}` exceeds the {len(pixels)} pixels of the cube: each "
             f"endmember needs a pixel. Use at most {len(pixels)}."
         )
@@ -176,23 +177,23 @@ def _read_cube(cube: Any) -> tuple[FloatArray, tuple[int, ...], tuple[str, ...]]
     """Pixels as the rows of a nonnegative matrix, the size of the image, and notes."""
     if np.ma.is_masked(cube):
         masked = np.ma.getmaskarray(cube)
-        raise ValueError(
+        raise InputError(
             f"`cube` has {int(masked.sum())} masked values. Pass only the pixels that are whole, "
             f"as a matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
         )
     values = np.asarray(cube)
     if values.ndim not in (2, 3) or 0 in values.shape:
-        raise ValueError(
+        raise InputError(
             f"`cube` has shape {values.shape}: an image (height, width, bands) or a matrix "
             f"(pixels, bands) is needed."
         )
     if values.dtype.kind not in "fiub":
-        raise TypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
+        raise InputTypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
     pixels = values.reshape(-1, values.shape[-1]).astype(np.float64, copy=False)
     bad = ~np.isfinite(pixels).all(axis=1)
     if bad.any():
         first = np.unravel_index(int(bad.argmax()), values.shape[:-1])
-        raise ValueError(
+        raise InputError(
             f"`cube` has {int(bad.sum())} pixels with NaN or infinite values, the first at "
             f"{tuple(int(i) for i in first)}. Leave them out: pass `cube[good]`, a matrix of the "
             f"pixels that are whole."

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from orthoplus.core.errors import FileError
 from orthoplus.core.types import IntArray
 
 # Of the machine's memory, what one array may take: the methods need room beside it.
@@ -22,21 +23,6 @@ MATRIX_NAMES = ("X", "A")
 LABEL_NAMES = ("labels", "y")
 
 Names = tuple[str, ...]
-
-
-class FileError(ValueError):
-    """A file that cannot be used; the message is one sentence, or two, for the user.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from orthoplus.io import read_matrix
-    >>> try:
-    ...     read_matrix(Path("nowhere.csv"))
-    ... except FileError as error:
-    ...     print(error)
-    `nowhere.csv` is not there.
-    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, norm
 
 from orthoplus.core.checks import as_matrix, check_finite
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.linalg.spectral_sum import SpectralSum, dense_sum, sum_of_largest
 
@@ -162,7 +163,7 @@ def as_symmetric(M: Any, name: str) -> Any:
 
 def raise_asymmetric(name: str) -> NoReturn:
     """Raise the error that says how to make a matrix symmetric."""
-    raise ValueError(
+    raise InputError(
         f"`{name}` is not symmetric. Pass ({name} + {name}.T) / 2: it has the same traces."
     )
 
@@ -301,9 +302,9 @@ def _padded(M: LinearOperator, rows: Any) -> LinearOperator:
 
 def _check_square(M: Any, name: str) -> None:
     if len(M.shape) != 2 or M.shape[0] != M.shape[1]:
-        raise ValueError(f"`{name}` has shape {M.shape}: a square matrix is needed.")
+        raise InputError(f"`{name}` has shape {M.shape}: a square matrix is needed.")
     if M.shape[0] == 0:
-        raise ValueError(f"`{name}` has shape {M.shape}: it is empty. At least one row is needed.")
+        raise InputError(f"`{name}` has shape {M.shape}: it is empty. At least one row is needed.")
 
 
 def _check_operator(M: LinearOperator, name: str) -> None:
@@ -312,10 +313,10 @@ def _check_operator(M: LinearOperator, name: str) -> None:
     x, y = rng.standard_normal((2, M.shape[0]))
     Mx, My = M @ x, M @ y
     if not (np.isfinite(Mx).all() and np.isfinite(My).all()):
-        raise ValueError(f"`{name}` has products that are NaN or infinite. Check its `matvec`.")
+        raise InputError(f"`{name}` has products that are NaN or infinite. Check its `matvec`.")
     size = float(np.linalg.norm(Mx) * np.linalg.norm(y) + np.linalg.norm(My) * np.linalg.norm(x))
     if abs(Mx @ y - My @ x) > ASYMMETRY * size:
-        raise ValueError(
+        raise InputError(
             f"`{name}` is not symmetric: x'(My) and (Mx)'y differ. Pass ({name} + {name}.T) / 2: "
             f"it has the same traces."
         )

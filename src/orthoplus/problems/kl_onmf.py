@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import check_shape
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import as_nonnegative_data, row_sums, times, times_transposed
@@ -63,7 +64,7 @@ class KLONMF(Problem):
 
     def __post_init__(self) -> None:
         if isinstance(self.A, LinearOperator):
-            raise TypeError(
+            raise InputTypeError(
                 "`A` is a LinearOperator: the divergence needs the entries of A, not its products. "
                 "Pass a dense or sparse matrix, or use ONMF(A, k)."
             )

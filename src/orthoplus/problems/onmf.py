@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_range, check_shape
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, Linear
 from orthoplus.data.base import (
@@ -89,7 +90,7 @@ class ONMF(GroupedRows, Problem):
     def __post_init__(self) -> None:
         A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
         if self.allow_negative and isinstance(A, RowBlocks) and not isinstance(A, StoredBlocks):
-            raise ValueError(
+            raise InputError(
                 "`allow_negative=True` is not for Dask arrays: data of any sign need vectors with "
                 "a number for each row in one place. Shift or clip the data, or store them as HDF5 "
                 "or Zarr and read them in blocks of rows."

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import check_shape
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, Linear
 from orthoplus.data.base import as_nonnegative_data, row_sums, times, times_transposed
@@ -75,13 +76,13 @@ class ProjectiveKL(Problem):
 
     def __post_init__(self) -> None:
         if isinstance(self.A, LinearOperator):
-            raise TypeError(
+            raise InputTypeError(
                 "`A` is a LinearOperator: the divergence needs the entries of A, not its products. "
                 "Pass a dense or sparse matrix, or use ONMF(A, k, quartic=True)."
             )
         A = as_nonnegative_data(self.A)
         if isinstance(A, RowBlocks):
-            raise TypeError(
+            raise InputTypeError(
                 "`A` is read in blocks of rows: the divergence needs it in memory. Load it first, "
                 "or use ONMF(A, k)."
             )

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_shape
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, Linear
 from orthoplus.linalg.row_gains import entries_of, trace_gains
@@ -55,7 +56,7 @@ class SymmetricONMF(Problem):
 
     def __post_init__(self) -> None:
         if isinstance(self.M, (LinearOperator, SymmetricMap)):
-            raise TypeError(
+            raise InputTypeError(
                 f"`M` is a {type(self.M).__name__}: its entries are needed for ||M - XX'||. Take "
                 f"TraceMin(-M, k), which has the same minimisers."
             )

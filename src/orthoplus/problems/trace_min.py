@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import laplacian
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_finite, check_positive, check_range, check_shape
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.data.base import squared_norm
@@ -335,7 +336,7 @@ def discriminative_spectral(
     M, A = laplacian(_as_similarity(W), normed=normalized), _as_data(A, "A")
     n = M.shape[0]
     if A.shape[0] != n:
-        raise ValueError(
+        raise InputError(
             f"`A` has {A.shape[0]} rows, but the graph `W` has {n} vertices. Pass one row of "
             f"features for each vertex."
         )
@@ -372,7 +373,7 @@ def _as_similarity(W: Any) -> Any:
     W = as_symmetric(_as_data(W, "W"), "W")
     smallest = W.min() if min(W.shape) else 0.0
     if smallest < 0:
-        raise ValueError(
+        raise InputError(
             f"`W` has negative entries (the smallest is {smallest:.3g}): similarities are needed. "
             f"For a matrix of any sign take TraceMin(M, k) itself."
         )
