@@ -17,15 +17,14 @@ import numpy.typing as npt
 
 from orthoplus.core.checks import check_shape
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.extras import require
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 
 Fun = Callable[[Any], Any]
 
-_INSTALL = {
-    "jax": "`pip install jax` or `pip install 'orthoplus[autodiff]'`",
-    "torch": "`pip install torch`",
-}
+# The extra that brings a package; PyTorch comes as each machine needs it.
+_EXTRAS = {"jax": "autodiff", "torch": None}
 _DTYPES = ("float32", "float64")
 # What PyTorch says when it meets NumPy, or data of another dtype or device.
 _TORCH_MISMATCH = re.compile("numpy|dtype|scalar type|device")
@@ -291,16 +290,11 @@ class _TorchProblem(_AutodiffProblem):
 
 
 def _require(package: str) -> ModuleType:
-    """The package, imported now."""
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise ImportError(
-            f"`{package}` is not installed, and `orthoplus.autodiff.from_{package}` needs it. "
-            f"Install it with {_INSTALL[package]}."
-        ) from error
+    """Import the package now."""
+    module: ModuleType = require(
+        package, f"`orthoplus.autodiff.from_{package}`", extra=_EXTRAS[package]
+    )
+    return module
 
 
 def _as_dtype(dtype: Any) -> np.dtype[Any] | None:

@@ -1,6 +1,7 @@
 """Optional packages: imported when they are used, and missed with one sentence."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from orthoplus.core.errors import MissingPackageError
@@ -12,7 +13,7 @@ def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
     Parameters
     ----------
     package : str
-        The name it is imported by, also of a submodule such as ``"matplotlib.figure"``.
+        The name it is imported by.
     purpose : str
         What needs it, as the beginning of a sentence.
     extra : str, optional
@@ -29,12 +30,26 @@ def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        root = package.partition(".")[0]
-        if isinstance(error, ModuleNotFoundError) and error.name != root:
-            raise  # the package is there, something that it needs is not
-        wanted = f'"orthoplus[{extra}]"' if extra else root
-        raise MissingPackageError(
-            f"{purpose} needs `{root}`, which is not installed. Install it with "
-            f"`pip install {wanted}`.",
-            name=root,
-        ) from error
+        if isinstance(error, ModuleNotFoundError) and error.name != package:
+            raise  # it is there, but something that it needs is not
+        raise _missing(package, purpose, extra) from error
+
+
+def check_installed(packages: tuple[str, ...], purpose: str, *, extra: str) -> None:
+    """Raise as `require` does unless all of these are installed; import none of them."""
+    for package in packages:
+        try:
+            is_there = find_spec(package) is not None
+        except (ImportError, ValueError):
+            is_there = False
+        if not is_there:
+            raise _missing(package, purpose, extra)
+
+
+def _missing(package: str, purpose: str, extra: str | None) -> MissingPackageError:
+    wanted = f'"orthoplus[{extra}]"' if extra else package
+    return MissingPackageError(
+        f"{purpose} needs `{package}`, which is not installed. Install it with "
+        f"`pip install {wanted}`.",
+        name=package,
+    )

@@ -37,7 +37,8 @@ def walk(file: Any) -> Iterator[tuple[str, Any]]:
     import h5py
 
     root = file["/"]
-    pending, count = [("", root, (root.id,))], 0
+    pending: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, (root.id,))]
+    count = 0
     while pending:
         prefix, group, above = pending.pop(0)
         for name in group:
