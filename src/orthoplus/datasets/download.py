@@ -73,9 +73,10 @@ def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, base: str 
             f"{name} cannot be downloaded: it was made from {source.origin}. Put `{name}.npz` into "
             f"{target.parent} yourself."
         )
+    pooch = require("pooch", f"Downloading {name}", extra="cli")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}-") as aside:
-        _download(source, address_of(source, base), Path(aside) / "raw.mat")
+        _download(pooch, source, address_of(source, base), Path(aside) / "raw.mat")
         arrays = convert(source, Path(aside) / "raw.mat")
     write_atomically(target, lambda file: np.savez_compressed(file, **arrays))
     return target
@@ -114,9 +115,8 @@ class _Bounded(io.FileIO):
         return super().write(chunk)
 
 
-def _download(source: Source, address: str, path: Path) -> None:
+def _download(pooch: Any, source: Source, address: str, path: Path) -> None:
     """Retrieve the public file if it has the known size and checksum."""
-    pooch = require("pooch", f"Downloading {source.name}", extra="cli")
     pooch.get_logger().setLevel("WARNING")
 
     def download(url: str, name: str, _: Any) -> None:

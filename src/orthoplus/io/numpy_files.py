@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from scipy.sparse import dia_array
@@ -24,7 +24,7 @@ _READ_HEADER = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 # A header is a line of text; one that says it is longer is not read.
-_MOST_HEADER = 1 << 14
+_MOST_HEADER, _LONGEST_WORD = 1 << 14, 64
 # What SciPy's `save_npz` writes, format by format.
 _SPARSE_PARTS = {
     "csr": ("data", "indices", "indptr", "shape"),
@@ -34,11 +34,7 @@ _SPARSE_PARTS = {
 }
 
 
-class Header(NamedTuple):
-    """Shape and type of one array."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+Header = tuple[tuple[int, ...], np.dtype[Any]]  # the shape and the type of an array
 
 
 def read_npy(path: Path) -> Catalogue:
@@ -76,9 +72,9 @@ def _member_headers(path: Path) -> dict[str, Header]:
     headers = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            if info.filename.endswith(".npy"):
+            name, _, suffix = info.filename.rpartition(".")
+            if suffix == "npy":
                 with archive.open(info) as file:
-                    name = info.filename.removesuffix(".npy")
                     headers[name] = _read_header(path, file, info.file_size)
     return headers
 
@@ -96,25 +92,26 @@ def _read_header(path: Path, file: IO[bytes], n_bytes: int) -> Header:
             f"`{path}` declares an array of {declared} bytes and holds {held}: it is truncated or "
             f"damaged."
         )
-    return Header(shape, dtype)
+    return shape, dtype
 
 
 def _entry(path: Path, header: Header, load: Callable[[], Any]) -> Entry:
+    shape, dtype = header
+
     def read() -> Content:
-        if header.dtype.hasobject:
+        if dtype.hasobject:
             raise FileError(
                 f"`{path}` holds pickled Python objects, which could run code when read; they are "
                 f"never read. Save plain numbers, for example "
                 f"`numpy.save(file, array.astype(float))`."
             )
-        guard.check_size(path, *header)
+        guard.check_size(path, shape, dtype)
         values = load()
-        return Content(values if is_text else guard.as_numbers(path, values))
+        return Content(values if dtype.kind in "US" else guard.as_numbers(path, values))
 
-    is_text = header.dtype.kind in "US"
     # Objects count as numbers so that the refusal, and not another array, is what the user sees.
-    is_numeric = header.dtype.kind in "fiubc" or header.dtype.hasobject
-    return Entry(header.shape, is_numeric, read, is_text=is_text)
+    is_numeric = dtype.kind in "fiubc" or dtype.hasobject
+    return Entry(shape, is_numeric, read, is_text=dtype.kind in "US")
 
 
 def _load_member(path: Path, name: str) -> Any:
@@ -126,22 +123,22 @@ def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
     """Return the format of the sparse matrix in the archive; CSR if there are its parts alone."""
     kind = "csr"
     if "format" in headers:
-        if headers["format"].dtype.kind not in "US" or headers["format"].dtype.itemsize > 64:
+        _, dtype = headers["format"]
+        if dtype.kind not in "US" or dtype.itemsize > _LONGEST_WORD:
             return None
         word = _load_member(path, "format").item()
         kind = word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
-    parts = _SPARSE_PARTS.get(kind)
-    if parts is None:
+    if kind not in _SPARSE_PARTS:
         raise FileError(
             f"`{path}` holds a sparse matrix of the format `{kind}`. Convert it with `.tocsr()`."
         )
-    if not set(parts) <= headers.keys():
+    if not set(_SPARSE_PARTS[kind]) <= headers.keys():
         return None
-    pickled = [name for name in parts if headers[name].dtype.hasobject]
-    if pickled:
-        raise FileError(f"`{path}` holds pickled Python objects (`{pickled[0]}`): never read.")
-    for name in parts:
-        guard.check_size(path, headers[name].shape)
+    for name in _SPARSE_PARTS[kind]:
+        shape, dtype = headers[name]
+        if dtype.hasobject:
+            raise FileError(f"`{path}` holds pickled Python objects (`{name}`): never read.")
+        guard.check_size(path, shape)
     return kind
 
 

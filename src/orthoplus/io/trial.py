@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 MOST_OBJECTS, MOST_DEPTH = 10_000, 32
@@ -74,7 +75,7 @@ def try_hdf5(path: str, most_bytes: int) -> dict[str, str]:
 
 
 def try_mat(path: str, most_bytes: int) -> dict[str, str]:
-    """Read all variables of numbers, or halves of them, until the bad ones are known."""
+    """Read all variables of numbers at once; if that fails, one by one."""
     from scipy.io import loadmat, whosmat
 
     limit_memory(most_bytes)
@@ -84,19 +85,17 @@ def try_mat(path: str, most_bytes: int) -> dict[str, str]:
         for name, shape, kind in whosmat(path)
         if kind in NUMERIC
     }
-    failures: dict[str, str] = {}
-    pending = [[name for name, size in sizes.items() if size <= most_bytes]]
-    while pending:
-        names = pending.pop()
+    names = [name for name, size in sizes.items() if size <= most_bytes]
+    if sum(sizes[name] for name in names) <= most_bytes:
+        with suppress(Exception):
+            loadmat(path, variable_names=names)
+            return {}
+    failures = {}
+    for name in names:
         try:
-            if sum(sizes[name] for name in names) > most_bytes:
-                raise MemoryError
-            loadmat(path, variable_names=names, spmatrix=False)
+            loadmat(path, variable_names=[name])
         except Exception as error:
-            if len(names) == 1:
-                failures[names[0]] = reason(error)
-            else:
-                pending += [names[: len(names) // 2], names[len(names) // 2 :]]
+            failures[name] = reason(error)
     return failures
 
 
