@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint bench docs linkcheck clean
 
-# The package alone: all that a first look needs.
+# The package with its command line: all that a first look needs.
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[cli,hdf5]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.run

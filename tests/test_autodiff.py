@@ -310,7 +310,7 @@ def test_other_shape_is_refused(package):
 )
 def test_missing_package_is_named(build, name, advice, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=f"`{name}` is not installed.*{advice}"):
+    with pytest.raises(ImportError, match=f"needs `{name}`, which is not installed.*{advice}"):
         build(fourth_powers, (N, K))
 
 

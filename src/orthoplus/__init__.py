@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus.core.errors import CallbackError, InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
@@ -23,7 +24,7 @@ from orthoplus.methods import (
     RegularizedNewton,
 )
 from orthoplus.penalty import exactness
-from orthoplus.run.api import CallbackError, minimize, project, solve
+from orthoplus.run.api import minimize, project, solve
 from orthoplus.run.checkpoint import load_state, save_state
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "InputError",
+    "InputTypeError",
     "KIndicatorsClustering",
     "NonnegativePCA",
     "NonnegativeSpectralClustering",

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.checks import as_generator, as_matrix, check_count, check_positive, check_type
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.search.assignment_search import AssignmentSearch
@@ -46,7 +47,7 @@ class AssignmentOptions:
             check_positive(self.time_limit, "time_limit", finite=False)
         object.__setattr__(self, "rng", as_generator(self.rng))
         if isinstance(self.P0, str) and self.P0 not in ("randomized", "barycenter"):
-            raise ValueError(
+            raise InputError(
                 f"`P0={self.P0!r}` is unknown. Pass 'randomized', 'barycenter', or a nonnegative "
                 f"matrix."
             )
@@ -176,11 +177,11 @@ def _read_problem(
     given = [as_matrix(matrix, name) for matrix, name in ((A, "A"), (B, "B"))]
     for matrix, name in zip(given, "AB", strict=True):
         if matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
+            raise InputError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
     m, n = len(given[0]), len(given[1])
     C = None if linear is None else as_matrix(linear, "linear")
     if C is not None and C.shape != (m, n):
-        raise ValueError(
+        raise InputError(
             f"`linear` has shape {C.shape}, but `A` has {m} rows and `B` {n}: it needs an entry "
             f"for each pair of their rows."
         )
@@ -203,7 +204,7 @@ def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
         advice = "".join(
             f" For {name}: {_ONLY_SCIPY[name]}." for name in unknown if name in _ONLY_SCIPY
         )
-        raise TypeError(
+        raise InputTypeError(
             f"`options` has the unknown entries {', '.join(map(repr, unknown))}. Known are "
             f"{', '.join(known)}.{advice}"
         )
@@ -214,7 +215,7 @@ def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
     """The search that is asked for."""
     penalty = method if isinstance(method, EP4Orth) else None
     if penalty is None and method not in _STARTS:
-        raise ValueError(
+        raise InputError(
             f"`method={method!r}` is unknown. Choose {', '.join(_STARTS)}, or an EP4Orth(). What "
             f'SciPy calls "2opt" is "exchange" with the option search_steps=0.'
         )
@@ -234,7 +235,7 @@ def _read_first(P0: npt.ArrayLike | str, problem: QAP, shape: tuple[int, int]) -
         return None if P0 == "randomized" else np.ones(problem.shape)
     X = as_matrix(P0, "P0")
     if X.shape != shape or X.min() < 0:
-        raise ValueError(
+        raise InputError(
             f"`P0` has shape {X.shape} and smallest entry {X.min():.3g}: a nonnegative matrix of "
             f"shape {shape} is needed, a row and a column for each that is not in "
             f"`partial_match`."
@@ -248,16 +249,16 @@ def _read_match(pairs: npt.ArrayLike | None, m: int, n: int) -> tuple[IntArray, 
     if match.size == 0:
         match = np.empty((0, 2), dtype=np.int64)
     if match.ndim != 2 or match.shape[1] != 2 or match.dtype.kind not in "iu":
-        raise ValueError(
+        raise InputError(
             f"`partial_match` has shape {match.shape} and dtype {match.dtype}: whole numbers of "
             f"shape (f, 2) are needed, a row of A and a row of B each."
         )
     for side, name, size in ((match[:, 0], "A", m), (match[:, 1], "B", n)):
         if side.size and (side.min() < 0 or side.max() >= size):
-            raise ValueError(
+            raise InputError(
                 f"`partial_match` has entries from {side.min()} to {side.max()} for `{name}`: its "
                 f"rows are numbered from 0 to {size - 1}."
             )
         if len(np.unique(side)) < len(side):
-            raise ValueError(f"`partial_match` names a row of {name} twice: each has one partner.")
+            raise InputError(f"`partial_match` names a row of {name} twice: each has one partner.")
     return match[:, 0].astype(np.int64), match[:, 1].astype(np.int64)

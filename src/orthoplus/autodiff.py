@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.checks import check_shape
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.extras import require
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 
 Fun = Callable[[Any], Any]
 
-_INSTALL = {
-    "jax": "`pip install jax` or `pip install 'orthoplus[autodiff]'`",
-    "torch": "`pip install torch`",
-}
+# The extra that brings a package; PyTorch comes as each machine needs it.
+_EXTRAS = {"jax": "autodiff", "torch": None}
 _DTYPES = ("float32", "float64")
 # What PyTorch says when it meets NumPy, or data of another dtype or device.
 _TORCH_MISMATCH = re.compile("numpy|dtype|scalar type|device")
@@ -139,7 +139,7 @@ class _AutodiffProblem(Problem):
 
     def __post_init__(self) -> None:
         if not callable(self.fun):
-            raise TypeError(f"`fun` must be callable, not {type(self.fun).__name__}.")
+            raise InputTypeError(f"`fun` must be callable, not {type(self.fun).__name__}.")
         check_shape(*self.size, "X")
         object.__setattr__(self, "dtype", _as_dtype(self.dtype))
 
@@ -163,7 +163,7 @@ class _AutodiffProblem(Problem):
 
     def _enter(self, array: FloatArray, name: str) -> FloatArray:
         if np.shape(array) != tuple(self.size):
-            raise ValueError(
+            raise InputError(
                 f"`{name}` has shape {np.shape(array)}, but the problem was made for {self.size}."
             )
         return np.ascontiguousarray(array, dtype=self.dtype or _float_dtype(array))
@@ -227,7 +227,7 @@ class _JaxProblem(_AutodiffProblem):
             with home.enable_x64(True):
                 return function(*arrays)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-            raise TypeError(
+            raise InputTypeError(
                 "JAX cannot trace `fun`. The usual reason is a NumPy call, `float()` or `.item()` "
                 "on X inside it: use `jax.numpy`. A Python `if` or `while` on values of X needs "
                 "`jax.numpy.where`, or `jit=False`."
@@ -278,7 +278,7 @@ class _TorchProblem(_AutodiffProblem):
         except (TypeError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not _TORCH_MISMATCH.search(str(error)):
                 raise
-            raise TypeError(
+            raise InputTypeError(
                 f"PyTorch cannot evaluate `fun` at a {point.dtype} tensor on {point.device}: "
                 f"{error} The usual reasons are a NumPy call on X inside it (use `torch`), and "
                 f"data of another dtype or device (convert them, or pass `dtype` or `device`)."
@@ -290,16 +290,11 @@ class _TorchProblem(_AutodiffProblem):
 
 
 def _require(package: str) -> ModuleType:
-    """The package, imported now."""
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise ImportError(
-            f"`{package}` is not installed, and `orthoplus.autodiff.from_{package}` needs it. "
-            f"Install it with {_INSTALL[package]}."
-        ) from error
+    """Import the package now."""
+    module: ModuleType = require(
+        package, f"`orthoplus.autodiff.from_{package}`", extra=_EXTRAS[package]
+    )
+    return module
 
 
 def _as_dtype(dtype: Any) -> np.dtype[Any] | None:
@@ -308,7 +303,7 @@ def _as_dtype(dtype: Any) -> np.dtype[Any] | None:
     name = str(dtype).removeprefix("torch.")
     found = np.dtype(name if name in _DTYPES else dtype)
     if found.name not in _DTYPES:
-        raise ValueError(f"`dtype={dtype!r}` is not supported. Choose one of {', '.join(_DTYPES)}.")
+        raise InputError(f"`dtype={dtype!r}` is not supported. Choose one of {', '.join(_DTYPES)}.")
     return found
 
 
@@ -319,19 +314,19 @@ def _float_dtype(array: FloatArray) -> np.dtype[Any]:
 
 def _check_scalar(shape: tuple[int, ...], dtype: str) -> None:
     if shape != ():
-        raise TypeError(
+        raise InputTypeError(
             f"`fun` must return a scalar, it returned an array of shape {shape}. "
             f"Sum its entries, or pick one."
         )
     if "float" not in dtype:
-        raise TypeError(
+        raise InputTypeError(
             f"`fun` must return a real floating-point number, it returned {dtype}, which has no "
             f"gradient. Take the real part of a complex number."
         )
 
 
-def _not_differentiable(value: object, module: str) -> TypeError:
-    return TypeError(
+def _not_differentiable(value: object, module: str) -> InputTypeError:
+    return InputTypeError(
         f"`fun` returned a {type(value).__name__}, not a `{module}` scalar that depends on X. The "
         f"usual reason is a NumPy call, `float()`, `.item()` or `.detach()` on X inside it: use "
         f"`{module}` throughout."
@@ -344,7 +339,7 @@ def _leave(array: Any, X: FloatArray, name: str) -> FloatArray:
     bad = np.argwhere(~np.isfinite(result))
     if bad.size:
         first = tuple(int(i) for i in bad[0])
-        raise ValueError(
+        raise InputError(
             f"The {name} has {len(bad)} entries that are NaN or infinite, the first at {first}, "
             f"where X is {float(np.asarray(X)[first]):.3g}. The usual reason is a root, a "
             f"logarithm, a quotient or a norm at zero, and points of S+ have many zeros: add a "

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.checks import as_matrix
+from orthoplus.core.errors import InputError
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data
@@ -162,12 +163,12 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
     data = as_data(A)
     X = as_matrix(X, "X").astype(np.float64, copy=False)
     if len(X) != len(data):
-        raise ValueError(
+        raise InputError(
             f"`X` has {len(X)} rows, `A` has {len(data)}: they must be equal, one row of X for "
             f"each row of A. Transpose one of them if the factor belongs to the columns of A."
         )
     if X.min() < 0:
-        raise ValueError(
+        raise InputError(
             f"`X` has negative entries (the smallest is {X.min():.3g}): Procedure 1 rounds a "
             f"nonnegative matrix. Pass `np.maximum(X, 0)` if that is what you mean."
         )
@@ -186,7 +187,7 @@ def _contingency(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> npt.
     classes = _as_labels(labels_true, "labels_true")
     clusters = _as_labels(labels_pred, "labels_pred")
     if len(classes) != len(clusters):
-        raise ValueError(
+        raise InputError(
             f"`labels_true` has {len(classes)} labels, `labels_pred` has {len(clusters)}: both "
             f"must label the same rows."
         )
@@ -199,7 +200,7 @@ def _as_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     """The labels as 0, 1, ... in sorted order."""
     array = np.asarray(labels)
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has shape {array.shape}: one label for each row is needed, as a "
             f"one-dimensional array that is not empty."
         )
@@ -224,14 +225,14 @@ def _unit_spectra(
         for values, name in ((estimated, "estimated"), (reference, "reference"))
     ]
     if spectra[0].shape != spectra[1].shape:
-        raise ValueError(
+        raise InputError(
             f"`estimated` has shape {spectra[0].shape}, `reference` {spectra[1].shape}: as many "
             f"spectra over the same bands are needed, one a row. Transpose if they are columns."
         )
     for values, name in zip(spectra, ("estimated", "reference"), strict=True):
         zero = np.flatnonzero(~values.any(axis=1))
         if len(zero):
-            raise ValueError(f"`{name}` has a spectrum of zeros, row {zero[0]}: it has no angle.")
+            raise InputError(f"`{name}` has a spectrum of zeros, row {zero[0]}: it has no angle.")
     tops = [np.abs(values).max(axis=1, keepdims=True) for values in spectra]
     first, second = (values / top for values, top in zip(spectra, tops, strict=True))
     return (

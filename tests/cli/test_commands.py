@@ -25,7 +25,7 @@ from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
-from orthoplus.cli.writing import output_folder, to_json, write_file
+from orthoplus.cli.writing import output_folder, to_json
 from orthoplus.kernels.fused.cache import KernelCache
 from orthoplus.run.checkpoint import save_state
 
@@ -356,6 +356,7 @@ def test_mistake_of_ours_is_no_bad_input(grouped, monkeypatch):
     assert done.exit_code == 70
     assert "Internal error: ValueError: not enough values to unpack" in done.stderr
     assert "orthoplus/cli/fitting.py, line" in done.stderr
+    assert "a bug in orthoplus, not a problem with your input" in done.stderr
     assert not Path("data-k3").exists()
     monkeypatch.setenv("ORTHOPLUS_DEBUG", "1")
     with pytest.raises(ValueError, match="not enough values"):
@@ -578,20 +579,6 @@ def test_info_says_which_cache_there_is(kind, tmp_path, monkeypatch):
     found = json.loads(run("info", "--json").stdout)["kernels"]
     assert found["cache"].startswith(kind)
     assert found["cache folder"].startswith("none" if kind == "none" else str(tmp_path))
-
-
-def test_file_appears_only_when_complete(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("old")
-
-    def fail(file):
-        file.write(b"half")
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write_file(path, fail)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_record_is_strict_json():

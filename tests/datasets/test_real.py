@@ -1,9 +1,10 @@
 """Real data: fetched with a checksum, converted, loaded; and what cannot be had."""
 
 import dataclasses
+import functools
 import hashlib
-import io
-from urllib.error import URLError
+import http.server
+import threading
 
 import numpy as np
 import pytest
@@ -65,26 +66,56 @@ def test_fetch_keeps_nothing_of_another_file(documents, tmp_path, change):
     assert list((tmp_path / "sets").iterdir()) == []
 
 
-def test_fetch_stops_reading_a_file_that_is_too_long(documents, tmp_path):
-    class Endless(io.RawIOBase):
-        n_read = 0
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder; a path that begins with ``endless`` never ends."""
 
-        def read(self, size=-1):
-            self.n_read += size
-            return bytes(size)
+    n_sent = 0
 
-    stream = Endless()
+    def do_GET(self):
+        if not self.path.startswith("/endless"):
+            return super().do_GET()
+        self.send_response(200)
+        self.end_headers()
+        try:
+            while Handler.n_sent < 1e9:
+                Handler.n_sent += self.wfile.write(bytes(1 << 16))
+        except OSError:
+            return None
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def address(tmp_path):
+    """The address of a server of the folder ``server``."""
+    handler = functools.partial(Handler, directory=str(tmp_path / "server"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_fetch_over_http_converts_and_prints_nothing(documents, tmp_path, address, capfd):
+    path = fetch("T-l10", tmp_path / "sets", base=address)
+    assert [found.name for found in path.parent.iterdir()] == ["T-l10.npz"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_fetch_stops_reading_a_file_that_is_too_long(documents, tmp_path, address):
     with pytest.raises(FetchError, match="size or SHA-256 differ"):
-        fetch("T-l10", tmp_path / "sets", open_url=lambda address: stream)
-    assert stream.n_read < 1e6
+        fetch("T-l10", tmp_path / "sets", base=f"{address}/endless")
+    assert Handler.n_sent < 1e8
+    assert list((tmp_path / "sets").iterdir()) == []
 
 
-def test_fetch_without_connection_says_what_to_do(tmp_path):
-    def refuse(address):
-        raise URLError("no route to host")
-
-    with pytest.raises(FetchError, match=r"no route to host. Without internet, download it"):
-        fetch("MNIST", tmp_path, open_url=refuse)
+@pytest.mark.parametrize("base", ["{address}/elsewhere", "http://127.0.0.1:9", "file:///nowhere"])
+def test_fetch_without_the_file_says_what_to_do(documents, tmp_path, address, base):
+    with pytest.raises(FetchError, match=r"could not be downloaded .*Without internet, download"):
+        fetch("T-l10", tmp_path / "sets", base=base.format(address=address))
+    assert list((tmp_path / "sets").iterdir()) == []
 
 
 def test_fetch_of_other_arrays_says_so(documents, tmp_path, rng):

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import orthoplus as op
+from orthoplus.core.errors import OutOfTimeError
 from orthoplus.core.method import iterate
 from orthoplus.core.status import Status
 from orthoplus.kernels import fused
 from orthoplus.methods import AssignmentSearch
 from orthoplus.methods.search.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
 from orthoplus.problems import QAP, Projection
-from orthoplus.run.monitor import Meter, Metered, OutOfTimeError
+from orthoplus.run.monitor import Meter, Metered
 
 KINDS = ("relaxation", "penalty", "gilmore-lawler", "random")
 

@@ -7,6 +7,7 @@ shows them on a terminal, as JSON lines, as Markdown and as a page.
 from importlib import import_module
 
 from orthoplus.bench.table import Table
+from orthoplus.core.errors import InputError
 
 # Name -> module with a `TABLE`; a new table is one file and one line.
 TABLES = {
@@ -39,7 +40,7 @@ def names_of(name: str) -> tuple[str, ...]:
     """
     if name not in TABLES and name not in GROUPS:
         known = ", ".join((*TABLES, *GROUPS))
-        raise ValueError(f"`{name}` is no table. Known are {known}.")
+        raise InputError(f"`{name}` is no table. Known are {known}.")
     return GROUPS.get(name, (name,))
 
 

@@ -14,7 +14,9 @@ from orthoplus.cli import options as opt
 from orthoplus.cli.ending import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, guarded
 from orthoplus.cli.summary import print_lines
 from orthoplus.cli.terminal import complain, console, printable
-from orthoplus.cli.writing import output_folder, write_file, write_text
+from orthoplus.cli.writing import output_folder, write_text
+from orthoplus.core.atomic import write_atomically
+from orthoplus.core.errors import InputError
 
 
 def _tables() -> list[str]:
@@ -75,9 +77,9 @@ def bench(  # noqa: PLR0913
 
     names = names_of(table)
     if data is not None and not data.is_dir():
-        raise ValueError(f"`--data {data}` is no folder.")
+        raise InputError(f"`--data {data}` is no folder.")
     if resume and output is None:
-        raise ValueError("`--resume` needs `--output DIR`, the folder of the run to go on with.")
+        raise InputError("`--resume` needs `--output DIR`, the folder of the run to go on with.")
     words = ["bench", table, *(["--quick"] if quick else [])]
     words += ["--seed", str(seed)] if seed else []
     words += [] if limit is None else ["--limit", f"{limit:g}"]
@@ -163,7 +165,7 @@ def _write(
     from orthoplus.bench.output import command_of, to_markdown, to_page
 
     for drawing in outcomes[-1].drawings:
-        write_file(folder / f"{drawing.name}.png", partial(_put, drawing.png))
+        write_atomically(folder / f"{drawing.name}.png", partial(_put, drawing.png))
     command = command_of(words)
     write_text(folder / "results.md", to_markdown(outcomes, command, machine))
     write_text(folder / "results.html", to_page(outcomes, command, machine))

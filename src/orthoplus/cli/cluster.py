@@ -13,6 +13,7 @@ from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import exit_code, finishing, guarded
 from orthoplus.cli.summary import print_files, print_result
 from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, read_labels, read_matrix, split_key
 
@@ -84,7 +85,7 @@ def cluster(  # noqa: PLR0913
     truth = None if labels is None else read_truth(labels, content.values.shape[0])
     size = opt.parse_size(image, "--image")
     if size is not None and size[0] * size[1] != content.values.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"`--image {image}` has {size[0] * size[1]} pixels, but the data has "
             f"{content.values.shape[1]} features."
         )
@@ -150,7 +151,7 @@ def check_data(path: Path, content: Content, k: int) -> None:
             f"Shift, clip or impute them first."
         )
     if k > A.shape[0]:
-        raise ValueError(
+        raise InputError(
             f"`-k {k}` exceeds the {A.shape[0]} rows of `{path}`: each cluster needs a row."
         )
 

@@ -11,7 +11,8 @@ from orthoplus.cli import options as opt
 from orthoplus.cli.cluster import Job, Truth, default_method, run_cluster
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.terminal import console, printable
-from orthoplus.cli.writing import output_folder, write_file, write_npz
+from orthoplus.cli.writing import output_folder, write_npz
+from orthoplus.core.atomic import write_atomically
 from orthoplus.io import read_matrix
 
 N_GROUPS = 10
@@ -62,7 +63,7 @@ def _draw(folder: Path, picture: Path, images: np.ndarray, digits: np.ndarray) -
     labels = np.array([int(row["cluster"]) for row in rows])
     order = np.argsort([-float(row["weight"]) for row in rows], kind="stable")
     parts = read_matrix(folder / "components.npz", "components").values
-    write_file(
+    write_atomically(
         picture, lambda file: draw_digits(file, images[order], digits[order], labels[order], parts)
     )
 

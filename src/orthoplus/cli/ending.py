@@ -1,6 +1,5 @@
 """How a command ends: the exit codes, errors as one sentence, Ctrl-C at any time."""
 
-import dis
 import functools
 import os
 import signal
@@ -14,9 +13,10 @@ from typing import Any, ParamSpec
 import typer
 
 from orthoplus.cli.terminal import complain
+from orthoplus.core.errors import InputError, MissingPackageError
 from orthoplus.core.status import Status
 
-DONE, NOT_CONVERGED, BAD_INPUT, OUR_MISTAKE, INTERRUPTED = 0, 1, 2, 70, 130
+DONE, NOT_CONVERGED, BAD_INPUT, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 DEBUG_VARIABLE = "ORTHOPLUS_DEBUG"
 _PACKAGE = Path(__file__).parents[1]
 
@@ -31,9 +31,10 @@ def exit_code(status: Status) -> int:
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
-    """A command whose errors are sentences: code 2 for bad input, 130 for Ctrl-C, 70 for our own.
+    """Wrap a command so that errors are sentences: code 2 for bad input, 130 for Ctrl-C, 70 else.
 
-    A traceback is shown where the environment has ``ORTHOPLUS_DEBUG``.
+    What the user can mend is an `InputError`; anything else is a bug. A traceback is shown if the
+    environment has ``ORTHOPLUS_DEBUG``.
     """
 
     @functools.wraps(command)
@@ -56,7 +57,10 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def _explain(error: Exception) -> int:
-    """Print the error as a sentence; the exit code."""
+    """Print the error as a sentence and return the exit code."""
+    if isinstance(error, (InputError, MissingPackageError)):
+        complain(f"Error: {error}")
+        return BAD_INPUT
     if isinstance(error, OSError):
         where = f"`{error.filename}`: " if error.filename is not None else ""
         complain(f"Error: {where}{error.strerror or error}.")
@@ -64,38 +68,12 @@ def _explain(error: Exception) -> int:
     if isinstance(error, MemoryError):
         complain("Error: there is not enough memory for it. Give a smaller part of the data.")
         return BAD_INPUT
-    if isinstance(error, (ValueError, TypeError)) and is_sentence(error):
-        complain(f"Error: {error}")
-        return BAD_INPUT
     complain(
-        f"Internal error: {type(error).__name__}: {error} ({_last_place(error)}). This is a "
-        f"mistake of orthoplus, not of your input: please report it. {DEBUG_VARIABLE}=1 shows "
-        f"all of it."
+        f"Internal error: {type(error).__name__}: {error} ({_last_place(error)}). This is a bug "
+        f"in orthoplus, not a problem with your input: please report it. {DEBUG_VARIABLE}=1 shows "
+        f"the traceback."
     )
-    return OUR_MISTAKE
-
-
-def is_sentence(error: Exception) -> bool:
-    """Whether the error was raised by a ``raise`` of this package, and so was written for the user.
-
-    One that NumPy raises, or that comes from a slip such as unpacking too few values, is not.
-
-    Examples
-    --------
-    >>> try:
-    ...     first, second = [1]
-    ... except ValueError as slip:
-    ...     is_sentence(slip)
-    False
-    """
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None:
-        return False
-    code = traceback.tb_frame.f_code
-    is_raised = code.co_code[traceback.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return is_raised and Path(code.co_filename).is_relative_to(_PACKAGE)
+    return BUG
 
 
 def _last_place(error: Exception) -> str:

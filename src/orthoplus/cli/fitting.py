@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.cli.display import Display, Goal, waiting, watching
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
@@ -32,14 +33,14 @@ class RunOptions:
     def __post_init__(self) -> None:
         many = self.n_init is not None and self.n_init > 1 and self.method != "auto"
         if many and (self.checkpoint or self.resume):
-            raise ValueError(
+            raise InputError(
                 f"`--n-init {self.n_init}` cannot go with `--checkpoint` or `--resume`: a "
                 f"checkpoint holds one run. Leave out `--n-init`, or run the seeds one by one."
             )
         if self.checkpoint is not None and not self.checkpoint.absolute().parent.is_dir():
-            raise ValueError(f"`--checkpoint {self.checkpoint}`: its folder is not there.")
+            raise InputError(f"`--checkpoint {self.checkpoint}`: its folder is not there.")
         if self.resume is not None and not self.resume.is_file():
-            raise ValueError(f"`--resume {self.resume}`: there is no such file.")
+            raise InputError(f"`--resume {self.resume}`: there is no such file.")
 
     def watch(self, display: Display) -> dict[str, Any]:
         """The options of `solve` that look on: callback, time limit, checkpoint, resume."""

@@ -16,12 +16,13 @@ from orthoplus.cli.writing import (
     output_folder,
     to_json,
     write_csv,
-    write_file,
     write_json,
     write_npz,
     write_text,
 )
+from orthoplus.core.atomic import write_atomically
 from orthoplus.core.checks import check_finite
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
 from orthoplus.io import read_cube, split_key
 
@@ -85,7 +86,7 @@ def unmix(  # noqa: PLR0913
     cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
     check_finite(cube, str(path))
     if components > cube.shape[0] * cube.shape[1]:
-        raise ValueError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
+        raise InputError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
     notes = content.notes
     if content.values.ndim == 2 and shape is None:
         notes = (
@@ -107,7 +108,7 @@ def as_image(
         n = values.shape[0]
         height, width = size or (n, 1)
         if height * width != n:
-            raise ValueError(
+            raise InputError(
                 f"`--shape {height}x{width}` has {height * width} pixels, but the matrix has {n} "
                 f"rows. If its rows are bands, add `--bands-first`."
             )
@@ -115,7 +116,7 @@ def as_image(
             return values.reshape(width, height, -1).transpose(1, 0, 2)
         return values.reshape(height, width, -1)
     if size is not None and values.shape[:2] != size:
-        raise ValueError(
+        raise InputError(
             f"`--shape {size[0]}x{size[1]}` is not the size of the image, {values.shape}."
         )
     return values
@@ -190,10 +191,10 @@ def _write(scene: Scene, folder: Path, found: Any, record: dict[str, Any]) -> di
     write_csv(folder / "spectra.csv", ("band", *names), rows)
     write_npz(folder / "maps.npz", abundances=found.abundances, labels=found.labels)
     write_json(folder / "run.json", record)
-    write_file(
+    write_atomically(
         folder / "spectra.png", lambda file: draw_spectra(file, found.endmembers, scene.bands)
     )
-    write_file(folder / "maps.png", lambda file: draw_maps(file, found.abundances))
+    write_atomically(folder / "maps.png", lambda file: draw_maps(file, found.abundances))
     files = {
         "spectra.csv, .png": f"the {k} spectra, a column each",
         "maps.npz, .png": "the map of each material, and the material of each pixel",

@@ -1,14 +1,17 @@
-"""Files on disk: written under a temporary name, then renamed, so that none is ever half there."""
+"""The files that commands write, each of which appears only when it is complete."""
 
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+
+from orthoplus.core.atomic import write_atomically
+from orthoplus.core.errors import InputError
 
 
 @contextmanager
@@ -18,7 +21,7 @@ def output_folder(folder: Path) -> Iterator[Path]:
     Whatever of it was made and is still empty at an error is removed.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"`{folder}` is a file: `--output` needs a folder.")
+        raise InputError(f"`{folder}` is a file: `--output` needs a folder.")
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -27,7 +30,7 @@ def output_folder(folder: Path) -> Iterator[Path]:
         probe.unlink()
     except OSError as error:
         _remove_empty(made)
-        raise ValueError(
+        raise InputError(
             f"`{folder}` cannot be written to ({error.strerror}). Choose another `--output`."
         ) from None
     try:
@@ -43,19 +46,8 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def write_file(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Let ``write`` fill a file that appears under its name only when it is complete."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as file:
-            write(file)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
 def write_text(path: Path, text: str) -> None:
-    write_file(path, lambda file: file.write(text.encode("utf-8", "replace")))
+    write_atomically(path, lambda file: file.write(text.encode("utf-8", "replace")))
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
@@ -78,7 +70,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
-    write_file(path, lambda file: np.savez_compressed(file, **arrays))
+    write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
 
 
 def _plain(value: Any) -> Any:

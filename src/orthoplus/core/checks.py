@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray
 
 # Entries that are checked at a time, so that a memory map is not read as a whole.
@@ -30,7 +31,7 @@ def as_matrix(value: Any, name: str) -> FloatArray:
     dtype('float64')
     >>> as_matrix([1.0, 2.0], "X0")
     Traceback (most recent call last):
-    ValueError: `X0` has 1 dimension(s): a matrix of shape (n, k) is needed. Reshape it, ...
+    orthoplus.InputError: `X0` has 1 dimension(s): a matrix of shape (n, k) is needed. ...
     """
     array = _as_real(value, name)
     dtype = np.float32 if array.dtype == np.float32 else np.float64
@@ -53,28 +54,28 @@ def as_data_matrix(value: Any, name: str) -> FloatArray:
 def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
     """``value`` as a two-dimensional array of real numbers, neither converted nor copied."""
     if hasattr(value, "tocsr"):
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
             f"Pass `{name}.toarray()`."
         )
     if np.ma.is_masked(value):
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` has {int(np.sum(value.mask))} masked entries: what is under a mask is no "
             f"number. Fill them first, for example with `{name}.filled(0.0)`."
         )
     array = np.asarray(value)
     if array.dtype.kind == "c":
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` is complex ({array.dtype}): nonnegativity needs real numbers. "
             f"Pass its real part if that is what you mean."
         )
     if array.dtype.kind not in "fiub":
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` has dtype {array.dtype}: a numeric array is needed. "
             f"Convert it with `np.asarray({name}, dtype=float)`."
         )
     if array.ndim != 2:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has {array.ndim} dimension(s): a matrix of shape (n, k) is needed. "
             f"Reshape it, for example with `{name}.reshape(-1, 1)` for a single column."
         )
@@ -96,7 +97,7 @@ def check_finite(
     bad = np.argwhere(~np.isfinite(array))
     if bad.size:
         first = (first_row + int(bad[0][0]), *(int(i) for i in bad[0][1:]))
-        raise ValueError(
+        raise InputError(
             f"`{name}` has {len(bad)} entries that are NaN or infinite, the first at {first}. "
             f"{advice}"
         )
@@ -111,7 +112,7 @@ def norm_within_range(array: FloatArray, name: str) -> float:
     5.0
     >>> norm_within_range(np.array([[3e200], [4e200]]), "A")
     Traceback (most recent call last):
-    ValueError: `A` has entries as large as 4e+200: products of such numbers are no longer ...
+    orthoplus.InputError: `A` has entries as large as 4e+200: products of such numbers are ...
     """
     with np.errstate(over="ignore"):
         size = float(np.linalg.norm(array))
@@ -132,15 +133,15 @@ def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
     >>> check_entry_size(1e20, np.float64, "A")
     >>> check_entry_size(1e20, np.float32, "A")
     Traceback (most recent call last):
-    ValueError: `A` has entries as large as 1e+20: products of such numbers are no longer ...
+    orthoplus.InputError: `A` has entries as large as 1e+20: products of such numbers are ...
     """
     limit = _LARGEST_ENTRY[np.dtype(dtype)]
     if top != 0.0 and not 1.0 / limit <= top <= limit:
         raise _out_of_range(top, name)
 
 
-def _out_of_range(top: float, name: str) -> ValueError:
-    return ValueError(
+def _out_of_range(top: float, name: str) -> InputError:
+    return InputError(
         f"`{name}` has entries as large as {top:.3g}: products of such numbers are no longer "
         f"floating-point numbers. Scale the data or f, so that they are nearer to 1."
     )
@@ -150,12 +151,12 @@ def check_shape(n: int, k: int, name: str) -> None:
     """Raise unless 1 <= k <= n, a whole number: only then has S+ a point."""
     _check_whole(k, "k")
     if n < 1 or k < 1:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has shape ({n}, {k}): it is empty. "
             f"At least one row and one column are needed."
         )
     if k > n:
-        raise ValueError(
+        raise InputError(
             f"`{name}` has shape ({n}, {k}), more columns than rows: no {n}-by-{k} matrix has "
             f"orthonormal columns. Use at most k = {n}."
         )
@@ -164,9 +165,9 @@ def check_shape(n: int, k: int, name: str) -> None:
 def check_range(value: float, name: str, *, low: float, high: float = np.inf) -> None:
     """Raise unless the option is a number with low <= value <= high."""
     if not isinstance(value, (float, int, np.integer, np.floating)) or math.isnan(value):
-        raise TypeError(f"`{name}={value!r}` is not a number.")
+        raise InputTypeError(f"`{name}={value!r}` is not a number.")
     if not low <= value <= high:
-        raise ValueError(
+        raise InputError(
             f"`{name}={value!r}` is out of range: it must be at least {low:g}"
             + (f" and at most {high:g}." if np.isfinite(high) else ".")
         )
@@ -177,14 +178,14 @@ def check_positive(value: float, name: str, *, finite: bool = True) -> None:
     check_range(value, name, low=0.0)
     if value == 0 or (finite and math.isinf(value)):
         kind = "positive and finite" if finite else "positive"
-        raise ValueError(f"`{name}={value!r}` is out of range: it must be {kind}.")
+        raise InputError(f"`{name}={value!r}` is out of range: it must be {kind}.")
 
 
 def check_growth(value: float, name: str) -> None:
     """Raise unless the option is a finite number above one."""
     check_positive(value, name)
     if value <= 1:
-        raise ValueError(f"`{name}={value!r}` is out of range: it must be above 1.")
+        raise InputError(f"`{name}={value!r}` is out of range: it must be above 1.")
 
 
 def check_count(value: int, name: str, *, low: int = 0) -> None:
@@ -195,14 +196,16 @@ def check_count(value: int, name: str, *, low: int = 0) -> None:
 
 def _check_whole(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"`{name}={value!r}` is not a whole number.")
+        raise InputTypeError(f"`{name}={value!r}` is not a whole number.")
 
 
 def check_type(value: object, name: str, *kinds: type) -> None:
     """Raise unless the option is an object of one of the given classes."""
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"`{name}` must be an object of type {wanted}, it is {describe(value)}.")
+        raise InputTypeError(
+            f"`{name}` must be an object of type {wanted}, it is {describe(value)}."
+        )
 
 
 def describe(value: object) -> str:
@@ -218,7 +221,7 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     try:
         return np.random.default_rng(0 if rng is None else rng)
     except (TypeError, ValueError) as error:
-        raise TypeError(
+        raise InputTypeError(
             f"`rng` must be a numpy.random.Generator or a seed that is a whole number from 0 on, "
             f"it is {rng!r}."
         ) from error
@@ -227,20 +230,20 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
     """Raise unless the option is one of the given words."""
     if value not in choices:
-        raise ValueError(f"`{name}={value!r}` is unknown. Choose one of {', '.join(choices)}.")
+        raise InputError(f"`{name}={value!r}` is unknown. Choose one of {', '.join(choices)}.")
 
 
 def as_value(value: object) -> float:
     """What a user's function returned, as a number; NaN and inf pass: a step may end there."""
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "fiub":
-        raise TypeError(
+        raise InputTypeError(
             f"`fun` must return one real number, it returned {type(value).__name__} "
             f"of shape {number.shape} and dtype {number.dtype}."
         )
     result = float(number.reshape(()))
     if result == -math.inf:
-        raise ValueError(
+        raise InputError(
             "`fun` returned -inf: a smooth function is bounded on S+, this one has no minimum. "
             "Look for the logarithm of a zero or a division by one, and add a small constant there."
         )
@@ -255,7 +258,7 @@ def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
     result = np.asarray(matrix)
     if result.shape != X.shape or result.dtype.kind not in "fiub":
         advice = " It looks transposed." if result.shape == X.shape[::-1] else ""
-        raise ValueError(
+        raise InputError(
             f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
             f"{result.shape} and dtype {result.dtype}.{advice}"
         )

@@ -1,46 +1,41 @@
-"""Downloading a real data set: the public file, its checksum, our format."""
+"""Download a real data set by pooch: the public file, its checksum, our format."""
 
-import hashlib
+import io
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
+from urllib.request import url2pathname
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from orthoplus.core.atomic import write_atomically
 from orthoplus.core.checks import check_choice
+from orthoplus.core.errors import FileError, InputError
+from orthoplus.core.extras import require
 from orthoplus.datasets.real import Source, find_folder, sources
-from orthoplus.io.content import FileError
 from orthoplus.io.matlab import read_mat
 
 BASE = "https://raw.githubusercontent.com"
 _TIMEOUT = 30.0
-_CHUNK = 1 << 16
-
-Opener = Callable[[str], IO[bytes]]
 
 
-class FetchError(ValueError):
-    """A set that could not be had; the message says why, and what to do.
+class FetchError(InputError):
+    """Report a set that could not be had; the message says why, and what to do.
 
     Examples
     --------
-    >>> issubclass(FetchError, ValueError)
+    >>> issubclass(FetchError, InputError)
     True
     """
 
 
-def fetch(
-    name: str,
-    folder: str | os.PathLike[str] | None = None,
-    *,
-    base: str = BASE,
-    open_url: Opener | None = None,
-) -> Path:
-    """Download a set, check it, convert it; the path of its ``.npz``.
+def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, base: str = BASE) -> Path:
+    """Download a set, check it and convert it; return the path of its ``.npz``.
 
     Parameters
     ----------
@@ -51,8 +46,6 @@ def fetch(
     base : str
         What comes before ``repository/commit/path`` in the address: another server, or a folder as
         ``file:///...``, with the same files.
-    open_url : callable, optional
-        ``open_url(address)`` gives the file to read from; by default `urllib.request.urlopen`.
 
     Raises
     ------
@@ -61,8 +54,8 @@ def fetch(
 
     Notes
     -----
-    Every file is written under a temporary name and renamed when it is complete. Nothing of what
-    comes is run: the reader of MATLAB files takes arrays of numbers only.
+    It needs pooch, which ``pip install "orthoplus[cli]"`` brings. The file appears under its name
+    only when it is complete. Nothing of what comes is run: arrays of numbers are all that is read.
 
     Examples
     --------
@@ -80,24 +73,22 @@ def fetch(
             f"{name} cannot be downloaded: it was made from {source.origin}. Put `{name}.npz` into "
             f"{target.parent} yourself."
         )
+    pooch = require("pooch", f"Downloading {name}", extra="cli")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}-") as aside:
-        raw = Path(aside) / "raw.mat"
-        _download(source, address_of(source, base), raw, open_url or _open)
-        arrays = convert(source, raw)
-        complete = Path(aside) / target.name
-        np.savez_compressed(complete, **arrays)
-        os.replace(complete, target)
+        _download(pooch, source, address_of(source, base), Path(aside) / "raw.mat")
+        arrays = convert(source, Path(aside) / "raw.mat")
+    write_atomically(target, lambda file: np.savez_compressed(file, **arrays))
     return target
 
 
 def address_of(source: Source, base: str = BASE) -> str:
-    """The address of the public file of a set."""
+    """Return the address of the public file of a set."""
     return f"{base.rstrip('/')}/{source.repository}/{source.commit}/{quote(source.path or '')}"
 
 
 def convert(source: Source, path: Path) -> dict[str, Any]:
-    """The arrays of our format from the public file; `FetchError` unless of the known size."""
+    """Return the arrays of our format from the public file; refuse those of another size."""
     try:
         catalogue = read_mat(path)
         found = {key: entry.load().values for key, entry in catalogue.items() if entry.is_numeric}
@@ -112,34 +103,44 @@ def convert(source: Source, path: Path) -> dict[str, Any]:
     return arrays
 
 
-def _open(address: str) -> IO[bytes]:
-    from urllib.request import urlopen
+class _Bounded(io.FileIO):
+    """A file that takes no more bytes than are known to come."""
 
-    return urlopen(address, timeout=_TIMEOUT)
+    left = 0
+
+    def write(self, chunk: Any) -> int:
+        self.left -= len(chunk)
+        if self.left < 0:
+            raise InputError("The file is longer than it is known to be.")
+        return super().write(chunk)
 
 
-def _download(source: Source, address: str, path: Path, open_url: Opener) -> None:
-    """Into a file; no more bytes than are known to come, and the known checksum."""
-    digest, left = hashlib.sha256(), int(source.bytes or 0)
+def _download(pooch: Any, source: Source, address: str, path: Path) -> None:
+    """Retrieve the public file if it has the known size and checksum."""
+    pooch.get_logger().setLevel("WARNING")
+
+    def download(url: str, name: str, _: Any) -> None:
+        with _Bounded(name, "wb") as file:
+            file.left = int(source.bytes or 0)
+            if not url.startswith("file:"):
+                return pooch.HTTPDownloader(timeout=_TIMEOUT)(url, file, None)
+            with open(url2pathname(url.removeprefix("file://")), "rb") as public:
+                shutil.copyfileobj(public, file)
+
     try:
-        with open_url(address) as stream, open(path, "wb") as file:
-            while chunk := stream.read(_CHUNK):
-                left -= len(chunk)
-                if left < 0:
-                    break
-                digest.update(chunk)
-                file.write(chunk)
-    except (OSError, ValueError) as error:  # of urllib: no connection, a timeout, no address
-        reason = getattr(error, "reason", None) or error
+        pooch.retrieve(
+            address, f"sha256:{source.sha256}", path.name, path.parent, downloader=download
+        )
+    except OSError as error:  # as those of requests: no connection, a timeout, no address
         raise FetchError(
-            f"{source.name} could not be downloaded from {address}: {reason}. Without internet, "
+            f"{source.name} could not be downloaded from {address}: {error}. Without internet, "
             f"download it elsewhere and give a folder of that layout by `--base file:///...`."
         ) from None
-    if left != 0 or digest.hexdigest() != source.sha256:
+    except ValueError:
         raise FetchError(
             f"{address} is not the known file of {source.name}: size or SHA-256 differ from "
             f"{source.bytes} bytes, {source.sha256}. Nothing was kept."
-        )
+        ) from None
 
 
 def _from_documents(source: Source, found: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +167,7 @@ def _from_features(source: Source, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_scene(source: Source, found: dict[str, Any]) -> dict[str, Any]:
-    """Bands x pixels, pixels down the columns of the image, to pixels x bands along its rows."""
+    """Turn bands x pixels down the columns of the image into pixels x bands along its rows."""
     height, width = source.image_shape or (0, 0)
 
     def by_rows(values: Any) -> Any:

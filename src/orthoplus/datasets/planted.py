@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 
 # The generator of section 6.1: entries of X* before normalisation, and the diagonal of L.
@@ -99,7 +100,7 @@ def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProject
     diagonal = np.diagonal(L)
     if not (diagonal > 0.0).all():
         j = int(np.argmin(diagonal))
-        raise ValueError(
+        raise InputError(
             f"`L[{j}, {j}] = {diagonal[j]:g}` is not positive: the projection of X_star L' would "
             "not be X_star. Give L a positive diagonal."
         )
@@ -107,7 +108,7 @@ def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProject
     np.fill_diagonal(excess, -1.0)
     if excess.max() >= 0.0:
         i, j = divmod(int(np.argmax(excess)), len(L))
-        raise ValueError(
+        raise InputError(
             f"`L` has L_ii L_jj <= max(L_ij, L_ji, 0)^2 at (i, j) = ({i}, {j}): the projection of "
             "X_star L' need not be X_star. Make these off-diagonal entries smaller."
         )

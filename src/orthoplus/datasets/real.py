@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from orthoplus.core.checks import check_choice
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 
 TEXT_SETS = ("T-l10", "T-t10", "R-t10", "T-l20", "T-t20", "R-t20", "NewsG-t5")
@@ -25,7 +26,7 @@ FEATURE_SETS = ("kind_ORL", "kind_catsndogs", "kind_flower")
 FOLDER_VARIABLE = "ORTHOPLUS_DATA"
 
 
-class MissingDataError(ValueError):
+class MissingDataError(InputError):
     """A set that is not on this machine; the message says how to get it.
 
     Examples

@@ -146,7 +146,7 @@ def choose_method(
     given = {"max_iter": max_iter, tol_name: tol}
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name in changes.keys() - names:
-        raise ValueError(
+        raise InputError(
             f"`{name}` cannot be set for the method {type(method).__name__}: it has no option of "
             f"that name. Leave it out, and set the options on the method object."
         )

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
@@ -152,7 +153,7 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_blocks(self, X: Any, rows: BlockedMatrix) -> Self:
         self._check_parameters(*rows.shape)
         if self.embedding == "laplacian" or self.method is not None or self.n_init != 1:
-            raise ValueError(
+            raise InputError(
                 "A Dask array, or other data in blocks of rows, is clustered with "
                 'embedding="svd" or "precomputed", one start and the default method only: bring '
                 "it into memory first for all else."
@@ -187,12 +188,12 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("n_clusters", "n_neighbors", "n_init"):
             check_count(getattr(self, name), name, low=1)
         if self.n_clusters > n_samples:
-            raise ValueError(
+            raise InputError(
                 f"`n_clusters={self.n_clusters}` is too many for n_samples = {n_samples}: no "
                 f"cluster may be empty. Use at most {n_samples}."
             )
         if self.embedding == "precomputed" and n_features != self.n_clusters:
-            raise ValueError(
+            raise InputError(
                 f'`X` has {n_features} columns, but with embedding="precomputed" it is U, which '
                 f"has one for each of the {self.n_clusters} clusters. Pass its first "
                 f'{self.n_clusters} columns if they are ordered, or use embedding="svd".'

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from orthoplus.core.checks import check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
@@ -99,7 +100,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         A = self._validated(X, reset=True)
         check_count(self.n_components, "n_components", low=1)
         if self.n_components > A.shape[1]:
-            raise ValueError(
+            raise InputError(
                 f"`n_components={self.n_components}` is too many for n_features = {A.shape[1]}: "
                 f"components that do not overlap need a feature each. Use at most {A.shape[1]}."
             )
@@ -123,7 +124,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         Z = check_array(X, dtype=[np.float64, np.float32])
         if Z.shape[1] != len(self.components_):
-            raise ValueError(
+            raise InputError(
                 f"`X` has {Z.shape[1]} columns: one for each of the {len(self.components_)} "
                 f"components is needed, as `transform` gives them."
             )

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import IntArray
@@ -113,7 +114,7 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         check_choice(self.affinity, "affinity", AFFINITIES)
         check_count(self.n_clusters, "n_clusters", low=1)
         if self.n_clusters > A.shape[0]:
-            raise ValueError(
+            raise InputError(
                 f"`n_clusters={self.n_clusters}` is too many for n_samples = {A.shape[0]}: each "
                 f"group needs a sample. Use at most {A.shape[0]}."
             )

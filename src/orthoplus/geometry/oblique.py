@@ -4,6 +4,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_shape
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.delta import project_delta
 
@@ -38,7 +39,7 @@ def project_oblique_plus(C: FloatArray) -> FloatArray:
     """
     C = as_matrix(C, "C")
     if len(C) == 0:
-        raise ValueError(f"`C` has shape {C.shape}: no column of it can have norm 1. Give it rows.")
+        raise InputError(f"`C` has shape {C.shape}: no column of it can have norm 1. Give it rows.")
     top = C.max(axis=0)
     X = np.maximum(C, 0.0) / np.where(top > 0, top, 1.0)
     X /= np.where(top > 0, np.linalg.norm(X, axis=0), 1.0)

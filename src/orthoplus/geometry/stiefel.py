@@ -12,6 +12,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_positive, check_shape
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 
 # Above this share of the largest eigenvalue of M'M its root is exact enough for orthonormality.
@@ -276,7 +277,7 @@ def random_stiefel_plus(
     """
     check_shape(n, k, "X")
     if not 0 <= n_zero_rows <= n - k:
-        raise ValueError(f"`n_zero_rows={n_zero_rows}` must be between 0 and n - k = {n - k}.")
+        raise InputError(f"`n_zero_rows={n_zero_rows}` must be between 0 and n - k = {n - k}.")
     rows = rng.permutation(n)[: n - n_zero_rows]
     columns = np.concatenate([np.arange(k), rng.integers(k, size=len(rows) - k)])
     X = np.zeros((n, k))

@@ -1,16 +1,19 @@
-"""Matrices, image cubes and labels from files of every usual format; one format a file here.
+"""Read matrices, image cubes and labels from files of every usual format, one format per module.
 
 A bad file is a `FileError` with one clear sentence, whatever is wrong with it: pickles are never
-read, and sizes are checked before anything is.
+read, and sizes are checked before anything is (`orthoplus.io.guard`).
 """
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from orthoplus.io.content import Catalogue, Content, FileError, choose, memory_limit
+from orthoplus.core.errors import FileError, MissingPackageError
+from orthoplus.io.content import Catalogue, Content, choose
 from orthoplus.io.envi import read_envi
+from orthoplus.io.guard import memory_limit
 from orthoplus.io.hdf5 import read_hdf5
 from orthoplus.io.matlab import read_mat
 from orthoplus.io.matrix_market import read_matrix_market
@@ -44,7 +47,7 @@ __all__ = [
 
 
 def split_key(name: str) -> tuple[Path, str | None]:
-    """``file.h5ad:layers/raw`` as the path and the key; a file of that whole name comes first.
+    """Split ``file.h5ad:layers/raw`` into path and key; a file of that whole name comes first.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def split_key(name: str) -> tuple[Path, str | None]:
 
 
 def read_matrix(path: Path, key: str | None = None) -> Content:
-    """A matrix, dense or CSR, with the names of its rows and columns where the file has them.
+    """Read a matrix, dense or CSR, with the names of its rows and columns if the file has them.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ def read_matrix(path: Path, key: str | None = None) -> Content:
 
     Notes
     -----
-    One pass over the file; its declared size is checked against `memory_limit` first.
+    The size that the file declares is checked against `memory_limit` first.
 
     Examples
     --------
@@ -99,7 +102,7 @@ def read_matrix(path: Path, key: str | None = None) -> Content:
 
 
 def read_cube(path: Path, key: str | None = None) -> Content:
-    """An image (height, width, bands), or a matrix (pixels, bands), dense.
+    """Read an image (height, width, bands), or a matrix (pixels, bands), dense.
 
     Parameters and cost as in `read_matrix`; the column names are those of the bands.
 
@@ -121,7 +124,7 @@ def read_cube(path: Path, key: str | None = None) -> Content:
 
 
 def read_labels(path: Path, key: str | None = None) -> Content:
-    """A vector of labels, numbers or text; of a table of text the last column.
+    """Read a vector of labels, numbers or text; of a table of text the last column.
 
     Parameters and cost as in `read_matrix`.
 
@@ -148,12 +151,7 @@ def _read(path: Path, key: str | None, ndims: tuple[int, ...], wanted: str) -> C
             f"`{path}` is of the type `{suffix or 'none'}`, which is not read. Known are "
             f"{', '.join(READERS)}."
         )
-
-    def read() -> Content:
-        _, entry = choose(path, READERS[suffix](path), key, ndims, wanted)
-        return entry.load()
-
-    return _guarded(path, read)
+    return _guarded(path, lambda: choose(path, READERS[suffix](path), key, ndims, wanted).load())
 
 
 def _guarded(path: Path, read: Callable[[], Content]) -> Content:
@@ -162,9 +160,12 @@ def _guarded(path: Path, read: Callable[[], Content]) -> Content:
         raise FileError(f"`{path}` is a folder: a file is needed.")
     if not path.exists():
         raise FileError(f"`{path}` is not there.")
+    if not path.is_file():
+        raise FileError(f"`{path}` is a device or a pipe: a file is needed.")
     try:
-        return read()
-    except FileError:
+        with warnings.catch_warnings(action="ignore"):  # of SciPy, on a file that is odd
+            return read()
+    except (FileError, MissingPackageError):
         raise
     except PermissionError:
         raise FileError(f"`{path}` may not be read: permission denied.") from None

@@ -1,197 +1,161 @@
-"""HDF5: any data set by its key, the sparse groups and names of AnnData, MATLAB's v7.3 files."""
+"""HDF5: any data set by its key, the sparse groups and names of AnnData, MATLAB's v7.3 files.
 
-import os
-import subprocess
-import sys
+Every object is reached by `follow`, over hard links alone: other links may leave the file.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from orthoplus.io.content import (
-    Catalogue,
-    Content,
-    Entry,
-    FileError,
-    Names,
-    as_numbers,
-    byte_count,
-    check_bytes,
-    compressed_rows,
-    memory_limit,
-)
+from orthoplus.core.errors import FileError
+from orthoplus.core.extras import require
+from orthoplus.io import guard
+from orthoplus.io.content import Catalogue, Content, Entry, Names
+from orthoplus.io.trial import follow, walk
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_MOST_ENTRIES = 1000
-# A trial reading may take this long, and as much again for every so many bytes.
-_TRIAL_SECONDS, _TRIAL_BYTES = 20.0, 1 << 28
-_TRIAL = Path(__file__).with_name("trial.py")
+# The parts of a sparse group: of AnnData, and of MATLAB, which goes by columns.
+_BY_ROW, _BY_COLUMN = ("data", "indices", "indptr"), ("data", "ir", "jc")
 
 
-def read_hdf5(path: Path) -> Catalogue:
-    """Every data set, and every group that is a sparse matrix, by its path in the file."""
-    return _catalogue(path, is_matlab=False)
+@dataclass(frozen=True)
+class Source:
+    """An HDF5 file, and why parts of it cannot be read."""
+
+    path: Path
+    failures: dict[str, str]
+    h5py: Any
+
+    def load(self, key: str, how: Callable[["Source", Any, str], Content]) -> Content:
+        """Open the file and read what is under the key."""
+        with self.h5py.File(self.path, "r") as file:
+            return how(self, file, key)
+
+    def dataset(self, group: Any, key: str) -> Any:
+        """Return a data set that may be read, after a look at its declared size."""
+        path, found = self.path, follow(group, key)
+        if not isinstance(found, self.h5py.Dataset):
+            raise FileError(f"`{path}`: `{key}` is not there, or a link, which is not followed.")
+        if found.is_virtual or found.external:
+            raise FileError(f"`{path}`: `{found.name}` lies in other files, which are not read.")
+        guard.refuse_failed(path, self.failures, found.name.strip("/"))
+        guard.check_size(path, found.shape, found.dtype)
+        if found.chunks is None and found.nbytes > path.stat().st_size:
+            raise FileError(
+                f"`{path}`: `{found.name}` declares {found.nbytes} bytes, more than the file has: "
+                f"it is truncated or damaged."
+            )
+        return found
+
+    def texts(self, group: Any, key: str) -> Any:
+        """Return a data set of text as a vector."""
+        words = self.dataset(group, key).asstr(errors="replace")[()]
+        return np.asarray(words, dtype=str).reshape(-1)
 
 
-def read_matlab_hdf5(path: Path) -> Catalogue:
-    """As `read_hdf5`, for MATLAB: it stores arrays by columns, so that axes come reversed."""
-    return _catalogue(path, is_matlab=True)
+def read_hdf5(path: Path, *, is_matlab: bool = False) -> Catalogue:
+    """List every data set, and every group that is a sparse matrix, by its path in the file.
 
-
-def _catalogue(path: Path, *, is_matlab: bool) -> Catalogue:
-    _read_on_trial(path)
-    return _walk(path, is_matlab=is_matlab)
-
-
-def _read_on_trial(path: Path) -> None:
-    """Refuse a file on which the HDF5 library crashes or never ends, as it does on damaged ones.
-
-    A process of its own reads it first; an error that it reports comes again in ours.
+    MATLAB stores arrays by columns, so that their axes come reversed.
     """
-    limit = _TRIAL_SECONDS * (1.0 + os.path.getsize(path) / _TRIAL_BYTES)
-    words = [sys.executable, str(_TRIAL), str(path), str(memory_limit())]
-    try:
-        trial = subprocess.run(words, timeout=limit, capture_output=True, check=False)
-    except subprocess.TimeoutExpired:
-        raise FileError(
-            f"`{path}` could not be read within {limit:.0f} seconds: it is probably damaged. Open "
-            f"it with h5py and save the array anew, for example as .npz."
-        ) from None
-    if trial.returncode < 0:
-        raise FileError(f"`{path}` makes the HDF5 library crash: it is damaged.")
-
-
-def _walk(path: Path, *, is_matlab: bool) -> Catalogue:
-    import h5py  # loaded when used
-
+    h5py = require("h5py", f"Reading `{path}`", extra="hdf5")
+    source = Source(path, guard.read_on_trial(path, "hdf5"), h5py)
     entries: dict[str, Entry] = {}
     with h5py.File(path, "r") as file:
-        pending = [("", file)]
-        while pending and len(entries) < _MOST_ENTRIES:
-            prefix, group = pending.pop(0)
-            for name in group:
-                link = group.get(name, getlink=True)
-                if not isinstance(link, h5py.HardLink):
-                    continue  # a link may lead out of the file, or round in circles
-                key, item = f"{prefix}{name}", group[name]
-                entry = _entry(path, key, item, is_matlab)
-                if entry is not None:
-                    entries[key] = entry
-                elif isinstance(item, h5py.Group) and not name.startswith("#"):
-                    pending.append((f"{key}/", item))
+        for key, item in walk(file):
+            is_part = key.rpartition("/")[0] in entries  # of a sparse matrix
+            entry = None if is_part else _entry(source, key, item, is_matlab)
+            if entry is not None:
+                entries[key] = entry
     return entries
 
 
-def _entry(path: Path, key: str, item: Any, is_matlab: bool) -> Entry | None:
-    """What stands under this key; None for a group that is only a folder."""
-    import h5py
-
+def _entry(source: Source, key: str, item: Any, is_matlab: bool) -> Entry | None:
+    """Return what stands under this key; None for a group that is only a folder."""
+    h5py = source.h5py
     if isinstance(item, h5py.Dataset):
-        shape = tuple(int(n) for n in item.shape or ())
-        load = partial(_load_dataset, path, key, is_matlab)
+        shape = tuple(int(n) for n in item.shape or ())[:: -1 if is_matlab else 1]
         is_text = h5py.check_string_dtype(item.dtype) is not None
         is_number = item.dtype.kind in "fiub" and item.shape is not None
-        return Entry(shape[::-1] if is_matlab else shape, is_number, load, is_text=is_text)
+        load = partial(source.load, key, _load_by_columns if is_matlab else _load_dataset)
+        return Entry(shape, is_number, load, is_text=is_text)
     if not isinstance(item, h5py.Group):
         return None
     if {"codes", "categories"} <= item.keys():
-        return Entry(tuple(item["codes"].shape), False, partial(_load_codes, path, key), True)
+        length = getattr(follow(item, "codes"), "shape", None) or ()
+        return Entry(length, False, partial(source.load, key, _load_codes), is_text=True)
     size = _sparse_shape(item)
-    return None if size is None else Entry(size, True, partial(_load_sparse, path, key, size))
+    return None if size is None else Entry(size, True, partial(source.load, key, _load_sparse))
 
 
 def _sparse_shape(group: Any) -> tuple[int, int] | None:
-    """The shape of a sparse group of AnnData or of MATLAB; None where it is none."""
-    if {"data", "ir", "jc"} <= group.keys() and "MATLAB_sparse" in group.attrs:
-        return int(group.attrs["MATLAB_sparse"]), int(group["jc"].shape[0]) - 1
-    if not {"data", "indices", "indptr"} <= group.keys():
-        return None
+    """Return the shape of a sparse group of AnnData or of MATLAB; None for another group."""
+    if set(_BY_COLUMN) <= group.keys() and "MATLAB_sparse" in group.attrs:
+        pointers = getattr(follow(group, "jc"), "shape", None) or (1,)
+        return int(group.attrs["MATLAB_sparse"]), int(pointers[0]) - 1
     declared = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    if declared is None or len(declared) != 2:
+    if not set(_BY_ROW) <= group.keys() or declared is None or len(declared) != 2:
         return None
     return int(declared[0]), int(declared[1])
 
 
-def _numbers(path: Path, dataset: Any) -> Any:
-    """A data set in memory, after a look at its declared size; none that lies in other files."""
-    if dataset.is_virtual or dataset.external:
-        raise FileError(f"`{path}`: `{dataset.name}` lies in other files, which are not read.")
-    n_bytes = byte_count(dataset.shape, dataset.dtype.itemsize)
-    check_bytes(path, n_bytes)
-    if dataset.chunks is None and n_bytes > os.path.getsize(path):
-        raise FileError(
-            f"`{path}`: `{dataset.name}` declares {n_bytes} bytes, more than the file has: it is "
-            f"truncated or damaged."
-        )
-    return dataset[()]
+def _load_dataset(source: Source, file: Any, key: str) -> Content:
+    dataset = source.dataset(file, key)
+    if source.h5py.check_string_dtype(dataset.dtype) is not None:
+        return Content(source.texts(file, key))
+    values = guard.as_numbers(source.path, dataset[()])
+    return Content(values, *_anndata_names(source, file, key, values.shape))
 
 
-def _load_dataset(path: Path, key: str, is_matlab: bool) -> Content:
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        dataset = file[key]
-        if h5py.check_string_dtype(dataset.dtype) is not None:
-            return Content(_texts(path, dataset))
-        values = as_numbers(path, _numbers(path, dataset))
-        if is_matlab:
-            return Content(np.ascontiguousarray(values.T))
-        return Content(values, *_anndata_names(path, file, key, values.shape))
+def _load_by_columns(source: Source, file: Any, key: str) -> Content:
+    return Content(np.ascontiguousarray(_load_dataset(source, file, key).values.T))
 
 
-def _load_sparse(path: Path, key: str, shape: tuple[int, int]) -> Content:
-    import h5py
+def _load_sparse(source: Source, file: Any, key: str) -> Content:
+    group = follow(file, key)
+    shape = _sparse_shape(group) or (0, 0)
+    is_matlab = "MATLAB_sparse" in group.attrs
+    names = _BY_COLUMN if is_matlab else _BY_ROW
+    data, indices, pointers = (source.dataset(group, name)[()] for name in names)
+    encoding = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
+    by_row = not is_matlab and "csc" not in str(encoding)
+    matrix = guard.compressed_rows(source.path, (data, indices, pointers), shape, by_row)
+    return Content(matrix, *_anndata_names(source, file, key, shape))
 
-    with h5py.File(path, "r") as file:
-        group = file[key]
-        names = ("data", "ir", "jc") if "jc" in group else ("data", "indices", "indptr")
-        data, indices, pointers = (_numbers(path, group[name]) for name in names)
-        encoding = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
-        by_row = "jc" not in group and "csc" not in str(encoding)
-        matrix = compressed_rows(path, (data, indices, pointers), shape, by_row)
-        return Content(matrix, *_anndata_names(path, file, key, shape))
 
-
-def _load_codes(path: Path, key: str) -> Content:
-    """A categorical column of AnnData: whole numbers and what they stand for."""
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        codes = np.asarray(_numbers(path, file[key]["codes"]))
-        words = _texts(path, file[key]["categories"])
+def _load_codes(source: Source, file: Any, key: str) -> Content:
+    """Read a categorical column of AnnData: whole numbers and what they stand for."""
+    codes = np.asarray(source.dataset(file, f"{key}/codes")[()])
+    words = source.texts(file, f"{key}/categories")
     if codes.dtype.kind not in "iu" or (
         len(codes) and not -1 <= codes.min() <= codes.max() < len(words)
     ):
-        raise FileError(f"`{path}`: `{key}` has codes without a category. The file is damaged.")
+        raise FileError(
+            f"`{source.path}`: `{key}` has codes without a category. The file is damaged."
+        )
     return Content(np.append(words, "")[codes])
 
 
 def _anndata_names(
-    path: Path, file: Any, key: str, shape: tuple[int, ...]
+    source: Source, file: Any, key: str, shape: tuple[int, ...]
 ) -> tuple[Names | None, Names | None]:
-    """The names in ``obs`` and ``var``, where their numbers fit."""
+    """Return the names in ``obs`` and ``var`` if their numbers fit."""
     if len(shape) != 2 or not (key == "X" or key.startswith(("layers/", "raw/"))):
         return None, None
-    return _index(path, file, "obs", shape[0]), _index(path, file, "var", shape[1])
+    return _index(source, file, "obs", shape[0]), _index(source, file, "var", shape[1])
 
 
-def _index(path: Path, file: Any, name: str, length: int) -> Names | None:
-    import h5py
-
-    group = file.get(name)
-    if not isinstance(group, h5py.Group):
+def _index(source: Source, file: Any, name: str, length: int) -> Names | None:
+    group = follow(file, name)
+    if not isinstance(group, source.h5py.Group):
         return None
-    index = group.get(str(group.attrs.get("_index", "_index")))
-    if not isinstance(index, h5py.Dataset) or index.shape != (length,):
+    key = str(group.attrs.get("_index", "_index"))
+    index = follow(group, key)
+    is_text = source.h5py.check_string_dtype(getattr(index, "dtype", np.dtype(float))) is not None
+    if not is_text or index.shape != (length,):
         return None
-    if h5py.check_string_dtype(index.dtype) is None:
-        return None
-    return tuple(str(word) for word in _texts(path, index))
-
-
-def _texts(path: Path, dataset: Any) -> Any:
-    if dataset.is_virtual or dataset.external:
-        raise FileError(f"`{path}`: `{dataset.name}` lies in other files, which are not read.")
-    check_bytes(path, byte_count(dataset.shape, dataset.dtype.itemsize))
-    return np.asarray(dataset.asstr(errors="replace")[()], dtype=str).reshape(-1)
+    return tuple(source.texts(group, key).tolist())

@@ -4,32 +4,27 @@ The header of an array says how long it is. That must be what the file holds, to
 truncated file and one that asks for more memory than it could fill are both met there.
 """
 
-import os
+import io
+import math
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from scipy.sparse import coo_array, dia_array
+from scipy.sparse import dia_array
 
-from orthoplus.io.content import (
-    Catalogue,
-    Content,
-    Entry,
-    FileError,
-    as_numbers,
-    byte_count,
-    check_bytes,
-    check_indices,
-    compressed_rows,
-)
+from orthoplus.core.errors import FileError
+from orthoplus.io import guard
+from orthoplus.io.content import Catalogue, Content, Entry
 
 _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+# A header is a line of text; one that says it is longer is not read.
+_MOST_HEADER, _LONGEST_WORD = 1 << 14, 64
 # What SciPy's `save_npz` writes, format by format.
 _SPARSE_PARTS = {
     "csr": ("data", "indices", "indptr", "shape"),
@@ -39,23 +34,18 @@ _SPARSE_PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Header:
-    """Shape and type of one array, and how many bytes the file has for it."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+Header = tuple[tuple[int, ...], np.dtype[Any]]  # the shape and the type of an array
 
 
 def read_npy(path: Path) -> Catalogue:
-    """The one array of an ``.npy`` file."""
+    """List the one array of an ``.npy`` file."""
     with open(path, "rb") as file:
-        header = _read_header(path, file, os.path.getsize(path))
-    return {path.stem: _entry(path, header, lambda: _load_npy(path))}
+        header = _read_header(path, file, path.stat().st_size)
+    return {path.stem: _entry(path, header, partial(np.load, path, allow_pickle=False))}
 
 
 def read_npz(path: Path) -> Catalogue:
-    """The arrays of an ``.npz`` archive; the parts of a sparse matrix count as one array."""
+    """List the arrays of an ``.npz`` archive; the parts of a sparse matrix count as one array."""
     headers = _member_headers(path)
     catalogue = {
         name: _entry(path, header, partial(_load_member, path, name))
@@ -64,7 +54,8 @@ def read_npz(path: Path) -> Catalogue:
     kind = _sparse_format(path, headers)
     if kind is None:
         return catalogue
-    shape = tuple(int(n) for n in np.ravel(_load_member(path, "shape")))
+    lengths = guard.as_indices(path, _load_member(path, "shape"), "shape")
+    shape = tuple(int(n) for n in lengths)
     if len(shape) != 2 or min(shape) < 0:
         raise FileError(f"`{path}`: its sparse array has the shape {shape}, it needs two lengths.")
     parts = {*_SPARSE_PARTS[kind], "format"}
@@ -81,55 +72,46 @@ def _member_headers(path: Path) -> dict[str, Header]:
     headers = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            if info.filename.endswith(".npy"):
+            name, _, suffix = info.filename.rpartition(".")
+            if suffix == "npy":
                 with archive.open(info) as file:
-                    name = info.filename.removesuffix(".npy")
                     headers[name] = _read_header(path, file, info.file_size)
     return headers
 
 
 def _read_header(path: Path, file: IO[bytes], n_bytes: int) -> Header:
-    """Shape and type; an error unless the rest of the file is exactly that array."""
-    version = np.lib.format.read_magic(file)
+    """Return shape and type; raise unless the rest of the file is exactly that array."""
+    start = io.BytesIO(file.read(_MOST_HEADER))
+    version = np.lib.format.read_magic(start)
     if version not in _READ_HEADER:
         raise FileError(f"`{path}` has the .npy version {version}, which is unknown here.")
-    shape, _, dtype = _READ_HEADER[version](file)
-    if dtype.hasobject:
-        return Header(shape, dtype)  # listed, never read
-    held = n_bytes - file.tell()
-    declared = byte_count(shape, dtype.itemsize)
-    if declared > held:
-        check_bytes(path, declared)
-    if declared != held:
+    shape, _, dtype = _READ_HEADER[version](start)
+    held, declared = n_bytes - start.tell(), math.prod(shape) * dtype.itemsize
+    if held != declared and not dtype.hasobject:  # objects are listed, never read
         raise FileError(
             f"`{path}` declares an array of {declared} bytes and holds {held}: it is truncated or "
             f"damaged."
         )
-    return Header(shape, dtype)
+    return shape, dtype
 
 
-def _entry(path: Path, header: Header, load: Any) -> Entry:
-    dtype = header.dtype
+def _entry(path: Path, header: Header, load: Callable[[], Any]) -> Entry:
+    shape, dtype = header
 
-    def checked() -> Content:
-        check_bytes(path, byte_count(header.shape, dtype.itemsize))
+    def read() -> Content:
+        if dtype.hasobject:
+            raise FileError(
+                f"`{path}` holds pickled Python objects, which could run code when read; they are "
+                f"never read. Save plain numbers, for example "
+                f"`numpy.save(file, array.astype(float))`."
+            )
+        guard.check_size(path, shape, dtype)
         values = load()
-        return Content(values if dtype.kind in "US" else as_numbers(path, values))
+        return Content(values if dtype.kind in "US" else guard.as_numbers(path, values))
 
-    def refused() -> Content:
-        raise FileError(
-            f"`{path}` holds pickled Python objects, which could run code when read; they are "
-            f"never read. Save plain numbers, for example `numpy.save(file, array.astype(float))`."
-        )
-
-    if dtype.hasobject:
-        # Counted as numbers so that the refusal, and not another array, is what the user sees.
-        return Entry(header.shape, True, refused)
-    return Entry(header.shape, dtype.kind in "fiubc", checked, is_text=dtype.kind in "US")
-
-
-def _load_npy(path: Path) -> Any:
-    return np.load(path, allow_pickle=False)
+    # Objects count as numbers so that the refusal, and not another array, is what the user sees.
+    is_numeric = dtype.kind in "fiubc" or dtype.hasobject
+    return Entry(shape, is_numeric, read, is_text=dtype.kind in "US")
 
 
 def _load_member(path: Path, name: str) -> Any:
@@ -138,37 +120,36 @@ def _load_member(path: Path, name: str) -> Any:
 
 
 def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
-    """The format of the sparse matrix in the archive; CSR where only the parts are there."""
+    """Return the format of the sparse matrix in the archive; CSR if there are its parts alone."""
     kind = "csr"
     if "format" in headers:
-        if headers["format"].dtype.kind not in "US" or headers["format"].dtype.itemsize > 64:
+        _, dtype = headers["format"]
+        if dtype.kind not in "US" or dtype.itemsize > _LONGEST_WORD:
             return None
         word = _load_member(path, "format").item()
         kind = word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
-    parts = _SPARSE_PARTS.get(kind)
-    if parts is None:
+    if kind not in _SPARSE_PARTS:
         raise FileError(
             f"`{path}` holds a sparse matrix of the format `{kind}`. Convert it with `.tocsr()`."
         )
-    if not set(parts) <= headers.keys():
+    if not set(_SPARSE_PARTS[kind]) <= headers.keys():
         return None
-    pickled = [name for name in parts if headers[name].dtype.hasobject]
-    if pickled:
-        raise FileError(f"`{path}` holds pickled Python objects (`{pickled[0]}`): never read.")
-    check_bytes(path, sum(byte_count(headers[n].shape, headers[n].dtype.itemsize) for n in parts))
+    for name in _SPARSE_PARTS[kind]:
+        shape, dtype = headers[name]
+        if dtype.hasobject:
+            raise FileError(f"`{path}` holds pickled Python objects (`{name}`): never read.")
+        guard.check_size(path, shape)
     return kind
 
 
 def _load_sparse(path: Path, kind: str, shape: tuple[int, int]) -> Content:
-    parts = {name: _load_member(path, name) for name in _SPARSE_PARTS[kind]}
-    if kind in ("csr", "csc"):
-        compressed = (parts["data"], parts["indices"], parts["indptr"])
-        return Content(compressed_rows(path, compressed, shape, kind == "csr"))
-    check_bytes(path, 8 * sum(shape))
-    if kind == "dia":
-        return Content(dia_array((parts["data"], parts["offsets"]), shape=shape).tocsr())
-    rows, columns = (np.asarray(parts[name]).astype(np.int64).ravel() for name in ("row", "col"))
-    check_indices(path, rows, shape[0], "row")
-    check_indices(path, columns, shape[1], "column")
-    values = as_numbers(path, parts["data"])
-    return Content(coo_array((values, (rows, columns)), shape=shape).tocsr())
+    parts = [_load_member(path, name) for name in _SPARSE_PARTS[kind][:-1]]
+    if kind == "coo":
+        return Content(guard.coordinate_rows(path, (parts[0], parts[1], parts[2]), shape))
+    if kind != "dia":
+        compressed = (parts[0], parts[1], parts[2])
+        return Content(guard.compressed_rows(path, compressed, shape, kind == "csr"))
+    guard.check_size(path, (sum(shape),))
+    offsets = guard.as_indices(path, parts[1], "offsets")
+    diagonals = dia_array((guard.as_numbers(path, parts[0]), offsets), shape=shape)
+    return Content(diagonals.tocsr())

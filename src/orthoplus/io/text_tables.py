@@ -4,39 +4,56 @@ import csv
 import itertools
 from array import array
 from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import numpy as np
 
-from orthoplus.io.content import Catalogue, Content, Entry, FileError, check_bytes
+from orthoplus.core.errors import FileError
+from orthoplus.io import guard
+from orthoplus.io.content import Catalogue, Content, Entry, Names
 
 _DELIMITERS = ",;\t"
-# A number and its comma take at least two bytes of text, and eight in memory.
-_GROWTH = 4
+# A larger file is read by pandas, if that is installed: to import it takes half a second.
+_LARGE_BYTES = 1 << 23
+
+Row = tuple[int, list[str]]  # the number of its last line, and its cells
+
+
+class Layout(NamedTuple):
+    """What the first rows say: the lines of the header, cells in a row, names of the columns."""
+
+    n_skipped: int
+    n_cells: int
+    has_names: bool
+    columns: Names
 
 
 def read_table(path: Path) -> Catalogue:
-    """The table; the first row is a header, the first column names, where they are no numbers."""
-    check_bytes(path, _GROWTH * path.stat().st_size)
+    """List the table; its first row is a header, its first column names, if they are not numbers.
+
+    A number and its comma take at least two bytes of text, and eight in memory.
+    """
+    guard.check_size(path, (path.stat().st_size // 2,))
     with open(path, encoding="utf-8-sig", newline="") as file:
         rows = _rows(path, file)
-        first = list(itertools.islice(rows, 2))
-        if not first:
-            raise FileError(f"`{path}` is empty.")
-        content = _parse(path, first, rows)
+        start = list(itertools.islice(rows, 2))
+        layout = _layout(path, start)
+        body = itertools.chain(start[layout.n_skipped > 0 :], rows)
+        content = _read_with_pandas(path, layout) or _parse(path, body, layout)
     return {path.stem: Entry(content.values.shape, True, lambda: content)}
 
 
 def read_text_labels(path: Path) -> Content:
-    """Labels, numbers or words: the last column of a table, the whole line of a ``.txt``.
+    """Read labels, numbers or words: the last column of a table, the whole line of a ``.txt``.
 
     A first one that is called ``label``, ``labels``, ``class``, ``cluster`` or ``y`` is a header.
     """
+    guard.check_size(path, (path.stat().st_size,))
     with open(path, encoding="utf-8-sig", newline="") as file:
-        if path.suffix.lower() == ".txt":
-            words = [line.strip() for line in file if line.strip()]
-        else:
-            words = [row[-1].strip() for _, row in _rows(path, file)]
+        words = [row[-1].strip() for _, row in _rows(path, file)]
     if words and words[0].lower() in ("label", "labels", "class", "cluster", "y"):
         words = words[1:]
     if not words:
@@ -44,13 +61,14 @@ def read_text_labels(path: Path) -> Content:
     return Content(np.array(words))
 
 
-def _rows(path: Path, file: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of each line that is not blank."""
+def _rows(path: Path, file: IO[str]) -> Iterator[Row]:
+    """Yield the rows that are not blank; a ``.txt`` has one cell in each."""
     number = 1
     try:
-        first = next(file, "")
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(_DELIMITERS, key=first.count)
-        reader = csv.reader(itertools.chain([first], file), delimiter=delimiter, strict=True)
+        if path.suffix.lower() == ".txt":
+            yield from ((n, [line]) for n, line in enumerate(file, 1) if line.strip())
+            return
+        reader = csv.reader(file, delimiter=_delimiter(path), strict=True)
         for row in reader:
             number = reader.line_num
             if any(cell.strip() for cell in row):
@@ -64,54 +82,87 @@ def _rows(path: Path, file: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
         ) from error
 
 
-def _parse(
-    path: Path, first: list[tuple[int, list[str]]], rest: Iterator[tuple[int, list[str]]]
-) -> Content:
-    header = _header(first)
-    body = itertools.chain(first[1:] if header else first, rest)
-    number, cells = next(body, (0, []))
-    if not cells:
+def _delimiter(path: Path) -> str:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+    return "\t" if path.suffix.lower() == ".tsv" else max(_DELIMITERS, key=first.count)
+
+
+def _layout(path: Path, start: list[Row]) -> Layout:
+    """Return the layout; a header has a cell beyond its first (or one alone) that is no number."""
+    if not start:
+        raise FileError(f"`{path}` is empty.")
+    (line, header), (_, cells) = start[0], start[-1]
+    if all(_is_number(cell) for cell in (header[1:] or header)):
+        cells, header, line = header, [], 0
+    elif len(start) < 2:
         raise FileError(f"`{path}` has a header and no rows.")
-    has_names = not _is_number(cells[0]) and len(cells) > 1
-    columns = _column_names(header, len(cells), has_names)
-    values, names = array("d"), []
-    for line, row in itertools.chain([(number, cells)], body):
-        if len(row) != len(cells):
+    has_names = len(cells) > 1 and not _is_number(cells[0])
+    n_numbers = len(cells) - has_names
+    if not header:
+        return Layout(0, len(cells), has_names, tuple(str(i + 1) for i in range(n_numbers)))
+    if len(header) not in (len(cells), n_numbers):  # R leaves out the corner above row names
+        raise FileError(
+            f"`{path}`: its header has {len(header)} cells, line {start[1][0]} has {len(cells)}: "
+            f"every column needs a name."
+        )
+    return Layout(line, len(cells), has_names, tuple(header[len(header) - n_numbers :]))
+
+
+def _read_with_pandas(path: Path, layout: Layout) -> Content | None:
+    """Read a large table fast; None without pandas, or if anything in it is unusual.
+
+    Quotes, gaps and words among the numbers are errors here; `_parse` reads or explains them.
+    """
+    if path.stat().st_size < _LARGE_BYTES or find_spec("pandas") is None:
+        return None
+    import pandas as pd
+
+    with open(path, "rb") as raw:  # pandas would end a number at a zero byte
+        if any(b"\0" in block for block in iter(partial(raw.read, 1 << 20), b"")):
+            return None
+    is_name = [layout.has_names and i == 0 for i in range(layout.n_cells)]
+    try:
+        table = pd.read_csv(
+            path, sep=_delimiter(path), header=None, skiprows=layout.n_skipped,
+            dtype={i: str if is_name[i] else np.float64 for i in range(layout.n_cells)},
+            encoding="utf-8-sig", quoting=csv.QUOTE_NONE, na_filter=False,
+            float_precision="round_trip",
+        )  # fmt: skip
+    except ValueError:  # as all errors of pandas here
+        return None
+    names = tuple(table[0].tolist()) if layout.has_names else None
+    if table.shape[1] != layout.n_cells or (names and any('"' in name for name in names)):
+        return None
+    values = table.iloc[:, int(layout.has_names) :].to_numpy(np.float64)
+    return Content(
+        np.ascontiguousarray(values), names, layout.columns if layout.n_skipped else None
+    )
+
+
+def _parse(path: Path, body: Iterator[Row], layout: Layout) -> Content:
+    """Read the rows one by one, and say where one is wrong."""
+    first, values, names = 0, array("d"), []
+    for line, row in body:
+        first = first or line
+        if len(row) != layout.n_cells:
             raise FileError(
-                f"`{path}`, line {line} has {len(row)} cells, line {number} has {len(cells)}: "
+                f"`{path}`, line {line} has {len(row)} cells, line {first} has {layout.n_cells}: "
                 f"every row needs as many."
             )
-        if has_names:
+        if layout.has_names:
             names.append(row[0])
         try:
-            values.extend(map(float, row[1:] if has_names else row))
+            values.extend(map(float, row[layout.has_names :]))
         except ValueError:
-            raise FileError(_bad_cell(path, line, row, columns, has_names)) from None
-    matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, len(cells) - has_names)
-    return Content(matrix, tuple(names) or None, columns if header else None)
+            raise FileError(_bad_cell(path, line, row, layout)) from None
+    matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, layout.n_cells - layout.has_names)
+    return Content(matrix, tuple(names) or None, layout.columns if layout.n_skipped else None)
 
 
-def _header(first: list[tuple[int, list[str]]]) -> list[str] | None:
-    """The first line, if it holds a cell beyond its first that is no number."""
-    cells = first[0][1]
-    if len(cells) == 1:
-        return None if _is_number(cells[0]) else cells
-    return None if all(_is_number(cell) for cell in cells[1:]) else cells
-
-
-def _column_names(header: list[str] | None, n_cells: int, has_names: bool) -> tuple[str, ...]:
-    """The names of the columns with numbers; R leaves out the corner above the row names."""
-    if header is None:
-        return tuple(str(number + 1) for number in range(n_cells - has_names))
-    return tuple(header[1:] if has_names and len(header) == n_cells else header)
-
-
-def _bad_cell(
-    path: Path, line: int, row: list[str], columns: tuple[str, ...], has_names: bool
-) -> str:
-    index = next(i for i in range(has_names, len(row)) if not _is_number(row[i]))
-    cell = row[index].strip()
-    name = columns[index - has_names] if index - has_names < len(columns) else str(index + 1)
+def _bad_cell(path: Path, line: int, row: list[str], layout: Layout) -> str:
+    index = next(i for i in range(layout.has_names, len(row)) if not _is_number(row[i]))
+    cell, name = row[index].strip(), layout.columns[index - layout.has_names]
     what = f"`{cell[:40]}` is no number" if cell else "the cell is empty"
     advice = (
         "Write decimal points instead of commas."

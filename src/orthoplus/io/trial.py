@@ -1,32 +1,138 @@
-"""Read an HDF5 file through once and forget it: run as a script, in a process that may be killed.
+"""Read a file through once, and forget it: run as a script, in a process that may be killed.
 
-It imports nothing of this package, so that it starts fast.
+The compiled readers of HDF5, MATLAB and Matrix Market files crash on some damaged files, never end
+on others, and take any memory. This script imports nothing of the package, so that it starts fast,
+and prints as JSON why parts of the file cannot be read, by their keys ("" is the whole file).
 """
 
+import json
+import math
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-import h5py
+MOST_OBJECTS, MOST_DEPTH = 10_000, 32
+# Beyond the largest array that may be read: buffers of the readers.
+_BUFFERS = 1 << 28
+NUMERIC = {"double", "single", "logical", "sparse"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 
-_MOST_OBJECTS = 1000
+
+def follow(group: Any, key: str) -> Any:
+    """Return what hard links lead to from an HDF5 group, or None; others may leave the file."""
+    import h5py
+
+    item = group
+    for name in key.split("/"):
+        is_group = isinstance(item, h5py.Group)
+        if not is_group or not isinstance(item.get(name, getlink=True), h5py.HardLink):
+            return None
+        item = item[name]
+    return item
 
 
-def read_through(path: str, most_bytes: int) -> None:
-    """Open every object, and read those that are not too large."""
+def walk(file: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every object of an HDF5 file with its key, over hard links and round no circle."""
+    import h5py
+
+    root = file["/"]
+    pending: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, (root.id,))]
+    count = 0
+    while pending:
+        prefix, group, above = pending.pop(0)
+        for name in group:
+            count += 1
+            if count > MOST_OBJECTS or len(above) > MOST_DEPTH:
+                raise OverflowError(f"over {MOST_OBJECTS} objects, or {MOST_DEPTH} groups deep")
+            item = follow(group, name)
+            if item is None:
+                continue
+            yield f"{prefix}{name}", item
+            # A group whose name begins with `#` is MATLAB's own.
+            is_group = isinstance(item, h5py.Group) and not name.startswith("#")
+            if is_group and item.id not in above:  # ids are equal for the same object
+                pending.append((f"{prefix}{name}/", item, (*above, item.id)))
+
+
+def try_hdf5(path: str, most_bytes: int) -> dict[str, str]:
+    """Read every data set of the file that is not too large by its shape."""
+    import h5py
+
+    failures = {}
     with h5py.File(path, "r") as file:
-        pending: list[Any] = [file]
-        for _ in range(_MOST_OBJECTS):
-            if not pending:
-                return
-            item = pending.pop()
-            if isinstance(item, h5py.Dataset):
-                if not item.is_virtual and not item.external and item.nbytes <= most_bytes:
+        limit_memory(most_bytes)
+        for key, item in walk(file):
+            if not isinstance(item, h5py.Dataset) or item.is_virtual or item.external:
+                continue
+            try:
+                if item.nbytes <= most_bytes:
                     item[()]
-            elif isinstance(item, h5py.Group):
-                links = ((name, item.get(name, getlink=True)) for name in item)
-                hard = [name for name, link in links if isinstance(link, h5py.HardLink)]
-                pending.extend(item[name] for name in hard)
+            except Exception as error:
+                failures[key] = reason(error)
+    return failures
+
+
+def try_mat(path: str, most_bytes: int) -> dict[str, str]:
+    """Read all variables of numbers at once; if that fails, one by one."""
+    from scipy.io import loadmat, whosmat
+
+    limit_memory(most_bytes)
+    # A sparse matrix does not say how large it is; the limit of the process is all it has.
+    sizes = {
+        name: 0 if kind in ("sparse", "logical") else 8 * math.prod(shape)
+        for name, shape, kind in whosmat(path)
+        if kind in NUMERIC
+    }
+    names = [name for name, size in sizes.items() if size <= most_bytes]
+    if sum(sizes[name] for name in names) <= most_bytes:
+        with suppress(Exception):
+            loadmat(path, variable_names=names)
+            return {}
+    failures = {}
+    for name in names:
+        try:
+            loadmat(path, variable_names=[name])
+        except Exception as error:
+            failures[name] = reason(error)
+    return failures
+
+
+def try_matrix_market(path: str, most_bytes: int) -> dict[str, str]:
+    """Read the matrix."""
+    from scipy.io import mmread
+
+    limit_memory(most_bytes)
+    mmread(path, spmatrix=False)
+    return {}
+
+
+TRIALS = {"hdf5": try_hdf5, "mat": try_mat, "mtx": try_matrix_market}
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Let this process take so much beyond what it has now, where the system can say that."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + n_bytes + _BUFFERS, resource.RLIM_INFINITY))
+    except (ImportError, OSError, ValueError):
+        return
+
+
+def reason(error: Exception) -> str:
+    """Return the message of an error on one line."""
+    if isinstance(error, MemoryError) or "memory allocation failed" in str(error):
+        return "it does not fit into the memory that it may take"
+    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
 if __name__ == "__main__":
-    read_through(sys.argv[1], int(sys.argv[2]))
+    try:
+        found = TRIALS[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    except Exception as error:
+        found = {"": reason(error)}
+    sys.stdout.write(json.dumps(found))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from orthoplus.core.extras import require
 from orthoplus.model_selection.rank_choice import RankRow
 
 _INK = "#1f2937"
@@ -10,6 +11,7 @@ _STABLE, _HELD, _FIT = "#0072b2", "#d55e00", "#6b7280"
 
 def draw_ranks(rows: tuple[RankRow, ...], k: int, named: dict[str, int | None]) -> Any:
     """Stability above; held-out and fitted error below; the chosen rank marked in both."""
+    require("matplotlib", "A plot", extra="cli")
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 

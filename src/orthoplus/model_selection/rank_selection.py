@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.checks import check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
 from orthoplus.data.groups import best_column
@@ -188,15 +189,15 @@ def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
     for k in ordered:
         check_count(k, "ranks", low=1)
     if not ordered:
-        raise ValueError("`ranks` is empty: give the numbers to try, such as range(2, 21).")
+        raise InputError("`ranks` is empty: give the numbers to try, such as range(2, 21).")
     half = A.shape[0] // 2
     if ordered[-1] > half:
-        raise ValueError(
+        raise InputError(
             f"`ranks` goes up to {ordered[-1]}, but half of the {A.shape[0]} rows of X are {half}, "
             f"and each half is fitted by itself. Use ranks of at most {half}."
         )
     if A.shape[1] < 2:
-        raise ValueError(
+        raise InputError(
             f"`X` has {A.shape[1]} column: at least two are needed, some to assign a row by and "
             f"the others to predict."
         )
@@ -305,14 +306,14 @@ def _load(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays
             header = json.loads(bytes(file["__ranks__"]))
             arrays = {name: file[name] for name in file.files if "/" in name}
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise ValueError(
+        raise InputError(
             f"`resume`: {os.fspath(path)} is not a file of `select_rank`, or is damaged ({error}). "
             f"Give another name, or remove it to start afresh."
         ) from error
     stored = header.get("key", {})
     changed = [name for name in key if stored.get(name) != key[name]]
     if header.get("format") != _FORMAT or changed:
-        raise ValueError(
+        raise InputError(
             f"`resume`: {os.fspath(path)} belongs to another run: it differs in "
             f"{', '.join(changed) or 'format'}. Call with what it was written for, or give another "
             f"name."

@@ -18,6 +18,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_positive, norm_within_range
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
 from orthoplus.geometry.oblique import (
@@ -318,12 +319,12 @@ def _as_point(
     """X as an exact float64 point of the set, or an error that says how far it is away."""
     X = as_matrix(X, "X")
     if X.shape != tuple(problem.shape):
-        raise ValueError(f"`X` has shape {X.shape}, the problem has {tuple(problem.shape)}.")
+        raise InputError(f"`X` has shape {X.shape}, the problem has {tuple(problem.shape)}.")
     roundoff = _ROUNDOFFS * math.sqrt(X.shape[1]) * ROUNDOFF[X.dtype]
     point = nearest(X.astype(np.float64))
     distance = float(np.linalg.norm(point - X))
     if distance > max(_FEASIBILITY, roundoff):
-        raise ValueError(
+        raise InputError(
             f"`X` is not in {set_name}: it is {distance:.3g} away from the point it rounds to "
             f"(smallest entry {float(X.min()):.3g}, ||X'X - I|| + ||min(X, 0)|| = "
             f"{violation(X):.3g}). Pass it through `geometry.{nearest.__name__}` first."
@@ -375,7 +376,7 @@ def _mixing(k: int, V: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         return np.full(k, 1.0 / k), (1.0 - np.eye(k)) / k
     V = check_mixing(V)
     if V.shape[0] != k:
-        raise ValueError(f"`V` has shape {V.shape}: it must have one row a column of X, k = {k}.")
+        raise InputError(f"`V` has shape {V.shape}: it must have one row a column of X, k = {k}.")
     gram = V @ V.T
     return np.diag(gram), np.asarray(gram - np.diag(np.diag(gram)))
 

@@ -19,6 +19,7 @@ from orthoplus.core.checks import (
     check_shape,
     norm_within_range,
 )
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, FloatArray
 
@@ -224,13 +225,13 @@ def _functions(given: Problem | Fun, jac: Fun | bool | None, hessp: Product | No
     if isinstance(given, Problem):
         value, gradient, product = _of_problem(given, has_own=jac is None and hessp is None)
     elif not callable(given):
-        raise TypeError(f"A Problem or a function is needed, not {type(given).__name__}.")
+        raise InputTypeError(f"A Problem or a function is needed, not {type(given).__name__}.")
     elif jac is True:
         value, gradient, product = (lambda X: given(X)[0]), (lambda X: given(X)[1]), hessp
     elif callable(jac):
         value, gradient, product = given, jac, hessp
     else:
-        raise TypeError(
+        raise InputTypeError(
             f"`jac={jac!r}` gives no gradient to check. Pass a function, or `jac=True` if `fun` "
             f"returns (value, gradient)."
         )
@@ -243,7 +244,7 @@ def _functions(given: Problem | Fun, jac: Fun | bool | None, hessp: Product | No
 
 def _of_problem(problem: Problem, has_own: bool) -> tuple[Fun, Fun, Product | None]:
     if not has_own:
-        raise TypeError(
+        raise InputTypeError(
             f"`jac` and `hessp` go with a plain function: {type(problem).__name__} brings its own. "
             f"Pass `problem.value` to check other derivatives against it."
         )
@@ -264,12 +265,12 @@ def _point(
     """X checked, or a random positive one with columns of about unit norm."""
     if X is None:
         if shape is None:
-            raise ValueError("Neither `X` nor `shape` is given: pass one, to say where to check.")
+            raise InputError("Neither `X` nor `shape` is given: pass one, to say where to check.")
         check_shape(*shape, "X")
         return np.asarray(rng.uniform(0.5, 1.5, shape) / np.sqrt(shape[0]))
     X = as_matrix(X, "X")
     if shape is not None and X.shape != tuple(shape):
-        raise ValueError(f"`X` has shape {X.shape}, where {tuple(shape)} is expected.")
+        raise InputError(f"`X` has shape {X.shape}, where {tuple(shape)} is expected.")
     return X
 
 
@@ -310,7 +311,7 @@ class _Curve:
             if len(np.unique(samples, axis=0)) > _NOISE_SAMPLES // 2:
                 break
         if not np.isfinite(samples).all():
-            raise ValueError("f or its gradient is NaN or infinite next to `X`. Choose another X.")
+            raise InputError("f or its gradient is NaN or infinite next to `X`. Choose another X.")
         differences = np.diff(samples, n=4, axis=0)
         return _norm(differences) * float(np.sqrt(_FOURTH_DIFFERENCE / len(differences)))
 

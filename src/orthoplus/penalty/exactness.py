@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
@@ -237,7 +238,7 @@ class ExactPenalty:
         check_positive(separation, "separation")
         measure, kappa = self.measure(k), separation / lipschitz
         if measure.start >= kappa:
-            raise ValueError(
+            raise InputError(
                 f"The smoothing `eps` is too large for an exact penalty: Q_0 = "
                 f"{measure.start:.3g} must be below kappa_f = chi_f / L_f = {kappa:.3g}. Divide "
                 f"`eps` by more than {(measure.start / kappa) ** 2:.3g}."
@@ -261,7 +262,7 @@ class ExactPenalty:
         """
         known = problem.value_lipschitz if lipschitz is None else lipschitz
         if known is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(problem).__name__} does not know a Lipschitz constant of f over OB+. Pass "
                 f"`lipschitz`, for example `exactness.estimate_value_lipschitz(problem)`."
             )
@@ -309,7 +310,7 @@ def estimate_value_lipschitz(
         value, gradient = problem.value_and_gradient(X)
         slope = float(np.linalg.norm(riemannian_gradient(X, gradient)))
         if not np.isfinite(value) or not np.isfinite(slope):
-            raise ValueError(
+            raise InputError(
                 f"f is {value:g} with a gradient of size {slope:g}, not finite at a sampled point "
                 f"of OB+, so it does not have a Lipschitz constant there."
             )
@@ -353,7 +354,7 @@ def separation_of_supports(problem: Problem) -> float:
     """
     n, k = problem.shape
     if (k + 1) ** n > _MAX_SUPPORTS:
-        raise ValueError(
+        raise InputError(
             f"A problem of shape ({n}, {k}) has about {float(k + 1) ** n:.2g} supports: too many "
             f"to enumerate. Use at most {_MAX_SUPPORTS} of them, or bound chi_f by other means."
         )
@@ -361,7 +362,7 @@ def separation_of_supports(problem: Problem) -> float:
     for H in _supports(n, k):
         X = problem.refine(H)
         if X is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(problem).__name__} has no closed form for the best point of a support, "
                 f"which the enumeration needs."
             )

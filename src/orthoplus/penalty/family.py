@@ -18,6 +18,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_positive, check_range
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
 from orthoplus.data.block_matrix import BlockMatrix
@@ -35,17 +36,17 @@ def check_mixing(V: FloatArray) -> FloatArray:
     --------
     >>> check_mixing(np.array([[1.0], [-1.0]]) / np.sqrt(2))
     Traceback (most recent call last):
-    ValueError: `V` is not admissible: the smallest entry of VV' is -0.5, it must be positive. ...
+    orthoplus.InputError: `V` is not admissible: the smallest entry of VV' is -0.5, it must be ...
     """
     V = as_matrix(V, "V").astype(np.float64, copy=False)
     size, smallest = float(np.linalg.norm(V)), float((V @ V.T).min())
     if abs(size - 1.0) > 1e-6:
-        raise ValueError(
+        raise InputError(
             f"`V` is not admissible: its Frobenius norm is {size:.6g}, it must be 1. "
             f"Divide V by its norm."
         )
     if smallest <= 0:
-        raise ValueError(
+        raise InputError(
             f"`V` is not admissible: the smallest entry of VV' is {smallest:.3g}, "
             f"it must be positive. Use a matrix with positive entries."
         )
@@ -242,7 +243,7 @@ class GeneralPenalty(Penalty):
         grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33)
         values = np.array([self.psi(float(z))[0] for z in grid])
         if self.k > 1 and not (np.diff(values) > 0).all():  # for k = 1 the range is one point
-            raise ValueError(
+            raise InputError(
                 "`psi` is not strictly increasing on the range of Q: the penalty would not be "
                 "exact. Give a function that grows, with psi(z) -> (value, slope, curvature)."
             )
@@ -266,7 +267,7 @@ class GeneralPenalty(Penalty):
     def measure(self, k: int | None = None) -> Measure:
         """Return Psi and Q_0 = rho_q sqrt(eps); k is that of the penalty."""
         if k not in (None, self.k):
-            raise ValueError(
+            raise InputError(
                 f"`k={k}` is not the number of columns of this penalty, {self.k}: its constant "
                 f"rho_q depends on it. Make another `GeneralPenalty` with `k={k}`."
             )

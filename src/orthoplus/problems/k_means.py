@@ -12,6 +12,7 @@ import numpy.typing as npt
 from orthoplus import kernels
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_positive, check_shape
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.geometry.stiefel import assemble, cover_columns, labels_of
@@ -193,12 +194,12 @@ class KMeans(Problem):
         """The X of these labels with equal entries in a column; every cluster needs a row."""
         labels, (n, k) = np.asarray(labels), self.shape
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
-            raise ValueError(
+            raise InputError(
                 f"`labels` has shape {labels.shape} and dtype {labels.dtype}: a whole number for "
                 f"each of the {n} rows is needed."
             )
         if labels.min() < 0 or labels.max() >= k or not cover_columns(labels, k):
-            raise ValueError(
+            raise InputError(
                 f"`labels` has the values {np.unique(labels).tolist()}: each of 0 to {k - 1} is "
                 f"needed, and no other. `np.unique(labels, return_inverse=True)[1]` numbers groups."
             )

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 
@@ -67,12 +68,12 @@ class QAP(Problem):
                 continue
             matrix = as_matrix(given, name).astype(np.float64, copy=False)
             if matrix.shape[0] != matrix.shape[1]:
-                raise ValueError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
+                raise InputError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
             check_shape(len(matrix), len(matrix), name)
             norm_within_range(matrix, name)
             object.__setattr__(self, name, matrix)
             if matrix.shape != self.A.shape:
-                raise ValueError(
+                raise InputError(
                     f"`A` has shape {self.A.shape} and `{name}` {matrix.shape}: they must be of "
                     f"one size. Pad the smaller one with zeros, or call "
                     f"`orthoplus.quadratic_assignment`, which does that and leaves rows unmatched."
@@ -95,7 +96,7 @@ class QAP(Problem):
     def _as_permutation(self, permutation: IntArray | list[int]) -> IntArray:
         p, n = np.asarray(permutation), len(self.A)
         if p.shape != (n,) or p.dtype.kind not in "iu" or (np.sort(p) != np.arange(n)).any():
-            raise ValueError(
+            raise InputError(
                 f"`permutation` of shape {p.shape} and dtype {p.dtype} does not hold each of 0 to "
                 f"{n - 1} once."
             )
@@ -219,7 +220,7 @@ class QAP(Problem):
         """
         n = len(self.A)
         if not len(rows) == len(np.unique(rows)) == len(np.unique(columns)) == len(columns):
-            raise ValueError(
+            raise InputError(
                 f"`rows` has {len(rows)} entries, {len(np.unique(rows))} of them different, "
                 f"`columns` {len(columns)} and {len(np.unique(columns))}: each has one partner."
             )

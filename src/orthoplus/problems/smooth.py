@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orthoplus.core.checks import as_matrix_like, as_value, check_shape
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import DIFFERENCE_STEP, FloatArray
 
@@ -58,7 +59,7 @@ class Smooth(Problem):
             given = getattr(self, name)
             is_left_out = given is None and name != "fun"
             if not (callable(given) or is_left_out or (name == "jac" and given is True)):
-                raise TypeError(f"`{name}` must be callable, not {type(given).__name__}.")
+                raise InputTypeError(f"`{name}` must be callable, not {type(given).__name__}.")
         check_shape(*self.size, "X")
 
     @property
@@ -87,7 +88,7 @@ class Smooth(Problem):
     def _pair(self, X: FloatArray) -> tuple[float, object]:
         result = self.fun(X.copy())
         if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(
+            raise InputTypeError(
                 "`jac=True` says that `fun` returns (value, gradient), but it returned "
                 f"{type(result).__name__}. Return a pair, or pass `jac` as a callable."
             )

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import laplacian
 
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_positive, check_range, check_shape
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
@@ -337,7 +338,7 @@ def discriminative_spectral(
     M, A = laplacian(as_similarity(W), normed=normalized), as_matrix_or_sparse(A, "A")
     n = M.shape[0]
     if A.shape[0] != n:
-        raise ValueError(
+        raise InputError(
             f"`A` has {A.shape[0]} rows, but the graph `W` has {n} vertices. Pass one row of "
             f"features for each vertex."
         )

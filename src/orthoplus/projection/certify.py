@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.errors import InputError
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
@@ -188,7 +189,7 @@ def project_stiefel_plus(
         best, bound, passes = _solve(scaled, _divided(np.minimum(maxima, 0.0), scale), budget)
     value, bound, size = best.value * scale, bound * scale, best.size * scale
     if not np.isfinite([value, bound, size]).all():
-        raise ValueError(
+        raise InputError(
             f"`C` has entries as large as {float(np.abs(C).max()):.3g}: <C, X> or its upper bound "
             f"is beyond the largest floating-point number. Divide `C` by a number, for example by "
             f"that entry, which does not change the nearest point."

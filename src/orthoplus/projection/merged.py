@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.core.errors import InputError
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
@@ -42,7 +43,7 @@ ROUNDING = 1e-14
 BLOCK_ROUNDING = 2.0**-42
 
 
-class UndecidedColumnError(ValueError):
+class UndecidedColumnError(InputError):
     """Columns have too few positive entries: the rows they take are not to be had from blocks."""
 
 
@@ -160,7 +161,7 @@ def _first_root(C: DataMatrix) -> FloatArray:
             f"block by block. Leave it out, or bring `C` into memory."
         )
     if not SAFE_RANGE[0] < maxima.max() < SAFE_RANGE[1]:
-        raise ValueError(
+        raise InputError(
             f"The largest entry of `C` is {maxima.max():.3g}: its square is out of range. Divide "
             f"`C` by it, which does not change the nearest point."
         )

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from orthoplus.core.extras import require
+
 TEMPLATE = "page.html.jinja"
 
 
@@ -84,6 +86,7 @@ class Page:
 
 def render(page: Page) -> str:
     """The whole page as text; only the SVG of our own figures goes in unescaped."""
+    require("jinja2", "A report", extra="cli")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 

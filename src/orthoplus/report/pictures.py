@@ -4,6 +4,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report.figures import band_axis
 from orthoplus.report.svg import hue
@@ -95,6 +96,7 @@ def _show(
 
 def new_figure(width: float, height: float, *, constrained: bool = True) -> Any:
     """A figure on white, of this size in inches, that no window shows."""
+    require("matplotlib", "A picture", extra="cli")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from orthoplus.core.extras import require
+
 # Stand-ins, and the variables of the page that take their place.
 INK, QUIET, LINE, ACCENT, WARM = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
 _VARIABLES = {
@@ -73,7 +75,7 @@ def hue(j: int) -> str:
 @contextmanager
 def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
     """A figure to draw on; ``name`` is unique in the page and becomes part of every id."""
-    import matplotlib as mpl
+    mpl = require("matplotlib", "A report", extra="cli")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

@@ -18,6 +18,7 @@ from orthoplus.core.checks import (
     check_type,
     describe,
 )
+from orthoplus.core.errors import CallbackError, InputError, InputTypeError
 from orthoplus.core.method import OuterMethod, OuterState
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -38,26 +39,6 @@ from orthoplus.run.start_point import read_any_start, read_start
 _MAX_SEED = 2**31
 # A matrix in row blocks that has no more rows is projected in memory.
 SMALL_ROWS = 1 << 12
-
-
-class CallbackError(RuntimeError):
-    """A callback raised; ``result`` holds the best point so far.
-
-    Examples
-    --------
-    >>> import orthoplus as op
-    >>> def careless(state):
-    ...     raise KeyError("missing")
-    >>> try:
-    ...     op.solve(op.problems.TraceMin(np.diag([3.0, 1.0, 2.0]), 2), callback=careless)
-    ... except op.CallbackError as error:
-    ...     print(error.result.status.name, error.result.violation < 1e-12)
-    CALLBACK True
-    """
-
-    def __init__(self, message: str, result: Result) -> None:
-        super().__init__(message)
-        self.result = result
 
 
 def minimize(  # noqa: PLR0913
@@ -112,7 +93,7 @@ def minimize(  # noqa: PLR0913
     -3.2360679775
     """
     if isinstance(fun, Problem):
-        raise TypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
+        raise InputTypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
     problem = Smooth(fun, read_start(X0)[1], jac=jac, curvature=hessp)
     return solve(problem, X0, method=method, n_init=n_init, rng=rng, **options)
 
@@ -188,7 +169,7 @@ def solve(  # noqa: PLR0913
            [0. , 1. ]])
     """
     if not isinstance(problem, Problem):
-        raise TypeError(
+        raise InputTypeError(
             f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
             f"`orthoplus.minimize(fun, X0)`."
         )
@@ -202,7 +183,7 @@ def solve(  # noqa: PLR0913
         n_init = preset.n_init if resume is None and method is None and X is None else 1
     check_count(n_init, "n_init", low=1)
     if resume is not None and n_init > 1:
-        raise ValueError(f"`n_init={n_init}` with `resume`: a saved state continues a single run.")
+        raise InputError(f"`n_init={n_init}` with `resume`: a saved state continues a single run.")
     meter = Meter(np.inf if time_limit is None else time_limit)
     working = problem if method is not None else preset.reduce(problem)
     generator = as_generator(rng)
@@ -321,7 +302,7 @@ def _read_state(
         check_type(state, "resume", method.state_type)
         size = _size_of(state, problem)
         if size != problem.shape:
-            raise ValueError(
+            raise InputError(
                 f"`resume` is a state of shape {size}, but the problem needs "
                 f"{problem.shape}: it belongs to another problem."
             )
@@ -346,7 +327,7 @@ def _check_watch(
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     if callback is not None and not callable(callback):
-        raise TypeError(f"`callback` must be callable, it is {describe(callback)}.")
+        raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
     if checkpoint is not None and not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
         raise FileNotFoundError(
             f"`checkpoint={os.fspath(checkpoint)!r}` lies in a folder that does not exist. "
@@ -365,13 +346,13 @@ def _start(
     takes_centres = getattr(method, "takes_centres", False)
     if isinstance(X, Centres):
         if not takes_centres:
-            raise TypeError(
+            raise InputTypeError(
                 f"`X0` is a set of centres, which {type(method).__name__} cannot start from: pass "
                 f"a matrix of shape {problem.shape}."
             )
         wanted = (problem.shape[1], A.shape[1])  # type: ignore[union-attr]
         if X.vectors.shape != wanted:
-            raise ValueError(
+            raise InputError(
                 f"`X0` has centres of shape {X.vectors.shape}, but the problem needs {wanted}."
             )
         return X
@@ -401,7 +382,7 @@ def _reseeded(method: Any, rng: np.random.Generator) -> Any:
 def _check_method(method: object) -> None:
     """Raise unless the method's last iterate can be made an answer."""
     if isinstance(method, type) or not hasattr(method, "state_type"):
-        raise TypeError(
+        raise InputTypeError(
             f"`method` must be an object such as EP4Orth(), it is {describe(method)}. A solver "
             f"over OB+ goes inside one: EP4Orth(inner=ProjectedGradient())."
         )

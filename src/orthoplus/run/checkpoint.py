@@ -5,11 +5,12 @@ import os
 import zipfile
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from orthoplus.core.atomic import write_atomically
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterState
 from orthoplus.methods import METHODS
 
@@ -53,14 +54,7 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write arrays as ``.npz``; the file appears under its name only when it is complete."""
-    target = Path(path)
-    aside = target.with_name(target.name + f".{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as file:
-            np.savez(file, **arrays)
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_atomically(path, lambda file: np.savez(file, **arrays))
 
 
 def load_state(path: str | os.PathLike[str]) -> OuterState:
@@ -87,7 +81,7 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
     except FileNotFoundError:
         raise
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise ValueError(
+        raise InputError(
             f"`{os.fspath(path)}` is not a saved state or is damaged ({error}). "
             f"Start afresh, or give a file written by `save_state`."
         ) from error

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.errors import OutOfTimeError
 from orthoplus.core.method import OuterMethod, iterate, run
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
@@ -26,7 +27,7 @@ from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.methods.search.swap_search import SwapState
 from orthoplus.optimality.conditions import stationarity
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.run.monitor import Meter, Metered, OutOfTimeError, Watch
+from orthoplus.run.monitor import Meter, Metered, Watch
 
 # The search over supports is left out then.
 ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)

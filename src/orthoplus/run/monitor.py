@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.core.errors import InputError, OutOfTimeError
 from orthoplus.core.method import OuterMethod, OuterState, iterate
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
@@ -18,10 +19,6 @@ from orthoplus.linalg.workspace import Workspace
 from orthoplus.run.checkpoint import save_state
 
 Callback = Callable[[Any], object]
-
-
-class OutOfTimeError(Exception):
-    """The time limit was met inside a step."""
 
 
 @dataclass
@@ -145,7 +142,7 @@ class Watch:
         try:
             first = self.method.init(problem, X) if state is None else state
             if np.isnan(first.value):
-                raise ValueError(
+                raise InputError(
                     "f is NaN at the starting point: no step from there can be judged. Give an X0 "
                     "at which it is a number."
                 )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from orthoplus.core.checks import as_matrix, check_shape, describe
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.data.groups import Centres
@@ -17,7 +18,7 @@ def read_start(
         check_shape(int(X0[0]), int(X0[1]), "X0")
         return None, (int(X0[0]), int(X0[1])), ()
     if np.shape(X0) == (2,):
-        raise ValueError(
+        raise InputError(
             f"`X0` has 1 dimension(s): give a matrix of shape (n, k), or for a random start that "
             f"shape as a tuple of two whole numbers. It is {describe(X0)}."
         )
@@ -43,5 +44,5 @@ def read_any_start(
         return X0, ()
     X, size, notes = read_start(X0)
     if size != problem.shape:
-        raise ValueError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
+        raise InputError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
     return X, notes

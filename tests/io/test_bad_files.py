@@ -13,7 +13,7 @@ from formats import CUBE, DENSE, MATRIX_WRITERS, write_envi, write_h5, write_mat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orthoplus.io import FileError, hdf5, memory_limit, read_cube, read_labels, read_matrix
+from orthoplus.io import FileError, guard, memory_limit, read_cube, read_labels, read_matrix
 
 HUGE = (1 << 20, 1 << 20)
 
@@ -298,7 +298,7 @@ def test_changed_bytes_are_read_or_refused(originals, tmp_path, name, changes, k
 @given(changes=changes, keep=st.floats(0.9, 1.1))
 def test_changed_hdf5_is_read_or_refused(originals, tmp_path, name, changes, keep):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hdf5, "_TRIAL_SECONDS", 8.0)
+        patch.setattr(guard, "_TRIAL_SECONDS", 8.0)
         read_changed(originals, tmp_path, name, changes, keep)
 
 
@@ -310,8 +310,8 @@ def test_hdf5_that_never_ends_or_crashes_the_library_is_refused(
     originals, tmp_path, monkeypatch, code, message
 ):
     (tmp_path / "trial.py").write_text(code)
-    monkeypatch.setattr(hdf5, "_TRIAL", tmp_path / "trial.py")
-    monkeypatch.setattr(hdf5, "_TRIAL_SECONDS", 0.6)
+    monkeypatch.setattr(guard, "_TRIAL", tmp_path / "trial.py")
+    monkeypatch.setattr(guard, "_TRIAL_SECONDS", 0.6)
     name = next(name for name in NAMES if name.endswith(".h5"))
     with pytest.raises(FileError, match=message):
         read_matrix(originals / name)

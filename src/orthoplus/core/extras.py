@@ -1,0 +1,55 @@
+"""Optional packages: imported when they are used, and missed with one sentence."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from orthoplus.core.errors import MissingPackageError
+
+
+def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
+    """Import an optional package, or raise one sentence with the command that installs it.
+
+    Parameters
+    ----------
+    package : str
+        The name it is imported by.
+    purpose : str
+        What needs it, as the beginning of a sentence.
+    extra : str, optional
+        The extra of this package that brings it; None for a package that none brings.
+
+    Examples
+    --------
+    >>> require("math", "Counting").pi
+    3.141592653589793
+    >>> require("no_such_package", "Reading the stars", extra="sky")
+    Traceback (most recent call last):
+    orthoplus.core.errors.MissingPackageError: Reading the stars needs `no_such_package`, which ...
+    """
+    try:
+        return import_module(package)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name != package:
+            raise  # it is there, but something that it needs is not
+        raise _missing(package, purpose, extra) from error
+
+
+def check_installed(packages: tuple[str, ...], purpose: str, *, extra: str) -> None:
+    """Raise as `require` does unless all of these are installed; import none of them."""
+    for package in packages:
+        try:
+            is_there = find_spec(package) is not None
+        except (ImportError, ValueError):
+            is_there = False
+        if not is_there:
+            raise _missing(package, purpose, extra)
+
+
+def _missing(package: str, purpose: str, extra: str | None) -> MissingPackageError:
+    wanted = f'"orthoplus[{extra}]"' if extra else package
+    return MissingPackageError(
+        f"{purpose} needs `{package}`, which is not installed. Install it with "
+        f"`pip install {wanted}`.",
+        name=package,
+    )
