@@ -1,12 +1,13 @@
 """``orthoplus cluster``: the rows of a matrix in k groups, with weights, by orthogonal NMF."""
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from scipy.sparse import coo_array
 
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting
@@ -72,15 +73,12 @@ def cluster(  # noqa: PLR0913
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_matrix(path, key or inline_key)
     if transpose:
-        content = replace(
-            content,
-            values=content.values.T.tocsr()
-            if hasattr(content.values, "tocsr")
-            else content.values.T,
-            row_names=content.column_names,
-            column_names=content.row_names,
+        content = content.transposed()
+    if components > content.values.shape[0]:
+        raise InputError(
+            f"`-k {components}` exceeds the {content.values.shape[0]} rows of `{path}`: each "
+            f"cluster needs a row."
         )
-    check_data(path, content, components)
     given["method"] = method = method or default_method()
     truth = None if labels is None else read_truth(labels, content.values.shape[0])
     size = opt.parse_size(image, "--image")
@@ -111,49 +109,53 @@ class Job:
 def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
     """Factorise, write, print; the exit code."""
     from orthoplus.cli.fitting import RunOptions, fit
-    from orthoplus.problems import ONMF
 
-    A = job.content.values
-    n, r = A.shape
-    problem = ONMF(A, job.k)
+    n, r = job.content.values.shape
+    problem = make_problem(job)
     run = RunOptions(**{name: job.options[name] for name in RunOptions.__dataclass_fields__})
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
-    found = fit(problem, run, title, silent=quiet or json)
+    model = fit(problem, run, title, silent=quiet or json)
+    result = model.result_
     with finishing() as ending:
-        record = _record(job, found)
-        files = _write(job, found, record)
+        record = _record(job, model, problem.total)
+        files = _write(job, model, record)
     if json:
         typer.echo(to_json(record))
     elif not quiet:
-        print_result(record, found.result)
-        print_files(job.folder, files, found.result.status)
-    return ending.code(exit_code(found.result.status))
+        print_result(record, result)
+        print_files(job.folder, files, result.status)
+    return ending.code(exit_code(result.status))
 
 
-def check_data(path: Path, content: Content, k: int) -> None:
-    """Raise unless the numbers are finite and nonnegative and there are k rows."""
-    A = content.values
-    entries = A.data if hasattr(A, "tocsr") else A
-    bad = ~(entries >= 0) | np.isinf(entries)
-    if bad.any():
-        first = int(np.flatnonzero(bad.ravel())[0])
-        if hasattr(A, "tocsr"):
-            row, column = int(np.searchsorted(A.indptr, first, "right")) - 1, int(A.indices[first])
-        else:
-            row, column = divmod(first, A.shape[1])
-        place = (
-            f"row {row if content.row_names is None else content.row_names[row]!r}, column "
-            f"{column if content.column_names is None else content.column_names[column]!r}"
-        )
-        raise FileError(
-            f"`{path}` has {int(bad.sum())} entries that are negative, NaN or infinite, the first "
-            f"at {place} ({entries.ravel()[first]:g}): finite numbers of at least 0 are needed. "
-            f"Shift, clip or impute them first."
-        )
-    if k > A.shape[0]:
-        raise InputError(
-            f"`-k {k}` exceeds the {A.shape[0]} rows of `{path}`: each cluster needs a row."
-        )
+def make_problem(job: Job) -> Any:
+    """Return the problem; if the library refuses the data, name the first bad entry."""
+    from orthoplus.problems import ONMF
+
+    try:
+        return ONMF(job.content.values, job.k)
+    except InputError:
+        explain_entries(job.path, job.content)
+        raise
+
+
+def explain_entries(path: Path, content: Content) -> None:
+    """Raise a sentence that names the first entry that is negative, NaN or infinite, if any."""
+    entries = coo_array(content.values)
+    bad = np.flatnonzero(~(entries.data >= 0) | np.isinf(entries.data))
+    if not bad.size:
+        return
+    order = np.lexsort((entries.col[bad], entries.row[bad]))
+    row, column = int(entries.row[bad][order[0]]), int(entries.col[bad][order[0]])
+    rows, columns = content.row_names, content.column_names
+    place = (
+        f"row {row if rows is None else rows[row]!r}, column "
+        f"{column if columns is None else columns[column]!r}"
+    )
+    raise FileError(
+        f"`{path}` has {len(bad)} entries that are negative, NaN or infinite, the first at {place} "
+        f"({entries.data[bad][order[0]]:g}): finite numbers of at least 0 are needed. Shift, clip "
+        f"or impute them first."
+    )
 
 
 def default_method() -> str:
@@ -179,42 +181,38 @@ def _word(value: Any) -> str:
     return str(int(value)) if is_whole else str(value)
 
 
-def _record(job: Job, found: Any) -> dict[str, Any]:
+def _record(job: Job, model: Any, total: float) -> dict[str, Any]:
     from orthoplus import metrics
     from orthoplus.cli import record as rec
 
-    sizes = np.bincount(found.labels, minlength=job.k)
+    labels, result = model.labels_, model.result_
+    sizes = np.bincount(labels[labels >= 0], minlength=job.k)
     notes = list(job.content.notes)
-    n_empty = int((found.weights == 0).sum())
+    n_empty = int((labels < 0).sum())
     if n_empty:
-        notes.append(f"{n_empty} rows have no weight: they are zero, or fit no cluster.")
+        notes.append(f"{n_empty} rows of zeros belong to no cluster: their label is -1.")
     record = rec.make_record("cluster", str(job.path), job.options) | {
         "data": rec.describe_data(job.path, job.key, job.content.values),
-        "method": rec.describe_method(found.method),
+        "method": rec.describe_method(model.method),
         "seed": job.options["seed"],
-        "result": rec.describe_result(found.result)
-        | {"total": _total(job.content.values), "cluster_sizes": sizes.tolist()},
+        "result": rec.describe_result(result) | {"total": total, "cluster_sizes": sizes.tolist()},
         "notes": notes,
     }
     if job.truth is not None:
         record["metrics"] = {
-            name: getattr(metrics, name)(job.truth.codes, found.labels)
+            name: getattr(metrics, name)(job.truth.codes, labels)
             for name in ("purity", "nmi", "entropy")
         }
-    return record | {"history": rec.history_of(found.result)}
+    return record | {"history": rec.history_of(result)}
 
 
-def _total(A: Any) -> float:
-    entries = A.data if hasattr(A, "tocsr") else A
-    return float(np.vdot(entries, entries))
-
-
-def _write(job: Job, found: Any, record: dict[str, Any]) -> dict[str, str]:
+def _write(job: Job, model: Any, record: dict[str, Any]) -> dict[str, str]:
     """Labels first: they are what was asked for; the report last."""
     n, r = job.content.values.shape
     names = job.content.row_names or tuple(map(str, range(n)))
-    components = np.asarray(found.result.Y).T
-    rows = zip(names, found.labels.tolist(), found.weights.tolist(), strict=True)
+    labels, components = model.labels_, model.components_
+    weights = np.where(labels >= 0, model.result_.weights, 0.0)
+    rows = zip(names, labels.tolist(), weights.tolist(), strict=True)
     write_csv(job.folder / "labels.csv", ("row", "cluster", "weight"), rows)
     features = job.content.column_names or tuple(f"feature {j}" for j in range(r))
     write_npz(job.folder / "components.npz", components=components, features=np.array(features))
@@ -228,14 +226,16 @@ def _write(job: Job, found: Any, record: dict[str, Any]) -> dict[str, str]:
         from orthoplus.cli.writing import write_text
         from orthoplus.report.clusters import ClusterFacts, cluster_page
 
+        # Rows of zeros have no place on the map, unless there are no others.
+        used = np.flatnonzero((labels >= 0) | (labels.max() < 0))
         facts = ClusterFacts(
             record=record,
-            A=job.content.values,
-            labels=found.labels,
-            weights=found.weights,
+            A=job.content.values[used],
+            labels=np.maximum(labels[used], 0),
+            weights=weights[used],
             components=components,
             features=features,
-            truth=None if job.truth is None else (job.truth.codes, job.truth.names),
+            truth=None if job.truth is None else (job.truth.codes[used], job.truth.names),
             image=job.image,
         )
         write_text(job.folder / "report.html", cluster_page(facts))

@@ -1,18 +1,14 @@
-"""From options to a factorisation: the one place where the commands call the library's solver."""
+"""From options to a fitted estimator, with a display."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from orthoplus.cli.display import Display, Goal, waiting, watching
+from orthoplus.cli.display import Display, Goal, watching
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
-from orthoplus.core.result import Result
-from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.groups import best_column
-from orthoplus.estimators.factorize import choose_method, factorize, with_bracket
+from orthoplus.estimators import OrthogonalNMF
+from orthoplus.estimators.factorize import choose_method
 from orthoplus.problems import ONMF
 from orthoplus.run.checkpoint import load_state
 
@@ -52,53 +48,31 @@ class RunOptions:
         }
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A factorisation, every row assigned, and the method that made it."""
-
-    result: Result
-    labels: IntArray
-    weights: FloatArray
-    method: OuterMethod
+def choose(problem: ONMF, options: RunOptions) -> OuterMethod:
+    """Return the method, with the options for it."""
+    return choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
 
 
-def goal_of(problem: ONMF, method: OuterMethod, title: str, *, silent: bool) -> Goal:
-    """What the display shows the way to; the bound costs a truncated SVD."""
-    with waiting("Computing the bound", silent=silent):
-        bound = problem.lower_bound()
+def goal_of(problem: ONMF, method: OuterMethod, title: str) -> Goal:
+    """Return what the display shows the way to."""
     return Goal(
         title=title,
         feasibility_tol=getattr(method, "feasibility_tol", 0.0),
         max_iter=getattr(method, "max_iter", 1),
-        bound=bound,
         total=problem.total or 1.0,
         progress=getattr(method, "progress", None),
     )
 
 
-def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> Fit:
-    """Run it with a display; a row of zeros goes to the first cluster with weight 0."""
-    method = choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
-    goal = goal_of(problem, method, title, silent=silent)
-    with watching(goal, silent=silent) as display:
-        result = factorize(
-            problem,
-            method,
-            n_init=options.n_init,
-            rng=np.random.default_rng(options.seed),
-            **options.watch(display),
-        )
-    result = with_bracket(problem, result, goal.bound)
-    return Fit(result, *_assign_all(problem, result), method)
-
-
-def _assign_all(problem: ONMF, result: Result) -> tuple[IntArray, FloatArray]:
-    """Labels without -1: a row that X leaves out goes where it fits best."""
-    labels, weights = result.labels.copy(), np.where(result.labels >= 0, result.weights, 0.0)
-    left = np.flatnonzero(labels < 0)
-    if left.size:
-        Y = np.asarray(result.Y)
-        norms = np.linalg.norm(Y, axis=0)
-        fits = problem.A.sample_rows(left).matmul(Y / np.where(norms > 0, norms, 1.0))
-        labels[left] = best_column(fits)
-    return labels, weights
+def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> OrthogonalNMF:
+    """Fit the estimator to the data of the problem, with a display."""
+    method = choose(problem, options)
+    model = OrthogonalNMF(
+        problem.k,
+        method=method,
+        n_init=options.n_init,
+        random_state=options.seed,
+        with_bound=True,
+    )
+    with watching(goal_of(problem, method, title), silent=silent) as display:
+        return model.fit_watched(problem.A.entries(), **options.watch(display))

@@ -126,25 +126,22 @@ def run_unmix(
     scene: Scene, folder: Path, options: dict[str, Any], *, silent: bool, as_json: bool
 ) -> int:
     """Unmix, write, print; the exit code."""
-    from orthoplus.cli.fitting import RunOptions, goal_of
+    from orthoplus.cli.fitting import RunOptions, choose, goal_of
     from orthoplus.estimators import unmix as unmix_cube
-    from orthoplus.estimators.factorize import choose_method, with_bracket
     from orthoplus.problems import ONMF
 
     k = options["components"]
     run = RunOptions(**{name: options[name] for name in RunOptions.__dataclass_fields__})
     h, w, n_bands = scene.cube.shape
-    clipped = np.maximum(scene.cube, 0.0).reshape(-1, n_bands)
-    problem = ONMF(clipped, k)
-    method = choose_method(problem, run.method, max_iter=run.max_iter, tol=run.tol)
+    problem = ONMF(np.maximum(scene.cube, 0.0).reshape(-1, n_bands), k)
+    method = choose(problem, run)
     title = f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
-    goal = goal_of(problem, method, title, silent=silent)
-    with watching(goal, silent=silent) as display:
+    with watching(goal_of(problem, method, title), silent=silent) as display:
         found = unmix_cube(
             scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
-            **run.watch(display),
+            with_bound=True, **run.watch(display),
         )  # fmt: skip
-    result = with_bracket(problem, found.result, goal.bound)
+    result = found.result
     with finishing() as ending:
         record = _record(scene, options, result, method, problem.total)
         files = _write(scene, folder, found, record)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -149,6 +150,15 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._fit(X, sample_weight)
         return self
 
+    def fit_watched(self, X: Any, sample_weight: Any = None, **watch: Any) -> Self:
+        """Factorize X as `fit` does, with options of `solve` that watch a run.
+
+        ``callback, time_limit, resume, checkpoint, checkpoint_every``; a run that is ended by them
+        gives the best point so far, without a warning: see ``result_.status``.
+        """
+        self._fit(X, sample_weight, watch)
+        return self
+
     def fit_predict(self, X: Any, y: object = None, sample_weight: Any = None) -> IntArray:
         """Factorize X and return the component of each sample."""
         return self.fit(X, y, sample_weight).labels_
@@ -185,7 +195,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         return fitted.explained_share(self._validated(X), self.components_, self.orthogonal)
 
-    def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
+    def _fit(
+        self, X: Any, sample_weight: Any, watch: Mapping[str, Any] | None = None
+    ) -> DataMatrix:
         A = read_samples(self, X, reset=True)
         self._check_parameters(*A.shape)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -197,12 +209,13 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             n_init=self.n_init,
             n_jobs=self.n_jobs,
             with_bound=self.with_bound,
+            watch=watch or {},
         )
         rng = np.random.default_rng(seed)
         result, missed = factorize_data(weigh_rows(A, sample_weight), model, options, rng)
         self._unpack(result, missed, A.dtype)
         self.labels_ = fitted.assign(A, self.components_)
-        if not result.success:
+        if not result.success and watch is None:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return A
 

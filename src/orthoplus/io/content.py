@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scipy.sparse import issparse
+
 from orthoplus.core.errors import FileError
 
 # Without a key, an array of one of these names is preferred to the others.
@@ -42,6 +44,12 @@ class Content:
     row_names: Names | None = None
     column_names: Names | None = None
     notes: Names = ()
+
+    def transposed(self) -> "Content":
+        """Return the array with rows and columns exchanged."""
+        values = self.values.T
+        values = values.tocsr() if issparse(values) else values
+        return Content(values, self.column_names, self.row_names, self.notes)
 
 
 @dataclass(frozen=True)
