@@ -79,8 +79,7 @@ def tasks(session: Session) -> Items:
 
 def _measure(session: Session, family: str, share: float, method: str) -> Figures:
     found, seconds, count = 0, 0.0, session.pick(INSTANCES, QUICK_INSTANCES)
-    for seed in range(session.seed, session.seed + count):
-        rng = np.random.default_rng(seed)
+    for rng in session.rngs(INSTANCES, QUICK_INSTANCES):
         graph = FAMILIES[family](rng)
         changed, p = move_edges(graph, share, rng), rng.permutation(len(graph))
         call = partial(METHODS[method], changed[np.ix_(p, p)], graph, options={"maximize": True})

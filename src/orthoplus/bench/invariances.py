@@ -6,21 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus import problems
 from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Figures, Items, Session, one_row
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.datasets import planted_onmf
-from orthoplus.problems import (
-    KLONMF,
-    ONMF,
-    KIndicators,
-    KMeans,
-    Smooth,
-    SymmetricONMF,
-    laplacian_embedding,
-    nonnegative_pca,
-)
 from orthoplus.run.api import solve
 
 INSTANCES, QUICK_INSTANCES = 20, 2
@@ -49,7 +40,7 @@ class Model(NamedTuple):
 
 def _own_function(A: FloatArray, k: int) -> Problem:
     """Return -||A'X||^2 as a user writes it."""
-    return Smooth(
+    return problems.Smooth(
         lambda X: -float(((A.T @ X) ** 2).sum()),
         (len(A), k),
         jac=lambda X: -2.0 * (A @ (A.T @ X)),
@@ -62,16 +53,17 @@ def _similarity(A: FloatArray) -> FloatArray:
 
 
 MODELS: dict[str, Model] = {
-    "nonnegative PCA": Model(np.array, nonnegative_pca),
+    "nonnegative PCA": Model(np.array, problems.nonnegative_pca),
     "own function": Model(np.array, _own_function),
-    "KMeans": Model(np.array, KMeans),
-    "SymmetricONMF": Model(lambda A: A @ A.T, SymmetricONMF, is_symmetric=True),
-    "Laplacian embedding": Model(_similarity, laplacian_embedding, is_symmetric=True),
+    "KMeans": Model(np.array, problems.KMeans),
+    "SymmetricONMF": Model(lambda A: A @ A.T, problems.SymmetricONMF, is_symmetric=True),
+    "Laplacian embedding": Model(_similarity, problems.laplacian_embedding, is_symmetric=True),
     "KIndicators": Model(
-        lambda A: np.linalg.svd(A, full_matrices=False)[0][:, :K], lambda U, k: KIndicators(U)
+        lambda A: np.linalg.svd(A, full_matrices=False)[0][:, :K],
+        lambda U, k: problems.KIndicators(U),
     ),
-    "KLONMF": Model(np.array, KLONMF),
-    "ONMF": Model(np.array, ONMF),
+    "KLONMF": Model(np.array, problems.KLONMF),
+    "ONMF": Model(np.array, problems.ONMF),
 }
 
 

@@ -30,36 +30,17 @@ DEFAULT, PENALTY, STEADY = "default", "EP4Orth+", "EP4Orth+ 1.05"
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a method returns.
+    """What a method returns."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, k)
-        The nonnegative factor, before rounding if the method does not round.
-    Y : ndarray of shape (r, k)
-    violation : float
-        Of the factor as it is returned.
-    before : float
-        Of the factor before rounding.
-    n_iter : int
-        Iterations of the method itself; 0 if it has none.
-    cpu, wall : float
-        Seconds.
-    is_cut : bool
-        Whether the limit of seconds ended it.
-    history : tuple
-        Outer iterations, of EP4Orth+.
-    """
-
-    X: FloatArray
-    Y: FloatArray
-    violation: float
-    before: float
-    n_iter: int = 0
+    X: FloatArray  # (n, k), nonnegative; before rounding if the method does not round
+    Y: FloatArray  # (r, k)
+    violation: float  # of the factor as it is returned
+    before: float  # of the factor before rounding
+    n_iter: int = 0  # of the method itself; 0 if it has none
     cpu: float = 0.0
     wall: float = 0.0
-    is_cut: bool = False
-    history: tuple[HistoryRow, ...] = ()
+    is_cut: bool = False  # whether the limit of seconds ended it
+    history: tuple[HistoryRow, ...] = ()  # outer iterations, of EP4Orth+
 
     @property
     def labels(self) -> IntArray:

@@ -45,21 +45,9 @@ class Sets(NamedTuple):
 def global_minimum(problem: Problem) -> Optimum:
     """Return the global minimum over S+, for n of at most 7 or so and k of at most 3.
 
-    Parameters
-    ----------
-    problem : Problem
-        One of TraceMin, ONMF, KMeans, SymmetricONMF, KLONMF, QAP, KIndicators, Polynomial.
-
-    Returns
-    -------
-    Optimum
-        Its value is attained at its X. For KIndicators and Polynomial that no point is lower
-        rests on many starts on each support; for the others it is proven.
-
-    Notes
-    -----
-    O(2^n n^3 + S(n, k) k) for the sums over groups, S(n, k) the number of partitions; n! n^2 for
-    assignment; for the rest k^n supports with several starts, up to a tenth of a second.
+    The value is attained at X. For KIndicators and Polynomial that no point is lower rests on many
+    starts on each of k^n supports; for the others it is proven, in O(2^n n^3 + S(n, k) k) with
+    S(n, k) the number of partitions, or n! n^2 for assignment.
 
     Examples
     --------

@@ -84,10 +84,9 @@ def tasks(session: Session) -> Items:
     """Yield random kinds with the usual budget, then hard matrices with larger ones as well."""
     project(np.ones((31, 4)))  # compile
     project(np.random.default_rng(0).random((60, 8)), max_passes=200)
-    seeds = range(session.seed, session.seed + session.pick(INSTANCES, QUICK_INSTANCES))
     for kind, make in KINDS.items():
         for n, k in session.pick(SHAPES, QUICK_SHAPES):
-            made = [make(np.random.default_rng(seed), n, k) for seed in seeds]
+            made = [make(rng, n, k) for rng in session.rngs(INSTANCES, QUICK_INSTANCES)]
             yield one_row(f"{kind} {n} x {k}", USUAL, _measure, made, {})
     for number, (name, C) in enumerate(hard_matrices()):
         if session.quick and number >= QUICK_CASES:

@@ -22,15 +22,8 @@ from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Column, Figures, Items, Session, Table, one_row
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.datasets import planted_projection
-from orthoplus.projection import project_stiefel_plus
+from orthoplus.projection import project_stiefel_plus, search
 from orthoplus.projection.dual import initial_root, pairs_of_labels, scaled_dual
-from orthoplus.projection.search import (
-    chosen_of_labels,
-    evaluate,
-    fill_columns,
-    labels_of_chosen,
-    local_search,
-)
 
 INSTANCES, QUICK_INSTANCES = 3, 1
 N, QUICK_N = 2000, 300
@@ -68,8 +61,12 @@ class Race:
         """Search locally from the labels, and take the bound at the weights of what it finds."""
         pairs, _ = kernels.gather_pairs(self.C, root, WINDOW, pairs_of_labels(labels))
         self.passes += 1
-        chosen = local_search(pairs, chosen_of_labels(pairs, labels), self.C.shape[1], 20)
-        best = evaluate(self.C, fill_columns(self.C, labels_of_chosen(pairs, chosen)))
+        chosen = search.local_search(
+            pairs, search.chosen_of_labels(pairs, labels), self.C.shape[1], 20
+        )
+        best = search.evaluate(
+            self.C, search.fill_columns(self.C, search.labels_of_chosen(pairs, chosen))
+        )
         if best.value > self.value:
             self.value = best.value
             if (best.sums > 0.0).all():
@@ -197,8 +194,7 @@ def tasks(session: Session) -> Items:
 def _measure(
     session: Session, make: Callable[[np.random.Generator], FloatArray], method: str
 ) -> Figures:
-    seeds = range(session.seed, session.seed + session.pick(INSTANCES, QUICK_INSTANCES))
-    made = [make(np.random.default_rng(seed)) for seed in seeds]
+    made = [make(rng) for rng in session.rngs(INSTANCES, QUICK_INSTANCES)]
     run = timed(lambda: [run_race(method, C, session.seconds) for C in made])
     passes, gaps = np.array(run.value).T
     return {"passes": passes.mean(), "gap": gaps.max(), "cpu": run.cpu / len(made)}

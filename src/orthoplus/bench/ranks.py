@@ -36,9 +36,9 @@ def tasks(session: Session) -> Items:
 
 
 def _measure(session: Session, k: int, noise: float) -> Figures:
-    seeds = range(session.seed, session.seed + session.pick(INSTANCES, QUICK_INSTANCES))
-    shape, ranks = session.pick(SHAPE, QUICK_SHAPE), session.pick(RANKS, QUICK_RANKS)
-    data = [make_groups(shape, k, noise, np.random.default_rng(seed)) for seed in seeds]
+    shape, ranks = session.pick((SHAPE, RANKS), (QUICK_SHAPE, QUICK_RANKS))
+    rngs = session.rngs(INSTANCES, QUICK_INSTANCES)
+    data = [make_groups(shape, k, noise, rng) for rng in rngs]
     run = timed(lambda: [select_rank(A, ranks) for A in data])
     named = {name: [found.named[name] for found in run.value] for name in CRITERIA}
     named["chosen"] = [found.k for found in run.value]

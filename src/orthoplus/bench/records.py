@@ -18,17 +18,9 @@ ROWS, FINISHED = "rows.jsonl", "tables.jsonl"
 
 
 class Record(ExitStack):
-    """Writes rows and finished tables while they come.
+    """Writes rows and finished tables while they come: both to the folder, rows to ``jsonl`` too.
 
-    Parameters
-    ----------
-    session : Session
-    folder : Path, optional
-        Gets both files.
-    jsonl : Path, optional
-        Gets the rows as well.
-    done : dict
-        Tables of an earlier run in the same folder, to be kept.
+    What the folder has of the tables in ``done``, those of an earlier run, is kept.
     """
 
     def __init__(

@@ -49,8 +49,7 @@ def make_graphs(session: Session) -> dict[str, list[Graph]]:
     NonnegativeSpectralClustering(2).fit(X[:50])  # compile
     graphs = {"digits": [(NonnegativeSpectralClustering(10).fit(X).affinity_matrix_, digits)]}
     for name, arguments in PLANTED.items():
-        seeds = range(session.seed, session.seed + session.pick(GRAPHS, QUICK_GRAPHS))
-        rngs = map(np.random.default_rng, seeds)
+        rngs = session.rngs(GRAPHS, QUICK_GRAPHS)
         graphs[name] = [tuple(planted_partition(*arguments, rng)) for rng in rngs]
     return graphs
 

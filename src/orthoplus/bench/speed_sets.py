@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import gmean
 
+from orthoplus.bench import onmf_methods as onmf
 from orthoplus.bench.measure import take_turns
-from orthoplus.bench.onmf_methods import (
-    DEFAULT,
-    Answer,
-    explained_share,
-    run_default,
-    run_method,
-    warm_up,
-)
+from orthoplus.bench.onmf_methods import DEFAULT
 from orthoplus.bench.table import Column, Items, Row, Rows, Session, Table, Task
 from orthoplus.bench.text import sets_of
 from orthoplus.datasets import LabelledData, load_labelled
@@ -29,7 +23,7 @@ WANTED = {PEER: 1.0, "OPNMF": 10.0, "ONP-MF": 20.0}
 TIE = 1e-5
 
 
-def run_peer(A: Any, k: int) -> Answer:
+def run_peer(A: Any, k: int) -> onmf.Answer:
     """Run ``NMF(init="nndsvda", max_iter=200)``, as people call it."""
     from sklearn.decomposition import NMF
     from sklearn.exceptions import ConvergenceWarning
@@ -39,12 +33,12 @@ def run_peer(A: Any, k: int) -> Answer:
         warnings.simplefilter("ignore", ConvergenceWarning)
         W = model.fit_transform(A)
     X = W / np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
-    return Answer(X, model.components_.T, feasibility(X), feasibility(X))
+    return onmf.Answer(X, model.components_.T, feasibility(X), feasibility(X))
 
 
 def tasks(session: Session) -> Items:
     """Yield a case for each set; runs of the table of text are used again."""
-    warm_up(session)
+    onmf.warm_up(session)
     for name in sets_of(session):
         data = load_labelled(name, session.folder)
         yield Task(name, (DEFAULT, PEER, *OTHERS), partial(_rows, session, data))
@@ -54,7 +48,7 @@ def _rows(session: Session, data: LabelledData) -> list[Row]:
     """Return all rows of a set; the default and scikit-learn take turns."""
     A, k = data.A, data.n_classes
     calls = {
-        DEFAULT: lambda: run_default(A, k, session.seed, np.inf),
+        DEFAULT: lambda: onmf.run_default(A, k, session.seed, np.inf),
         PEER: lambda: run_peer(A, k),
     }
     found = take_turns(calls, session.pick(ROUNDS, QUICK_ROUNDS))
@@ -62,12 +56,12 @@ def _rows(session: Session, data: LabelledData) -> list[Row]:
         name: (one.value, {"cpu": one.cpu, "wall": one.wall}) for name, one in found.items()
     }
     for method in OTHERS:
-        runs = run_method(session, data.name, method, A, k)
+        runs = onmf.run_method(session, data.name, method, A, k)
         measured[method] = runs.answers[0], runs.figures()
     rows = []
     for method, (answer, figures) in measured.items():
         figures["ratio"] = figures["cpu"] / found[DEFAULT].cpu
-        figures["share"] = explained_share(A, k, answer.X)
+        figures["share"] = onmf.explained_share(A, k, answer.X)
         note = str(figures.pop("note", ""))
         rows.append(Row(data.name, method, figures, note=note))
     return rows

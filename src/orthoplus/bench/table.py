@@ -119,24 +119,12 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Session:
-    """One call of the benchmark: its options, and the runs that several tables share.
+    """One call of the benchmark: its options, and the runs that several tables share."""
 
-    Parameters
-    ----------
-    quick : bool
-        Fewer sets, instances and seconds: to see that it works, not for figures.
-    folder : Path, optional
-        Of the real data.
-    seed : int
-        Of every random instance and start.
-    limit : float, optional
-        Processor seconds of one run of another method; by default `LIMIT`, or `QUICK_LIMIT`.
-    """
-
-    quick: bool = False
-    folder: Path | None = None
-    seed: int = 0
-    limit: float | None = None
+    quick: bool = False  # fewer sets, instances and seconds: to see that it works, not for figures
+    folder: Path | None = None  # of the real data
+    seed: int = 0  # of every random instance and start
+    limit: float | None = None  # processor seconds of one run of another method
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -152,6 +140,10 @@ class Session:
         """Return a generator that depends on the seed of the session and these numbers."""
         return np.random.default_rng([self.seed, *numbers])
 
+    def rngs(self, full: int, quick: int) -> list[np.random.Generator]:
+        """Return generators of as many instances as belong to this session."""
+        return [np.random.default_rng(self.seed + i) for i in range(self.pick(full, quick))]
+
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """Return what ``compute`` gives, computed at most once in a session."""
         if key not in self.shared:
@@ -166,20 +158,10 @@ Items = Iterator[Task | Picture]
 class Table:
     """A table of the benchmark.
 
-    Attributes
-    ----------
-    about : str
-        How the figures come about.
-    columns : tuple of Column
-    tasks : callable
-        ``tasks(session)`` yields tasks, each computed before the next is asked for, and pictures.
-    quick_about : str
-        What `Session.quick` leaves out.
-    judge : callable, optional
-        ``judge(rows)`` gives sentences: what the rows of complete cases show, in figures. By
-        default, which methods are best how often.
-    name, title : str
-        From the registry, by `orthoplus.bench.load_table`.
+    ``tasks(session)`` yields tasks, each computed before the next is asked for, and pictures.
+    ``judge(rows)`` gives sentences: what the rows of complete cases show, in figures; by default,
+    which methods are best how often. ``quick_about`` says what `Session.quick` leaves out. Name and
+    title are those of the registry, see `orthoplus.bench.load_table`.
     """
 
     about: str

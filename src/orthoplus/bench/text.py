@@ -5,15 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.bench.onmf_methods import (
-    DEFAULT,
-    METHODS,
-    PENALTY,
-    STEADY,
-    explained_share,
-    run_method,
-    run_steady_penalty,
-)
+from orthoplus.bench import onmf_methods as onmf
+from orthoplus.bench.onmf_methods import DEFAULT, METHODS, PENALTY, STEADY
 from orthoplus.bench.pictures import draw_convergence
 from orthoplus.bench.printed import printed, printed_cases
 from orthoplus.bench.scores import SCORES, score, score_columns
@@ -22,7 +15,7 @@ from orthoplus.core.result import HistoryRow
 from orthoplus.datasets import LabelledData, load_labelled
 
 QUICK_SETS = ("T-l10",)
-_FIRST = {DEFAULT: METHODS[DEFAULT], PENALTY: METHODS[PENALTY], STEADY: run_steady_penalty}
+_FIRST = {DEFAULT: METHODS[DEFAULT], PENALTY: METHODS[PENALTY], STEADY: onmf.run_steady_penalty}
 TEXT_METHODS = _FIRST | METHODS
 # Objectives this near are equal; EP4Orth+ is compared with the paper in points.
 TIE = 1e-5
@@ -54,7 +47,7 @@ def _rows(
     """Return the row of one method on one set; keep the path of EP4Orth+ for the picture."""
     figures = measure(session, data, method)
     if method == PENALTY:
-        runs = run_method(session, data.name, method, data.A, data.n_classes, TEXT_METHODS)
+        runs = onmf.run_method(session, data.name, method, data.A, data.n_classes, TEXT_METHODS)
         paths[data.name] = runs.answers[0].history
     paper = printed("text", data.name, PENALTY if method == STEADY else method)
     return [Row(data.name, method, figures, paper, figures.pop("note"))]
@@ -63,10 +56,10 @@ def _rows(
 def measure(session: Session, data: LabelledData, method: str) -> dict[str, Any]:
     """Return the figures of one method on one set."""
     A, k = data.A, data.n_classes
-    runs = run_method(session, data.name, method, A, k, TEXT_METHODS)
+    runs = onmf.run_method(session, data.name, method, A, k, TEXT_METHODS)
     found = [score(data.labels, answer.labels) for answer in runs.answers]
     means = {key: float(np.mean([one[key] for one in found])) for key in SCORES}
-    share = max(explained_share(A, k, answer.X) for answer in runs.answers)
+    share = max(onmf.explained_share(A, k, answer.X) for answer in runs.answers)
     return means | {"share": share} | runs.figures("violation")
 
 

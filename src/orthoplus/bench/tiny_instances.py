@@ -5,19 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus import problems
 from orthoplus.bench.support_descent import Polynomial
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.problems import (
-    KLONMF,
-    ONMF,
-    QAP,
-    KIndicators,
-    KMeans,
-    SymmetricONMF,
-    TraceMin,
-    laplacian_embedding,
-)
 
 Shapes = list[tuple[int, int]]
 # Shapes (n, k), drawn at random; fewer rows where an oracle has to descend on k^n supports.
@@ -43,29 +34,29 @@ def _concave(n: int, k: int, rng: np.random.Generator) -> Problem:
     A = rng.standard_normal((n, int(rng.integers(2, 6))))
     if rng.random() < 0.5:
         A = np.abs(A)
-    return TraceMin(-(A @ A.T), k)
+    return problems.TraceMin(-(A @ A.T), k)
 
 
 def _laplacian(n: int, k: int, rng: np.random.Generator) -> Problem:
     """Draw a graph with weighted edges, half of them missing, but not all."""
     W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1)
     W[0, 1] = rng.random()
-    return laplacian_embedding(W + W.T, k, normalized=bool(rng.random() < 0.5))
+    return problems.laplacian_embedding(W + W.T, k, normalized=bool(rng.random() < 0.5))
 
 
 def _k_means(n: int, k: int, rng: np.random.Generator) -> Problem:
     """Take the default weight, or one smaller or larger by a factor of up to ten."""
-    problem = KMeans(rng.standard_normal((n, int(rng.integers(1, 4)))), k)
+    problem = problems.KMeans(rng.standard_normal((n, int(rng.integers(1, 4)))), k)
     factor = 1.0 if rng.random() < 0.5 else 10.0 ** rng.uniform(-1.0, 1.0)
-    return KMeans(problem.A, k, weight=factor * float(problem.weight or 1.0))
+    return problems.KMeans(problem.A, k, weight=factor * float(problem.weight or 1.0))
 
 
 def _symmetric_onmf(n: int, k: int, rng: np.random.Generator) -> Problem:
     """Take similarities AA' or a matrix of any sign."""
     if rng.random() < 0.5:
-        return SymmetricONMF(_symmetric(n, rng), k)
+        return problems.SymmetricONMF(_symmetric(n, rng), k)
     A = rng.random((n, 3))
-    return SymmetricONMF(A @ A.T, k)
+    return problems.SymmetricONMF(A @ A.T, k)
 
 
 def _assignment(n: int, k: int, rng: np.random.Generator) -> Problem:
@@ -73,15 +64,15 @@ def _assignment(n: int, k: int, rng: np.random.Generator) -> Problem:
     A, B = rng.random((2, n, n))
     if rng.random() < 0.5:
         A, B = A + A.T, B + B.T
-    return QAP(A, B, rng.random((n, n)) * n if rng.random() < 0.5 else None)
+    return problems.QAP(A, B, rng.random((n, n)) * n if rng.random() < 0.5 else None)
 
 
 def _divergence(n: int, k: int, rng: np.random.Generator) -> Problem:
     """Draw counts in one half of the instances, positive numbers in the other."""
     r = int(rng.integers(2, 6))
     if rng.random() < 0.5:
-        return KLONMF(rng.random((n, r)), k)
-    return KLONMF(1.0 + rng.poisson(4.0 * rng.random((n, r))), k)
+        return problems.KLONMF(rng.random((n, r)), k)
+    return problems.KLONMF(1.0 + rng.poisson(4.0 * rng.random((n, r))), k)
 
 
 def _quadratic(n: int, k: int, rng: np.random.Generator) -> Problem:
@@ -96,22 +87,22 @@ def _quartic(n: int, k: int, rng: np.random.Generator) -> Problem:
 
 
 FAMILIES: dict[str, Family] = {
-    "TraceMin, indefinite": Family(lambda n, k, rng: TraceMin(_symmetric(n, rng), k)),
+    "TraceMin, indefinite": Family(lambda n, k, rng: problems.TraceMin(_symmetric(n, rng), k)),
     "TraceMin, -AA'": Family(_concave),
     "Laplacian embedding": Family(_laplacian),
     "KMeans": Family(_k_means),
     "SymmetricONMF": Family(_symmetric_onmf),
     "KIndicators, orthonormal U": Family(
-        lambda n, k, rng: KIndicators(np.linalg.qr(rng.standard_normal((n, k)))[0]), _SMALL
+        lambda n, k, rng: problems.KIndicators(np.linalg.qr(rng.standard_normal((n, k)))[0]), _SMALL
     ),
     "KIndicators, any U": Family(
-        lambda n, k, rng: KIndicators(rng.standard_normal((n, k))), _SMALL
+        lambda n, k, rng: problems.KIndicators(rng.standard_normal((n, k))), _SMALL
     ),
     "QAP": Family(_assignment, _SQUARE),
     "KLONMF": Family(_divergence),
     "quadratic, any H": Family(_quadratic, _SMALL),
     "quartic": Family(_quartic, _SMALL),
-    "ONMF": Family(lambda n, k, rng: ONMF(rng.random((n, int(rng.integers(2, 6)))), k)),
+    "ONMF": Family(lambda n, k, rng: problems.ONMF(rng.random((n, int(rng.integers(2, 6)))), k)),
 }
 
 

@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.bench.onmf_methods import (
-    DEFAULT,
-    METHODS,
-    PENALTY,
-    Answer,
-    Runner,
-    round_any,
-    run_method,
-    run_penalty,
-)
+from orthoplus.bench import onmf_methods as onmf
+from orthoplus.bench.onmf_methods import DEFAULT, METHODS, PENALTY
 from orthoplus.bench.pictures import draw_abundances
 from orthoplus.bench.printed import printed, printed_cases
 from orthoplus.bench.table import Column, Figures, Items, Picture, Rows, Session, Table, one_row
@@ -30,22 +22,22 @@ SETS, QUICK_SETS = ("Samson", "JasperRidge", "UrbanCrop"), ("Samson",)
 WANTED = {"Samson": 0.075, "JasperRidge": 0.135}
 
 
-def run_unmix(A: Any, k: int, seed: int, limit: float) -> Answer:
+def run_unmix(A: Any, k: int, seed: int, limit: float) -> onmf.Answer:
     """Run ``unmix``."""
     from orthoplus.estimators import unmix
 
     found = unmix(A, k, random_state=seed)
     X = found.result.X
-    return Answer(X, found.endmembers.T, violation(X), violation(X), found.result.n_iter)
+    return onmf.Answer(X, found.endmembers.T, violation(X), violation(X), found.result.n_iter)
 
 
-def run_image_penalty(A: Any, k: int, seed: int, limit: float) -> Answer:
+def run_image_penalty(A: Any, k: int, seed: int, limit: float) -> onmf.Answer:
     """Run EP4Orth+ with the paper's parameters for images, which stop far from S+: rounded."""
-    found = run_penalty(A, k, seed, limit, EP4Orth.for_unmixing)
-    return replace(found, X=round_any(found.X))
+    found = onmf.run_penalty(A, k, seed, limit, EP4Orth.for_unmixing)
+    return replace(found, X=onmf.round_any(found.X))
 
 
-IMAGE_METHODS: dict[str, Runner] = METHODS | {DEFAULT: run_unmix, PENALTY: run_image_penalty}
+IMAGE_METHODS: dict[str, onmf.Runner] = METHODS | {DEFAULT: run_unmix, PENALTY: run_image_penalty}
 
 
 def tasks(session: Session) -> Items:
@@ -66,7 +58,7 @@ def _measure(
     session: Session, scene: SceneData, method: str, maps: dict[str, FloatArray]
 ) -> Figures:
     """Measure one method on one image; its maps are kept for the picture."""
-    runs = run_method(session, scene.name, method, scene.A, len(scene.names), IMAGE_METHODS)
+    runs = onmf.run_method(session, scene.name, method, scene.A, len(scene.names), IMAGE_METHODS)
     first = runs.answers[0]
     order = match_spectra(first.Y.T, scene.endmembers) if _is_whole(first) else slice(None)
     maps[method] = np.maximum(first.X[:, order], 0.0)
@@ -77,7 +69,7 @@ def _measure(
     return runs.figures("violation") | {"angle": float(np.mean(angles)), "least": min(angles)}
 
 
-def _is_whole(found: Answer) -> bool:
+def _is_whole(found: onmf.Answer) -> bool:
     """Tell whether no spectrum is zero."""
     return bool(found.Y.any(axis=0).all())
 
