@@ -5,7 +5,7 @@
 object with ``table``, ``case`` and ``method``, its ``figures`` (what was measured) and, where the
 paper prints them, the same keys in ``paper``. Shown is the mean of a task's headline figure,
 or of the seconds, over the cases that every method of the task has. The README has one line a task:
-ours, the paper's method as we run it and as it was printed, and the best of the rivals; the page
+ours, the paper's method as we run it and as it was printed, and the best of the others; the page
 has one line for each method.
 """
 
@@ -24,7 +24,7 @@ EMPTY = "*No results have been recorded yet.*"
 _FIELDS = ("table", "case", "method", "figures")
 _SECONDS = "cpu"
 
-# The method of the paper, and what else is our own: all others are rivals.
+# The method of the paper, and what else is our own: the rest are other methods.
 _PAPERS = "EP4Orth+"
 _OWN = ("default", "certified", "orthoplus")
 _VARIANTS = ("EP4Orth+ 1.05", "without search", "random starts", "no search")
@@ -71,7 +71,7 @@ def render(rows: Iterable[Row]) -> str:
 def summarise(rows: Iterable[Row]) -> str:
     """The Markdown table with one line a task, or a sentence where nothing was recorded."""
     head = [
-        "| task: measure | ours | EP4Orth+ | the paper's | best rival | CPU s, in this order |",
+        "| task: measure | ours | EP4Orth+ | the paper's | best other | CPU s, in this order |",
         "|--|--:|--:|--:|--:|--:|",
     ]
     return _table(head, [_summary_line(task) for task in _tasks(rows)])
@@ -164,11 +164,11 @@ def _task_lines(task: _Task) -> list[str]:
 
 
 def _summary_line(task: _Task) -> str:
-    """Ours, the paper's method here and as printed, the best rival; and their seconds."""
+    """Return ours, the paper's method here and as printed, the best other; and their seconds."""
     ours = next((name for name in _OWN if name in task.found), None)
     papers = _PAPERS if _PAPERS in task.found else None
-    rival = next(iter(task.ordered(set(task.found) - {*_OWN, _PAPERS, *_VARIANTS})), None)
-    shown = [name for name in (ours, papers, rival) if name is not None]
+    other = next(iter(task.ordered(set(task.found) - {*_OWN, _PAPERS, *_VARIANTS})), None)
+    shown = [name for name in (ours, papers, other) if name is not None]
     best = task.value(task.ordered(shown)[0])
 
     def value(name: str | None) -> str:
@@ -180,7 +180,7 @@ def _summary_line(task: _Task) -> str:
         value(ours),
         value(papers),
         _text(task.printed(papers)) if papers else "",
-        f"{value(rival)} ({rival})" if rival else "",
+        f"{value(other)} ({other})" if other else "",
         ", ".join(f"{task.seconds(name) or 0.0:.2g}" for name in shown),
     ]
     return f"| {' | '.join(cells)} |"

@@ -41,7 +41,7 @@ def load_data():
 
 @pytest.fixture
 def small_data(tmp_path, rng, monkeypatch):
-    """A folder with the sets of a quick run; a rival gets a tenth of a second."""
+    """A folder with the sets of a quick run; another method gets a tenth of a second."""
     monkeypatch.setattr("orthoplus.bench.table.QUICK_LIMIT", 0.1)
     write_sets(tmp_path / "data", rng)
     return tmp_path / "data"

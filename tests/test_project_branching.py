@@ -1,8 +1,6 @@
 """Branch and bound in the certified projection: what it closes, its budget, its symmetries."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -10,6 +8,8 @@ import pytest
 
 import orthoplus as op
 from orthoplus import kernels
+from orthoplus.bench import projection_exact
+from orthoplus.bench.table import Session
 from orthoplus.core.status import Status
 from orthoplus.projection import (
     branch,
@@ -22,8 +22,6 @@ from orthoplus.projection import (
 )
 from orthoplus.projection.relaxed_node import Decisions, relax
 from orthoplus.projection.search import evaluate
-
-BRUTE_FORCE = Path(__file__).parent.parent / "benchmarks" / "projection_brute_force.py"
 
 
 def greedy_counts(gains, n):
@@ -216,12 +214,11 @@ def test_gains_without_a_common_measure_have_no_lattice():
     assert lattice.find_lattice(found) is None
 
 
-def test_a_share_of_the_brute_force_check_finds_no_fault(capsys):
-    spec = importlib.util.spec_from_file_location("projection_brute_force", BRUTE_FORCE)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    done, certified, faults = script.run(1400, seed=7)
-    assert sum(done.values()) == 1400
-    assert not faults, capsys.readouterr().err
-    assert sum(certified.values()) >= 1390
-    assert certify.TINY_ROWS == script.TINY_ROWS
+@pytest.mark.parametrize("kind", projection_exact.KINDS)
+def test_a_share_of_the_brute_force_check_finds_no_fault(kind, monkeypatch):
+    monkeypatch.setattr(projection_exact, "QUICK_COUNT", 100)
+    for method in projection_exact.METHODS:
+        figures = projection_exact.check_kind(kind, method, Session(quick=True, seed=7))
+        assert (figures["faults"], figures["note"]) == (0, "")
+        assert figures["certified"] >= 96.0
+    assert certify.TINY_ROWS == projection_exact.METHODS["all supports"]

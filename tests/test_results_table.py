@@ -29,10 +29,10 @@ def row(method, case, purity, paper=None, cpu=1.0):
 
 
 def test_mean_is_over_the_cases_that_all_methods_have(results_table):
-    rows = [row("ours", "a", 80.0, 81.0), row("ours", "b", 60.0), row("rival", "a", 70.0)]
+    rows = [row("ours", "a", 80.0, 81.0), row("ours", "b", 60.0), row("other", "a", 70.0)]
     lines = results_table.render(rows).splitlines()
     assert lines[2] == "| documents and images: purity, %, 1 case | ours | **80** | 81 | 1 |"
-    assert lines[3] == "|  | rival | 70 |  | 1 |"
+    assert lines[3] == "|  | other | 70 |  | 1 |"
 
 
 def test_best_comes_first_when_less_is_better(results_table):
@@ -59,7 +59,7 @@ def test_page_without_marks_is_an_error(results_table):
         results_table.fill("nothing here", "table")
 
 
-def test_summary_sets_ours_beside_the_paper_and_the_best_rival(results_table):
+def test_summary_sets_ours_beside_the_paper_and_the_best_other(results_table):
     rows = [
         row("default", "a", 80.0, cpu=0.5),
         row("EP4Orth+", "a", 79.0, 81.0, cpu=4.0),
@@ -73,7 +73,7 @@ def test_summary_sets_ours_beside_the_paper_and_the_best_rival(results_table):
     )
 
 
-def test_summary_without_rivals_leaves_their_places_empty(results_table):
+def test_summary_without_others_leaves_their_places_empty(results_table):
     line = results_table.summarise([row("default", "a", 80.0)]).splitlines()[2]
     assert line == "| documents and images: purity, %, 1 case | **80** |  |  |  | 1 |"
 

@@ -7,7 +7,7 @@ import pytest
 
 from orthoplus.bench import general, general_medium, invariances
 from orthoplus.bench.run import run_tables
-from orthoplus.bench.table import Row, Session
+from orthoplus.bench.table import Row, Rows, Session
 from orthoplus.bench.tiny_instances import FAMILIES
 
 
@@ -20,6 +20,9 @@ def tiny(monkeypatch):
     monkeypatch.setattr(general_medium, "QUICK_SIZES", ((20, 5, 2),))
     monkeypatch.setattr(general_medium, "QUICK_SETS", ("iris",))
     monkeypatch.setattr(invariances, "QUICK_INSTANCES", 1)
+    few = ("nonnegative PCA", "ONMF")
+    monkeypatch.setattr(invariances, "MODELS", {name: invariances.MODELS[name] for name in few})
+    monkeypatch.setattr(invariances, "N", 12)
 
 
 def test_general_table_has_all_four_parts(tiny):
@@ -57,10 +60,10 @@ def check_counts(monkeypatch, excess, share, beaten):
         return SimpleNamespace(value=instance.optimum + excess * instance.spread)
 
     monkeypatch.setattr(general, "solve", solve)
-    (row,) = general._optima(session, "ONMF", "one start", {})
-    assert row.figures["share"] == share
-    assert row.figures["beaten"] == beaten
-    assert row.figures["worst"] == pytest.approx(100.0 * max(excess, 0.0), abs=1e-9)
+    figures = general.count_optima(session, "ONMF", {})
+    assert figures["share"] == share
+    assert figures["beaten"] == beaten
+    assert figures["worst"] == pytest.approx(100.0 * max(excess, 0.0), abs=1e-9)
 
 
 def test_components_are_compared_by_residual(monkeypatch):
@@ -70,8 +73,8 @@ def test_components_are_compared_by_residual(monkeypatch):
         return SimpleNamespace(value=1.0 if hasattr(problem, "quartic") else -3.9)
 
     monkeypatch.setattr(general_medium, "solve", solve)
-    (row,) = general_medium._components("case", "one start", {}, [(A, 1)])
-    assert row.figures["worst"] == pytest.approx(10.0)  # 5 - 3.9 = 1.1
+    figures = general_medium.compare_residuals([(A, 1)], {})
+    assert figures["worst"] == pytest.approx(10.0)  # 5 - 3.9 = 1.1
 
 
 def solver_with_labels(label):
@@ -106,19 +109,19 @@ def test_labels_by_size_are_not_scale_free(monkeypatch, rng):
 def test_permuted_data_are_the_same_problem(case, rng):
     model, A, order = invariances.MODELS[case], rng.random((9, 4)), rng.permutation(9)
     data = model.data(A)
-    permuted = data[np.ix_(order, order)] if model.is_symmetric else data[order]
+    permuted = model.permuted(data, order)
     X = np.kron(np.eye(3), np.ones((3, 1))) / np.sqrt(3)
     value = model.problem(data, 3).value(X)
     assert model.problem(permuted, 3).value(X[order]) == pytest.approx(value, rel=1e-10)
 
 
 def optima(shares):
-    return [Row(case, "one start", {"share": share}) for case, share in shares.items()]
+    return Rows(Row(case, "one start", {"share": share}) for case, share in shares.items())
 
 
 def test_verdict_names_the_family_with_the_fewest_optima():
     rows = optima({"QAP": 27.0, "ONMF": 100.0, "KMeans": 97.0})
-    verdict = general.judge(rows)[0]
+    verdict = general.judge(Rows(rows))[0]
     assert "in 2 of 3 families, the least 27.0 % (QAP)" in verdict
 
 
@@ -128,7 +131,7 @@ def test_verdict_weighs_the_residuals_by_their_number(worst, words):
         Row(f"{general_medium.PCA}, a", "one start", {"mean": 0.02, "worst": 0.04, "count": 3}),
         Row(f"{general_medium.PCA}, b", "one start", {"mean": 0.06, "worst": worst, "count": 1}),
     ]
-    verdict = general.judge(rows)[1]
+    verdict = general.judge(Rows(rows))[1]
     assert words in verdict
     assert "0.030 % above in the mean" in verdict
 
@@ -138,7 +141,7 @@ def test_verdict_counts_sets_as_good_as_scikit_learn():
         Row(f"{general_medium.K_MEANS}, {name}", "one start", {"worst": worst, "share": share})
         for name, worst, share in (("a", -0.5, 100.0), ("b", 0.01, 0.0), ("c", 25.0, 0.0))
     ]
-    verdict = general.judge(rows)[1]
+    verdict = general.judge(Rows(rows))[1]
     assert "on 2 of 3 sets, 25.00 % above at the most" in verdict
     assert "scikit-learn's labels on 1." in verdict
 
@@ -153,16 +156,16 @@ def test_clusters_are_compared_by_inertia_and_by_f(monkeypatch, labels, share, e
         return SimpleNamespace(value=problem.value(X), labels=np.array(labels))
 
     monkeypatch.setattr(general_medium, "solve", solve)
-    (row,) = general_medium._clusters(Session(), ("set", "one start"), {}, problem)
-    assert row.figures["share"] == share
+    figures = general_medium.compare_clusters(Session(), "set", problem, {})
+    assert figures["share"] == share
     # The best inertia is 1/2 + 2; that of {0} and {1, 9, 11}, with the mean 7, is 36 + 4 + 16.
-    assert row.figures["worst"] == pytest.approx(excess, abs=1e-6)
+    assert figures["worst"] == pytest.approx(excess, abs=1e-6)
 
 
 def test_verdict_on_an_invariance_names_the_worst_model():
     case = next(iter(invariances.CASES))
     rows = [Row(case, "KMeans", {"share": 50.0}), Row(case, "ONMF", {"share": 100.0})]
-    assert general.judge(rows)[-1] == f"{case}: on 50 % or more (KMeans)."
+    assert general.judge(Rows(rows))[-1] == f"{case}: on 50 % or more (KMeans)."
 
 
 @pytest.mark.parametrize("name", general_medium.SETS)

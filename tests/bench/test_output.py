@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from orthoplus.bench.cells import lines_of, notes_of
+from orthoplus.bench.cells import lines_of, remarks_of
 from orthoplus.bench.machine import describe_machine
-from orthoplus.bench.output import command_of, show, to_markdown, to_page
+from orthoplus.bench.output import show, to_markdown, to_page
 from orthoplus.bench.records import json_line
 from orthoplus.bench.table import Column, Drawing, Outcome, Row, Table
 
@@ -44,15 +44,15 @@ def outcome():
 
 def test_cells_have_the_paper_in_brackets_and_mark_the_best(outcome):
     first, second, third = lines_of(outcome)
-    assert first.cells[0].text == "84.5 (84.5)"
+    assert first.cells[0][:2] == ("84.5", "(84.5)")
     assert first.cells[0].is_best
     assert not second.cells[0].is_best
-    assert first.cells[1].text == "0"
-    assert second.cells[1].text == "-"
-    assert first.cells[2].text == "0.10"  # this column does not show the paper's
+    assert first.cells[1].ours == "0"
+    assert second.cells[1].ours == "-"
+    assert first.cells[2][:2] == ("0.10", "")  # this column does not show the paper's
     assert not third.cells[0].is_best  # nothing to compare with
-    assert second.mark == "*"
-    assert notes_of(outcome) == [f"* stopped early (set one {HOSTILE})"]
+    assert second.method == f"{HOSTILE}*"
+    assert remarks_of(outcome)[-1] == f"* stopped early (set one {HOSTILE})"
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -108,19 +108,13 @@ def test_failure_is_shown_instead_of_rows(outcome):
     assert "Quick run" not in printed.getvalue()
 
 
-def test_command_can_be_pasted():
-    assert command_of(["bench", "text", "--data", "my data"]) == (
-        "orthoplus bench text --data 'my data'"
-    )
-
-
 def test_failed_rows_are_counted_and_left_out_of_the_verdict(outcome):
-    broken = Row("set two", "rival", note="failed, ValueError: no", is_failed=True)
+    broken = Row("set two", "other", note="failed, ValueError: no", is_failed=True)
     partly = replace(outcome, rows=(*outcome.rows, broken), is_quick=False)
     assert partly.verdicts == ["Ours is best of 2."]
     page = to_page([partly], "orthoplus bench small", describe_machine())
     assert "1 rows failed: they are marked, and say why." in page
-    assert "failed, ValueError: no (set two rival)" in page
+    assert "failed, ValueError: no (set two other)" in page
 
 
 def test_machine_knows_its_commit(monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from orthoplus.bench import GROUPS, projection
+from orthoplus.bench import GROUPS, TABLES, projection
 from orthoplus.bench.table import Column, Picture, Row, Table, Task
 from orthoplus.cli.app import app
 
@@ -61,7 +61,7 @@ def short_tables(small_projection, monkeypatch):
             yield Picture(f"dots-{name}", "Dots.", lambda file: file.write(b"\x89PNG dots"))
 
         columns = (Column("cpu", "CPU s", ".1f"),)
-        return Table(name, f"Table {name}", "About.", columns, tasks, lambda rows: [], "less")
+        return Table("About.", columns, tasks, "less", lambda rows: [], name, f"Table {name}")
 
     for module in ("run", "records"):
         monkeypatch.setattr(f"orthoplus.bench.{module}.load_table", table_of)
@@ -101,6 +101,12 @@ def test_resumed_run_bears_a_line_that_was_cut_off(short_tables):
     assert len(Path("out/rows.jsonl").read_text().splitlines()) == 3
 
 
+def test_help_has_every_table_with_its_title():
+    words = " ".join(run("bench", "--help").stdout.split())
+    for name, title in TABLES.items():
+        assert f"{name} {title}" in words
+
+
 def test_bench_is_silent_when_asked(small_projection):
     done = run("bench", "projection", "--quick", "--quiet")
     assert (done.exit_code, done.stdout) == (0, "")
@@ -116,8 +122,8 @@ def test_bench_without_data_says_what_to_do(small_projection):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["bench", "texts"], "`texts` is no table"),
-        (["bench", "text", "--data", "nowhere"], "`--data nowhere` is no folder"),
+        (["bench", "texts"], "`texts` is not a table"),
+        (["bench", "text", "--data", "nowhere"], "`--data nowhere` is not a folder"),
         (["bench", "text", "--resume"], "`--resume` needs `--output DIR`"),
         (["data", "path", "Iris"], "`name='Iris'` is unknown"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),

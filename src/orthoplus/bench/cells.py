@@ -1,87 +1,63 @@
-"""Rows as text: one cell a figure, the paper's in brackets, the best of a case marked."""
+"""Rows as text: one cell per figure, the paper's in brackets, the best of a case marked."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from orthoplus.bench.table import Column, Figure, Outcome, Row, cases_of
-
-_MISSING = "-"
+from orthoplus.bench.table import Column, Figure, Outcome, Row, Rows
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Our figure, the paper's in brackets where it has one, and whether ours is the best."""
+class Cell(NamedTuple):
+    """Our figure, the paper's in brackets if it has one, and whether ours is the best."""
 
     ours: str
     paper: str = ""
     is_best: bool = False
 
-    @property
-    def text(self) -> str:
-        """Both in one."""
-        return f"{self.ours} {self.paper}".strip()
 
-
-@dataclass(frozen=True)
-class Line:
-    """A row as cells; ``mark`` is a star where the row has a note."""
+class Line(NamedTuple):
+    """A row as cells; the method has a star if the row has a note."""
 
     case: str
     method: str
-    mark: str
     cells: tuple[Cell, ...]
 
 
 def lines_of(outcome: Outcome) -> list[Line]:
-    """Every row of a table, case by case."""
+    """Return every row of a table, case by case."""
     lines = []
-    for case in cases_of(outcome.rows):
-        rows = [row for row in outcome.rows if row.case == case]
-        best = {column.key: _best(column, rows) for column in outcome.table.columns}
-        lines += [
-            Line(
-                case,
-                row.method,
-                "*" if row.note else "",
-                tuple(_cell(column, row, best[column.key]) for column in outcome.table.columns),
-            )
-            for row in rows
-        ]
+    columns = outcome.table.columns
+    for case, rows in Rows(outcome.rows).by_case().items():
+        best = [_best(column, rows.values()) for column in columns]
+        for method, row in rows.items():
+            cells = tuple(_cell(c, row, b) for c, b in zip(columns, best, strict=True))
+            lines.append(Line(case, f"{method}{'*' if row.note else ''}", cells))
     return lines
 
 
-def notes_of(outcome: Outcome) -> list[str]:
-    """The notes of the rows, those that are equal together."""
+def remarks_of(outcome: Outcome) -> list[str]:
+    """Return what the columns mean, and the notes of the rows, those that are equal together."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in outcome.rows:
         if row.note:
             found.setdefault(row.note, {}).setdefault(row.case, []).append(row.method)
-    lines = []
+    lines = [f"{c.title}: {c.about}" for c in outcome.table.columns if c.about and outcome.rows]
     for note, places in found.items():
         where = "; ".join(f"{case} {', '.join(methods)}" for case, methods in places.items())
         lines.append(f"* {note} ({where})")
     return lines
 
 
-def legend_of(outcome: Outcome) -> list[str]:
-    """What the columns mean."""
-    return [f"{c.title}: {c.about}" for c in outcome.table.columns if c.about]
-
-
 def _cell(column: Column, row: Row, best: float | None) -> Cell:
     value = row.figures.get(column.key)
-    printed = row.paper.get(column.key) if column.with_paper else None
-    return Cell(
-        _format(value, column.spec),
-        "" if printed is None else f"({_format(printed, column.spec)})",
-        best is not None and value == best,
-    )
+    paper = row.paper.get(column.key) if column.with_paper else None
+    brackets = "" if paper is None else f"({_format(paper, column.spec)})"
+    return Cell(_format(value, column.spec), brackets, best is not None and value == best)
 
 
 def _format(value: Figure, spec: str) -> str:
-    """A number as the column prints it; exponents without leading zeros."""
+    """Return a number as the column prints it; exponents without leading zeros."""
     if value is None or value != value:  # NaN
-        return _MISSING
+        return "-"
     if isinstance(value, str):
         return value
     text = format(value, spec)
@@ -91,8 +67,8 @@ def _format(value: Figure, spec: str) -> str:
     return text
 
 
-def _best(column: Column, rows: Sequence[Row]) -> float | None:
-    """The best figure of a case; none where there is nothing to compare."""
+def _best(column: Column, rows: Iterable[Row]) -> float | None:
+    """Return the best figure of a case; None if there is nothing to compare."""
     values = [row.figures.get(column.key) for row in rows]
     numbers = [float(v) for v in values if isinstance(v, (int, float)) and v == v]
     if not column.best or len(numbers) < 2:

@@ -1,6 +1,6 @@
 """How often the general solver is right: tiny instances by brute force, medium ones by others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from orthoplus.assignment import quadratic_assignment
 from orthoplus.bench import general_medium, invariances
-from orthoplus.bench.measure import timed
+from orthoplus.bench.measure import take_turns, timed
 from orthoplus.bench.oracles import global_minimum, range_of
-from orthoplus.bench.table import Column, Figure, Picture, Row, Session, Table, Task
+from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
 from orthoplus.bench.tiny_instances import FAMILIES, instances
 from orthoplus.core.problem import Problem
 from orthoplus.datasets import planted_onmf, planted_projection
@@ -40,29 +40,30 @@ def solve_instances(family: str, session: Session) -> list[Instance]:
     """Return the instances of a family with their optima; computed once per run."""
 
     def compute() -> list[Instance]:
-        count = QUICK_INSTANCES if session.quick else INSTANCES
         found = []
+        count = session.pick(INSTANCES, QUICK_INSTANCES)
         for index, problem in enumerate(instances(family, count, session.seed)):
             optimum = global_minimum(problem).value
             spread = range_of(problem, optimum, np.random.default_rng(index))
             found.append(Instance(problem, optimum, spread))
         return found
 
-    return list(session.once(("general", family), compute))
+    return session.once(("general", family), compute)
 
 
-def tasks(session: Session) -> Iterator[Task | Picture]:
+def tasks(session: Session) -> Items:
     """Yield the four parts: tiny instances, medium ones, invariances, and what it costs."""
     for family in FAMILIES:
         solve(next(instances(family, 1)), rng=0)  # compile
         for method, options in CALLS.items():
-            yield Task(family, (method,), partial(_optima, session, family, method, options))
+            yield one_row(family, method, count_optima, session, family, options)
     yield from general_medium.tasks(session, CALLS)
     yield from invariances.tasks(session)
     yield from _costs(session)
 
 
-def _optima(session: Session, family: str, method: str, options: Mapping[str, Any]) -> list[Row]:
+def count_optima(session: Session, family: str, options: Mapping[str, Any]) -> Figures:
+    """Count the instances whose optimum is found, and measure how far off the others are."""
     excesses, seconds = [], 0.0
     found = solve_instances(family, session)
     # Five starts take five times as long: half of the instances tell as much.
@@ -72,22 +73,16 @@ def _optima(session: Session, family: str, method: str, options: Mapping[str, An
         excesses.append((run.value.value - optimum) / spread)
         seconds += run.cpu
     excess = np.array(excesses)
-    figures = {
-        "count": len(excess),
+    return general_medium.summarize([max(e, 0.0) for e in excesses], seconds) | {
         "share": 100.0 * float((excess <= OPTIMAL).mean()),
-        "mean": 100.0 * float(np.maximum(excess, 0.0).mean()),
-        "worst": 100.0 * max(float(excess.max()), 0.0),
-        "ms": 1e3 * seconds / len(excess),
         "beaten": int((excess < -BEATEN).sum()),
-        "cpu": seconds,
     }
-    return [Row(family, method, figures)]
 
 
-def _costs(session: Session) -> Iterator[Task]:
+def _costs(session: Session) -> Items:
     """Yield calls whose answers were right before there was a search: they must stay cheap."""
     rng = np.random.default_rng(session.seed)
-    n, k = (500, 10) if session.quick else (2000, 50)
+    n, k = session.pick((2000, 50), (500, 10))
     C = planted_projection(n, k, 0.9, rng).C
     A = planted_onmf(n // 2, n // 5, 10, 0.5, rng).A
     flows, distances = rng.random((2, n // 50, n // 50))
@@ -97,82 +92,72 @@ def _costs(session: Session) -> Iterator[Task]:
         f"quadratic_assignment, n = {n // 50}": partial(quadratic_assignment, flows, distances),
     }
     for method, call in calls.items():
-        yield Task(COST, (method,), partial(_cost, method, call))
+        yield one_row(COST, method, _cost, call)
 
 
-def _cost(method: str, call: Any) -> list[Row]:
+def _cost(call: Any) -> Figures:
     """Time the call several times, after one that compiles; the least is what it costs."""
     call()
-    seconds = min(timed(call).cpu for _ in range(REPETITIONS))
-    return [Row(COST, method, {"count": REPETITIONS, "ms": 1e3 * seconds, "cpu": seconds})]
+    seconds = take_turns({"": call}, REPETITIONS)[""].cpu
+    return {"count": REPETITIONS, "ms": 1e3 * seconds, "cpu": seconds}
 
 
-def judge(rows: Sequence[Row]) -> list[str]:
+def judge(rows: Rows) -> list[str]:
     """Say in how many families the optimum is found, and how far the other parts are right."""
-    lines = [_judge_optima(rows, method) for method in CALLS]
-    beaten = sum(_number(row, "beaten") for row in rows if row.case in FAMILIES)
+    methods = {name: own for name, own in rows.by_method().items() if name in CALLS}
+    lines = [_judge_optima(name, own) for name, own in methods.items()]
+    beaten = sum(row.number("beaten") for row in rows)
     lines.append(f"The solver is below the optimum of the oracle in {beaten:.0f} cases.")
-    for method in CALLS:
-        lines += _judge_medium(rows, method)
-    for case in dict.fromkeys(row.case for row in rows if row.case in invariances.CASES):
-        shares = {row.method: _number(row, "share") for row in rows if row.case == case}
-        least = min(shares, key=shares.__getitem__)
-        lines.append(f"{case}: on {shares[least]:.0f} % or more ({least}).")
+    for name, own in methods.items():
+        lines += [_judge_residuals(name, own), _judge_inertias(name, own)]
+    for case, models in rows.by_case().items():
+        if case in invariances.CASES:
+            least = min(models.values(), key=lambda row: row.number("share"))
+            lines.append(f"{case}: on {least.number('share'):.0f} % or more ({least.method}).")
     return [line for line in lines if line]
 
 
-def _judge_optima(rows: Sequence[Row], method: str) -> str:
-    own = {
-        row.case: _number(row, "share")
-        for row in rows
-        if row.method == method and row.case in FAMILIES
-    }
+def _judge_optima(method: str, rows: Rows) -> str:
+    own = [row for row in rows if row.case in FAMILIES]
     if not own:
         return ""
-    least = min(own, key=own.__getitem__)
-    right = sum(share >= RIGHT_SHARE for share in own.values())
+    least = min(own, key=lambda row: row.number("share"))
+    right = sum(row.number("share") >= RIGHT_SHARE for row in own)
     return (
         f"{method}: the optimum of at least {RIGHT_SHARE:g} % of the tiny instances in {right} of "
-        f"{len(own)} families, the least {own[least]:.1f} % ({least})."
+        f"{len(own)} families, the least {least.number('share'):.1f} % ({least.case})."
     )
 
 
-def _judge_medium(rows: Sequence[Row], method: str) -> list[str]:
-    lines = []
-    own = [row for row in rows if row.method == method]
-    components = [row for row in own if row.case.startswith(general_medium.PCA)]
-    if components:
-        worst = max(_number(row, "worst") for row in components)
-        means = np.average(
-            [_number(row, "mean") for row in components],
-            weights=[_number(row, "count") for row in components],
-        )
-        is_small = "" if worst <= SMALL_EXCESS else "not "
-        lines.append(
-            f"{method}: the residual of nonnegative PCA is {is_small}within {SMALL_EXCESS:g} % of "
-            f"that of ONMF, {means:.3f} % above in the mean, {worst:.3f} % at the most."
-        )
-    sets = [row for row in own if row.case.startswith(general_medium.K_MEANS)]
-    if sets:
-        inertias = [_number(row, "worst") for row in sets]
-        near = sum(excess <= SMALL_INERTIA for excess in inertias)
-        as_low = sum(_number(row, "share") == 100.0 for row in sets)
-        lines.append(
-            f"{method}: the inertia of KMeans is within {SMALL_INERTIA:g} % of scikit-learn's on "
-            f"{near} of {len(sets)} sets, {max(inertias):.2f} % above at the most; its f is not "
-            f"above that of scikit-learn's labels on {as_low}."
-        )
-    return lines
+def _judge_residuals(method: str, rows: Rows) -> str:
+    own = [row for row in rows if row.case.startswith(general_medium.PCA)]
+    if not own:
+        return ""
+    worst = max(row.number("worst") for row in own)
+    weights = [row.number("count") for row in own]
+    mean = np.average([row.number("mean") for row in own], weights=weights)
+    return (
+        f"{method}: the residual of nonnegative PCA is {'' if worst <= SMALL_EXCESS else 'not '}"
+        f"within {SMALL_EXCESS:g} % of that of ONMF, {mean:.3f} % above in the mean, "
+        f"{worst:.3f} % at the most."
+    )
 
 
-def _number(row: Row, key: str) -> float:
-    figure: Figure = row.figures.get(key)
-    return float(figure or 0.0)
+def _judge_inertias(method: str, rows: Rows) -> str:
+    own = [row for row in rows if row.case.startswith(general_medium.K_MEANS)]
+    if not own:
+        return ""
+    inertias = [row.number("worst") for row in own]
+    near = sum(excess <= SMALL_INERTIA for excess in inertias)
+    as_low = sum(row.number("share") == 100.0 for row in own)
+    return (
+        f"{method}: the inertia of KMeans is within {SMALL_INERTIA:g} % of scikit-learn's on "
+        f"{near} of {len(own)} sets, {max(inertias):.2f} % above at the most; its f is not "
+        f"above that of scikit-learn's labels on {as_low}."
+    )
 
 
 TABLE = Table(
-    name="general",
-    title="Right answers of the general solver",
     about=f"{INSTANCES} tiny instances of each problem against the optimum by brute force; "
     "nonnegative PCA against ONMF and k-means against scikit-learn on medium sizes; what must not "
     "change the partition; and the cost of calls that need no search over supports.",

@@ -1,13 +1,13 @@
 """Medium sizes, where other methods tell what is right: ONMF's swap search, and scikit-learn."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus.bench.measure import timed
-from orthoplus.bench.table import Row, Session, Task
+from orthoplus.bench.table import Figures, Items, Session, one_row
 from orthoplus.core.types import FloatArray
 from orthoplus.datasets import planted_onmf
 from orthoplus.problems import ONMF, KMeans, nonnegative_pca
@@ -20,43 +20,42 @@ REFERENCE = f"scikit-learn, {REFERENCE_STARTS} starts"
 SIZES = ((60, 10, 4), (100, 20, 5), (200, 30, 6), (500, 60, 8), (1000, 100, 10))
 QUICK_SIZES = SIZES[:1]
 NOISES = (0.3, 1.0)
-DIGITS = 600
 # Values of f this near, relatively, are equal.
 TIE = 1e-9
 QUICK_SETS = ("iris", "separated blobs", "noise")
 
-Calls = Mapping[str, Mapping[str, Any]]
 Made = tuple[FloatArray, int]  # data, and the number of columns of X
+Maker = Callable[[np.random.Generator], Made]
 
 
-def tasks(session: Session, calls: Calls) -> Iterator[Task]:
+def tasks(session: Session, calls: Mapping[str, Mapping[str, Any]]) -> Items:
     """Yield both comparisons, a task per call."""
     solve(nonnegative_pca(np.eye(20, 5) + 0.1, 2), rng=0)  # compile
     for kind, make in (("random", random_matrices), ("planted", planted_matrices)):
         matrices = make(session)
         for method, options in calls.items():
-            compute = partial(_components, f"{PCA}, {kind}", method, options, matrices)
-            yield Task(f"{PCA}, {kind}", (method,), compute)
+            yield one_row(f"{PCA}, {kind}", method, compare_residuals, matrices, options)
     for name, make_set in SETS.items():
         if session.quick and name not in QUICK_SETS:
             continue
-        A, k = make_set(np.random.default_rng(session.seed))
-        case = f"{K_MEANS}, {name}"
+        case, problem = f"{K_MEANS}, {name}", KMeans(*make_set(session.rng()))
         for method, options in calls.items():
-            compute = partial(_clusters, session, (case, method), options, KMeans(A, k))
-            yield Task(case, (method,), compute)
-        yield Task(case, (REFERENCE,), partial(_reference_row, session, case, KMeans(A, k)))
+            yield one_row(case, method, compare_clusters, session, case, problem, options)
+        yield one_row(case, REFERENCE, lambda c, p: _reference(session, c, p)[2], case, problem)
 
 
-def _sizes(session: Session) -> tuple[tuple[int, int, int], ...]:
-    return QUICK_SIZES if session.quick else SIZES
+def summarize(excesses: list[float], seconds: float) -> dict[str, float]:
+    """Return count, mean and largest of some excesses in percent, and the time of a call."""
+    excess, count = 100.0 * np.array(excesses), len(excesses)
+    figures = {"count": count, "mean": float(excess.mean()), "worst": float(excess.max())}
+    return figures | {"ms": 1e3 * seconds / count, "cpu": seconds}
 
 
 def random_matrices(session: Session) -> list[Made]:
     """Make matrices without structure: uniform entries, and exponential ones, most of them zero."""
     made: list[Made] = []
-    for n, r, k in _sizes(session):
-        rng = np.random.default_rng([session.seed, n])
+    for n, r, k in session.pick(SIZES, QUICK_SIZES):
+        rng = session.rng(n)
         made.append((rng.random((n, r)), k))
         made.append((rng.exponential(size=(n, r)) * (rng.random((n, r)) < 0.4), k))
     return made
@@ -65,60 +64,44 @@ def random_matrices(session: Session) -> list[Made]:
 def planted_matrices(session: Session) -> list[Made]:
     """Make the paper's planted matrices at two noises."""
     made: list[Made] = []
-    for n, r, k in _sizes(session):
-        rng = np.random.default_rng([session.seed, n, 1])
+    for n, r, k in session.pick(SIZES, QUICK_SIZES):
+        rng = session.rng(n, 1)
         made += [(planted_onmf(n, r, k, noise, rng).A, k) for noise in NOISES]
     return made
 
 
-def _components(
-    case: str, method: str, options: Mapping[str, Any], matrices: list[Made]
-) -> list[Row]:
+def compare_residuals(matrices: list[Made], options: Mapping[str, Any]) -> Figures:
     """Compare residuals: ||A||^2 less the variance is the objective of ONMF."""
     excesses, seconds = [], 0.0
     for A, k in matrices:
         run = timed(partial(solve, nonnegative_pca(A, k), rng=0, **options))
         residual = float((A**2).sum()) + run.value.value
-        excesses.append(100.0 * (residual / solve(ONMF(A, k), rng=0).value - 1.0))
+        excesses.append(residual / solve(ONMF(A, k), rng=0).value - 1.0)
         seconds += run.cpu
-    figures = {
-        "count": len(matrices),
-        "mean": float(np.mean(excesses)),
-        "worst": max(excesses),
-        "ms": 1e3 * seconds / len(matrices),
-        "cpu": seconds,
-    }
-    return [Row(case, method, figures)]
+    return summarize(excesses, seconds)
 
 
 class Reference(NamedTuple):
-    """What scikit-learn finds: the inertia, f with the best weights for its labels, seconds."""
+    """What scikit-learn finds: the inertia, f with the best weights for its labels, figures."""
 
     inertia: float
     value: float
-    seconds: float
+    figures: dict[str, float]
 
 
-def _clusters(
-    session: Session, names: tuple[str, str], options: Mapping[str, Any], problem: KMeans
-) -> list[Row]:
+def compare_clusters(
+    session: Session, case: str, problem: KMeans, options: Mapping[str, Any]
+) -> Figures:
     """Compare labels with scikit-learn's by inertia, and by f, which is what is minimized.
 
     The weights in f are free, so its minimizer need not have the least inertia.
     """
-    best = _reference(session, names[0], problem)
+    best = _reference(session, case, problem)
     run = timed(partial(solve, problem, rng=0, **options))
-    excess = 100.0 * (problem.inertia(run.value.labels) / best.inertia - 1.0)
-    figures = {
-        "count": 1,
-        "share": 100.0 * float(run.value.value <= best.value * (1.0 + TIE)),
-        "mean": excess,
-        "worst": excess,
-        "value": run.value.value / best.inertia,
-        "ms": 1e3 * run.cpu,
-        "cpu": run.cpu,
-    }
-    return [Row(*names, figures)]
+    value = run.value.value
+    figures = summarize([problem.inertia(run.value.labels) / best.inertia - 1.0], run.cpu)
+    share = 100.0 * float(value <= best.value * (1.0 + TIE))
+    return figures | {"share": share, "value": value / best.inertia}
 
 
 def _reference(session: Session, case: str, problem: KMeans) -> Reference:
@@ -130,30 +113,17 @@ def _reference(session: Session, case: str, problem: KMeans) -> Reference:
         run = timed(lambda: model.fit(problem.A))
         X = problem.indicator(run.value.labels_.astype(np.int64))
         refined = problem.refine(X)
-        value = problem.value(X if refined is None else refined)
-        return Reference(float(run.value.inertia_), value, run.cpu)
+        value, inertia = problem.value(X if refined is None else refined), run.value.inertia_
+        figures = summarize([0.0], run.cpu) | {"value": value / inertia}
+        return Reference(float(inertia), value, figures)
 
-    found: Reference = session.once((REFERENCE, case), compute)
-    return found
-
-
-def _reference_row(session: Session, case: str, problem: KMeans) -> list[Row]:
-    found = _reference(session, case, problem)
-    figures = {
-        "count": 1,
-        "mean": 0.0,
-        "worst": 0.0,
-        "value": found.value / found.inertia,
-        "ms": 1e3 * found.seconds,
-        "cpu": found.seconds,
-    }
-    return [Row(case, REFERENCE, figures)]
+    return session.once((REFERENCE, case), compute)
 
 
 # --- data sets of k-means -------------------------------------------------------------------------
 
 
-def _bundled(name: str, k: int, *, is_scaled: bool = False, rows: int | None = None) -> Any:
+def _bundled(name: str, k: int, *, is_scaled: bool = False, rows: int | None = None) -> Maker:
     """Return a maker of a data set that comes with scikit-learn, its columns scaled if asked."""
 
     def make(rng: np.random.Generator) -> Made:
@@ -165,9 +135,7 @@ def _bundled(name: str, k: int, *, is_scaled: bool = False, rows: int | None = N
     return make
 
 
-def blobs(
-    k: int, size: int, dimension: int, *, distance: float, uneven: bool = False
-) -> Callable[[np.random.Generator], Made]:
+def blobs(k: int, size: int, dimension: int, *, distance: float, uneven: bool = False) -> Maker:
     """Return a maker of Gaussian clusters of ``size`` rows each, or uneven in size and spread."""
 
     def make(rng: np.random.Generator) -> Made:
@@ -181,19 +149,15 @@ def blobs(
     return make
 
 
-def _uniform(rng: np.random.Generator) -> Made:
-    return rng.random((400, 2)), 6
-
-
-SETS: dict[str, Callable[[np.random.Generator], Made]] = {
+SETS: dict[str, Maker] = {
     "iris": _bundled("iris", 3),
     "wine": _bundled("wine", 3),
     "wine, scaled": _bundled("wine", 3, is_scaled=True),
     "breast cancer, scaled": _bundled("breast_cancer", 2, is_scaled=True),
-    "digits": _bundled("digits", 10, rows=DIGITS),
+    "digits": _bundled("digits", 10, rows=600),
     "separated blobs": blobs(5, 60, 3, distance=12.0),
     "overlapping blobs": blobs(8, 50, 4, distance=2.0),
     "uneven blobs": blobs(6, 60, 2, distance=5.0, uneven=True),
     "blobs in 20 dimensions": blobs(10, 40, 20, distance=1.5),
-    "noise": _uniform,
+    "noise": lambda rng: (rng.random((400, 2)), 6),
 }

@@ -1,26 +1,17 @@
 """What must not change a partition: the order of the rows, the scale; and equal rows stay equal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus import problems
 from orthoplus.bench.measure import timed
-from orthoplus.bench.table import Row, Session, Task
+from orthoplus.bench.table import Figures, Items, Session, one_row
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.datasets import planted_onmf
-from orthoplus.problems import (
-    KLONMF,
-    ONMF,
-    KIndicators,
-    KMeans,
-    Smooth,
-    SymmetricONMF,
-    laplacian_embedding,
-    nonnegative_pca,
-)
 from orthoplus.run.api import solve
 
 INSTANCES, QUICK_INSTANCES = 20, 2
@@ -38,10 +29,18 @@ class Model(NamedTuple):
     problem: Callable[[FloatArray, int], Problem]
     is_symmetric: bool = False
 
+    def labels(self, data: FloatArray) -> IntArray:
+        """Return the labels of the default call."""
+        return solve(self.problem(data, K), rng=0).labels
+
+    def permuted(self, data: FloatArray, order: IntArray) -> FloatArray:
+        """Return the data in another order of the rows."""
+        return data[np.ix_(order, order)] if self.is_symmetric else data[order]
+
 
 def _own_function(A: FloatArray, k: int) -> Problem:
-    """-||A'X||^2 as a user writes it."""
-    return Smooth(
+    """Return -||A'X||^2 as a user writes it."""
+    return problems.Smooth(
         lambda X: -float(((A.T @ X) ** 2).sum()),
         (len(A), k),
         jac=lambda X: -2.0 * (A @ (A.T @ X)),
@@ -53,19 +52,18 @@ def _similarity(A: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-squares / squares.mean()))
 
 
-def _embedding(A: FloatArray) -> FloatArray:
-    return np.linalg.svd(A, full_matrices=False)[0][:, :K]
-
-
 MODELS: dict[str, Model] = {
-    "nonnegative PCA": Model(np.array, nonnegative_pca),
+    "nonnegative PCA": Model(np.array, problems.nonnegative_pca),
     "own function": Model(np.array, _own_function),
-    "KMeans": Model(np.array, KMeans),
-    "SymmetricONMF": Model(lambda A: A @ A.T, SymmetricONMF, is_symmetric=True),
-    "Laplacian embedding": Model(_similarity, laplacian_embedding, is_symmetric=True),
-    "KIndicators": Model(_embedding, lambda U, k: KIndicators(U)),
-    "KLONMF": Model(np.array, KLONMF),
-    "ONMF": Model(np.array, ONMF),
+    "KMeans": Model(np.array, problems.KMeans),
+    "SymmetricONMF": Model(lambda A: A @ A.T, problems.SymmetricONMF, is_symmetric=True),
+    "Laplacian embedding": Model(_similarity, problems.laplacian_embedding, is_symmetric=True),
+    "KIndicators": Model(
+        lambda A: np.linalg.svd(A, full_matrices=False)[0][:, :K],
+        lambda U, k: problems.KIndicators(U),
+    ),
+    "KLONMF": Model(np.array, problems.KLONMF),
+    "ONMF": Model(np.array, problems.ONMF),
 }
 
 
@@ -92,25 +90,20 @@ def has_same_groups(first: IntArray, second: IntArray) -> bool:
 def is_order_free(model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
     """Return whether permuted rows get the same partition."""
     data, order = model.data(A), rng.permutation(len(A))
-    permuted = data[np.ix_(order, order)] if model.is_symmetric else data[order]
-    return has_same_groups(_labels(model, data)[order], _labels(model, permuted))
+    return has_same_groups(model.labels(data)[order], model.labels(model.permuted(data, order)))
 
 
 def is_fair(model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
     """Return whether equal rows, here each row twice in any order, get equal labels."""
     twins = rng.permutation(np.repeat(np.arange(len(A) // 2), 2))
-    labels = _labels(model, model.data(A[twins]))
+    labels = model.labels(model.data(A[twins]))
     return all(len(np.unique(labels[twins == i])) == 1 for i in np.unique(twins))
 
 
 def is_scale_free(factor: float, model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
     """Return whether data times a number get the same labels."""
     data = model.data(A)
-    return bool((_labels(model, data) == _labels(model, factor * data)).all())
-
-
-def _labels(model: Model, data: FloatArray) -> IntArray:
-    return solve(model.problem(data, K), rng=0).labels
+    return bool((model.labels(data) == model.labels(factor * data)).all())
 
 
 CASES: dict[str, Callable[[Model, FloatArray, np.random.Generator], bool]] = {
@@ -121,20 +114,15 @@ CASES: dict[str, Callable[[Model, FloatArray, np.random.Generator], bool]] = {
 }
 
 
-def tasks(session: Session) -> Iterator[Task]:
+def tasks(session: Session) -> Items:
     """Yield a task for each invariance and model."""
-    for case in CASES:
-        for name in MODELS:
-            yield Task(case, (name,), partial(_rows, session, case, name))
+    for case, holds in CASES.items():
+        for name, model in MODELS.items():
+            yield one_row(case, name, _measure, session, holds, model)
 
 
-def _rows(session: Session, case: str, name: str) -> list[Row]:
-    count = QUICK_INSTANCES if session.quick else INSTANCES
-    holds, seconds = [], 0.0
-    for index in range(count):
-        A, rng = make_data(index, session.seed), np.random.default_rng(index)
-        run = timed(partial(CASES[case], MODELS[name], A, rng))
-        holds.append(run.value)
-        seconds += run.cpu
-    share = 100.0 * float(np.mean(holds))
-    return [Row(case, name, {"count": count, "share": share, "cpu": seconds})]
+def _measure(session: Session, holds: Callable[..., bool], model: Model) -> Figures:
+    count = session.pick(INSTANCES, QUICK_INSTANCES)
+    data = [(make_data(i, session.seed), np.random.default_rng(i)) for i in range(count)]
+    run = timed(lambda: [holds(model, A, rng) for A, rng in data])
+    return {"count": count, "share": 100.0 * float(np.mean(run.value)), "cpu": run.cpu}

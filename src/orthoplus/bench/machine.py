@@ -9,7 +9,7 @@ from typing import Any
 
 
 def describe_machine() -> dict[str, Any]:
-    """All that a figure depends on, to be kept beside it."""
+    """Return all that a figure depends on, to be kept beside it."""
     from orthoplus.cli.record import versions
     from orthoplus.kernels.threads import n_threads
 
@@ -37,7 +37,7 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source that runs, with a plus where files differ; None when installed."""
+    """Return the commit of the source, with a plus if files differ; None when installed."""
     here = Path(__file__)
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return None

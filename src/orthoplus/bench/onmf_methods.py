@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Session
@@ -19,16 +19,7 @@ from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.geometry.stiefel import cover_columns, keep_largest, labels_of, violation
 from orthoplus.linalg.starts import svd_start
-from orthoplus.methods.baselines import (
-    EMONMF,
-    HALSONMF,
-    ONPMF,
-    OPNMF,
-    UONMF,
-    KMeansBaseline,
-    NMFBaseline,
-    YooChoi,
-)
+from orthoplus.methods import baselines
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.problems import ONMF
 from orthoplus.projection import project_stiefel_plus
@@ -39,33 +30,17 @@ DEFAULT, PENALTY, STEADY = "default", "EP4Orth+", "EP4Orth+ 1.05"
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a method returns.
+    """What a method returns."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, k)
-        The nonnegative factor, before rounding where the method does not round.
-    Y : ndarray of shape (r, k)
-    violation : float
-        Of the factor as it is returned.
-    before : float
-        Of the factor before rounding.
-    cpu, wall : float
-        Seconds.
-    is_cut : bool
-        Whether the limit of seconds ended it.
-    history : tuple
-        Outer iterations, of EP4Orth+.
-    """
-
-    X: FloatArray
-    Y: FloatArray
-    violation: float
-    before: float
+    X: FloatArray  # (n, k), nonnegative; before rounding if the method does not round
+    Y: FloatArray  # (r, k)
+    violation: float  # of the factor as it is returned
+    before: float  # of the factor before rounding
+    n_iter: int = 0  # of the method itself; 0 if it has none
     cpu: float = 0.0
     wall: float = 0.0
-    is_cut: bool = False
-    history: tuple[HistoryRow, ...] = ()
+    is_cut: bool = False  # whether the limit of seconds ended it
+    history: tuple[HistoryRow, ...] = ()  # outer iterations, of EP4Orth+
 
     @property
     def labels(self) -> IntArray:
@@ -77,7 +52,7 @@ Runner = Callable[[Any, int, int, float], Answer]
 
 
 def run_default(A: Any, k: int, seed: int, limit: float) -> Answer:
-    """What ``OrthogonalNMF(n_components=k)`` does."""
+    """Run ``OrthogonalNMF(n_components=k)``."""
     from sklearn.exceptions import ConvergenceWarning
 
     from orthoplus.estimators import OrthogonalNMF
@@ -87,42 +62,41 @@ def run_default(A: Any, k: int, seed: int, limit: float) -> Answer:
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(A)
     X = model.orthonormal_
-    return Answer(X, model.components_.T, violation(X), violation(X))
+    return Answer(X, model.components_.T, violation(X), violation(X), model.n_iter_)
 
 
 def run_penalty(
     A: Any, k: int, seed: int, limit: float, preset: Callable[..., EP4Orth] = EP4Orth.for_onmf
 ) -> Answer:
-    """EP4Orth+ as in the paper: A of norm 1, clipped singular vectors, no refinement of X."""
-    scaled = A / frobenius(A)
+    """Run EP4Orth+ as in the paper: A of norm 1, clipped singular vectors, no refinement of X."""
+    scaled = A / (np.linalg.norm(A.data if issparse(A) else A) or 1.0)
     problem = ONMF(scaled, k)
     X0 = svd_start(scaled, k, "clipped")
     result = solve(problem, X0, method=preset(size=problem.total), search=False, with_bound=False)
-    X = result.state.X
-    rounded = round_any(X)
-    return Answer(X, np.asarray(result.Y), violation(rounded), violation(X), history=result.history)
+    X, Y = result.state.X, np.asarray(result.Y)
+    history = result.history
+    return Answer(X, Y, violation(round_any(X)), violation(X), result.n_iter, history=history)
 
 
 def run_steady_penalty(A: Any, k: int, seed: int, limit: float) -> Answer:
-    """The same with one growth rate to the end, as in the authors' script."""
+    """Run the same with one growth rate to the end, as in the authors' script."""
     return run_penalty(A, k, seed, limit, partial(EP4Orth.for_onmf, penalty_growth_late=None))
 
 
-def rival(make: Callable[[int], OuterMethod]) -> Runner:
-    """A method of `orthoplus.baselines` up to its own end, or to the limit of seconds."""
+def baseline(make: Callable[..., OuterMethod], **options: Any) -> Runner:
+    """Return a runner of a baseline, up to its own end or to the limit of seconds."""
 
     def run(A: Any, k: int, seed: int, limit: float) -> Answer:
-        problem, method = ONMF(A, k), make(seed)
+        seeded = {"seed": seed} if hasattr(make, "seed") else {}
+        problem, method = ONMF(A, k), make(**seeded, **options)
         stop, begin = method.stop(), time.process_time()
-        is_cut = False
         X = problem.start(np.random.default_rng(seed))
         for state in iterate(problem, method, method.init(problem, X)):
-            if stop(state) is not Status.RUNNING:
+            is_done = stop(state) is not Status.RUNNING
+            if is_done or time.process_time() - begin > limit:
                 break
-            if time.process_time() - begin > limit:
-                is_cut = True
-                break
-        return Answer(state.X, np.asarray(state.Y), state.violation, state.violation, is_cut=is_cut)
+        v, Y = state.violation, np.asarray(state.Y)
+        return Answer(state.X, Y, v, v, state.n_iter, is_cut=not is_done)
 
     return run
 
@@ -130,67 +104,64 @@ def rival(make: Callable[[int], OuterMethod]) -> Runner:
 METHODS: dict[str, Runner] = {
     DEFAULT: run_default,
     PENALTY: run_penalty,
-    "U-onmf": rival(lambda seed: UONMF()),
-    "Yoo-Choi": rival(lambda seed: YooChoi()),
-    "OPNMF": rival(lambda seed: OPNMF()),
-    "ONP-MF": rival(lambda seed: ONPMF()),
-    "HALS-ONMF": rival(lambda seed: HALSONMF()),
-    "EM-ONMF": rival(lambda seed: EMONMF(seed=seed)),
-    "K-means": rival(lambda seed: KMeansBaseline(seed=seed, n_init=1)),
-    "NMF": rival(lambda seed: NMFBaseline(seed=seed)),
+    "U-onmf": baseline(baselines.UONMF),
+    "Yoo-Choi": baseline(baselines.YooChoi),
+    "OPNMF": baseline(baselines.OPNMF),
+    "ONP-MF": baseline(baselines.ONPMF),
+    "HALS-ONMF": baseline(baselines.HALSONMF),
+    "EM-ONMF": baseline(baselines.EMONMF),
+    "K-means": baseline(baselines.KMeansBaseline, n_init=1),
+    "NMF": baseline(baselines.NMFBaseline),
 }
 # Their answer depends on the seed: means over several, as in the paper.
 RANDOM = ("EM-ONMF", "K-means")
-N_SEEDS, N_SEEDS_QUICK = 10, 3
+N_SEEDS, QUICK_N_SEEDS = 10, 3
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """The answers of one method, one a seed, each within a limit of seconds."""
+    """The answers of one method, one per seed, each within a limit of seconds."""
 
     answers: tuple[Answer, ...]
     limit: float
 
-    @property
-    def first(self) -> Answer:
-        return self.answers[0]
-
     def mean(self, measure: Callable[[Answer], float]) -> float:
-        """Over the seeds."""
+        """Return the mean over the seeds."""
         return float(np.mean([measure(answer) for answer in self.answers]))
 
-    @property
-    def note(self) -> str:
-        """Whether the limit was met."""
+    def figures(self, *names: str) -> dict[str, Any]:
+        """Return the means of these attributes and of the seconds, and a note if it was cut."""
+        keys = (*names, "n_iter", "cpu", "wall")
+        means: dict[str, Any] = {
+            key: self.mean(lambda found, key=key: getattr(found, key))  # type: ignore[misc]
+            for key in keys
+        }
         is_cut = any(answer.is_cut for answer in self.answers)
-        return f"stopped after {self.limit:g} CPU s, before its own end" if is_cut else ""
+        note = f"stopped after {self.limit:g} CPU s, before its own end" if is_cut else ""
+        return means | {"note": note}
 
 
 def run_method(
     session: Session, case: str, name: str, A: Any, k: int, methods: Mapping[str, Runner] = METHODS
 ) -> Runs:
-    """All runs of a method on a case; computed once in a session."""
+    """Return all runs of a method on a case; computed once in a session."""
 
     def compute() -> Runs:
         warm_up(session)
-        limit = session.rival_seconds
-        n_seeds = (N_SEEDS_QUICK if session.quick else N_SEEDS) if name in RANDOM else 1
+        n_seeds = session.pick(N_SEEDS, QUICK_N_SEEDS) if name in RANDOM else 1
         answers = []
         for seed in range(session.seed, session.seed + n_seeds):
-            found = timed(lambda seed=seed: methods[name](A, k, seed, limit))  # type: ignore[misc]
+            found = timed(partial(methods[name], A, k, seed, session.seconds))
             answers.append(replace(found.value, cpu=found.cpu, wall=found.wall))
-        return Runs(tuple(answers), limit)
+        return Runs(tuple(answers), session.seconds)
 
-    runs: Runs = session.once(("onmf", case, name), compute)
-    return runs
+    return session.once(("onmf", case, name), compute)
 
 
 def warm_up(session: Session) -> None:
     """Compile and import what every method needs, so that no run is charged for it."""
 
     def compute() -> None:
-        from scipy.sparse import csr_array
-
         A = np.random.default_rng(0).random((40, 90))
         for data in (A, csr_array(A * (A > 0.5))):
             for run in METHODS.values():
@@ -201,18 +172,12 @@ def warm_up(session: Session) -> None:
 
 
 def explained_share(A: Any, k: int, X: FloatArray) -> float:
-    r"""The objective of the groups: :math:`\sum_j \sigma_1(A_j)^2 / \|A\|_F^2`, at most 1."""
+    r"""Return the objective of the groups: :math:`\sum_j \sigma_1(A_j)^2 / \|A\|_F^2`."""
     problem = ONMF(A, k)
-    refitted = problem.refine(round_any(X))
-    return 1.0 - problem.value(refitted) / problem.total
+    return 1.0 - problem.value(problem.refine(round_any(X))) / problem.total
 
 
 def round_any(X: FloatArray) -> FloatArray:
-    """Procedure 1; the nearest point of S+ where it would leave a column without a row."""
+    """Round by Procedure 1, or to the nearest point of S+ if that leaves a column empty."""
     X = np.maximum(X, 0.0)
     return keep_largest(X) if cover_columns(labels_of(X), X.shape[1]) else project_stiefel_plus(X).X
-
-
-def frobenius(A: Any) -> float:
-    """||A||_F, 1 for A = 0."""
-    return float(np.linalg.norm(A.data if issparse(A) else A)) or 1.0

@@ -6,9 +6,10 @@ minimum is that over all partitions. Quadratic assignment tries every permutatio
 minimized on each support from several starts, see `orthoplus.bench.support_descent`.
 """
 
-from functools import cache, singledispatch
+from collections.abc import Callable
+from functools import cache
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,90 +42,43 @@ class Sets(NamedTuple):
     vectors: FloatArray
 
 
-@singledispatch
 def global_minimum(problem: Problem) -> Optimum:
     """Return the global minimum over S+, for n of at most 7 or so and k of at most 3.
 
-    Parameters
-    ----------
-    problem : Problem
-        One of TraceMin, ONMF, KMeans, SymmetricONMF, KLONMF, QAP, KIndicators, Polynomial.
-
-    Returns
-    -------
-    Optimum
-        Its value is attained at its X. For KIndicators and Polynomial that no point is lower
-        rests on many starts on each support; for the others it is proven.
-
-    Notes
-    -----
-    O(2^n n^3 + S(n, k) k) for the sums over groups, S(n, k) the number of partitions; n! n^2 for
-    assignment; for the rest k^n supports with several starts, up to a tenth of a second.
+    The value is attained at X. For KIndicators and Polynomial that no point is lower rests on many
+    starts on each of k^n supports; for the others it is proven, in O(2^n n^3 + S(n, k) k) with
+    S(n, k) the number of partitions, or n! n^2 for assignment.
 
     Examples
     --------
     >>> round(global_minimum(TraceMin(np.array([[1.0, -2.0], [-2.0, 1.0]]), 1)).value, 12)
     -1.0
     """
-    raise TypeError(f"There is no oracle for a problem of type {type(problem).__name__}.")
+    minimize = _ORACLES.get(type(problem))
+    if minimize is None:
+        raise TypeError(f"There is no oracle for a problem of type {type(problem).__name__}.")
+    X = minimize(problem)
+    return Optimum(problem.value(X), X)
 
 
-@global_minimum.register
-def _(problem: TraceMin) -> Optimum:
-    M = problem.M @ np.eye(problem.shape[0])
-    return _best_partition(problem, eigen_sets(M))
-
-
-@global_minimum.register
-def _(problem: SymmetricONMF) -> Optimum:
-    # Over S+ f is ||M||^2 + k - 2 tr(X'MX).
-    return _best_partition(problem, eigen_sets(-(problem.M @ np.eye(problem.shape[0]))))
-
-
-@global_minimum.register
-def _(problem: ONMF) -> Optimum:
-    A = np.asarray(problem.A)
-    return _best_partition(problem, eigen_sets(-(A @ A.T)))
-
-
-@global_minimum.register
-def _(problem: KMeans) -> Optimum:
-    return _best_partition(
-        problem, eigen_sets(-(problem.A @ problem.A.T + float(problem.weight or 0.0)))
-    )
-
-
-@global_minimum.register
-def _(problem: KLONMF) -> Optimum:
-    return _best_partition(problem, divergence_sets(np.asarray(problem.A)))
-
-
-@global_minimum.register
-def _(problem: QAP) -> Optimum:
+def _minimize_assignment(problem: QAP) -> FloatArray:
     n = problem.shape[0]
-    P = _permutations(n)
+    P = np.array(list(permutations(range(n))))
     values = (problem.A * problem.B[P[:, :, None], P[:, None, :]]).sum(axis=(1, 2))
     if problem.C is not None:
         values = values + problem.C[np.arange(n), P].sum(axis=1)
-    X = np.eye(n)[P[int(np.argmin(values))]]
-    return Optimum(problem.value(X), X)
+    return np.eye(n)[P[int(np.argmin(values))]]
 
 
-@global_minimum.register(KIndicators)
-@global_minimum.register(Polynomial)
-def _(problem: KIndicators | Polynomial) -> Optimum:
-    X = minimize_on_supports(problem, np.random.default_rng(0))[1]
-    return Optimum(problem.value(X), X)
-
-
-def eigen_sets(M: FloatArray) -> Sets:
+def eigen_sets(M: Any) -> Sets:
     """Return the minimum of x'Mx over unit x >= 0 that vanish outside of each set of rows.
 
     A minimizer is positive on its support. It is a local minimizer of the Rayleigh quotient there,
     hence a global one: the smallest eigenvalue of that block, with a positive eigenvector. So the
     smallest eigenvalues of the blocks with a nonnegative eigenvector suffice.
     """
-    n = len(M)
+    n = M.shape[0]
+    M = M @ np.eye(n)
     values, vectors = np.full(1 << n, np.inf), np.zeros((1 << n, n))
     for s in range(1, 1 << n):
         rows = [i for i in range(n) if s >> i & 1]
@@ -143,7 +97,7 @@ def eigen_sets(M: FloatArray) -> Sets:
 def divergence_sets(A: FloatArray) -> Sets:
     """Return D(A_s || model) of the rows of each set: the model is row sums x column sums / total.
 
-    A row of zeros may join any group. Weights are the row sums, or equal if all are zero.
+    Rows of a set without an entry get equal weights: their divergence is zero.
     """
     n = len(A)
     values, vectors = np.full(1 << n, np.inf), np.zeros((1 << n, n))
@@ -155,30 +109,42 @@ def divergence_sets(A: FloatArray) -> Sets:
         model = np.outer(sums, block.sum(axis=0)) / (total or 1.0)
         positive = block > 0
         values[s] = (block[positive] * np.log(block[positive] / model[positive])).sum()
-        vectors[s, rows] = (sums if total > 0 else 1.0) / np.linalg.norm(sums if total > 0 else 1.0)
+        weights = sums if total > 0 else np.ones(len(rows))
+        vectors[s, rows] = weights / np.linalg.norm(weights)
     return Sets(values, vectors)
 
 
-def _best_partition(problem: Problem, sets: Sets) -> Optimum:
-    """Take the partition of all rows into k sets with the least sum."""
-    n, k = problem.shape
-    groups = _partitions(n, k)
-    best = groups[int(np.argmin(sets.values[groups].sum(axis=1)))]
-    X = np.ascontiguousarray(sets.vectors[best].T)
-    return Optimum(problem.value(X), X)
+def _by_groups(sets_of: Callable[[Any], Sets]) -> Callable[[Any], FloatArray]:
+    """Return an oracle that takes the partition of all rows into k sets with the least sum."""
+
+    def minimize(problem: Problem) -> FloatArray:
+        values, vectors = sets_of(problem)
+        groups = labeled_sets(*problem.shape, up_to_order=True)
+        best = groups[int(np.argmin(values[groups].sum(axis=1)))]
+        return np.ascontiguousarray(vectors[best].T)
+
+    return minimize
 
 
 @cache
-def _partitions(n: int, k: int) -> IntArray:
-    """Return the numbers of the k sets of each partition, shape (partitions, k)."""
-    labels = full_labelings(n, k, up_to_order=True)
+def labeled_sets(n: int, k: int, *, up_to_order: bool) -> IntArray:
+    """Return the numbers of the k sets of rows of each labeling that uses all k labels."""
+    labels = full_labelings(n, k, up_to_order=up_to_order)
     bits = (labels[:, :, None] == np.arange(k)) * (1 << np.arange(n))[:, None]
     return np.asarray(bits.sum(axis=1))
 
 
-@cache
-def _permutations(n: int) -> IntArray:
-    return np.array(list(permutations(range(n))))
+_ORACLES: dict[type[Problem], Callable[[Any], FloatArray]] = {
+    TraceMin: _by_groups(lambda problem: eigen_sets(problem.M)),
+    # Over S+ f is ||M||^2 + k - 2 tr(X'MX).
+    SymmetricONMF: _by_groups(lambda problem: eigen_sets(-problem.M)),
+    ONMF: _by_groups(lambda problem: eigen_sets(-(problem.A @ problem.A.T))),
+    KMeans: _by_groups(lambda p: eigen_sets(-(p.A @ p.A.T + float(p.weight or 0.0)))),
+    KLONMF: _by_groups(lambda problem: divergence_sets(np.asarray(problem.A))),
+    QAP: _minimize_assignment,
+    KIndicators: lambda problem: minimize_on_supports(problem, np.random.default_rng(0))[1],
+    Polynomial: lambda problem: minimize_on_supports(problem, np.random.default_rng(0))[1],
+}
 
 
 def range_of(problem: Problem, optimum: float, rng: np.random.Generator) -> float:

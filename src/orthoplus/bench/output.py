@@ -1,12 +1,13 @@
 """Tables that were run, on a terminal, as Markdown, and as a page."""
 
 import base64
-import shlex
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
-from orthoplus.bench.cells import legend_of, lines_of, notes_of
+from orthoplus.bench.cells import Cell, Line, lines_of, remarks_of
 from orthoplus.bench.table import Outcome
+from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, render, rows_of
 
 BRACKETS = "Ours, and in brackets what the paper prints; the best of each case in bold."
 QUICK = "Quick run: {}. The figures show that it works, not how good it is."
@@ -18,6 +19,10 @@ def show(console: Any, outcome: Outcome) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    def text_of(cell: Cell) -> Text:
+        ours = (cell.ours, "bold green" if cell.is_best else "")
+        return Text.assemble(ours, (f" {cell.paper}" if cell.paper else "", "dim"))
+
     table = outcome.table
     console.print(Text(f"\n{table.title}", style="bold"))
     console.print(Text(table.about, style="dim"))
@@ -25,34 +30,20 @@ def show(console: Any, outcome: Outcome) -> None:
     grid.add_column("", no_wrap=True)
     for column in table.columns:
         grid.add_column(column.title, justify="right", no_wrap=True)
-    case = None
-    for line in lines_of(outcome):
-        if line.case != case:
-            case = line.case
-            grid.add_row(Text(case, style="bold cyan"))
-        cells = [
-            Text.assemble(
-                (c.ours, "bold green" if c.is_best else ""),
-                (f" {c.paper}" if c.paper else "", "dim"),
-            )
-            for c in line.cells
-        ]
-        grid.add_row(Text(f"  {line.method}{line.mark}"), *cells)
+    for case, lines in groupby(lines_of(outcome), key=lambda line: line.case):
+        grid.add_row(Text(case, style="bold cyan"))
+        for line in lines:
+            grid.add_row(Text(f"  {line.method}"), *map(text_of, line.cells))
     if outcome.rows:
         console.print(grid)
-    for text in remarks(outcome):
+    for text in remarks_of(outcome):
         console.print(Text(text, style="dim"))
     for verdict in closing(outcome):
         console.print(Text(f"→ {verdict}", style="bold"))
 
 
-def remarks(outcome: Outcome) -> list[str]:
-    """What the columns mean, and the notes of the rows."""
-    return [*legend_of(outcome), *notes_of(outcome)] if outcome.rows else []
-
-
 def closing(outcome: Outcome) -> list[str]:
-    """The sentences under a table: what it shows, what was left out, what failed."""
+    """Return the sentences under a table: what it shows, what was left out, what failed."""
     lines = outcome.verdicts
     if outcome.is_quick and outcome.rows:
         lines.append(QUICK.format(outcome.table.quick_about))
@@ -60,42 +51,33 @@ def closing(outcome: Outcome) -> list[str]:
 
 
 def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) -> str:
-    """All tables as one Markdown text."""
+    """Return all tables as one Markdown text."""
+    contents = [
+        f"- [{_escape(o.table.title)}](#{o.table.name}), {duration(o.seconds)}" for o in outcomes
+    ]
     parts = [
         "# Results",
         f"Made by `{command}`, {_origin(outcomes, machine)}.",
         f"**{_state_of(outcomes)}** {BRACKETS}",
-        "\n".join(
-            f"- [{_escape(o.table.title)}](#{o.table.name}), {duration(o.seconds)}"
-            for o in outcomes
-        ),
+        "\n".join(contents),
     ]
     for outcome in outcomes:
-        parts += [
-            f'<a id="{outcome.table.name}"></a>',
-            f"## {outcome.table.title}",
-            _escape(outcome.table.about),
-        ]
+        table = outcome.table
+        parts += [f'<a id="{table.name}"></a>', f"## {table.title}", _escape(table.about)]
         parts += [f"**{_escape(text)}**" for text in closing(outcome)]
         if outcome.rows:
-            parts.append(_markdown_table(outcome))
-        parts += ["\n".join(f"- {_escape(text)}" for text in remarks(outcome))]
+            titles = [column.title for column in table.columns]
+            head = f"| case | method | {' | '.join(titles)} |\n|--|--|{'--:|' * len(titles)}"
+            parts.append("\n".join([head, *map(_markdown_line, lines_of(outcome))]))
+        parts.append("\n".join(f"- {_escape(text)}" for text in remarks_of(outcome)))
         parts += [f"![{_escape(d.caption)}]({d.name}.png)" for d in outcome.drawings]
-    lines = [f"- {name}: {value}" for name, value in machine_lines(machine).items()]
+    lines = [f"- {name}: {value}" for name, value in rows_of(machine)]
     return "\n\n".join(filter(None, [*parts, "## The machine", "\n".join(lines)])) + "\n"
 
 
-def _markdown_table(outcome: Outcome) -> str:
-    titles = [column.title for column in outcome.table.columns]
-    rows = [
-        f"| case | method | {' | '.join(titles)} |",
-        f"|--|--|{'--:|' * len(titles)}",
-    ]
-    for line in lines_of(outcome):
-        cells = [f"**{c.ours}** {c.paper}".strip() if c.is_best else c.text for c in line.cells]
-        names = f"{_escape(line.case)} | {_escape(line.method + line.mark)}"
-        rows.append(f"| {names} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+def _markdown_line(line: Line) -> str:
+    cells = (f"{f'**{c.ours}**' if c.is_best else c.ours} {c.paper}".strip() for c in line.cells)
+    return f"| {' | '.join([_escape(line.case), _escape(line.method), *cells])} |"
 
 
 def _escape(text: str) -> str:
@@ -105,50 +87,56 @@ def _escape(text: str) -> str:
 
 
 def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) -> str:
-    """All tables as one self-contained page."""
-    from orthoplus.report.page import Fact, Page, Section, render
-
-    sections = [
-        Section(
-            title=outcome.table.title,
-            text=outcome.table.about,
-            grid=_grid(outcome) if outcome.rows else None,
-            lines=tuple(closing(outcome)),
-            remarks=tuple(remarks(outcome)),
-            pictures=tuple((d.caption, _data_address(d.png)) for d in outcome.drawings),
-            aside=duration(outcome.seconds),
-        )
-        for outcome in outcomes
-    ]
+    """Return all tables as one self-contained page."""
     again = Section(
         "Run it again",
         "The figures are the same on every machine of this kind, the seconds are not.",
         code=command,
-        table=tuple(machine_lines(machine).items()),
+        table=rows_of(machine),
     )
+    version = str(machine["versions"]["orthoplus"])
     n_rows = sum(len(outcome.rows) for outcome in outcomes)
     page = Page(
-        title="The tables of the paper",
+        title="Benchmark tables",
         subtitle=BRACKETS,
         status=_state_of(outcomes),
         is_success=_is_complete(outcomes),
         facts=(
             Fact("Tables", str(len(outcomes)), f"{n_rows} rows"),
-            Fact(
-                "Duration", duration(sum(outcome.seconds for outcome in outcomes)), "by the clock"
-            ),
+            Fact("Duration", duration(sum(o.seconds for o in outcomes)), "by the clock"),
             Fact("Processors", str(machine["processors"]), str(machine["processor"])),
-            Fact("Version", str(machine["versions"]["orthoplus"]), _commit_of(machine)),
+            Fact("Version", version, _commit_of(machine)),
         ),
-        sections=(*sections, again),
-        foot=f"orthoplus {machine['versions']['orthoplus']}, {_origin(outcomes, machine)}",
+        sections=(*map(_section, outcomes), again),
+        foot=f"orthoplus {version}, {_origin(outcomes, machine)}",
         has_contents=True,
     )
     return render(page)
 
 
+def _section(outcome: Outcome) -> Section:
+    rows: list[tuple[GridCell, ...]] = []
+    for case, lines in groupby(lines_of(outcome), key=lambda line: line.case):
+        rows.append((GridCell(case, is_heading=True),))
+        rows += [(GridCell(line.method), *(GridCell(*c) for c in line.cells)) for line in lines]
+    pictures = [
+        (d.caption, f"data:image/png;base64,{base64.b64encode(d.png).decode('ascii')}")
+        for d in outcome.drawings
+    ]
+    table = outcome.table
+    return Section(
+        title=table.title,
+        text=table.about,
+        grid=Grid(("", *(c.title for c in table.columns)), tuple(rows)) if rows else None,
+        lines=tuple(closing(outcome)),
+        remarks=tuple(remarks_of(outcome)),
+        pictures=tuple(pictures),
+        aside=duration(outcome.seconds),
+    )
+
+
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Return seconds as people say them.
 
     Examples
     --------
@@ -166,7 +154,7 @@ def _is_complete(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _state_of(outcomes: Sequence[Outcome]) -> str:
-    """In a sentence or two, whether all of it is there."""
+    """Say in a sentence or two whether all of it is there."""
     if _is_complete(outcomes):
         return "Every table was run in full."
     n_failed = sum(outcome.n_failed for outcome in outcomes)
@@ -180,40 +168,9 @@ def _state_of(outcomes: Sequence[Outcome]) -> str:
 
 
 def _origin(outcomes: Sequence[Outcome], machine: dict[str, Any]) -> str:
-    spent = duration(sum(outcome.seconds for outcome in outcomes))
-    commit = _commit_of(machine)
+    spent, commit = duration(sum(o.seconds for o in outcomes)), _commit_of(machine)
     return f"started {machine['started']}, {spent}{f', {commit}' if commit else ''}"
 
 
 def _commit_of(machine: dict[str, Any]) -> str:
     return f"commit {machine['commit']}" if machine["commit"] else ""
-
-
-def _grid(outcome: Outcome) -> Any:
-    from orthoplus.report.page import Grid, GridCell
-
-    rows: list[tuple[GridCell, ...]] = []
-    case = None
-    for line in lines_of(outcome):
-        if line.case != case:
-            case = line.case
-            rows.append((GridCell(case, is_heading=True),))
-        cells = (GridCell(c.ours, c.paper, is_best=c.is_best) for c in line.cells)
-        rows.append((GridCell(f"{line.method}{line.mark}"), *cells))
-    return Grid(("", *(column.title for column in outcome.table.columns)), tuple(rows))
-
-
-def _data_address(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
-
-
-def machine_lines(machine: dict[str, Any]) -> dict[str, str]:
-    """Name and value, nested names joined."""
-    from orthoplus.report.page import rows_of
-
-    return dict(rows_of(machine))
-
-
-def command_of(words: Sequence[str]) -> str:
-    """The command line as it can be pasted."""
-    return shlex.join(["orthoplus", *words])

@@ -3,10 +3,12 @@
 import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 
 from orthoplus.bench import load_table
+from orthoplus.bench.printed import printed
 from orthoplus.bench.table import Drawing, Outcome, Picture, Row, Session, Task
 from orthoplus.datasets import MissingDataError
 
@@ -21,7 +23,7 @@ def run_tables(
     on_row: OnRow,
     done: Mapping[str, Outcome] | None = None,
 ) -> Iterator[Outcome]:
-    """Each table as it is done; ``on_row(name, row)`` is called with every row.
+    """Yield each table as it is done; ``on_row(name, row)`` is called with every row.
 
     A table that lacks its data ends with what it has and says why; so does one that is interrupted,
     after which no other is run. An error in a part of a table costs the rows of that part, which
@@ -44,11 +46,14 @@ def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
         with threadpool_limits(1):
             for item in table.tasks(session):
                 if isinstance(item, Picture):
-                    drawings.append(_draw(item))
+                    file = io.BytesIO()
+                    item.draw(file)
+                    drawings.append(Drawing(item.name, item.caption, file.getvalue()))
                     continue
                 for row in _compute(item):
-                    rows.append(row)
-                    on_row(name, row)
+                    paper = row.paper or printed(name, row.case, row.method)
+                    rows.append(replace(row, paper=paper))
+                    on_row(name, rows[-1])
     except MissingDataError as error:
         failure = str(error)
     except KeyboardInterrupt:
@@ -60,7 +65,7 @@ def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
 
 
 def _compute(task: Task) -> list[Row]:
-    """The rows of a task; where it fails, rows that say so."""
+    """Return the rows of a task; if it fails, rows that say so."""
     try:
         return list(task.compute())
     except Exception as error:  # whatever it is, the other rows are worth having
@@ -71,9 +76,3 @@ def _compute(task: Task) -> list[Row]:
 def _in_words(error: Exception) -> str:
     words = " ".join(str(error).split())[:200].rstrip(".")
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
-
-
-def _draw(picture: Picture) -> Drawing:
-    file = io.BytesIO()
-    picture.draw(file)
-    return Drawing(picture.name, picture.caption, file.getvalue())

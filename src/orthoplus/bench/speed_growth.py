@@ -1,26 +1,24 @@
 """How the default's cost grows: with the rows of dense data, with the entries of sparse data."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from orthoplus.bench.measure import timed
-from orthoplus.bench.onmf_methods import DEFAULT, METHODS, warm_up
+from orthoplus.bench.onmf_methods import run_default, warm_up
 from orthoplus.bench.speed_large import make_data
-from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of
+from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
 
 K = 10
 DENSE_COLUMNS = 200
 ROWS, QUICK_ROWS = (4000, 8000, 16_000, 32_000), (1000, 2000, 4000)
 SPARSE_SIZE, QUICK_SPARSE_SIZE = (8000, 4000), (1000, 1000)
 PER_ROW, QUICK_PER_ROW = (20, 40, 80, 160), (10, 20, 40)
-DENSE, SPARSE = "dense, rows", "sparse, entries"
 
 
 def make_counts(n: int, r: int, per_row: int, rng: np.random.Generator) -> csr_array:
-    """Documents of K topics: ``per_row`` words each, most of them of the topic's own words."""
+    """Make documents of K topics: ``per_row`` words each, most of them of the topic's own words."""
     topics = rng.dirichlet(np.full(r, 0.02), size=K)
     groups = rng.integers(K, size=n)
     words = np.concatenate([rng.choice(r, size=per_row, p=topics[g]) for g in groups])
@@ -32,53 +30,49 @@ def make_counts(n: int, r: int, per_row: int, rng: np.random.Generator) -> csr_a
     return counts
 
 
-def tasks(session: Session) -> Iterator[Task | Picture]:
-    """Each size once, k fixed."""
+def tasks(session: Session) -> Items:
+    """Yield each size once, k fixed."""
     warm_up(session)
-    for small in (make_data(400, 20, K, np.random.default_rng(0)),
-                  make_counts(400, 300, 20, np.random.default_rng(0))):  # fmt: skip
-        METHODS[DEFAULT](small, K, 0, np.inf)
-    for n in QUICK_ROWS if session.quick else ROWS:
-        A = make_data(n, DENSE_COLUMNS, K, np.random.default_rng(session.seed))
-        yield Task(DENSE, (f"{n:,}",), partial(_rows, DENSE, n, A, session.seed))
-    n, r = QUICK_SPARSE_SIZE if session.quick else SPARSE_SIZE
-    for per_row in QUICK_PER_ROW if session.quick else PER_ROW:
-        counts = make_counts(n, r, per_row, np.random.default_rng(session.seed))
-        compute = partial(_rows, SPARSE, counts.nnz, counts, session.seed)
-        yield Task(SPARSE, (f"{counts.nnz:,}",), compute)
+    rng = np.random.default_rng(0)
+    for small in (make_data(400, 20, K, rng), make_counts(400, 300, 20, rng)):
+        run_default(small, K, 0, np.inf)
+    for n in session.pick(ROWS, QUICK_ROWS):
+        A = make_data(n, DENSE_COLUMNS, K, session.rng())
+        yield one_row("dense, rows", f"{n:,}", _measure, A, n, session)
+    n, r = session.pick(SPARSE_SIZE, QUICK_SPARSE_SIZE)
+    for per_row in session.pick(PER_ROW, QUICK_PER_ROW):
+        counts = make_counts(n, r, per_row, session.rng())
+        size = counts.nnz
+        yield one_row("sparse, entries", f"{size:,}", _measure, counts, size, session)
 
 
-def _rows(case: str, size: int, A: object, seed: int) -> list[Row]:
-    found = timed(lambda: METHODS[DEFAULT](A, K, seed, np.inf))
-    figures = {"size": size, "cpu": found.cpu, "wall": found.wall, "each": 1e6 * found.cpu / size}
-    return [Row(case, f"{size:,}", figures)]
+def _measure(A: Any, size: int, session: Session) -> Figures:
+    found = timed(lambda: run_default(A, K, session.seed, np.inf))
+    return {"size": size, "cpu": found.cpu, "wall": found.wall, "each": 1e6 * found.cpu / size}
 
 
-def slope_of(rows: Sequence[Row], case: str) -> float:
-    """The exponent p of seconds ~ size^p, by least squares of the logarithms."""
-    own = [row.figures for row in rows if row.case == case]
-    sizes, seconds = (np.log([float(f[key] or 1.0) for f in own]) for key in ("size", "cpu"))
+def slope_of(rows: Rows) -> float:
+    """Return the exponent p of seconds ~ size^p, by least squares of the logarithms."""
+    sizes, seconds = (np.log([row.number(key) for row in rows]) for key in ("size", "cpu"))
     return float(np.polyfit(sizes, seconds, 1)[0])
 
 
-def judge(rows: Sequence[Row]) -> list[str]:
-    """The exponents."""
+def judge(rows: Rows) -> list[str]:
+    """Say the exponents."""
     return [
-        f"{case}: seconds grow like the power {slope_of(rows, case):.2f}."
-        for case in cases_of(rows)
+        f"{case}: seconds grow like the power {slope_of(Rows(own.values())):.2f}."
+        for case, own in rows.by_case().items()
     ]
 
 
 TABLE = Table(
-    name="speed-growth",
-    title="How the cost grows",
     about=f"The default on planted data, k = {K}: dense with {DENSE_COLUMNS} columns, sparse with "
-    f"{SPARSE_SIZE[0]} x {SPARSE_SIZE[1]}; the power is 1 where the cost is linear, below where a "
+    f"{SPARSE_SIZE[0]} x {SPARSE_SIZE[1]}; the power is 1 if the cost is linear, below if a "
     "fixed part counts.",
     columns=(
         Column("cpu", "CPU s", ".3f"),
         Column("wall", "wall s", ".3f"),
-        Column("each", "µs each", ".2f", "", "CPU seconds a row or an entry, in millionths"),
+        Column("each", "µs each", ".2f", "", "CPU seconds per row or entry, in millionths"),
     ),
     tasks=tasks,
     judge=judge,

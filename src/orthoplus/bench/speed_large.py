@@ -1,25 +1,26 @@
-"""A matrix of the size of a brain parcellation: seconds, peak memory, and OPNMF's projected time.
+"""Large dense matrices: seconds and peak memory, each run in a process of its own.
 
-Each run has a process of its own, because the peak of a process never falls:
-``python -m orthoplus.bench.speed_large default 200000 300 20 0 60`` prints one line of JSON.
+A matrix of the size of a brain parcellation, with OPNMF's projected time, and a large projection.
 """
 
-import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from orthoplus.bench.measure import peak_bytes, resident_bytes, timed
-from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, figure_of
+from orthoplus.bench.onmf_methods import explained_share, run_default
+from orthoplus.bench.processes import in_process
+from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
+from orthoplus.core.method import iterate
+from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray
+from orthoplus.methods.baselines import OPNMF
+from orthoplus.problems import ONMF
+from orthoplus.run.api import project
 
 SIZE, QUICK_SIZE = (200_000, 300, 20), (20_000, 300, 20)
+SCORES_SIZE, QUICK_SCORES_SIZE = (1_000_000, 100), (100_000, 100)
 NOISE = 0.3
 MOST_MEMORY = 2.5
 _BLOCK = 4096
@@ -28,139 +29,117 @@ _TIMED_STEPS, _SAMPLE = 3, 2000
 
 
 def make_data(n: int, r: int, k: int, rng: np.random.Generator) -> FloatArray:
-    """k groups of rows, each multiples of one row, with noise; filled in blocks, no copy made."""
-    centres = rng.random((k, r))
+    """Make k groups of rows, each multiples of one row, with noise; in blocks, without a copy."""
+    centers = rng.random((k, r))
     A = np.empty((n, r))
     for start in range(0, n, _BLOCK):
         block = A[start : start + _BLOCK]
         groups = rng.integers(k, size=len(block))
-        block[:] = rng.uniform(0.5, 1.5, size=(len(block), 1)) * centres[groups]
+        block[:] = rng.uniform(0.5, 1.5, size=(len(block), 1)) * centers[groups]
         block += NOISE * rng.random(block.shape)
     return A
 
 
-def measure_default(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, float]:
-    """The default to its end."""
-    from orthoplus.bench.onmf_methods import explained_share, run_default
-
+def run_onmf(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, Any]:
+    """Run the default to its end."""
     found = timed(lambda: run_default(A, k, seed, np.inf))
-    peak = peak_bytes()
-    return {
-        "cpu": found.cpu,
-        "wall": found.wall,
-        "peak": peak,
-        "share": explained_share(A, k, found.value.X),
-    }
+    figures = {"cpu": found.cpu, "wall": found.wall, "peak": peak_bytes()}
+    return figures | {"share": explained_share(A, k, found.value.X)}
 
 
-def measure_opnmf(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, float]:
-    """OPNMF's seconds an iteration on A, times its iterations on some rows of A."""
-    from orthoplus.core.method import iterate
-    from orthoplus.core.status import Status
-    from orthoplus.methods.baselines import OPNMF
-    from orthoplus.problems import ONMF
+def run_opnmf(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, Any]:
+    """Measure OPNMF's seconds per iteration on A, times its iterations on some rows of A."""
+    method, rng, problem = OPNMF(), np.random.default_rng(seed), ONMF(A, k)
 
-    method, rng = OPNMF(), np.random.default_rng(seed)
-    problem = ONMF(A, k)
+    def advance(state: Any) -> None:
+        for _ in range(_TIMED_STEPS):
+            state = method.step(problem, state)
+
     state = method.init(problem, problem.start(rng))
-    steps = timed(lambda: _advance(method, problem, state))
-    peak = peak_bytes()
+    steps, peak = timed(lambda: advance(state)), peak_bytes()
     small = ONMF(A[np.sort(rng.choice(len(A), min(_SAMPLE, len(A)), replace=False))], k)
     stop, begin = method.stop(), time.process_time()
     for current in iterate(small, method, method.init(small, small.start(rng))):
-        if stop(current) is not Status.RUNNING or time.process_time() - begin > limit:
+        is_done = stop(current) is not Status.RUNNING
+        if is_done or time.process_time() - begin > limit:
             break
-    each = steps.cpu / _TIMED_STEPS
-    return {
-        "step": each,
-        "steps": current.n_iter,
-        "is_cut": float(stop(current) is Status.RUNNING),
-        "cpu": each * current.n_iter,
-        "wall": steps.wall / _TIMED_STEPS * current.n_iter,
-        "peak": peak,
-    }
+    note = f"projected: seconds per iteration times its iterations on {_SAMPLE} of the rows"
+    if not is_done:
+        note += f", which had not ended after {limit} s: at least that"
+    each, count = steps.cpu / _TIMED_STEPS, current.n_iter
+    seconds = {"step": each, "cpu": each * count, "wall": steps.wall / _TIMED_STEPS * count}
+    return seconds | {"steps": count, "peak": peak, "note": note}
 
 
-def _advance(method: Any, problem: Any, state: Any) -> Any:
-    for _ in range(_TIMED_STEPS):
-        state = method.step(problem, state)
-    return state
+RUNS = {"default": run_onmf, "OPNMF": run_opnmf}
 
 
-MEASURES: dict[str, Callable[[FloatArray, int, int, float], dict[str, float]]] = {
-    "default": measure_default,
-    "OPNMF": measure_opnmf,
-}
-
-
-def main(arguments: Sequence[str]) -> None:
-    """One measurement: method, n, r, k, seed, and seconds for counting OPNMF's iterations."""
-    method, n, r, k, seed, limit = arguments[0], *map(int, arguments[1:5]), float(arguments[5])
+def measure_onmf(method: str, size: tuple[int, int, int], seed: int, limit: float) -> Figures:
+    """Run a method on planted groups; memory is the peak over the size of the data."""
+    k = size[-1]
     # Compile and import before memory is looked at.
-    MEASURES[method](make_data(500, 20, 3, np.random.default_rng(0)), 3, 0, 0.1)
+    RUNS[method](make_data(500, 20, 3, np.random.default_rng(0)), 3, 0, 0.1)
     before = resident_bytes()
-    A = make_data(n, r, k, np.random.default_rng(seed))
-    figures = MEASURES[method](A, k, seed, limit)
-    figures["memory"] = (figures.pop("peak") - before) / A.nbytes
-    sys.stdout.write(json.dumps(figures) + "\n")
+    A = make_data(*size, np.random.default_rng(seed))
+    figures = RUNS[method](A, k, seed, limit)
+    return figures | {"memory": (figures.pop("peak") - before) / A.nbytes}
 
 
-def tasks(session: Session) -> Iterator[Task | Picture]:
-    """Both methods on the same matrix, each in a process of its own."""
-    n, r, k = QUICK_SIZE if session.quick else SIZE
-    case = f"{n} x {r}, k = {k}"
-    for method in MEASURES:
-        words = [method, n, r, k, session.seed, session.rival_seconds]
-        yield Task(case, (method,), partial(_rows, case, method, [str(word) for word in words]))
+def measure_projection(n: int, k: int, seed: int, tol: float) -> Figures:
+    """Project uniform scores in float32, with nothing planted."""
+    rng = np.random.default_rng(seed)
+    project(rng.random((1600 * k, k), dtype=np.float32), tol=tol)  # compile
+    before = resident_bytes()
+    C = np.empty((n, k), dtype=np.float32)
+    for start in range(0, n, _BLOCK):
+        rng.random(dtype=np.float32, out=C[start : start + _BLOCK])
+    found = timed(lambda: project(C, tol=tol))
+    memory = (peak_bytes() - before) / C.nbytes
+    figures = {"cpu": found.cpu, "wall": found.wall, "memory": memory, "gap": found.value.gap}
+    return figures | {"steps": found.value.n_iter}
 
 
-def _rows(case: str, method: str, words: Sequence[str]) -> list[Row]:
-    done = subprocess.run(
-        [sys.executable, "-m", "orthoplus.bench.speed_large", *words],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise RuntimeError(lines[-1])
-    figures = json.loads(done.stdout)
-    note = f"projected: seconds an iteration times its iterations on {_SAMPLE} of the rows"
-    if figures.pop("is_cut", 0.0):
-        note += f", which had not ended after {words[-1]} s: at least that"
-    return [Row(case, method, figures, note=note if method == "OPNMF" else "")]
+def tasks(session: Session) -> Items:
+    """Yield both methods on the same matrix, and the projection to two tolerances."""
+    n, r, k = size = session.pick(SIZE, QUICK_SIZE)
+    for method in RUNS:
+        arguments = (measure_onmf, method, size, session.seed, session.seconds)
+        yield one_row(f"{n} x {r}, k = {k}", method, in_process, *arguments)
+    n, k = session.pick(SCORES_SIZE, QUICK_SCORES_SIZE)
+    for tol in (1e-6, 1e-12):
+        words = (measure_projection, n, k, session.seed, tol)
+        yield one_row(f"projection, {n} x {k}", f"tol = {tol:g}", in_process, *words)
 
 
-def judge(rows: Sequence[Row]) -> list[str]:
-    """Seconds beside OPNMF's, and memory."""
-    case = rows[0].case if rows else ""
-    ours, theirs = (figure_of(rows, case, method, "cpu") for method in MEASURES)
-    memory = figure_of(rows, case, "default", "memory")
-    if ours is None or theirs is None or memory is None:
-        return []
-    return [
-        f"The default takes {ours:.1f} s, OPNMF would take {theirs:.0f} s ({theirs / ours:.0f} "
-        f"times as long); peak memory is {memory:.2f} times the data, "
-        f"{'below' if memory < MOST_MEMORY else 'above'} {MOST_MEMORY}."
-    ]
+def judge(rows: Rows) -> list[str]:
+    """Compare seconds with OPNMF's, and say what memory it takes."""
+    lines = []
+    for methods in rows.by_case().values():
+        if not set(RUNS) <= set(methods):
+            continue
+        ours, theirs = (methods[name].number("cpu") for name in RUNS)
+        memory = methods["default"].number("memory")
+        lines.append(
+            f"The default takes {ours:.1f} s, OPNMF would take {theirs:.0f} s "
+            f"({theirs / ours:.0f} times as long); peak memory is {memory:.2f} times the data, "
+            f"{'below' if memory < MOST_MEMORY else 'above'} {MOST_MEMORY}."
+        )
+    return lines
 
 
 TABLE = Table(
-    name="speed-large",
-    title="A large dense matrix",
-    about="Groups of rows with noise, float64; each method in a process of its own.",
+    about="Groups of rows with noise in float64, and projections of uniform scores in float32; "
+    "each run in a process of its own.",
     columns=(
         Column("cpu", "CPU s", ".1f", "least"),
         Column("wall", "wall s", ".1f"),
-        Column("step", "s an iteration", ".3f"),
-        Column("steps", "iterations", ".0f"),
+        Column("step", "s/iter", ".3f"),
+        Column("steps", "iterations", ".0f", "", "or passes over the scores"),
         Column("memory", "memory", ".2f", "", "peak over the size of the data, the data included"),
         Column("share", "share", ".5f"),
+        Column("gap", "gap", ".0e", "", "certified, of the projection"),
     ),
     tasks=tasks,
     judge=judge,
     quick_about="a tenth of the rows",
 )
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,13 +1,18 @@
 """What a table is: columns, rows of figures with the paper's beside them, verdicts, pictures."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+
+import numpy as np
 
 Figure = float | int | str | None
+Figures = Mapping[str, Figure]
+T = TypeVar("T")
 
-# Processor seconds of one run of a rival, and of one in a quick session.
+# Processor seconds of one run of another method, and of one in a quick session.
 LIMIT, QUICK_LIMIT = 30.0, 1.5
 
 
@@ -15,17 +20,9 @@ LIMIT, QUICK_LIMIT = 30.0, 1.5
 class Column:
     """A figure of a table: its key in the rows, its heading, how it is printed.
 
-    Parameters
-    ----------
-    key, title : str
-    spec : str
-        Format, such as ".1f".
-    best : {"", "least", "most"}
-        Which figure of a case is set in bold.
-    about : str
-        What it means, for the legend.
-    with_paper : bool
-        Whether the paper's figure is shown beside; it is in the rows in any case.
+    ``spec`` is a format such as ".1f"; ``best`` is "least" or "most" if the best figure of a case
+    is set in bold; ``about`` is for the legend; ``with_paper`` tells whether the paper's figure,
+    which the rows have in any case, is shown beside.
     """
 
     key: str
@@ -38,46 +35,68 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one method on one case, and those the paper prints.
+    """The figures of one method on one case, and those the paper prints, by key of a column.
 
-    Attributes
-    ----------
-    case : str
-        A data set, or the parameters of an instance.
-    method : str
-    figures : mapping
-        Column key -> number; what is missing was not computed.
-    paper : mapping
-        The same keys, as printed in the paper.
-    note : str
-        Anything that the reader must know: a limit that was met, a failure.
-    is_failed : bool
-        Whether an error took the place of the figures; ``note`` says which.
+    ``note`` is what the reader must know, such as a limit that was met. If ``is_failed``, an error
+    took the place of the figures and ``note`` says which.
     """
 
     case: str
     method: str
-    figures: Mapping[str, Figure] = field(default_factory=dict)
-    paper: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
+    paper: Figures = field(default_factory=dict)
     note: str = ""
     is_failed: bool = False
+
+    def number(self, key: str, default: float = 0.0) -> float:
+        """Return a figure as a number, or the default if it is missing or a word."""
+        value = self.figures.get(key)
+        return float(value) if isinstance(value, (int, float)) else default
 
 
 @dataclass(frozen=True)
 class Task:
     """A part of a table that is computed by itself, so that an error costs no other part.
 
-    Attributes
-    ----------
-    case : str
-    methods : tuple of str
-        Of the rows that ``compute()`` gives.
-    compute : callable
+    ``methods`` are those of the rows that ``compute()`` gives.
     """
 
     case: str
     methods: tuple[str, ...]
     compute: Callable[[], Iterable[Row]]
+
+
+class Rows(list[Row]):
+    """Rows of a table, in the order in which they were measured."""
+
+    def by_case(self) -> dict[str, dict[str, Row]]:
+        """Return case -> method -> row."""
+        found: dict[str, dict[str, Row]] = {}
+        for row in self:
+            found.setdefault(row.case, {})[row.method] = row
+        return found
+
+    def by_method(self) -> "dict[str, Rows]":
+        """Return the rows of each method."""
+        found: dict[str, Rows] = {}
+        for row in self:
+            found.setdefault(row.method, Rows()).append(row)
+        return found
+
+    def numbers(self, key: str) -> list[float]:
+        """Return one figure of all rows."""
+        return [row.number(key) for row in self]
+
+
+def one_row(case: str, method: str, measure: Callable[..., Figures], *arguments: Any) -> Task:
+    """Return the task of one row: ``measure(*arguments)`` gives its figures, and its "note"."""
+
+    def compute() -> list[Row]:
+        figures = dict(measure(*arguments))
+        note = str(figures.pop("note", "") or "")
+        return [Row(case, method, figures, note=note)]
+
+    return Task(case, (method,), compute)
 
 
 @dataclass(frozen=True)
@@ -100,63 +119,71 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Session:
-    """One call of the benchmark: its options, and the runs that several tables share.
+    """One call of the benchmark: its options, and the runs that several tables share."""
 
-    Parameters
-    ----------
-    quick : bool
-        Fewer sets, instances and seconds: to see that it works, not for figures.
-    folder : Path, optional
-        Of the real data.
-    seed : int
-        Of every random instance and start.
-    limit : float, optional
-        Processor seconds of one run of a rival; by default `LIMIT`, or `QUICK_LIMIT`.
-    """
-
-    quick: bool = False
-    folder: Path | None = None
-    seed: int = 0
-    limit: float | None = None
+    quick: bool = False  # fewer sets, instances and seconds: to see that it works, not for figures
+    folder: Path | None = None  # of the real data
+    seed: int = 0  # of every random instance and start
+    limit: float | None = None  # processor seconds of one run of another method
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
-    def rival_seconds(self) -> float:
-        """Processor seconds after which a run of a rival is stopped."""
-        if self.limit is not None:
-            return self.limit
-        return QUICK_LIMIT if self.quick else LIMIT
+    def seconds(self) -> float:
+        """Processor seconds after which a run of another method is stopped."""
+        return self.pick(LIMIT, QUICK_LIMIT) if self.limit is None else self.limit
 
-    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """What ``compute`` gives, computed at most once in a session."""
+    def pick(self, full: T, quick: T) -> T:
+        """Return the one that belongs to this session."""
+        return quick if self.quick else full
+
+    def rng(self, *numbers: int) -> np.random.Generator:
+        """Return a generator that depends on the seed of the session and these numbers."""
+        return np.random.default_rng([self.seed, *numbers])
+
+    def rngs(self, full: int, quick: int) -> list[np.random.Generator]:
+        """Return generators of as many instances as belong to this session."""
+        return [np.random.default_rng(self.seed + i) for i in range(self.pick(full, quick))]
+
+    def once(self, key: Any, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` gives, computed at most once in a session."""
         if key not in self.shared:
             self.shared[key] = compute()
         return self.shared[key]
+
+
+Items = Iterator[Task | Picture]
 
 
 @dataclass(frozen=True)
 class Table:
     """A table of the benchmark.
 
-    Attributes
-    ----------
-    name, title, about : str
-    columns : tuple of Column
-    tasks : callable
-        ``tasks(session)`` yields tasks, each computed before the next is asked for, and pictures.
-    judge : callable
-        ``judge(rows)`` gives sentences: what the rows of complete cases show, in figures.
-    quick_about : str
-        What `Session.quick` leaves out.
+    ``tasks(session)`` yields tasks, each computed before the next is asked for, and pictures.
+    ``judge(rows)`` gives sentences: what the rows of complete cases show, in figures; by default,
+    which methods are best how often. ``quick_about`` says what `Session.quick` leaves out. Name and
+    title are those of the registry, see `orthoplus.bench.load_table`.
     """
 
-    name: str
-    title: str
     about: str
     columns: tuple[Column, ...]
-    tasks: Callable[[Session], Iterator[Task | Picture]]
-    judge: Callable[[Sequence[Row]], list[str]]
+    tasks: Callable[[Session], Items]
     quick_about: str
+    judge: Callable[[Rows], list[str]] | None = None
+    name: str = ""
+    title: str = ""
+
+    def count_best(self, rows: Rows) -> list[str]:
+        """Say how often each method has the best figure, for each column that has one."""
+        lines, cases = [], rows.by_case().values()
+        for key, title, _, best, *_ in (astuple(c) for c in self.columns if c.best):
+            wins: Counter[str] = Counter()
+            for found in cases:
+                own = {name: row.number(key) for name, row in found.items() if key in row.figures}
+                top = (min if best == "least" else max)(own.values(), default=None)
+                wins.update(name for name, value in own.items() if value == top)
+            words = ", ".join(f"{name} {count}" for name, count in wins.most_common())
+            lines.append(f"Cases with the best {title}, of {len(cases)}: {words}.")
+        return lines
 
 
 @dataclass(frozen=True)
@@ -178,37 +205,11 @@ class Outcome:
     def verdicts(self) -> list[str]:
         """What the complete cases show; nothing of a table that ended early."""
         broken = {row.case for row in self.rows if row.is_failed}
-        complete = [row for row in self.rows if row.case not in broken]
-        return self.table.judge(complete) if complete and not self.failure else []
+        complete = Rows(row for row in self.rows if row.case not in broken)
+        judge = self.table.judge or self.table.count_best
+        return judge(complete) if complete and not self.failure else []
 
     @property
     def n_failed(self) -> int:
         """Rows with an error in the place of figures."""
         return sum(row.is_failed for row in self.rows)
-
-
-def cases_of(rows: Sequence[Row]) -> list[str]:
-    """The cases in the order of the rows."""
-    return list(dict.fromkeys(row.case for row in rows))
-
-
-def figure_of(rows: Sequence[Row], case: str, method: str, key: str) -> float | None:
-    """One number of the rows; None where it is not there."""
-    for row in rows:
-        if (row.case, row.method) == (case, method):
-            value = row.figures.get(key)
-            return float(value) if isinstance(value, (int, float)) else None
-    return None
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """exp of the mean of the logarithms; NaN of nothing.
-
-    Examples
-    --------
-    >>> round(geometric_mean([1.0, 4.0]), 12)
-    2.0
-    """
-    import numpy as np
-
-    return float(np.exp(np.mean(np.log(ratios)))) if len(ratios) else float("nan")

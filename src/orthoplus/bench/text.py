@@ -1,43 +1,34 @@
 """Tables 3 and 4: clustering of text and images, section 6.2.2."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
-from orthoplus.bench.onmf_methods import (
-    DEFAULT,
-    METHODS,
-    PENALTY,
-    STEADY,
-    explained_share,
-    run_method,
-    run_steady_penalty,
-)
-from orthoplus.bench.paper_figures import TEXT
+import numpy as np
+
+from orthoplus.bench import onmf_methods as onmf
+from orthoplus.bench.onmf_methods import DEFAULT, METHODS, PENALTY, STEADY
 from orthoplus.bench.pictures import draw_convergence
-from orthoplus.bench.table import Column, Picture, Row, Session, Table, Task, cases_of, figure_of
+from orthoplus.bench.printed import printed, printed_cases
+from orthoplus.bench.scores import SCORES, score, score_columns
+from orthoplus.bench.table import Column, Items, Picture, Row, Rows, Session, Table, Task
 from orthoplus.core.result import HistoryRow
 from orthoplus.datasets import LabelledData, load_labelled
-from orthoplus.metrics import entropy, nmi, purity
 
 QUICK_SETS = ("T-l10",)
-TEXT_METHODS = {
-    DEFAULT: METHODS[DEFAULT],
-    PENALTY: METHODS[PENALTY],
-    STEADY: run_steady_penalty,
-} | METHODS
-MEASURES = {"purity": purity, "nmi": nmi, "entropy": entropy}
+_FIRST = {DEFAULT: METHODS[DEFAULT], PENALTY: METHODS[PENALTY], STEADY: onmf.run_steady_penalty}
+TEXT_METHODS = _FIRST | METHODS
 # Objectives this near are equal; EP4Orth+ is compared with the paper in points.
 TIE = 1e-5
 NEAR, NEAR_ENOUGH = 1.0, 2.5
 
 
 def sets_of(session: Session) -> tuple[str, ...]:
-    """The sets of a session."""
-    return QUICK_SETS if session.quick else tuple(TEXT)
+    """Return the sets of a session."""
+    return session.pick(tuple(printed_cases("text")), QUICK_SETS)
 
 
-def tasks(session: Session) -> Iterator[Task | Picture]:
-    """A case for each set; all methods on the same matrix."""
+def tasks(session: Session) -> Items:
+    """Yield a case for each set; all methods on the same matrix."""
     paths: dict[str, tuple[HistoryRow, ...]] = {}
     for name in sets_of(session):
         data = load_labelled(name, session.folder)
@@ -53,66 +44,48 @@ def tasks(session: Session) -> Iterator[Task | Picture]:
 def _rows(
     session: Session, data: LabelledData, method: str, paths: dict[str, tuple[HistoryRow, ...]]
 ) -> list[Row]:
-    """The row of one method on one set; the path of EP4Orth+ is kept for the picture."""
-    row = measure(session, data, method)
+    """Return the row of one method on one set; keep the path of EP4Orth+ for the picture."""
+    figures = measure(session, data, method)
     if method == PENALTY:
-        runs = run_method(session, data.name, method, data.A, data.n_classes, TEXT_METHODS)
-        paths[data.name] = runs.first.history
-    return [row]
+        runs = onmf.run_method(session, data.name, method, data.A, data.n_classes, TEXT_METHODS)
+        paths[data.name] = runs.answers[0].history
+    paper = printed("text", data.name, PENALTY if method == STEADY else method)
+    return [Row(data.name, method, figures, paper, figures.pop("note"))]
 
 
-def measure(session: Session, data: LabelledData, method: str) -> Row:
-    """The row of one method on one set."""
-    runs = run_method(session, data.name, method, data.A, data.n_classes, TEXT_METHODS)
-    scores = {
-        key: 100.0 * runs.mean(lambda found, score=score: score(data.labels, found.labels))  # type: ignore[misc]
-        for key, score in MEASURES.items()
-    }
-    shares = [explained_share(data.A, data.n_classes, found.X) for found in runs.answers]
-    return Row(
-        case=data.name,
-        method=method,
-        figures=scores
-        | {
-            "share": max(shares),
-            "violation": runs.mean(lambda found: found.violation),
-            "cpu": runs.mean(lambda found: found.cpu),
-            "wall": runs.mean(lambda found: found.wall),
-        },
-        paper=_printed(data.name, method),
-        note=runs.note,
-    )
+def measure(session: Session, data: LabelledData, method: str) -> dict[str, Any]:
+    """Return the figures of one method on one set."""
+    A, k = data.A, data.n_classes
+    runs = onmf.run_method(session, data.name, method, A, k, TEXT_METHODS)
+    found = [score(data.labels, answer.labels) for answer in runs.answers]
+    means = {key: float(np.mean([one[key] for one in found])) for key in SCORES}
+    share = max(onmf.explained_share(A, k, answer.X) for answer in runs.answers)
+    return means | {"share": share} | runs.figures("violation")
 
 
-def _printed(name: str, method: str) -> dict[str, float | None]:
-    found = TEXT[name].get(PENALTY if method == STEADY else method)
-    keys = ("purity", "nmi", "entropy", "violation", "cpu")
-    return dict(zip(keys, found, strict=True)) if found else {}
-
-
-def judge(rows: Sequence[Row]) -> list[str]:
-    """How near EP4Orth+ is to the paper; whether the default has the best objective."""
-    cases = cases_of(rows)
-    behind = {}
-    for case in cases:
-        best = max(float(row.figures["share"] or 0.0) for row in rows if row.case == case)
-        missing = best - (figure_of(rows, case, DEFAULT, "share") or 0.0)
+def judge(rows: Rows) -> list[str]:
+    """Say how near EP4Orth+ is to the paper, and whether the default has the best objective."""
+    behind, worst, cases = {}, 0.0, rows.by_case()
+    for case, methods in cases.items():
+        best = max(row.number("share") for row in methods.values())
+        missing = best - methods[DEFAULT].number("share")
+        worst = max(worst, methods[DEFAULT].number("violation"))
         if missing > TIE:
             behind[case] = missing
-    worst = max(figure_of(rows, case, DEFAULT, "violation") or 0.0 for case in cases)
     line = (
         f"The default's objective is the best of all methods on {len(cases) - len(behind)} of "
         f"{len(cases)} sets (ties within {TIE:g}); its violation is at most {worst:.1e}."
     )
     if behind:
         line += f" Behind on {', '.join(f'{case} by {gap:.1e}' for case, gap in behind.items())}."
-    return [*(_nearness(rows, method) for method in (PENALTY, STEADY)), line]
+    return [*(_nearness(rows.by_method()[method], method) for method in (PENALTY, STEADY)), line]
 
 
-def _nearness(rows: Sequence[Row], method: str) -> str:
-    """On how many sets all three measures are near those the paper prints for EP4Orth+."""
+def _nearness(rows: Rows, method: str) -> str:
+    """Say on how many sets all scores are near those the paper prints, with one decimal."""
     gaps = {
-        row.case: max(_apart(row, key) for key in MEASURES) for row in rows if row.method == method
+        row.case: max(abs(row.number(key) - float(row.paper[key] or 0.0)) for key in SCORES)
+        for row in rows
     }
     near, enough = (
         sum(round(gap, 1) <= most for gap in gaps.values()) for most in (NEAR, NEAR_ENOUGH)
@@ -125,25 +98,16 @@ def _nearness(rows: Sequence[Row], method: str) -> str:
     )
 
 
-def _apart(row: Row, key: str) -> float:
-    """Points between ours and the paper's, which prints one decimal."""
-    return abs(float(row.figures[key] or 0.0) - float(row.paper[key] or 0.0))
-
-
 TABLE = Table(
-    name="text",
-    title="Clustering of text and images (tables 3 and 4)",
     about="EM-ONMF and K-means are means over ten seeds, their share the best of the ten; EP4Orth+ "
     "with the growth rule the paper prints, and with one rate, 1.05.",
     columns=(
-        Column("purity", "purity", ".1f", "most"),
-        Column("nmi", "NMI", ".1f", "most"),
-        Column("entropy", "entropy", ".1f", "least", "all three in percent"),
+        *score_columns(".1f"),
         Column("share", "share", ".5f", "most", "sum of sigma_1(A_j)^2 over ||A||^2, after refit"),
         Column("violation", "viol.", ".0e", "", "||X'X - I|| + ||min(X, 0)|| of the answer", False),
         Column("cpu", "CPU s", ".1f", "least"),
     ),
     tasks=tasks,
     judge=judge,
-    quick_about=f"{' and '.join(QUICK_SETS)} only, three seeds, a second or two a run",
-)  # fmt: skip
+    quick_about=f"{' and '.join(QUICK_SETS)} only, three seeds, a second or two per run",
+)

@@ -1,31 +1,27 @@
 """Tiny random instances of every problem over S+, small enough for the oracles."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus import problems
 from orthoplus.bench.support_descent import Polynomial
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.problems import (
-    KLONMF,
-    ONMF,
-    QAP,
-    KIndicators,
-    KMeans,
-    SymmetricONMF,
-    TraceMin,
-    laplacian_embedding,
-)
 
-Maker = Callable[[np.random.Generator], Problem]
+Shapes = list[tuple[int, int]]
 # Shapes (n, k), drawn at random; fewer rows where an oracle has to descend on k^n supports.
-_SHAPES = [(n, k) for n in (4, 5, 6, 7) for k in (2, 3)] + [(6, 1)]
-_SMALL_SHAPES = [(4, 2), (5, 2), (6, 2), (7, 2), (4, 3), (5, 3), (6, 3)]
+_USUAL: Shapes = [(n, k) for n in (4, 5, 6, 7) for k in (2, 3)] + [(6, 1)]
+_SMALL: Shapes = [(4, 2), (5, 2), (6, 2), (7, 2), (4, 3), (5, 3), (6, 3)]
+_SQUARE: Shapes = [(n, n) for n in (4, 5, 6, 7)]
 
 
-def _shape(rng: np.random.Generator, shapes: list[tuple[int, int]]) -> tuple[int, int]:
-    return shapes[rng.integers(len(shapes))]
+class Family(NamedTuple):
+    """How an instance is made from its shape, and the shapes it may have."""
+
+    make: Callable[[int, int, np.random.Generator], Problem]
+    shapes: Shapes = _USUAL
 
 
 def _symmetric(n: int, rng: np.random.Generator) -> FloatArray:
@@ -33,105 +29,80 @@ def _symmetric(n: int, rng: np.random.Generator) -> FloatArray:
     return M + M.T
 
 
-def _indefinite(rng: np.random.Generator) -> Problem:
-    n, k = _shape(rng, _SHAPES)
-    return TraceMin(_symmetric(n, rng), k)
-
-
-def _concave(rng: np.random.Generator) -> Problem:
-    """-AA': data of any sign in one half of the instances, nonnegative in the other."""
-    n, k = _shape(rng, _SHAPES)
+def _concave(n: int, k: int, rng: np.random.Generator) -> Problem:
+    """Take -AA': data of any sign in one half of the instances, nonnegative in the other."""
     A = rng.standard_normal((n, int(rng.integers(2, 6))))
     if rng.random() < 0.5:
         A = np.abs(A)
-    return TraceMin(-(A @ A.T), k)
+    return problems.TraceMin(-(A @ A.T), k)
 
 
-def _laplacian(rng: np.random.Generator) -> Problem:
-    """A graph with weighted edges, half of them missing, but not all."""
-    n, k = _shape(rng, _SHAPES)
+def _laplacian(n: int, k: int, rng: np.random.Generator) -> Problem:
+    """Draw a graph with weighted edges, half of them missing, but not all."""
     W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1)
     W[0, 1] = rng.random()
-    return laplacian_embedding(W + W.T, k, normalized=bool(rng.random() < 0.5))
+    return problems.laplacian_embedding(W + W.T, k, normalized=bool(rng.random() < 0.5))
 
 
-def _k_means(rng: np.random.Generator) -> Problem:
-    """The default weight, or one smaller or larger by a factor of up to ten."""
-    n, k = _shape(rng, _SHAPES)
-    problem = KMeans(rng.standard_normal((n, int(rng.integers(1, 4)))), k)
+def _k_means(n: int, k: int, rng: np.random.Generator) -> Problem:
+    """Take the default weight, or one smaller or larger by a factor of up to ten."""
+    problem = problems.KMeans(rng.standard_normal((n, int(rng.integers(1, 4)))), k)
     factor = 1.0 if rng.random() < 0.5 else 10.0 ** rng.uniform(-1.0, 1.0)
-    return KMeans(problem.A, k, weight=factor * float(problem.weight or 1.0))
+    return problems.KMeans(problem.A, k, weight=factor * float(problem.weight or 1.0))
 
 
-def _symmetric_onmf(rng: np.random.Generator) -> Problem:
-    """Similarities AA' or a matrix of any sign."""
-    n, k = _shape(rng, _SHAPES)
+def _symmetric_onmf(n: int, k: int, rng: np.random.Generator) -> Problem:
+    """Take similarities AA' or a matrix of any sign."""
     if rng.random() < 0.5:
-        return SymmetricONMF(_symmetric(n, rng), k)
+        return problems.SymmetricONMF(_symmetric(n, rng), k)
     A = rng.random((n, 3))
-    return SymmetricONMF(A @ A.T, k)
+    return problems.SymmetricONMF(A @ A.T, k)
 
 
-def _orthonormal_indicators(rng: np.random.Generator) -> Problem:
-    return KIndicators(np.linalg.qr(rng.standard_normal(_shape(rng, _SMALL_SHAPES)))[0])
-
-
-def _any_indicators(rng: np.random.Generator) -> Problem:
-    return KIndicators(rng.standard_normal(_shape(rng, _SMALL_SHAPES)))
-
-
-def _assignment(rng: np.random.Generator) -> Problem:
-    """Symmetric or not, with a linear term in one half of the instances."""
-    n = int(rng.integers(4, 8))
+def _assignment(n: int, k: int, rng: np.random.Generator) -> Problem:
+    """Draw symmetric matrices or not, with a linear term in one half of the instances."""
     A, B = rng.random((2, n, n))
     if rng.random() < 0.5:
         A, B = A + A.T, B + B.T
-    C = rng.random((n, n)) * n if rng.random() < 0.5 else None
-    return QAP(A, B, C)
+    return problems.QAP(A, B, rng.random((n, n)) * n if rng.random() < 0.5 else None)
 
 
-def _divergence(rng: np.random.Generator) -> Problem:
-    """Counts in one half of the instances, positive numbers in the other."""
-    n, k = _shape(rng, _SHAPES)
+def _divergence(n: int, k: int, rng: np.random.Generator) -> Problem:
+    """Draw counts in one half of the instances, positive numbers in the other."""
     r = int(rng.integers(2, 6))
     if rng.random() < 0.5:
-        return KLONMF(rng.random((n, r)), k)
-    return KLONMF(1.0 + rng.poisson(4.0 * rng.random((n, r))), k)
+        return problems.KLONMF(rng.random((n, r)), k)
+    return problems.KLONMF(1.0 + rng.poisson(4.0 * rng.random((n, r))), k)
 
 
-def _quadratic(rng: np.random.Generator) -> Problem:
-    n, k = _shape(rng, _SMALL_SHAPES)
+def _quadratic(n: int, k: int, rng: np.random.Generator) -> Problem:
     H = _symmetric(n * k, rng).reshape(n, k, n, k)
-    B = rng.standard_normal((n, k))
-    return Polynomial(B, H, np.zeros((n, k)))
+    return Polynomial(rng.standard_normal((n, k)), H, np.zeros((n, k)))
 
 
-def _quartic(rng: np.random.Generator) -> Problem:
-    n, k = _shape(rng, _SMALL_SHAPES)
+def _quartic(n: int, k: int, rng: np.random.Generator) -> Problem:
     H = 0.5 * _symmetric(n * k, rng).reshape(n, k, n, k)
     B, T = rng.standard_normal((2, n, k))
     return Polynomial(B, H, T, quartic=1.0)
 
 
-def _onmf(rng: np.random.Generator) -> Problem:
-    n, k = _shape(rng, _SHAPES)
-    return ONMF(rng.random((n, int(rng.integers(2, 6)))), k)
-
-
-# Name of a family -> its maker.
-FAMILIES: dict[str, Maker] = {
-    "TraceMin, indefinite": _indefinite,
-    "TraceMin, -AA'": _concave,
-    "Laplacian embedding": _laplacian,
-    "KMeans": _k_means,
-    "SymmetricONMF": _symmetric_onmf,
-    "KIndicators, orthonormal U": _orthonormal_indicators,
-    "KIndicators, any U": _any_indicators,
-    "QAP": _assignment,
-    "KLONMF": _divergence,
-    "quadratic, any H": _quadratic,
-    "quartic": _quartic,
-    "ONMF": _onmf,
+FAMILIES: dict[str, Family] = {
+    "TraceMin, indefinite": Family(lambda n, k, rng: problems.TraceMin(_symmetric(n, rng), k)),
+    "TraceMin, -AA'": Family(_concave),
+    "Laplacian embedding": Family(_laplacian),
+    "KMeans": Family(_k_means),
+    "SymmetricONMF": Family(_symmetric_onmf),
+    "KIndicators, orthonormal U": Family(
+        lambda n, k, rng: problems.KIndicators(np.linalg.qr(rng.standard_normal((n, k)))[0]), _SMALL
+    ),
+    "KIndicators, any U": Family(
+        lambda n, k, rng: problems.KIndicators(rng.standard_normal((n, k))), _SMALL
+    ),
+    "QAP": Family(_assignment, _SQUARE),
+    "KLONMF": Family(_divergence),
+    "quadratic, any H": Family(_quadratic, _SMALL),
+    "quartic": Family(_quartic, _SMALL),
+    "ONMF": Family(lambda n, k, rng: problems.ONMF(rng.random((n, int(rng.integers(2, 6)))), k)),
 }
 
 
@@ -145,6 +116,7 @@ def instances(family: str, count: int, seed: int = 0) -> Iterator[Problem]:
     ... ][:2]
     True
     """
-    number = list(FAMILIES).index(family)
+    (make, shapes), number = FAMILIES[family], list(FAMILIES).index(family)
     for index in range(count):
-        yield FAMILIES[family](np.random.default_rng([seed, number, index]))
+        rng = np.random.default_rng([seed, number, index])
+        yield make(*shapes[rng.integers(len(shapes))], rng)

@@ -1,15 +1,16 @@
-"""``orthoplus bench``: the tables of the paper, the paper's figures beside ours."""
+"""``orthoplus bench``: benchmark tables, the paper's figures beside ours."""
 
+import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
 
-from orthoplus.bench.table import LIMIT, QUICK_LIMIT
+from orthoplus.bench import GROUPS, TABLES, names_of
+from orthoplus.bench.table import LIMIT, QUICK_LIMIT, Session
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, guarded
 from orthoplus.cli.summary import print_lines
@@ -18,11 +19,9 @@ from orthoplus.cli.writing import output_folder, write_text
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
 
-
-def _tables() -> list[str]:
-    from orthoplus.bench import GROUPS, TABLES
-
-    return [*TABLES, *GROUPS]
+_WIDTH = max(map(len, TABLES)) + 2
+_GROUPS = {name: ", ".join(own) for name, own in GROUPS.items()} | {"all": "every table"}
+_LIST = "\n".join(f"{name:<{_WIDTH}}{words}" for name, words in (TABLES | _GROUPS).items())
 
 
 @guarded
@@ -31,13 +30,12 @@ def bench(  # noqa: PLR0913
         str,
         typer.Argument(
             metavar="TABLE",
-            autocompletion=_tables,
-            help="projection, synthetic, text, unmixing, indicators, qap, general, speed, onmf, "
-            "or all.",
+            autocompletion=lambda: [*TABLES, *GROUPS],
+            help="A table, or a group of them: see the list.",
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer sets, instances and seconds: under two minutes.")
+        bool, typer.Option("--quick", help="Fewer sets, instances and seconds: a minute per table.")
     ] = False,
     data: Annotated[
         Path | None,
@@ -58,7 +56,7 @@ def bench(  # noqa: PLR0913
     limit: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0.0, rich_help_panel=opt.RUN,
-                     help="Processor seconds of one run of a rival. "
+                     help="Processor seconds of one run of another method. "
                      f"[dim]default: {LIMIT:g}, with --quick {QUICK_LIMIT:g}[/dim]"),
     ] = None,
     resume: Annotated[
@@ -68,67 +66,67 @@ def bench(  # noqa: PLR0913
     ] = False,
     quiet: opt.Quiet = False,
 ) -> int:  # fmt: skip
-    """Regenerate a table of the paper: ours and every rival in one run, the paper's beside it.
-
-    [dim]orthoplus bench text --quick -o results[/dim]
-    """
-    from orthoplus.bench import names_of
-    from orthoplus.bench.table import Session
-
     names = names_of(table)
     if data is not None and not data.is_dir():
-        raise InputError(f"`--data {data}` is no folder.")
+        raise InputError(f"`--data {data}` is not a folder.")
     if resume and output is None:
         raise InputError("`--resume` needs `--output DIR`, the folder of the run to go on with.")
-    words = ["bench", table, *(["--quick"] if quick else [])]
+    words = ["orthoplus", "bench", table, *(["--quick"] if quick else [])]
     words += ["--seed", str(seed)] if seed else []
     words += [] if limit is None else ["--limit", f"{limit:g}"]
     session = Session(quick=quick, folder=data, seed=seed, limit=limit)
     with nullcontext() if output is None else output_folder(output) as folder:
-        outcomes = _run(names, session, Places(folder, jsonl, resume, words), is_silent=quiet)
+        outcomes = _run(names, session, (folder, jsonl), shlex.join(words), resume, quiet)
     if not quiet:
         _print_end(folder, outcomes)
     return _code(outcomes)
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a run writes, whether it goes on with what is there, and the words that started it."""
+bench.__doc__ = f"""Run a benchmark: ours and other methods, the paper's figures beside them.
 
-    folder: Path | None
-    jsonl: Path | None
-    is_resumed: bool
-    words: Sequence[str]
+[dim]orthoplus bench text --quick -o results[/dim]
+
+\b
+{_LIST}
+"""
 
 
-def _run(names: Sequence[str], session: Any, places: Places, *, is_silent: bool) -> list[Any]:
-    """Every table; rows are written as they come, the pages after each table."""
+def _run(
+    names: Sequence[str], session: Session, places: tuple[Path | None, Path | None], command: str,
+    is_resumed: bool, is_silent: bool,
+) -> list[Any]:  # fmt: skip
+    """Run every table; rows are written as they come, the pages after each table."""
+    from rich.console import Console
+
+    from orthoplus.bench.output import show
     from orthoplus.bench.records import Record, read_finished
     from orthoplus.bench.run import run_tables
 
-    folder = places.folder
-    done = read_finished(folder, session) if folder and places.is_resumed else {}
+    folder = places[0]
+    done = read_finished(folder, session) if folder and is_resumed else {}
     outcomes: list[Any] = []
-    with Record(session, folder, places.jsonl, done) as record:
+    with Record(session, *places, done) as record:
 
         def on_row(table: str, row: Any) -> None:
             record.add_row(table, row)
             if not is_silent:
-                _print_row(table, row)
+                spent = f"  {row.number('cpu'):.2f} s" if "cpu" in row.figures else ""
+                words = f"  {row.note}" if row.is_failed else spent
+                complain(f"{table}: {row.case}, {row.method}{words}")
 
         for outcome in run_tables(names, session, on_row, done):
             outcomes.append(outcome)
             if not outcome.is_earlier:
                 record.add_table(outcome)
             if folder is not None:
-                _write(folder, outcomes, places.words, record.machine)
+                _write(folder, outcomes, command, record.machine)
             if not is_silent:
-                _show(outcome)
+                show(Console(highlight=False, markup=False), outcome)
     return outcomes
 
 
 def _code(outcomes: list[Any]) -> int:
-    """Bad input if nothing could be run, not converged if something could not."""
+    """Return bad input if nothing could be run, not converged if something could not."""
     from orthoplus.bench.run import INTERRUPTED as WORDS
 
     failures = [outcome.failure for outcome in outcomes if outcome.failure]
@@ -143,52 +141,25 @@ def _code(outcomes: list[Any]) -> int:
     return BAD_INPUT
 
 
-def _print_row(table: str, row: Any) -> None:
-    """Where it is, on standard error."""
-    seconds = row.figures.get("cpu")
-    spent = "" if seconds is None else f"  {seconds:.2f} s"
-    words = f"  {row.note}" if row.is_failed else spent
-    complain(f"{table}: {row.case}, {row.method}{words}")
+def _write(folder: Path, outcomes: list[Any], command: str, machine: dict[str, Any]) -> None:
+    from orthoplus.bench.output import to_markdown, to_page
 
-
-def _show(outcome: Any) -> None:
-    from rich.console import Console
-
-    from orthoplus.bench.output import show
-
-    show(Console(highlight=False, markup=False), outcome)
-
-
-def _write(
-    folder: Path, outcomes: list[Any], words: Sequence[str], machine: dict[str, Any]
-) -> None:
-    from orthoplus.bench.output import command_of, to_markdown, to_page
+    def put(png: bytes, file: IO[bytes]) -> None:
+        file.write(png)
 
     for drawing in outcomes[-1].drawings:
-        write_atomically(folder / f"{drawing.name}.png", partial(_put, drawing.png))
-    command = command_of(words)
+        write_atomically(folder / f"{drawing.name}.png", partial(put, drawing.png))
     write_text(folder / "results.md", to_markdown(outcomes, command, machine))
     write_text(folder / "results.html", to_page(outcomes, command, machine))
 
 
-def _put(png: bytes, file: IO[bytes]) -> None:
-    file.write(png)
-
-
 def _print_end(folder: Path | None, outcomes: list[Any]) -> None:
-    """How long it took, and what was written."""
+    """Say how long it took, and what was written."""
     from orthoplus.bench.output import duration
 
-    taken = sum(not outcome.is_earlier for outcome in outcomes)
-    console().print(
-        f"\n{duration(sum(o.seconds for o in outcomes))} in all"
-        + (
-            f", {len(outcomes) - taken} tables from the earlier run"
-            if taken < len(outcomes)
-            else ""
-        )
-        + "."
-    )
+    earlier = sum(outcome.is_earlier for outcome in outcomes)
+    words = f", {earlier} tables from the earlier run" if earlier else ""
+    console().print(f"\n{duration(sum(o.seconds for o in outcomes))} in all{words}.")
     if folder is None:
         return
     console().print(f"Written to {printable(str(folder))}:", style="bold")

@@ -1,4 +1,4 @@
-"""Every rival of `orthoplus.baselines` for orthogonal NMF, iteration by iteration."""
+"""Every method of `orthoplus.baselines` for orthogonal NMF, iteration by iteration."""
 
 import numpy as np
 from benchopt import BaseSolver
@@ -13,7 +13,7 @@ NAMES = ("uonmf", "yoo_choi", "opnmf", "onpmf", "em_onmf", "hals_onmf", "k_means
 class Solver(BaseSolver):
     """With the options of its own paper; K-means and NMF take a single step, the whole fit."""
 
-    name = "rival"
+    name = "baseline"
     sampling_strategy = "callback"
     stopping_criterion = NoCriterion()  # the method's own rule ends the run
     parameters = {"method": list(NAMES)}
