@@ -20,7 +20,7 @@ from orthoplus.bench.measure import peak_bytes, timed
 from orthoplus.bench.processes import end_process, in_process, start_process
 from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
 from orthoplus.core.types import FloatArray
-from orthoplus.data.stored import StoredBlocks
+from orthoplus.data.stored import Stored
 
 R, K = 100, 10
 ROWS, QUICK_ROWS = 2_000_000, 40_000
@@ -77,8 +77,8 @@ def fit_in_memory(path: str, n: int) -> Figures:
 
 def fit_mapped(path: str, n: int) -> Figures:
     """Fit a memory map within a limit of memory, and count the passes over it."""
-    base, read = warm_up(), StoredBlocks.blocks
-    with mock.patch.object(StoredBlocks, "blocks", autospec=True, side_effect=read) as passes:
+    base, read = warm_up(), Stored.blocks
+    with mock.patch.object(Stored, "blocks", autospec=True, side_effect=read) as passes:
         found = fit(np.load(path, mmap_mode="r")[:n], path, n, memory_limit=LIMIT)
     return found | {"base": base, "passes": passes.call_count}
 
