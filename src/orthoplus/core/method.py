@@ -145,6 +145,14 @@ class Known(NamedTuple):
         The Euclidean gradient of f at X; None if it was not computed.
     energy : float
         ||XV||_F^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> h = op.penalty.Penalised(op.problems.TraceMin(np.eye(3), 2), op.penalty.PowerPenalty(5.0))
+    >>> h.known(7.0, None, energy=2.0)  # h = 7 is f + 5 (||XV||^2 - 1)
+    Known(value=2.0, gradient=None, energy=2.0)
     """
 
     value: float
@@ -162,6 +170,15 @@ class WarmStart:
         What the last run of this solver handed on; empty before the first.
     known : Known or None
         f at the start, if it was evaluated there before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem, method = op.problems.Projection(np.eye(3, 2)), op.ProjectedGradient()
+    >>> warm = WarmStart({"alpha": 0.25})  # the step length of the last run
+    >>> method.start(problem, np.eye(3, 2), warm).alpha
+    0.25
     """
 
     carry: Carry = field(default_factory=dict)
@@ -169,7 +186,18 @@ class WarmStart:
 
 
 class ObliqueMethod(Protocol):
-    """A method over OB+: it has a stopping rule of its own, and hands something on."""
+    """A method over OB+: it has a stopping rule of its own, and hands something on.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> class Half:
+    ...     def init(self, problem, X, carry=None): ...
+    ...     def step(self, problem, state): ...
+    >>> op.EP4Orth(inner=Half())
+    Traceback (most recent call last):
+    TypeError: `inner` must be a solver over OB+ such as ProjectedGradient(): ... `stop`...
+    """
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
     def step(self, problem: Problem, state: Any) -> Any: ...
@@ -178,7 +206,16 @@ class ObliqueMethod(Protocol):
 
 
 class ObliqueMethodBase(ABC):
-    """Defaults of all that `EP4Orth` asks of its inner solver, beyond `ObliqueMethod`."""
+    """Defaults of all that `EP4Orth` asks of its inner solver, beyond `ObliqueMethod`.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> isinstance(op.ProjectedGradient(), ObliqueMethodBase)
+    True
+    >>> op.ProjectedGradient().moves_second_block, op.PALM().moves_second_block
+    (False, True)
+    """
 
     @abstractmethod
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any:

@@ -20,7 +20,13 @@ _OPTIONAL = ("state_type", "takes_centres", "ends_with_search", "polish")
 
 
 class Diagnostics(NamedTuple):
-    """What a state tells the history of a run; see `orthoplus.core.result.HistoryRow`."""
+    """What a state tells the history of a run; see `orthoplus.core.result.HistoryRow`.
+
+    Examples
+    --------
+    >>> Diagnostics(n_inner=3)
+    Diagnostics(sigma=nan, n_inner=3, is_stationary=None, is_descent=None)
+    """
 
     sigma: float = np.nan
     n_inner: int = 1
@@ -41,6 +47,13 @@ class OuterMethodBase(ABC):
         Whether a search over supports may follow, see `orthoplus.run.presets.search_after`.
     polish : Polish or None
         What follows rounding instead of refinement.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> method = op.EP4Orth()
+    >>> isinstance(method, OuterMethodBase), method.takes_centres, method.ends_with_search
+    (True, False, True)
     """
 
     state_type: type[Any] = object

@@ -67,7 +67,7 @@ def finish(
         return _answer_in_groups(problem, X0, watch, status)
     if watch.state is not None and watch.state.Y is not None:
         problem = problem.warm(watch.state.Y)
-    is_row_optimal = None
+    is_row_optimal: bool | None = None
     if watch.state is not None:
         is_row_optimal = watch.method.is_row_optimal(watch.state) or None
     with reused_memory():
