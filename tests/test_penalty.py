@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brute_force import minimise_over_supports, supports
-from orthoplus.core.method import run
+from orthoplus.core.method import Known, run
 from orthoplus.geometry.oblique import (
     project_oblique_plus,
     random_oblique_plus,
@@ -185,7 +185,7 @@ def test_mean_mixing_agrees_with_its_matrix(p, q, eps, rng):
     # What is known already stands for what would be computed here.
     assert one.evaluate(X, short.energy(X)).value == value
     f, gradient = problem.value_and_gradient(X)
-    shifted = two.evaluate(X, known=(f + 3.0, gradient + 1.0))
+    shifted = two.evaluate(X, known=Known(f + 3.0, gradient + 1.0, energy))
     np.testing.assert_allclose(shifted.value, other.value + 3.0, **close)
     np.testing.assert_allclose(shifted.gradient, other.gradient + 1.0, **close)
 

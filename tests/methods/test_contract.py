@@ -9,88 +9,13 @@ import pytest
 from orthoplus.core.method import iterate
 from orthoplus.core.problem import Problem
 from orthoplus.geometry.oblique import random_oblique_plus
-from orthoplus.methods import (
-    METHODS,
-    PALM,
-    AssignmentSearch,
-    EP4Orth,
-    KLAlternating,
-    SwapSearch,
-)
+from orthoplus.methods import METHODS, PALM, TAKES
 from orthoplus.penalty.family import Penalised, PowerPenalty
-from orthoplus.problems import (
-    KLONMF,
-    ONMF,
-    PROBLEMS,
-    QAP,
-    KIndicators,
-    KMeans,
-    Projection,
-    ProjectiveKL,
-    Smooth,
-    SymmetricONMF,
-    TraceMin,
-    TwoBlock,
-)
+from orthoplus.problems import EXAMPLES, PROBLEMS
 
-SHAPE = (7, 3)
 STEPS = 6
 # Column norms of an iterate are one up to a few roundoffs.
 ROUNDING = 1e-14
-
-
-def _symmetric(rng):
-    M = rng.standard_normal((SHAPE[0], SHAPE[0]))
-    return M + M.T
-
-
-def _smooth(rng):
-    C, M = rng.standard_normal(SHAPE), _symmetric(rng)
-    return Smooth(
-        lambda X: float(np.sin(C * X).sum() + (X * (M @ X)).sum()),
-        SHAPE,
-        jac=lambda X: C * np.cos(C * X) + 2 * M @ X,
-    )
-
-
-def _two_block(rng):
-    U = np.linalg.qr(rng.standard_normal(SHAPE))[0]
-
-    def joint(X, Y):
-        R = U @ Y - X
-        return float((R * R).sum()), -2 * R, 2 * U.T @ R
-
-    def polar(Y):
-        left, _, right = np.linalg.svd(Y)
-        return left @ right
-
-    return TwoBlock(joint, SHAPE, np.eye(SHAPE[1]), project_y=polar)
-
-
-MAKE = {
-    "projection": lambda rng: Projection(rng.standard_normal(SHAPE)),
-    "trace_min": lambda rng: TraceMin(_symmetric(rng), SHAPE[1]),
-    "onmf": lambda rng: ONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
-    "kl_onmf": lambda rng: KLONMF(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
-    "projective_kl": lambda rng: ProjectiveKL(np.abs(rng.standard_normal((SHAPE[0], 5))), SHAPE[1]),
-    "symmetric_onmf": lambda rng: SymmetricONMF(np.abs(_symmetric(rng)), SHAPE[1]),
-    "k_indicators": lambda rng: KIndicators(np.linalg.qr(rng.standard_normal(SHAPE))[0]),
-    "k_means": lambda rng: KMeans(rng.standard_normal((SHAPE[0], 4)), SHAPE[1]),
-    "qap": lambda rng: QAP(*rng.standard_normal((3, 4, 4))),
-    "smooth": _smooth,
-    "two_block": _two_block,
-}
-
-
-# Methods that are made for some problems; those that walk over S+ itself, without a penalty.
-TAKES = {
-    "palm": ("two_block", "k_indicators"),
-    "proximal_alternating": ("two_block", "k_indicators"),
-    "kl_alternating": ("kl_onmf",),
-    "swap_search": ("onmf",),
-    "assignment_search": ("qap",),
-}
-FEASIBLE = (EP4Orth, KLAlternating, SwapSearch, AssignmentSearch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +72,16 @@ def pairs(methods):
 every_pair = pairs(METHODS)
 
 
+def is_inner(method):
+    """Whether a method works over OB+: only such a one hands something on."""
+    return hasattr(method, "carry")
+
+
 def setting(method, problem_name, seed=0):
     """A problem, penalised for the methods over OB+, and a start."""
     rng = np.random.default_rng(seed)
-    problem = MAKE[problem_name](rng)
-    if not isinstance(method, FEASIBLE):
+    problem = EXAMPLES[problem_name](rng)
+    if is_inner(method):
         problem = Penalised(problem, PowerPenalty(0.5))
     return problem, random_oblique_plus(*problem.shape, rng)
 
@@ -160,8 +90,21 @@ def run_of(method, problem, X, steps=STEPS):
     return list(islice(iterate(problem, method, method.init(problem, X)), steps + 1))
 
 
-def test_every_problem_of_the_registry_is_in_the_contract():
-    assert MAKE.keys() == PROBLEMS.keys()
+def test_registries_name_the_same_problems():
+    assert EXAMPLES.keys() == PROBLEMS.keys()
+    assert TAKES.keys() <= METHODS.keys()
+    assert set(PROBLEMS).issuperset(*TAKES.values())
+    assert all(
+        type(EXAMPLES[name](np.random.default_rng(0))) is PROBLEMS[name] for name in PROBLEMS
+    )
+
+
+@pytest.mark.parametrize("method_name", TAKES)
+def test_method_for_some_problems_refuses_another_by_a_sentence(method_name):
+    method = METHODS[method_name]()
+    problem, X = setting(method, "projection")
+    with pytest.raises(TypeError, match="not Projection"):
+        method.init(problem, X)
 
 
 @every_pair
@@ -231,7 +174,7 @@ def test_resumed_run_equals_uninterrupted(method, problem_name, middle):
 def test_methods_write_neither_to_what_they_lend_nor_to_what_they_get(method_name, problem_name):
     method = METHODS[method_name]()
     problem, X = setting(method, problem_name)
-    problem = problem if isinstance(method, EP4Orth) else problem.problem
+    problem = problem.problem if is_inner(method) else problem
     run_of(method, Watched(problem), X, steps=3)
 
 

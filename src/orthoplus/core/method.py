@@ -1,10 +1,15 @@
-"""The one loop: the states of a method in order, and a rule that looks at one and says stop."""
+"""The one loop: the states of a method in order, and a rule that looks at one and says stop.
 
+Methods over OB+, which `EP4Orth` runs inside, are described here; `orthoplus.core.outer_method` has
+what `solve` asks of a method for S+.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.checks import check_choice, check_count, check_range, describe
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
@@ -129,7 +134,174 @@ class ObliqueStop:
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
 
-class StopsOverOblique:
+class Known(NamedTuple):
+    """What is known of f at a point, so that it need not be computed again.
+
+    Attributes
+    ----------
+    value : float
+        f(X), without a penalty.
+    gradient : ndarray of shape (n, k) or None
+        The Euclidean gradient of f at X; None if it was not computed.
+    energy : float
+        ||XV||_F^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> h = op.penalty.Penalised(op.problems.TraceMin(np.eye(3), 2), op.penalty.PowerPenalty(5.0))
+    >>> h.known(7.0, None, energy=2.0)  # h = 7 is f + 5 (||XV||^2 - 1)
+    Known(value=2.0, gradient=None, energy=2.0)
+    """
+
+    value: float
+    gradient: FloatArray | None
+    energy: float
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStart:
+    """What a run over OB+ may begin with; a solver uses what it can and ignores the rest.
+
+    Attributes
+    ----------
+    carry : Carry
+        What the last run of this solver handed on; empty before the first.
+    known : Known or None
+        f at the start, if it was evaluated there before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import orthoplus as op
+    >>> problem, method = op.problems.Projection(np.eye(3, 2)), op.ProjectedGradient()
+    >>> warm = WarmStart({"alpha": 0.25})  # the step length of the last run
+    >>> method.start(problem, np.eye(3, 2), warm).alpha
+    0.25
+    """
+
+    carry: Carry = field(default_factory=dict)
+    known: Known | None = None
+
+
+class ObliqueMethod(Protocol):
+    """A method over OB+: it has a stopping rule of its own, and hands something on.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> class Half:
+    ...     def init(self, problem, X, carry=None): ...
+    ...     def step(self, problem, state): ...
+    >>> op.EP4Orth(inner=Half())
+    Traceback (most recent call last):
+    TypeError: `inner` must be a solver over OB+ such as ProjectedGradient(): ... `stop`...
+    """
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
+    def step(self, problem: Problem, state: Any) -> Any: ...
+    def stop(self, tol: float | None = None) -> Callable[[Any], Status]: ...
+    def carry(self, state: Any) -> Carry: ...
+
+
+class ObliqueMethodBase(ABC):
+    """Defaults of all that `EP4Orth` asks of its inner solver, beyond `ObliqueMethod`.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> isinstance(op.ProjectedGradient(), ObliqueMethodBase)
+    True
+    >>> op.ProjectedGradient().moves_second_block, op.PALM().moves_second_block
+    (False, True)
+    """
+
+    @abstractmethod
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any:
+        """Return the first state at X, a point of OB+."""
+
+    @abstractmethod
+    def step(self, problem: Problem, state: Any) -> Any:
+        """Return the state after one iteration; the given one is left untouched."""
+
+    @abstractmethod
+    def stop(self, tol: float | None = None) -> Callable[[Any], Status]:
+        """Return the stopping rule, with another tolerance if given."""
+
+    def carry(self, state: Any) -> Carry:
+        """Return what is worth handing to the next penalty parameter."""
+        return {}
+
+    def start(self, problem: Problem, X: FloatArray, warm: WarmStart) -> Any:
+        """Return the first state at X; a solver that can use ``warm.known`` overrides this."""
+        return self.init(problem, X, warm.carry)
+
+    def known(self, problem: Problem, state: Any) -> Known | None:
+        """Return what the run leaves of f and ||XV||^2 at the state's X; None if nothing."""
+        return None
+
+    def second_block(self, state: Any) -> FloatArray | None:
+        """Return the second block of the state; None if the solver moves X alone."""
+        return None
+
+    @property
+    def moves_second_block(self) -> bool:
+        """Whether the solver moves a second block itself; to others it is frozen at its best."""
+        return False
+
+    def unmet_conditions(self) -> tuple[str, ...]:
+        """Return in which way a run may fail (4.1) or (4.2), for `orthoplus.methods.theory`."""
+        return ("does not say that it meets (4.1) and (4.2)",)
+
+
+@dataclass(frozen=True)
+class _PlainSolver(ObliqueMethodBase):
+    """An inner solver that does not derive from `ObliqueMethodBase`, with its defaults."""
+
+    method: Any
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any:
+        return self.method.init(problem, X, carry)
+
+    def step(self, problem: Problem, state: Any) -> Any:
+        return self.method.step(problem, state)
+
+    def stop(self, tol: float | None = None) -> Callable[[Any], Status]:
+        return self.method.stop(tol)
+
+    def carry(self, state: Any) -> Carry:
+        return self.method.carry(state)
+
+
+def as_oblique_method(method: ObliqueMethod) -> ObliqueMethodBase:
+    """Return the solver itself if it derives from `ObliqueMethodBase`, else with its defaults."""
+    return method if isinstance(method, ObliqueMethodBase) else _PlainSolver(method)
+
+
+def check_methods(value: object, name: str, kind: str, needed: tuple[str, ...]) -> None:
+    """Raise unless an option is an object with these methods; name the first that is missing.
+
+    Examples
+    --------
+    >>> check_methods(3, "inner", "a solver over OB+ such as ProjectedGradient()", ("init", "step"))
+    Traceback (most recent call last):
+    TypeError: `inner` must be a solver over OB+ such as ProjectedGradient(): 3 has no method ...
+    """
+    missing = [member for member in needed if not callable(getattr(value, member, None))]
+    if isinstance(value, type):
+        raise TypeError(
+            f"`{name}` must be {kind}: {value.__name__} is a class. Pass an object of it, for "
+            f"example {value.__name__}()."
+        )
+    if missing:
+        raise TypeError(
+            f"`{name}` must be {kind}: {describe(value)} has no method `{missing[0]}`. It needs "
+            f"{', '.join(f'`{member}`' for member in needed)}."
+        )
+
+
+class StopsOverOblique(ObliqueMethodBase):
     """Gives a method with these four options its stopping rule."""
 
     criterion: str
@@ -145,18 +317,14 @@ class StopsOverOblique:
         check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
-        """The stopping rule, with another tolerance if given."""
+        """Return the stopping rule, with another tolerance if given."""
         tol = self.tol if tol is None else tol
         return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
-
-class ObliqueMethod(Protocol):
-    """A method over OB+: it has a stopping rule of its own, and hands something on."""
-
-    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
-    def step(self, problem: Problem, state: Any) -> Any: ...
-    def stop(self, tol: float | None = None) -> ObliqueStop: ...
-    def carry(self, state: Any) -> Carry: ...
+    def unmet_conditions(self) -> tuple[str, ...]:
+        if self.criterion == "stationarity":
+            return ()
+        return (f'stops by criterion="{self.criterion}" and not by (4.1)',)
 
 
 class ObliqueRun(NamedTuple):
@@ -195,7 +363,7 @@ def minimise_oblique(
     X: FloatArray,
     *,
     tol: float | None = None,
-    carry: Carry | None = None,
+    warm: WarmStart | None = None,
 ) -> ObliqueRun:
     r"""Run a method over OB+ from X to its tolerance, or to its limit: the status says which.
 
@@ -205,13 +373,14 @@ def minimise_oblique(
     ----------
     problem : Problem
         h, for EP4Orth+ the penalised objective.
-    method : ProjectedGradient, RegularizedNewton or another over OB+
+    method : ProjectedGradient, RegularizedNewton or your own `ObliqueMethod`
     X : ndarray of shape (n, k)
         The start, in OB+; not modified.
     tol : float, optional
         Instead of the method's own.
-    carry : optional
-        What a former run handed on: the regularisation, the last step length.
+    warm : WarmStart, optional
+        What a former run handed on (the regularisation, the last step length), and f at X if it
+        is known.
 
     Examples
     --------
@@ -225,16 +394,17 @@ def minimise_oblique(
            [0.8   , 0.7071],
            [0.    , 0.7071]])
     """
-    state, stop = method.init(problem, X, carry), method.stop(tol)
+    solver = as_oblique_method(method)
+    state, stop = solver.start(problem, X, warm or WarmStart()), solver.stop(tol)
     start_value = state.value
     # Not `run`: the first state, with its arrays, must not outlive the first step.
     while (status := stop(state)) is Status.RUNNING:
-        state = method.step(problem, state)
-    return ObliqueRun(state, method.carry(state), status, start_value)
+        state = solver.step(problem, state)
+    return ObliqueRun(state, solver.carry(state), status, start_value)
 
 
 class OuterState(State, Protocol):
-    """What a state of a method for S+ tells the one who follows the run."""
+    """Attributes that `solve` reads from the state of a method for S+."""
 
     @property
     def violation(self) -> float: ...
@@ -243,9 +413,10 @@ class OuterState(State, Protocol):
 
 
 class OuterMethod(Protocol):
-    """A method whose last iterate, rounded and refined, is an answer: EP4Orth+ and its rivals."""
+    """A method whose last iterate, rounded and refined, is an answer: EP4Orth+ and baselines.
 
-    state_type: ClassVar[Any]
+    `orthoplus.core.outer_method.OuterMethodBase` has what else `solve` asks of it, with defaults.
+    """
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
     def step(self, problem: Problem, state: Any) -> Any: ...

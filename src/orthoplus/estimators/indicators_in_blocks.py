@@ -18,7 +18,7 @@ from orthoplus.methods.indicators_in_blocks import (
     unit_groups,
 )
 from orthoplus.methods.search.polish import Polish
-from orthoplus.run.monitor import Meter, Metered, Watch
+from orthoplus.run.monitor import CountedProblem, Meter, Watch
 
 
 def cluster_blocks(U: BlockedMatrix) -> tuple[Result, Any]:
@@ -38,7 +38,7 @@ def cluster_blocks(U: BlockedMatrix) -> tuple[Result, Any]:
     problem, method = IndicatorsInBlocks(U), EP4Orth.for_indicators(U.shape[1])
     watch = Watch(method, Meter(), callback=None, checkpoint=None)
     X = problem.start(np.random.default_rng(0))
-    status, _ = watch.follow(Metered(problem, watch.meter), X, None)
+    status, _ = watch.follow(CountedProblem(problem, watch.meter), X, None)
     assert method.polish is not None
     best = _finish(problem, X, watch.state, method.polish)
     Y = polar_factor(best.cross)

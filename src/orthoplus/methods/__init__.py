@@ -1,4 +1,4 @@
-"""One method a file; the registry gives each its name."""
+"""One method per file; the registry gives each its name."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,19 @@ METHODS = {
     "assignment_search": AssignmentSearch,
 }
 
+# The entries of `orthoplus.problems.PROBLEMS` that a method is made for; any, if it is not here.
+TAKES = {
+    "palm": ("two_block", "k_indicators"),
+    "proximal_alternating": ("two_block", "k_indicators"),
+    "kl_alternating": ("kl_onmf",),
+    "swap_search": ("onmf",),
+    "assignment_search": ("qap",),
+}
+
 __all__ = [
     "METHODS",
     "PALM",
+    "TAKES",
     "AssignmentSearch",
     "EP4Orth",
     "KLAlternating",
@@ -51,4 +61,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "baselines":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.baselines")  # the rivals load when first asked for
+    return import_module(f"{__name__}.baselines")  # the baselines are loaded lazily

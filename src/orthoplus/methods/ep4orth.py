@@ -3,26 +3,33 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_growth, check_positive, check_range, check_type
-from orthoplus.core.method import minimise_oblique
+from orthoplus.core.method import (
+    Known,
+    ObliqueMethod,
+    ObliqueRun,
+    WarmStart,
+    as_oblique_method,
+    check_methods,
+    minimise_oblique,
+)
+from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
 from orthoplus.data.block_matrix import BlockMatrix
 from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.newton import RegularizedNewton
-from orthoplus.methods.palm import PALM
+from orthoplus.methods.paper_presets import PaperPresets
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.search.polish import Polish
 from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
-from orthoplus.penalty.family import Penalised, PowerPenalty, check_mixing
-
-Inner = ProjectedGradient | RegularizedNewton | PALM
+from orthoplus.penalty.family import Penalised, Penalty, PowerPenalty, check_mixing
 
 _ROUNDOFFS = 10
 _FALL = 0.95  # a violation has fallen if it is below this share of the one before
@@ -57,8 +64,21 @@ class PenaltyState(NamedTuple):
     has_collapsed: bool = False
 
 
+class _Start(NamedTuple):
+    """X^{t,0}, and what is known of f.
+
+    ``is_same`` says that f is the same in all iterations: then what was computed of it stays true.
+    ``known`` is f at X, None if it has to be evaluated there.
+    """
+
+    X: FloatArray
+    known: Known | None
+    value_feas: float
+    is_same: bool
+
+
 @dataclass(frozen=True)
-class EP4Orth(FollowsTheory):
+class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
     r"""EP4Orth+, Algorithm 1: a sequence of penalised problems over OB+.
 
     .. math:: X^t \approx \arg\min_{X \in \mathcal{OB}_+} f(X)
@@ -68,7 +88,7 @@ class EP4Orth(FollowsTheory):
 
     Parameters
     ----------
-    inner : ProjectedGradient, RegularizedNewton or PALM
+    inner : ProjectedGradient, RegularizedNewton, PALM or your own `ObliqueMethod`
         Solver of the penalised problem; PALM for a problem with two blocks.
     second_order : RegularizedNewton, optional
         Takes over once the violation is at most ``switch_violation``.
@@ -106,6 +126,10 @@ class EP4Orth(FollowsTheory):
         grows fivefold and a loose inner tolerance it would throw away the path.
     polish : Polish, optional
         What `solve` does after rounding and refinement: descent over S+ itself.
+    penalty : Penalty, optional
+        Another function of ||XV||_F^2 than the power: an object of your own subclass of `Penalty`,
+        or a `GeneralPenalty`. It brings V and eps_0; its sigma follows the schedule. ``p``, ``q``,
+        ``V`` and ``smoothing_start`` are then left out.
 
     Notes
     -----
@@ -129,9 +153,9 @@ class EP4Orth(FollowsTheory):
     ([-1, 0, 1], 3.0)
     """
 
-    state_type: ClassVar[Any] = PenaltyState
+    state_type = PenaltyState
 
-    inner: Inner = field(default_factory=lambda: ProjectedGradient(max_iter=100))
+    inner: ObliqueMethod = field(default_factory=lambda: ProjectedGradient(max_iter=100))
     second_order: RegularizedNewton | None = None
     switch_violation: float = 0.0
     penalty_start: float = 1e-2
@@ -152,9 +176,11 @@ class EP4Orth(FollowsTheory):
     patience: int | None = None
     safeguard: bool = True
     polish: Polish | None = None
+    penalty: Penalty | None = None
 
     def __post_init__(self) -> None:
-        check_type(self.inner, "inner", ProjectedGradient, RegularizedNewton, PALM)
+        kind = "a solver over OB+ such as ProjectedGradient()"
+        check_methods(self.inner, "inner", kind, ("init", "step", "stop", "carry"))
         check_type(self.second_order, "second_order", RegularizedNewton, type(None))
         check_type(self.polish, "polish", Polish, type(None))
         for name in ("penalty_start", "p", "q"):
@@ -175,117 +201,20 @@ class EP4Orth(FollowsTheory):
         self.check_smoothing()
         if self.V is not None:
             object.__setattr__(self, "V", check_mixing(self.V))
-
-    @classmethod
-    def for_projection(cls, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for the projection onto S+, section 6.1.
-
-        It does not print its first tolerance: this one was chosen because with it the numbers of
-        projections and of solved instances come out as in its table. A larger one solves more.
-        Nor does it say when a run that no longer improves ends: ``patience`` ends it here, and
-        ``max_iter`` is 1000 instead of the t_max = 300 of section 6 so that it never decides.
-        """
-        step = ProjectedGradient(
-            step_rule="fixed", step_fraction=0.99, criterion="step", min_iter=3, max_iter=100
-        )
-        paper: dict[str, Any] = {
-            "inner": step,
-            "penalty_start": 1e-2,
-            "penalty_unit": 1.0,
-            "penalty_growth": 5.0,
-            "tol_start": 1.5,
-            "tol_decay": 0.8,
-            "max_iter": 1000,
-            "patience": 5,
-            "safeguard": False,
-        }
-        return cls(**(paper | changes))
-
-    @classmethod
-    def for_onmf(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for orthogonal NMF, section 6.2; ``size`` is ||A||_F^2."""
-        newton = RegularizedNewton(
-            shrink=0.98, grow=1.3, tau_unit=size, criterion="step", max_iter=20
-        )
-        paper: dict[str, Any] = {
-            "inner": ProjectedGradient(criterion="step", min_iter=3, max_iter=20),
-            "second_order": newton,
-            "switch_violation": 5.0,
-            "penalty_start": 1e-3,
-            "penalty_unit": size,
-            "penalty_growth": 1.05,
-            "penalty_growth_late": 1.03,
-            "penalty_max": 1e5,
-            "tol_start": 0.1,
-            "tol_decay": 0.98,
-            "safeguard": False,
-        }
-        return cls(**(paper | changes))
-
-    @classmethod
-    def for_unmixing(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for hyperspectral images, section 6.2; ``size`` is ||A||_F^2.
-
-        They stop far from S+: rounding and refinement, or a polish, must follow, as `solve` does.
-        """
-        paper: dict[str, Any] = {
-            "switch_violation": 0.6,
-            "penalty_growth": 1.1 * 1.05,
-            "penalty_growth_late": 1.1 * 1.03,
-            "feasibility_tol": 0.3,
-        }
-        return cls.for_onmf(size=size, **(paper | changes))
-
-    @classmethod
-    def for_indicators(cls, k: int, **changes: Any) -> "EP4Orth":
-        """The paper's parameters for K-indicators with k clusters, section 6.3; then a polish.
-
-        The alternation of eqs. (6.6a) and (6.6b), without a search. The paper's tables were made
-        with ``feasibility_tol=1e-5, polish=None``: it prints the 0.1 that is taken here, from
-        which the polish reaches the same points or better ones.
-        """
-        x_step = ProjectedGradient(
-            step_unit="penalty", first_step=10.0, step_max=10.0 * k, search=False, criterion="step"
-        )
-        paper: dict[str, Any] = {
-            "inner": PALM(x_step=x_step, criterion="step", min_iter=3, max_iter=50),
-            "penalty_start": 10.0,
-            "penalty_unit": 1.0,
-            "penalty_growth": 10.0,
-            "penalty_max": 1e5,
-            "tol_start": 5e-2,
-            "tol_decay": 0.5,
-            "feasibility_tol": 0.1,
-            "patience": 5,
-            "safeguard": False,
-            "polish": Polish(tol=1e-5),
-        }
-        return cls(**(paper | changes))
-
-    @classmethod
-    def for_assignment(cls, *, size: float = 1.0, **changes: Any) -> "EP4Orth":
-        """A short run for n = k; ``size`` is that of the quadratic term, `QAP.size`.
-
-        It ends far from S+: rounding, and exchanges as in `quadratic_assignment`, must follow.
-        """
-        short: dict[str, Any] = {
-            "inner": ProjectedGradient(step_rule="alternating", criterion="step", max_iter=5),
-            "penalty_start": 1.0,
-            "penalty_unit": size,
-            "penalty_growth": 3.0,
-            "tol_start": 0.1,
-            "feasibility_tol": 1.0,
-            "max_iter": 40,
-            "patience": 4,
-            "safeguard": False,
-        }
-        return cls(**(short | changes))
+        check_type(self.penalty, "penalty", Penalty, type(None))
+        is_plain = (self.p, self.q, self.smoothing_start) == (1.0, 2.0, 0.0) and self.V is None
+        if self.penalty is not None and not is_plain:
+            raise ValueError(
+                "`penalty` has powers, a mixing matrix and a smoothing of its own: leave out `p`, "
+                "`q`, `V` and `smoothing_start`."
+            )
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
-        """X^0, and X^feas by rounding it."""
-        if self.V is not None and len(self.V) != X.shape[1]:
+        """Return the first state: X^0, and X^feas by rounding it."""
+        V = self._penalty.V
+        if V is not None and len(V) != X.shape[1]:
             raise ValueError(
-                f"`V` has shape {self.V.shape}: it needs one row for each of the {X.shape[1]} "
+                f"`V` has shape {V.shape}: it needs one row for each of the {X.shape[1]} "
                 f"columns of X."
             )
         first = Beginning(X, _rounded(X), self.penalty_unit or 1.0, self.penalty_start)
@@ -299,7 +228,7 @@ class EP4Orth(FollowsTheory):
             gradient=None,
             violation=self._violation(X),
             sigma=first.penalty_start * unit,
-            eps=self.smoothing_start,
+            eps=self._penalty.eps,
             tol=self.tol_start,
             unit=unit,
             X_feas=first.X_feas,
@@ -312,87 +241,111 @@ class EP4Orth(FollowsTheory):
         )
 
     def step(self, problem: Problem, state: PenaltyState) -> PenaltyState:
-        """One outer iteration of Algorithm 1."""
-        sigma, eps, tol = self._schedule(state)
-        # An alternating method moves Y itself; to the others it is frozen at its best.
-        alternates = isinstance(self.inner, PALM)
-        smooth = problem if alternates else problem.freeze(state.X)
-        is_same = smooth is problem and not alternates  # f has no second block that moved
-        penalty = self._penalty.rescaled(sigma, eps)
-        model = Penalised(smooth, penalty, unit=state.unit)
-        if self.safeguard and is_same and np.isnan(state.value_feas):
-            state = state._replace(value_feas=problem.value(state.X_feas))
-        X = self._safeguarded(model, state, is_same) if self.safeguard else state.X
-        # X^t: a stationary point to tolerance, eq. (4.1), not above its start, eq. (4.2).
-        method = self._inner(state.violation if X is state.X else 0.0)
-        is_first_order = isinstance(method, ProjectedGradient)
-        name = type(method).__name__
-        carry = state.carries.get(name, {})
-        if is_first_order and is_same and state.gradient is not None and X is state.X:
-            known = (state.value, state.gradient)
-            carry = {**carry, "known": known, "energy": state.violation + 1.0}
-        inner, carry, status, start_value = minimise_oblique(model, method, X, tol=tol, carry=carry)
-        # The first-order solver leaves ||XV||^2 and, for V = e / sqrt(k), the gradient of f alone.
-        energy = inner.energy if is_first_order else penalty.energy(inner.X)
-        leaves_gradient = is_first_order and is_same and self.V is None
-        violation = max(energy - 1.0, 0.0)
-        has_fallen = state.n_iter == 0 or violation <= _FALL * state.violation
-        return PenaltyState(
-            X=inner.X,
-            value=inner.value - sigma * penalty.profile(energy)[0],
-            gradient=inner.gradient if leaves_gradient else None,
-            violation=violation,
-            sigma=sigma,
-            eps=eps,
-            tol=tol,
-            unit=state.unit,
-            X_feas=state.X_feas,
-            value_feas=state.value_feas,
-            carries={**state.carries, name: carry},
-            Y=carry.get("Y"),
-            n_iter=state.n_iter + 1,
-            n_inner=inner.n_iter,
-            n_stalled=state.n_stalled + (not has_fallen),
-            has_collapsed=not has_fallen and self._has_collapsed(inner.X, violation),
-            is_stationary=status is Status.CONVERGED,
-            is_descent=_is_descent(inner.value, start_value, state),
-        )
-
-    def _has_collapsed(self, X: FloatArray, violation: float) -> bool:
-        """Whether columns have met; the paper's own presets do not look."""
-        return self.safeguard and columns_coincide(X, violation if self.V is None else np.inf)
+        """Do one outer iteration; each line of the box of Algorithm 1 is one here."""
+        # Set eps_t = gamma_1 eps_{t-1}, sigma_t = gamma_2 sigma_{t-1}, the tolerance and
+        # X^{t,0} = X^{t-1}: the last line of the box, at the beginning of the next iteration.
+        state = self._scheduled(state)
+        model = self._model(problem, state)
+        # If P(X^{t,0}) > P(X^feas), set X^{t,0} = X^feas.
+        start = self._safeguarded(problem, model, state)
+        # Starting from X^{t,0}, find X^t: stationary to tolerance, (4.1), and not above, (4.2).
+        solver = self._inner(state.violation if start.X is state.X else 0.0)
+        warm = WarmStart(state.carries.get(type(solver).__name__, {}), start.known)
+        found = minimise_oblique(model, solver, start.X, tol=state.tol, warm=warm)
+        # If ||X^t V||^2 - 1 <= tol^feas, break: `stop` looks at the state.
+        return self._found(state, model, start, solver, found)
 
     def stop(self) -> "PenaltyStop":
         """Stop at feasibility, or at the iteration limit."""
         return PenaltyStop(self.feasibility_tol, self.max_iter, self.patience)
 
-    def _safeguarded(self, model: Penalised, state: PenaltyState, is_same: bool) -> FloatArray:
-        """X^{t,0}: the last point, or X^feas where the penalised objective is lower."""
-        if is_same:  # f is known at both
-            sigma, profile = model.penalty.sigma, model.penalty.profile
-            last = state.value + sigma * profile(state.violation + 1.0)[0]
-            feas = state.value_feas + sigma * profile(1.0)[0]
-        else:
-            last, feas = model.value(state.X), model.value(state.X_feas)
-        return state.X_feas if last > feas else state.X
+    def diagnostics(self, state: PenaltyState) -> Diagnostics:
+        """Return sigma_t, the inner iterations, and whether (4.1) and (4.2) were met."""
+        return Diagnostics(state.sigma, state.n_inner, state.is_stationary, state.is_descent)
 
-    def _schedule(self, state: PenaltyState) -> tuple[float, float, float]:
-        """sigma_t, eps_t and the tolerance of this iteration."""
+    def feasible_point(self, state: PenaltyState) -> FloatArray:
+        """Return X^feas."""
+        return state.X_feas
+
+    def _model(self, problem: Problem, state: PenaltyState) -> Penalised:
+        """Return P with sigma_t and eps_t, a second block frozen unless the solver moves it."""
+        moves_y = as_oblique_method(self.inner).moves_second_block
+        smooth = problem if moves_y else problem.freeze(state.X)
+        return Penalised(smooth, self._penalty.rescaled(state.sigma, state.eps), unit=state.unit)
+
+    def _safeguarded(self, problem: Problem, model: Penalised, state: PenaltyState) -> _Start:
+        """Return X^{t,0}: the last point, or X^feas if the penalized objective is lower there."""
+        moves_y = as_oblique_method(self.inner).moves_second_block
+        is_same = model.problem is problem and not moves_y
+        last = Known(state.value, state.gradient, state.violation + 1.0)
+        X, value_feas = state.X, state.value_feas
+        if self.safeguard and is_same:
+            value_feas = problem.value(state.X_feas) if np.isnan(value_feas) else value_feas
+            feas = Known(value_feas, None, 1.0)
+            X = state.X_feas if model.value_known(last) > model.value_known(feas) else X
+        elif self.safeguard:
+            X = state.X_feas if model.value(X) > model.value(state.X_feas) else X
+        is_known = is_same and X is state.X and state.gradient is not None
+        return _Start(X, last if is_known else None, value_feas, is_same)
+
+    def _found(
+        self,
+        state: PenaltyState,
+        model: Penalised,
+        start: _Start,
+        solver: ObliqueMethod,
+        found: ObliqueRun,
+    ) -> PenaltyState:
+        """Return the state at X^t, which the inner solver found."""
+        method, inner = as_oblique_method(solver), found.state
+        known = method.known(model, inner)
+        if known is None:
+            known = model.known(inner.value, None, model.penalty.energy(inner.X))
+        violation = max(known.energy - 1.0, 0.0)
+        has_fallen = state.n_iter == 0 or violation <= _FALL * state.violation
+        return PenaltyState(
+            X=inner.X,
+            value=known.value,
+            gradient=known.gradient if start.is_same else None,
+            violation=violation,
+            sigma=state.sigma,
+            eps=state.eps,
+            tol=state.tol,
+            unit=state.unit,
+            X_feas=state.X_feas,
+            value_feas=start.value_feas,
+            carries={**state.carries, type(solver).__name__: found.carry},
+            Y=method.second_block(inner),
+            n_iter=state.n_iter + 1,
+            n_inner=inner.n_iter,
+            n_stalled=state.n_stalled + (not has_fallen),
+            has_collapsed=not has_fallen and self._has_collapsed(inner.X, violation),
+            is_stationary=found.status is Status.CONVERGED,
+            is_descent=_is_descent(inner.value, found.start_value, state),
+        )
+
+    def _has_collapsed(self, X: FloatArray, violation: float) -> bool:
+        """Whether columns have met; the paper's own presets do not look."""
+        is_even = self._penalty.V is None
+        return self.safeguard and columns_coincide(X, violation if is_even else np.inf)
+
+    def _scheduled(self, state: PenaltyState) -> PenaltyState:
+        """Return the last state with sigma_t, eps_t and the tolerance of this iteration."""
         if state.n_iter == 0:
-            return state.sigma, state.eps, state.tol
+            return state
         growth, sigma = self.penalty_growth, state.sigma
         if state.has_collapsed and state.value_feas > state.value:
             # Only a penalty at which X^feas is the better point parts columns that have met.
             sigma = max(sigma, (state.value_feas - state.value) / state.violation)
         if self.penalty_growth_late is not None and state.violation <= 1.0:
             growth = self.penalty_growth_late
-        return (
-            min(growth * sigma, self.penalty_max * state.unit),
-            self.decay_of_smoothing * state.eps,
-            max(self.tol_decay * state.tol, self.tol_min),
+        return state._replace(
+            sigma=min(growth * sigma, self.penalty_max * state.unit),
+            eps=self.decay_of_smoothing * state.eps,
+            tol=max(self.tol_decay * state.tol, self.tol_min),
         )
 
-    def _inner(self, violation: float) -> Inner:
+    def _inner(self, violation: float) -> ObliqueMethod:
         """First order while far from S+, second order once near."""
         near = 0.0 < self.switch_violation >= violation
         if self.second_order is not None and near:
@@ -404,8 +357,10 @@ class EP4Orth(FollowsTheory):
         return max(self._penalty.energy(X) - 1.0, 0.0)
 
     @cached_property
-    def _penalty(self) -> PowerPenalty:
+    def _penalty(self) -> Penalty:
         """The penalty at the start of its schedule."""
+        if self.penalty is not None:
+            return self.penalty
         return PowerPenalty(
             self.penalty_start, V=self.V, p=self.p, q=self.q, eps=self.smoothing_start
         )

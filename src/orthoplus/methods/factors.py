@@ -1,4 +1,4 @@
-r"""What the rivals of orthogonal NMF share: two factors of A, their value, and when to stop.
+r"""What the baselines of orthogonal NMF share: two factors of A, their value, and when to stop.
 
 They minimise :math:`\|A - XY^\top\|_F^2`, or a divergence, over nonnegative factors and come near
 :math:`X^\top X = I` only in the limit. The columns they hand out are normalised, so that rounding
@@ -8,11 +8,12 @@ makes an answer of them; the factor itself stays in the state.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
@@ -52,8 +53,8 @@ class ChangeStop:
 
 
 @dataclass(frozen=True)
-class FactorMethod:
-    """The frame of the rivals that update two factors: their start, and when they stop.
+class FactorMethod(SeededMethod):
+    """The frame of the baselines that update two factors: their start, and when they stop.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ class FactorMethod:
         For the SVD of the start.
     """
 
-    state_type: ClassVar[Any] = FactorState
-    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
+    state_type = FactorState
+    ends_with_search = False  # a baseline is compared as it is
 
     start: str = "nndsvda"
     tol: float = 1e-5

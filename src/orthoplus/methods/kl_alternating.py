@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
@@ -28,7 +29,7 @@ class KLState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KLAlternating:
+class KLAlternating(SeededMethod):
     r"""Alternate labels and profiles for `KLONMF`, then move single rows while D falls.
 
     .. math:: \pi_i = \arg\max_j \sum_l a_{il} \log p_{jl}, \qquad
@@ -64,7 +65,7 @@ class KLAlternating:
     array([0, 0, 1, 1])
     """
 
-    state_type: ClassVar[Any] = KLState
+    state_type = KLState
 
     start: str = "svd"
     smoothing: float = 0.5

@@ -150,11 +150,11 @@ class RegularizedNewton(StopsOverOblique):
         self.check_stop()
 
     def carry(self, state: NewtonState) -> Carry:
-        """tau and its unit, for the next penalty parameter."""
+        """Return tau and its unit, for the next penalty parameter."""
         return {"tau": state.tau, "tau_unit": state.tau_unit}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> NewtonState:
-        """The first state at X, a point of OB+; ``carry`` gives tau and its unit."""
+        """Return the first state at X, a point of OB+; ``carry`` gives tau and its unit."""
         value, gradient = problem.value_and_gradient(X)
         unit = carry["tau_unit"] if carry else self.tau_unit
         if unit is None:
@@ -164,19 +164,18 @@ class RegularizedNewton(StopsOverOblique):
         return NewtonState(X, value, gradient, tau, unit, np.inf, residual, 0, False)
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """One iteration of Algorithm 2."""
-        here = _local(problem, state)
-        if self.step_rule == "closed-form":
-            here = here._replace(bound=_derivative_bound(problem, state))
+        """Do one iteration of Algorithm 2."""
+        here = self._local_model(problem, state)
         if here.descent_norm == 0.0:
             return state._replace(step_length=0.0, stationarity=0.0, n_iter=state.n_iter + 1)
+        # A trial point Y^l with (5.5) from the subproblem (5.4).
         trial = self._trial_point(state, here)
         if trial is None:
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        # rho_l = (h(Y^l) - h(X^l)) / m_l(Y^l), up to the roundings of h.
         value, gradient = problem.value_and_gradient(trial.Y)
-        unit = as_penalised(problem).unit
-        slack = 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
-        ratio = (value - state.value - slack) / trial.predicted
+        ratio = (value - state.value - _slack(problem, state)) / trial.predicted
+        # X^{l+1} = Y^l if rho_l >= eta_1, else X^l; tau_{l+1} by rho_l.
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
             tired = tau >= self.tau_max * state.tau_unit
@@ -192,6 +191,13 @@ class RegularizedNewton(StopsOverOblique):
             n_iter=state.n_iter + 1,
             is_stalled=False,
         )
+
+    def _local_model(self, problem: Problem, state: NewtonState) -> _Local:
+        """Return the derivatives at X^l; with the bound on them if the step rule needs it."""
+        here = _local(problem, state)
+        if self.step_rule != "closed-form":
+            return here
+        return here._replace(bound=_derivative_bound(problem, state))
 
     def _next_tau(self, trial: _Trial, ratio: float, unit: float) -> float:
         """The tau updates of Algorithm 2; not below the negative curvature that was met."""
@@ -269,6 +275,12 @@ def _derivative_bound(problem: Problem, state: NewtonState) -> float:
         )
     size = float(np.linalg.norm(state.gradient.astype(np.float64, copy=False)))
     return L + size + L * float(np.sqrt(2 * state.X.shape[1]))
+
+
+def _slack(problem: Problem, state: NewtonState) -> float:
+    """What a value may exceed its bound by through rounding alone."""
+    unit = as_penalised(problem).unit
+    return 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
 
 
 def _model(here: _Local, tau: float, S: FloatArray) -> float:

@@ -84,11 +84,23 @@ class PALM(StopsOverOblique):
         self.check_stop()
 
     def carry(self, state: AlternatingState) -> Carry:
-        """The second block and both steps, for the next penalty parameter."""
+        """Return the second block and both steps, for the next penalty parameter."""
         return {"Y": state.Y, "beta": state.beta, "x": state.carry_x}
 
+    @property
+    def moves_second_block(self) -> bool:
+        return True
+
+    def second_block(self, state: AlternatingState) -> FloatArray:
+        """Return Y^l."""
+        return state.Y
+
+    def unmet_conditions(self) -> tuple[str, ...]:
+        unmet = () if self.x_step.search else ("has search=False and need not descend, (4.2)",)
+        return super().unmet_conditions() + unmet
+
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AlternatingState:
-        """The first state at X; Y is carried over, or the problem's own start."""
+        """Return the first state at X; Y is carried over, or the problem's own start."""
         joint = _joint(as_penalised(problem))
         carry = carry or {"Y": joint.Y0, "beta": 0.0}
         Y, beta = carry["Y"], carry["beta"]
@@ -96,9 +108,10 @@ class PALM(StopsOverOblique):
         return AlternatingState(X, Y, value, beta, carry.get("x", {}), np.inf, np.inf, 0, False)
 
     def step(self, problem: Problem, state: AlternatingState) -> AlternatingState:
-        """One Y-step, one X-step."""
+        """Do one Y-step, then one X-step, as in eqs. (6.6a) and (6.6b)."""
         model = as_penalised(problem)
         joint = _joint(model)
+        # Y^{l+1} at X^l, then X^{l+1} at Y^{l+1}.
         Y, beta = self._move_y(joint, state)
         inner, carry_x = self._move_x(replace(model, problem=joint.at(Y)), state)
         moved_x = 0.0 if inner.is_stalled else inner.step_length

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive, check_type
-from orthoplus.core.method import ObliqueState, minimise_oblique
+from orthoplus.core.method import ObliqueState, WarmStart, minimise_oblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.newton import RegularizedNewton
@@ -38,7 +38,7 @@ class ProximalAlternating(PALM):
 
     Notes
     -----
-    Fewer and dearer alternations than `PALM`: each solves a subproblem in X.
+    Fewer, more expensive alternations than `PALM`: each solves a subproblem in X.
 
     Examples
     --------
@@ -73,9 +73,8 @@ class ProximalAlternating(PALM):
 
     def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
         model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal * in_x.unit))
-        inner, carry, *_ = minimise_oblique(
-            model, self.x_method, state.X, tol=self.tol, carry=state.carry_x
-        )
+        warm = WarmStart(state.carry_x)
+        inner, carry, *_ = minimise_oblique(model, self.x_method, state.X, tol=self.tol, warm=warm)
         return self.x_method.init(in_x, inner.X, carry), carry
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_positive, check_range
-from orthoplus.core.method import StopsOverOblique
+from orthoplus.core.method import Known, StopsOverOblique, WarmStart
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
 from orthoplus.data.block_matrix import BlockMatrix
@@ -128,52 +128,73 @@ class ProjectedGradient(StopsOverOblique):
         self.check_stop()
 
     def carry(self, state: GradientState) -> Carry:
-        """The step length, for the next penalty parameter; a fixed one belongs to its own."""
+        """Return the step length for the next penalty parameter; a fixed one belongs to its own."""
         if self.step_rule == "fixed":
             return {}
         return {"alpha": state.alpha / self._unit(state.weight)}
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> GradientState:
-        """The first state at X, a point of OB+.
+        """Return the first state at X, a point of OB+; ``carry`` gives the first step length."""
+        return self.start(problem, X, WarmStart(carry or {}))
 
-        ``carry`` gives the first step length and, where f was evaluated at X, what came out.
-        """
-        problem, carry = as_penalised(problem), carry or {}
-        here = problem.evaluate(X, carry.get("energy"), carry.get("known"))
-        if "alpha" in carry:
-            alpha = carry["alpha"] * self._unit(here.weight)
+    def start(self, problem: Problem, X: FloatArray, warm: WarmStart) -> GradientState:
+        """Return the first state at X, without an evaluation if f and its gradient are known."""
+        problem = as_penalised(problem)
+        here = problem.evaluate(X, known=warm.known)
+        if "alpha" in warm.carry:
+            alpha = warm.carry["alpha"] * self._unit(here.weight)
         else:
             alpha = self._first_step(problem, X, here)
         residual = self._stationarity(problem, X, here)
         return GradientState(X, *here, alpha, here.value, 1.0, np.inf, residual, 0, False)
 
-    def step(self, problem: Problem, state: GradientState) -> GradientState:
-        """One projected gradient step with its line search."""
+    def known(self, problem: Problem, state: GradientState) -> Known:
+        """Return f at X; its gradient is apart from the penalty's for V = e / sqrt(k) only."""
         problem = as_penalised(problem)
+        gradient = state.gradient if problem.penalty.V is None else None
+        return problem.known(state.value, gradient, state.energy)
+
+    def unmet_conditions(self) -> tuple[str, ...]:
+        unmet = () if self.search else ("has search=False and need not descend, (4.2)",)
+        return super().unmet_conditions() + unmet
+
+    def step(self, problem: Problem, state: GradientState) -> GradientState:
+        """Do one projected gradient step, eq. (5.3), with its line search."""
+        problem = as_penalised(problem)
+        # X^{l+1}, a projection of X^l - alpha^l grad h(X^l).
+        found = self._line_search(problem, state)
+        if found is None:
+            return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+        X, here, sums = found
+        # alpha^{l+1} by Barzilai and Borwein.
+        alpha = state.alpha
+        if self.step_rule != "fixed":
+            alpha = self._next_step(problem, state, X, here, sums)
+        # Zhang and Hager: a running mean of the values, never above the first one.
+        past = self.memory * state.mass
+        reference = max((past * state.reference + here.value) / (past + 1.0), here.value)
+        residual, length = self._stationarity(problem, X, here), sums[0] ** 0.5
+        # In the order of the fields: naming them takes time that a small problem feels.
+        return GradientState(
+            X, *here, alpha, reference, past + 1.0, length, residual, state.n_iter + 1, False
+        )
+
+    def _line_search(
+        self, problem: Penalised, state: GradientState
+    ) -> tuple[FloatArray, Evaluation, tuple[float, ...]] | None:
+        """Return the next point, h there and the sums of the step; None if no step descends."""
         alpha, T = state.alpha, None
         for _ in range(_MAX_BACKTRACKS):
             T, sums = _projected_step(state, alpha, T)
             step_sq = sums[0]
             if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * ROUNDOFF[T.dtype]) ** 2:
-                return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
+                return None
             here = problem.evaluate(T, sums[1])
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
             if excess <= 0.0 or not self.search or excess <= _slack(problem, state):
-                break
+                return T, here, sums
             alpha *= self.backtrack
-        else:
-            return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
-        alpha = state.alpha
-        if self.step_rule != "fixed":
-            alpha = self._next_step(problem, state, T, here, sums)
-        # Zhang and Hager: a running mean of the values, never above the first one.
-        past = self.memory * state.mass
-        reference = max((past * state.reference + here.value) / (past + 1.0), here.value)
-        residual, length = self._stationarity(problem, T, here), step_sq**0.5
-        # In the order of the fields: naming them takes time that a small problem feels.
-        return GradientState(
-            T, *here, alpha, reference, past + 1.0, length, residual, state.n_iter + 1, False
-        )
+        return None
 
     def _next_step(
         self,

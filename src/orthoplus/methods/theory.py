@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from orthoplus.core.checks import check_range
-from orthoplus.methods.palm import PALM
+from orthoplus.core.method import as_oblique_method
 from orthoplus.methods.projected_gradient import ProjectedGradient
 
 # Factors that have to be below a bound are this share of it by default.
@@ -75,26 +75,15 @@ def unmet_conditions(method: Any) -> tuple[str, ...]:
             f"`smoothing_start={method.smoothing_start:g}` is not 0 although p >= 1",
         ),
         (p >= 1 or decay > 0, f"`smoothing_decay={decay:g}` is not positive although p < 1"),
+        (method.penalty is None, "`penalty` is not the one with powers p and q, (1.8)"),
         (method.patience is None, f"`patience={method.patience}` may end the run early"),
         (method.safeguard, "`safeguard=False` lets the penalized objective rise above X^feas"),
     ]
     unmet = [text for holds, text in checks if not holds]
     for name, solver in (("inner", method.inner), ("second_order", method.second_order)):
-        unmet += _unmet_by(solver, name)
+        if solver is not None:
+            unmet += [f"`{name}` {text}" for text in as_oblique_method(solver).unmet_conditions()]
     return tuple(unmet)
-
-
-def _unmet_by(solver: Any, name: str) -> list[str]:
-    """What an inner solver must do: stop by (4.1), and descend as (4.2) asks."""
-    if solver is None:
-        return []
-    unmet = []
-    if solver.criterion != "stationarity":
-        unmet.append(f'`{name}` stops by criterion="{solver.criterion}" and not by (4.1)')
-    step = solver.x_step if isinstance(solver, PALM) else solver
-    if isinstance(step, ProjectedGradient) and not step.search:
-        unmet.append(f"`{name}` has search=False and need not descend, (4.2)")
-    return unmet
 
 
 class FollowsTheory:

@@ -19,6 +19,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_positive, check_range
 from orthoplus.core.errors import InputError
+from orthoplus.core.method import Known
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
 from orthoplus.data.block_matrix import BlockMatrix
@@ -73,6 +74,9 @@ class Penalty(ExactPenalty, ABC):
     3.0
     """
 
+    # The smoothing; a subclass that has one makes it a field.
+    eps = 0.0
+
     sigma: float
     V: FloatArray | None = None
 
@@ -84,6 +88,17 @@ class Penalty(ExactPenalty, ABC):
     @abstractmethod
     def profile(self, s: float) -> tuple[float, float, float]:
         """phi(s), phi'(s), phi''(s), without sigma."""
+
+    def rescaled(self, sigma: float, eps: float) -> Self:
+        """Return this penalty with the parameters of a schedule, which are not checked again.
+
+        A penalty without a field ``eps`` is not smoothed, and ignores that one.
+        """
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), sigma=sigma)
+        if "eps" in vars(self):
+            vars(other)["eps"] = eps
+        return other
 
     def energy(self, X: FloatArray) -> float:
         """||XV||_F^2."""
@@ -159,12 +174,6 @@ class PowerPenalty(Penalty):
         check_positive(self.p, "p")
         check_positive(self.q, "q")
         check_range(self.eps, "eps", low=0.0)
-
-    def rescaled(self, sigma: float, eps: float) -> Self:
-        """This penalty with other parameters, which a schedule keeps in range: not checked."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self), sigma=sigma, eps=eps)
-        return other
 
     def profile(self, s: float) -> tuple[float, float, float]:
         if self.p == 1.0 and self.q == 2.0:
@@ -331,17 +340,17 @@ class Penalised(Problem):
         return self.problem.shape
 
     def evaluate(
-        self,
-        X: FloatArray,
-        energy: float | None = None,
-        known: tuple[float, FloatArray] | None = None,
+        self, X: FloatArray, energy: float | None = None, known: Known | None = None
     ) -> Evaluation:
-        """Value and split gradient at X.
+        """Return value and split gradient at X.
 
-        Where they are known, ``energy`` is ||XV||^2 for V = e / sqrt(k), and ``known`` is f with
-        its gradient.
+        ``energy`` is ||XV||^2 for V = e / sqrt(k), if it is known; ``known`` is f at X, if it was
+        evaluated there before.
         """
-        value, G = self.problem.value_and_gradient(X) if known is None else known
+        if known is None or known.gradient is None:
+            value, G = self.problem.value_and_gradient(X)
+        else:
+            value, G, energy = known.value, known.gradient, known.energy
         penalty = self.penalty
         sigma, is_even = penalty.sigma, penalty.V is None
         if sigma == 0.0:
@@ -353,6 +362,15 @@ class Penalised(Problem):
         if is_even:
             return Evaluation(value, G, weight, energy)
         return Evaluation(value, G + weight * penalty.mix(X), 0.0, energy)
+
+    def known(self, value: float, gradient: FloatArray | None, energy: float) -> Known:
+        """Return what the value of h and ||XV||^2 at a point tell of f there."""
+        f = value - self.penalty.sigma * self.penalty.profile(energy)[0]
+        return Known(f, gradient, energy)
+
+    def value_known(self, known: Known) -> float:
+        """Return h at a point where f is known."""
+        return known.value + self.penalty.sigma * self.penalty.profile(known.energy)[0]
 
     def value(self, X: FloatArray) -> float:
         return self.problem.value(X) + self.penalty.value(X)

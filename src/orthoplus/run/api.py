@@ -20,6 +20,7 @@ from orthoplus.core.checks import (
 )
 from orthoplus.core.errors import CallbackError, InputError, InputTypeError
 from orthoplus.core.method import OuterMethod, OuterState
+from orthoplus.core.outer_method import OuterMethodBase, as_outer_method, name_of, with_seed
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
@@ -32,11 +33,10 @@ from orthoplus.problems import Smooth
 from orthoplus.projection.merged import project_data
 from orthoplus.run.checkpoint import load_state
 from orthoplus.run.finish import ENDED_FROM_OUTSIDE, finish, report
-from orthoplus.run.monitor import Callback, Meter, Metered, Watch
+from orthoplus.run.monitor import Callback, CountedProblem, Meter, Watch
 from orthoplus.run.presets import preset_of, search_after
 from orthoplus.run.start_point import read_any_start, read_start
 
-_MAX_SEED = 2**31
 # A matrix in row blocks that has no more rows is projected in memory.
 SMALL_ROWS = 1 << 12
 
@@ -176,7 +176,7 @@ def solve(  # noqa: PLR0913
     X, notes = read_any_start(X0, problem)
     _check_watch(callback, time_limit, checkpoint, checkpoint_every)
     if method is not None:
-        _check_method(method)
+        as_outer_method(method)  # raises if it is none
     check_type(search, "search", bool, np.bool_, SupportSearch)
     preset = preset_of(problem)
     if n_init is None:  # one run, unless everything is left to the preset
@@ -191,14 +191,15 @@ def solve(  # noqa: PLR0913
     best: Result | None = None
     least = np.inf
     for number, child in enumerate(generator.spawn(n_init)):
-        own = method or preset.method(working, number)
+        own = as_outer_method(method or preset.method(working, number))
         own_search = search_after(own, problem.shape, search)
         if rng is not None or number > 0:
-            own, own_search = _reseeded(own, child), _reseeded(own_search, child)
+            own = own.reseeded(child)
+            own_search = None if own_search is None else with_seed(own_search, child)
         state = _read_state(resume, problem, own)
         start = _start(working, own, starts, X if number == 0 else None) if state is None else None
         watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
-        status, failure = watch.follow(Metered(working, meter), start, state)
+        status, failure = watch.follow(CountedProblem(working, meter), start, state)
         answer = finish(working, start, watch, status, search=own_search)
         if best is None or answer.value < least:
             best, least = report(problem, answer, watch, notes=notes), answer.value
@@ -294,7 +295,7 @@ def project(
 
 
 def _read_state(
-    resume: OuterState | str | os.PathLike[str] | None, problem: Problem, method: OuterMethod
+    resume: OuterState | str | os.PathLike[str] | None, problem: Problem, method: OuterMethodBase
 ) -> OuterState | None:
     """The state to continue from; raise where it belongs to another method or problem."""
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
@@ -337,17 +338,16 @@ def _check_watch(
 
 def _start(
     problem: Problem,
-    method: OuterMethod,
+    method: OuterMethodBase,
     starts: Iterator[FloatArray],
     X: FloatArray | Centres | None,
 ) -> FloatArray | Centres:
     """The given start, or the problem's next; raise if it does not suit the method."""
     A = getattr(problem, "A", None)
-    takes_centres = getattr(method, "takes_centres", False)
     if isinstance(X, Centres):
-        if not takes_centres:
+        if not method.takes_centres:
             raise InputTypeError(
-                f"`X0` is a set of centres, which {type(method).__name__} cannot start from: pass "
+                f"`X0` is a set of centres, which {name_of(method)} cannot start from: pass "
                 f"a matrix of shape {problem.shape}."
             )
         wanted = (problem.shape[1], A.shape[1])  # type: ignore[union-attr]
@@ -358,7 +358,7 @@ def _start(
         return X
     if X is not None:
         return X
-    if takes_centres and A is not None:
+    if method.takes_centres and A is not None:
         # A method that takes centers draws its other starts itself.
         return leading_centres(A, problem.shape[1], np.random.default_rng(0))
     return next(starts)
@@ -370,19 +370,3 @@ def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
         return state.X.shape[0], state.X.shape[1]
     is_here = isinstance(state.labels, np.ndarray)
     return len(state.labels) if is_here else problem.shape[0], len(state.directions)
-
-
-def _reseeded(method: Any, rng: np.random.Generator) -> Any:
-    """The method with a seed of this generator, if it has one."""
-    if not hasattr(method, "seed"):
-        return method
-    return dataclasses.replace(method, seed=int(rng.integers(_MAX_SEED)))
-
-
-def _check_method(method: object) -> None:
-    """Raise unless the method's last iterate can be made an answer."""
-    if isinstance(method, type) or not hasattr(method, "state_type"):
-        raise InputTypeError(
-            f"`method` must be an object such as EP4Orth(), it is {describe(method)}. A solver "
-            f"over OB+ goes inside one: EP4Orth(inner=ProjectedGradient())."
-        )

@@ -6,7 +6,8 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.errors import OutOfTimeError
-from orthoplus.core.method import OuterMethod, iterate, run
+from orthoplus.core.method import iterate, run
+from orthoplus.core.outer_method import OuterMethodBase
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -27,7 +28,7 @@ from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.methods.search.swap_search import SwapState
 from orthoplus.optimality.conditions import stationarity
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.run.monitor import Meter, Metered, Watch
+from orthoplus.run.monitor import CountedProblem, Meter, Watch
 
 # The search over supports is left out then.
 ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
@@ -64,7 +65,9 @@ def finish(
         return _answer_in_groups(problem, X0, watch, status)
     if watch.state is not None and watch.state.Y is not None:
         problem = problem.warm(watch.state.Y)
-    is_row_optimal = getattr(watch.state, "is_row_optimal", None) or None
+    is_row_optimal: bool | None = None
+    if watch.state is not None:
+        is_row_optimal = watch.method.is_row_optimal(watch.state) or None
     with watch.workspace.lending():
         X, status = _best_feasible(problem, X0, watch, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
@@ -106,7 +109,7 @@ def _searched(
     problem: Problem, X: FloatArray, meter: Meter, status: Status, search: SupportSearch
 ) -> tuple[FloatArray, bool | None, Status]:
     """The best point of a search over supports from X, and whether no row gains by moving alone."""
-    timed, best = Metered(problem, meter), X
+    timed, best = CountedProblem(problem, meter), X
     is_row_optimal: bool | None = None
     stop = search.stop()
     try:
@@ -141,7 +144,7 @@ def _answer_in_groups(
     """A point that is a label and a weight a row, refined already: no n x k matrix."""
     state, A, k = watch.state, problem.A, problem.shape[1]
     if isinstance(state, SwapState):
-        labels, weights = watch.method.entries(problem, state)  # type: ignore[attr-defined]
+        labels, weights = watch.method.entries(problem, state)
     else:  # ended before there was a state
         assert isinstance(X0, Centres)
         labels, scores, _ = assign_rows(A, X0.vectors)
@@ -172,10 +175,10 @@ def _best_feasible(
     last: Any = X0 if state is None else state.X
     rounded = keep_largest(last, _nearest)  # Procedure 1
     starts = [] if X0 is None else [keep_largest(X0)]
-    X_feas = getattr(state, "X_feas", None)
+    X_feas = None if state is None else watch.method.feasible_point(state)
     if X_feas is not None:
         starts.append(X_feas)
-    timed = Metered(problem, watch.meter)
+    timed = CountedProblem(problem, watch.meter)
     try:
         X = _descend(timed, rounded, watch.method)
         for start in starts:
@@ -190,9 +193,9 @@ def _best_feasible(
     return min((rounded, *starts), key=lambda Z: _rank(problem, Z)), status
 
 
-def _descend(problem: Problem, X: FloatArray, method: OuterMethod) -> FloatArray:
+def _descend(problem: Problem, X: FloatArray, method: OuterMethodBase) -> FloatArray:
     """Refined on the support of X, or polished, where the method asks for that; never worse."""
-    polish = getattr(method, "polish", None)
+    polish = method.polish
     if polish is None:
         return refine(problem, X)
     return np.asarray(run(problem, polish, polish.init(problem, X), polish.stop())[0].X)

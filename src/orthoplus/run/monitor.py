@@ -2,15 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from orthoplus.core.errors import InputError, OutOfTimeError
-from orthoplus.core.method import OuterMethod, OuterState, iterate
+from orthoplus.core.method import OuterState, iterate
+from orthoplus.core.outer_method import OuterMethodBase, check_state
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
 from orthoplus.core.status import Status
@@ -47,8 +49,12 @@ class Meter:
 
 
 @dataclass(frozen=True, eq=False)
-class Metered(Problem):
-    """A problem whose evaluations are counted."""
+class CountedProblem(Problem):
+    """A problem whose evaluations are counted; every member of `Problem` is that of the problem.
+
+    What a problem has beyond `Problem`, such as the data matrix ``A`` of `ONMF`, is read from it
+    too: methods that are made for one kind of problem need it.
+    """
 
     problem: Any
     meter: Meter
@@ -62,8 +68,16 @@ class Metered(Problem):
         return self.problem.lipschitz
 
     @cached_property
+    def value_lipschitz(self) -> float | None:
+        return self.problem.value_lipschitz
+
+    @cached_property
     def has_exact_gains(self) -> bool:  # type: ignore[override]
         return self.problem.has_exact_gains
+
+    @cached_property
+    def is_column_symmetric(self) -> bool:  # type: ignore[override]
+        return self.problem.is_column_symmetric
 
     def value(self, X: FloatArray) -> float:
         self.meter.tick()
@@ -87,10 +101,13 @@ class Metered(Problem):
 
     def freeze(self, X: FloatArray) -> Problem:
         frozen = self.problem.freeze(X)
-        return self if frozen is self.problem else Metered(frozen, self.meter)
+        return self if frozen is self.problem else CountedProblem(frozen, self.meter)
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
         return self.problem.second_block(X)
+
+    def warm(self, Y: FloatArray) -> Problem:
+        return CountedProblem(self.problem.warm(Y), self.meter)
 
     def majoriser(self, X: FloatArray) -> FloatArray | None:
         return self.problem.majoriser(X)
@@ -101,20 +118,37 @@ class Metered(Problem):
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         return self.problem.move_gains(X)
 
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        return self.problem.start(rng)
+
+    def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        return self.problem.starts(rng)
+
+    def lower_bound(self) -> float | None:
+        return self.problem.lower_bound()
+
+    def rounding(self, dtype: npt.DTypeLike = np.float64) -> float | None:
+        return self.problem.rounding(dtype)
+
     def at(self, Y: FloatArray) -> Problem:
-        return Metered(self.problem.at(Y), self.meter)
+        """Return the problem in X of a `TwoBlock` at this Y, counted too."""
+        return CountedProblem(self.problem.at(Y), self.meter)
 
     def __getattr__(self, name: str) -> Any:
+        # Reached for names that `Problem` does not have; never for its members, see above.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.problem, name)
+
+
+# The name of the class in modules that have not been moved to the new one.
 
 
 @dataclass
 class Watch:
     """Follows a run: history, callback, checkpoints, and what ends it from outside."""
 
-    method: OuterMethod
+    method: OuterMethodBase
     meter: Meter
     callback: Callback | None
     checkpoint: str | os.PathLike[str] | None
@@ -141,6 +175,7 @@ class Watch:
         stop = self.method.stop()
         try:
             first = self.method.init(problem, X) if state is None else state
+            check_state(self.method, first)
             if np.isnan(first.value):
                 raise InputError(
                     "f is NaN at the starting point: no step from there can be judged. Give an X0 "
@@ -164,10 +199,8 @@ class Watch:
         raise AssertionError("iterate has no end")
 
     def _record(self, state: OuterState) -> None:
-        # A penalty and inner iterations are not for every method.
-        sigma, n_inner = getattr(state, "sigma", np.nan), getattr(state, "n_inner", 1)
+        sigma, n_inner, *kept = self.method.diagnostics(state)
         progress = (state.n_iter, sigma, state.violation, state.value, n_inner)
-        kept = (getattr(state, name, None) for name in ("is_stationary", "is_descent"))
         self.history.append(HistoryRow(*progress, self.meter.seconds, *kept))
         self._save(self.checkpoint_every)
 

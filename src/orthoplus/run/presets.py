@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import as_outer_method
 from orthoplus.core.problem import Problem
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
@@ -107,5 +108,5 @@ def search_after(
     if isinstance(asked, SupportSearch):
         return asked
     is_small = shape[0] * shape[1] <= _SEARCHED_ENTRIES
-    follows = asked and is_small and getattr(method, "ends_with_search", True)
+    follows = asked and is_small and as_outer_method(method).ends_with_search
     return SupportSearch() if follows else None

@@ -1,4 +1,4 @@
-"""Every rival: the contract of the methods, planted groups, degenerate data, and `solve`."""
+"""Every baseline: the contract of the methods, planted groups, degenerate data, and `solve`."""
 
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -19,12 +19,16 @@ from orthoplus.problems import ONMF, Projection
 
 STEPS = 5
 ROUNDING = 1e-14
-# The rivals of orthogonal NMF; the one of K-indicators has tests of its own.
-BASELINES = {name: cls for name, cls in baselines.BASELINES.items() if name != "kindap"}
-# Rivals that walk; the other two hand the whole fit to scikit-learn in one step.
-WALKERS = {name: cls for name, cls in BASELINES.items() if name not in ("k_means", "nmf")}
+# The baselines of orthogonal NMF; the one of K-indicators has tests of its own.
+BASELINES = {
+    name: cls
+    for name, cls in baselines.BASELINES.items()
+    if "onmf" in baselines.TAKES.get(name, ("onmf",))
+}
+# Baselines that walk; the others hand the whole fit to scikit-learn in one step.
+WALKERS = {name: cls for name, cls in BASELINES.items() if name not in baselines.ONE_STEP}
 
-every_rival = pytest.mark.parametrize("name", BASELINES)
+every_baseline = pytest.mark.parametrize("name", BASELINES)
 every_walker = pytest.mark.parametrize("name", WALKERS)
 
 
@@ -37,7 +41,7 @@ def noisy(rng, n=30, r=20, k=3, noise=0.1):
 
 
 def planted(rng, n=40, r=24, k=4):
-    """Noise-free groups that share no column: every rival has to find them."""
+    """Noise-free groups that share no column: every baseline has to find them."""
     labels = rng.permutation(np.arange(n) % k)
     directions = (np.arange(r) % k == np.arange(k)[:, None]) * rng.uniform(1.0, 2.0, (k, r))
     return rng.uniform(1.0, 1.2, n)[:, None] * directions[labels], labels
@@ -62,7 +66,7 @@ def same_partition(one, other):
     return len(set(zip(one, other, strict=True))) == len(set(one)) == len(set(other))
 
 
-@every_rival
+@every_baseline
 def test_iterates_have_unit_columns_and_belong_to_oblique_plus(name, rng):
     A, _ = noisy(rng)
     problem = ONMF(A, 3)
@@ -74,7 +78,7 @@ def test_iterates_have_unit_columns_and_belong_to_oblique_plus(name, rng):
         assert state.Y.shape == (20, 3)
 
 
-@every_rival
+@every_baseline
 def test_run_is_deterministic_and_leaves_its_input(name, rng):
     A, _ = noisy(rng)
     problem, method = ONMF(A, 3), BASELINES[name]()
@@ -100,12 +104,12 @@ def test_step_is_pure_and_resumed_run_equals_uninterrupted(name, rng):
     assert all(same_state(a, b) for a, b in zip(states[2:], resumed, strict=True))
 
 
-@every_rival
+@every_baseline
 def test_sparse_data_give_the_run_of_dense_data(name, rng):
     A, _ = noisy(rng)
     A *= rng.random(A.shape) < 0.7
     method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
-    steps = 1 if name in ("k_means", "nmf") else 3
+    steps = 1 if name in baselines.ONE_STEP else 3
     dense, sparse = (
         states_of(method, ONMF(data, 3), X, steps)[-1] for data in (A, csr_array(A))
     )  # fmt: skip
@@ -113,7 +117,7 @@ def test_sparse_data_give_the_run_of_dense_data(name, rng):
     assert np.isclose(dense.value, sparse.value, rtol=1e-8)
 
 
-@every_rival
+@every_baseline
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_groups_are_found(name, seed):
     A, labels = planted(np.random.default_rng(seed))
@@ -138,7 +142,7 @@ def rng_of(seed):
     return np.random.default_rng(seed + 100)
 
 
-@every_rival
+@every_baseline
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_zero_rows_and_columns_survive(name, sparse, rng):
     A, _ = noisy(rng)
@@ -156,21 +160,21 @@ def short(method):
     return replace(method, max_iter=min(method.max_iter, 100))
 
 
-@every_rival
+@every_baseline
 def test_zero_data_give_a_feasible_point(name):
     result = op.solve(ONMF(np.zeros((6, 4)), 2), method=short(BASELINES[name]()))
     assert result.violation < ROUNDING
     assert result.value == 0.0
 
 
-@every_rival
+@every_baseline
 def test_more_groups_than_columns_survive(name, rng):
     result = op.solve(ONMF(rng.random((9, 2)), 4), method=short(BASELINES[name]()))
     assert result.violation < ROUNDING
     assert np.isfinite(result.value)
 
 
-@every_rival
+@every_baseline
 def test_solve_gives_a_feasible_point_no_worse_than_the_rounded_iterate(name, rng):
     A, _ = noisy(rng)
     problem = ONMF(A, 3)
@@ -194,7 +198,7 @@ def test_checkpoint_gives_the_state_back(name, tmp_path, rng):
     assert same_state(loaded, state)
 
 
-@every_rival
+@every_baseline
 def test_other_problems_are_refused(name):
     with pytest.raises(TypeError, match=r"needs a problem such as ONMF\(A, k\), not Projection"):
         op.solve(Projection(np.eye(4, 2)), method=BASELINES[name]())
@@ -301,12 +305,12 @@ def test_registry_is_reachable_from_the_package():
     assert set(BASELINES) >= {"uonmf", "yoo_choi", "opnmf", "onpmf", "em_onmf", "hals_onmf"}
 
 
-@every_rival
+@every_baseline
 def test_float32_data_give_nearly_the_run_of_float64(name, rng):
     A, _ = noisy(rng)
     A = A.astype(np.float32)
     method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
-    steps = 1 if name in ("k_means", "nmf") else 3
+    steps = 1 if name in baselines.ONE_STEP else 3
     single, double = (
         states_of(method, ONMF(data, 3), X, steps)[-1] for data in (A, A.astype(float))
     )
@@ -315,11 +319,11 @@ def test_float32_data_give_nearly_the_run_of_float64(name, rng):
     assert np.isclose(single.value, double.value, rtol=1e-3)
 
 
-@every_rival
+@every_baseline
 def test_operator_gives_the_run_of_its_matrix_or_is_refused(name, rng):
     A, _ = noisy(rng)
     method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
-    if name in ("k_means", "nmf"):
+    if name in baselines.ONE_STEP:
         with pytest.raises(TypeError, match="a LinearOperator has products only"):
             states_of(method, ONMF(aslinearoperator(A), 3), X, 1)
         return

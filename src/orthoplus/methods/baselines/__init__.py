@@ -1,4 +1,4 @@
-"""The rivals of EP4Orth+, one a file; the registry gives each its name."""
+"""The baselines, one per file; the registry gives each its name."""
 
 from orthoplus.methods.baselines.em_onmf import EMONMF
 from orthoplus.methods.baselines.hals_onmf import HALSONMF
@@ -22,12 +22,19 @@ BASELINES = {
     "kindap": KindAP,
 }
 
+# The entries of `orthoplus.problems.PROBLEMS` that a baseline is made for, "onmf" if not here.
+TAKES = {"kindap": ("k_indicators",)}
+# Baselines that do everything in one step of another library.
+ONE_STEP = ("k_means", "nmf")
+
 __all__ = [
     "BASELINES",
     "EMONMF",
     "HALSONMF",
+    "ONE_STEP",
     "ONPMF",
     "OPNMF",
+    "TAKES",
     "UONMF",
     "KMeansBaseline",
     "KindAP",

@@ -1,11 +1,12 @@
 """EM-ONMF: orthogonal NMF as weighted spherical k-means (Pompili et al. 2014)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
@@ -34,7 +35,7 @@ class EMState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EMONMF:
+class EMONMF(SeededMethod):
     r"""EM-like algorithm for orthogonal NMF: weighted spherical k-means of the rows.
 
     .. math:: \pi_i = \arg\max_j\, a_i^\top c_j, \qquad
@@ -70,8 +71,8 @@ class EMONMF:
     array([0.447, 0.894, 1.   ])
     """
 
-    state_type: ClassVar[Any] = EMState
-    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
+    state_type = EMState
+    ends_with_search = False  # a baseline is compared as it is
 
     start: str = "random"
     n_init: int = 1

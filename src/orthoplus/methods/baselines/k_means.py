@@ -1,11 +1,11 @@
 """scikit-learn's KMeans, as it is, behind the protocol of the methods."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_range
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.factors import (
@@ -20,7 +20,7 @@ from orthoplus.methods.factors import (
 
 
 @dataclass(frozen=True)
-class KMeansBaseline:
+class KMeansBaseline(SeededMethod):
     r"""k-means of the rows of A: :math:`\|A - XX^\top A\|_F^2` with equal weights in a column.
 
     .. math:: x_{ij} = 1 / \sqrt{|C_j|} \text{ for } i \in C_j, \text{ else } 0.
@@ -46,8 +46,8 @@ class KMeansBaseline:
     (True, True, False)
     """
 
-    state_type: ClassVar[Any] = FactorState
-    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
+    state_type = FactorState
+    ends_with_search = False  # a baseline is compared as it is
 
     n_init: int = 10
     max_iter: int = 300

@@ -1,11 +1,12 @@
 """KindAP: alternating projections in two layers, for K-indicators (Chen et al. 2019)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
@@ -32,7 +33,7 @@ class KindAPState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KindAP:
+class KindAP(OuterMethodBase):
     r"""Double-layered alternating projection between rotations of U and indicator matrices.
 
     .. math:: N = \max(UY, 0),\; Y = \Pi(U^\top N) \text{ until it rests}; \qquad
@@ -75,8 +76,8 @@ class KindAP:
     (True, True)
     """
 
-    state_type: ClassVar[Any] = KindAPState
-    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
+    state_type = KindAPState
+    ends_with_search = False  # a baseline is compared as it is
 
     normalise_rows: bool = False
     start: str = "identity"
@@ -120,6 +121,10 @@ class KindAP:
         is_worse = new.distance > state.distance * (1.0 + self.tol) and state.phase != "inner"
         kept = state._replace(n_iter=n_iter) if is_worse else new
         return kept._replace(phase=self._next_phase(state.phase))
+
+    def diagnostics(self, state: KindAPState) -> Diagnostics:
+        """Return the iterations of the inner layer."""
+        return Diagnostics(n_inner=state.n_inner)
 
     def stop(self) -> "KindAPStop":
         """Stop when the last layer rests, or at the iteration limit."""

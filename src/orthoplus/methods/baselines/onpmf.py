@@ -1,7 +1,7 @@
 """ONP-MF: orthonormal factors with penalised negativity (Pompili et al. 2014)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from orthoplus.core.checks import (
     check_positive,
     check_range,
 )
+from orthoplus.core.outer_method import Diagnostics, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
@@ -41,7 +42,7 @@ class ONPState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ONPMF:
+class ONPMF(SeededMethod):
     r"""Augmented Lagrangian for X >= 0 over the Stiefel manifold, by projected gradient.
 
     .. math:: L(U, Y) = \tfrac12 \|A - UY^\top\|_F^2 - \langle \Lambda, U \rangle
@@ -86,8 +87,8 @@ class ONPMF:
     (True, True, False)
     """
 
-    state_type: ClassVar[Any] = ONPState
-    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
+    state_type = ONPState
+    ends_with_search = False  # a baseline is compared as it is
 
     start: str = "svd"
     penalty_start: float = 1e-2
@@ -128,6 +129,10 @@ class ONPMF:
         U, length, n_trials = self._descend(lagrangian, state.factor, state.step_length)
         multipliers = np.maximum(state.multipliers - self.multiplier_step / n_iter * U, 0.0)
         return _state(problem, U, multipliers, (sigma, length, n_iter, n_trials))
+
+    def diagnostics(self, state: ONPState) -> Diagnostics:
+        """Return the penalty parameter and the projected gradient steps."""
+        return Diagnostics(state.sigma, state.n_inner)
 
     def stop(self) -> "NegativityStop":
         """Stop when little is negative, or at the iteration limit."""

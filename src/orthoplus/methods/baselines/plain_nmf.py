@@ -1,11 +1,11 @@
 """scikit-learn's NMF, as it is, behind the protocol of the methods."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.factors import (
@@ -21,7 +21,7 @@ _INITS = ("nndsvda", "nndsvd", "nndsvdar", "random")
 
 
 @dataclass(frozen=True)
-class NMFBaseline:
+class NMFBaseline(SeededMethod):
     r"""Plain NMF, :math:`\min_{W, H \ge 0} \|A - WH\|_F^2`, whose W is rounded to clusters.
 
     .. math:: x_j = w_j / \|w_j\|_2, \qquad y_j = \|w_j\|_2\, h_j.
@@ -47,8 +47,8 @@ class NMFBaseline:
     (True, True, False)
     """
 
-    state_type: ClassVar[Any] = FactorState
-    ends_with_search: ClassVar[bool] = False  # a baseline is compared as it is
+    state_type = FactorState
+    ends_with_search = False  # a baseline is compared as it is
 
     init_factors: str = "nndsvda"
     max_iter: int = 200

@@ -1,0 +1,24 @@
+"""A pytest plugin that puts the files of ``examples/extend`` and a baseline into the registries."""
+
+import runpy
+from pathlib import Path
+
+from orthoplus.methods import METHODS, baselines
+from orthoplus.problems import EXAMPLES, PROBLEMS
+
+EXTEND = Path(__file__).parents[1] / "examples" / "extend"
+
+
+def named(stem, name):
+    return runpy.run_path(str(EXTEND / f"{stem}.py"))[name]
+
+
+class ToyBaseline(baselines.UONMF):
+    """Another name for a baseline."""
+
+
+PROBLEMS["toy_problem"] = named("own_problem", "QuarticFit")
+EXAMPLES["toy_problem"] = lambda rng: PROBLEMS["toy_problem"](rng.random((7, 3)))
+METHODS["toy_solver"] = named("own_solver", "HalvingGradient")
+METHODS["toy_method"] = named("own_method", "FeasibleGradient")
+baselines.BASELINES["toy_baseline"] = ToyBaseline
