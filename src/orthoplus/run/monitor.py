@@ -141,9 +141,6 @@ class CountedProblem(Problem):
         return getattr(self.problem, name)
 
 
-# The name of the class in modules that have not been moved to the new one.
-
-
 @dataclass
 class Watch:
     """Follows a run: history, callback, checkpoints, and what ends it from outside."""
