@@ -117,7 +117,7 @@ def test_bench_without_data_says_what_to_do(small_projection):
     ("words", "message"),
     [
         (["bench", "texts"], "`texts` is no table"),
-        (["bench", "text", "--data", "nowhere"], "`--data nowhere` is no folder"),
+        (["bench", "text", "--data", "nowhere"], "`--data nowhere` is not a folder"),
         (["bench", "text", "--resume"], "`--resume` needs `--output DIR`"),
         (["data", "path", "Iris"], "`name='Iris'` is unknown"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),

@@ -77,7 +77,7 @@ def bench(  # noqa: PLR0913
 
     names = names_of(table)
     if data is not None and not data.is_dir():
-        raise InputError(f"`--data {data}` is no folder.")
+        raise InputError(f"`--data {data}` is not a folder.")
     if resume and output is None:
         raise InputError("`--resume` needs `--output DIR`, the folder of the run to go on with.")
     words = ["bench", table, *(["--quick"] if quick else [])]
