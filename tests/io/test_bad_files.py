@@ -129,8 +129,8 @@ def test_matrix_market_that_declares_too_much_is_refused(tmp_path, kind):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3,x1\n5,6\n", r"row 3, column 2 \(`b`\): `x1` is no number"),
-        ("n,a,b\nu,1,2\nv,oops,4\n", r"row 3, column 2 \(`a`\): `oops` is no number"),
+        ("a,b\n1,2\n3,x1\n5,6\n", r"row 3, column 2 \(`b`\): `x1` is not a number"),
+        ("n,a,b\nu,1,2\nv,oops,4\n", r"row 3, column 2 \(`a`\): `oops` is not a number"),
         ("1,2\n3,\n", r"row 2, column 2 \(`2`\): the cell is empty"),
         ("a,b\n1,2\n3\n", r"line 3 has 1 cells, line 2 has 2"),
         ("a,b\n", "has a header and no rows"),

@@ -88,5 +88,5 @@ def parse_size(text: str | None, name: str) -> tuple[int, int] | None:
         return None
     found = re.fullmatch(r"\s*(\d{1,7})\s*[x,X]\s*(\d{1,7})\s*", text)
     if found is None or "0" in (found[1].lstrip("0") or "0", found[2].lstrip("0") or "0"):
-        raise InputError(f"`{name} {text}` is no size: write HEIGHTxWIDTH, for example 28x28.")
+        raise InputError(f"`{name} {text}` is not a size: write HEIGHTxWIDTH, for example 28x28.")
     return int(found[1]), int(found[2])

@@ -28,8 +28,8 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
             write(file)
         os.replace(aside, target)
     except OSError as error:
-        if error.filename in (None, str(aside)):
-            error.filename, error.filename2 = str(target), None
-        raise
+        if error.errno is None or error.filename not in (None, str(aside)):
+            raise
+        raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
         aside.unlink(missing_ok=True)

@@ -13,6 +13,8 @@ from orthoplus.core.types import FloatArray
 _CHECK_SIZE = 1 << 22
 # Characters of a value that a message repeats.
 _LONGEST_TEXT = 60
+# Seeds are below this.
+_MAX_SEED = 2**31
 # The cubes of sizes between these, and the products of n x k of them, are floating-point numbers.
 _SMALLEST_NORM, _LARGEST_NORM = 1e-90, 1e90
 # The largest entry of a data matrix lies between this and one over it: then the fourth powers of
@@ -225,6 +227,11 @@ def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
             f"`rng` must be a numpy.random.Generator or a seed that is a whole number from 0 on, "
             f"it is {rng!r}."
         ) from error
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """Return a seed for a method of its own."""
+    return int(rng.integers(_MAX_SEED))
 
 
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:

@@ -7,16 +7,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from orthoplus.core.checks import describe
+from orthoplus.core.checks import describe, draw_seed
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.method import check_methods
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
 
-_MAX_SEED = 2**31
 _NEEDED = ("init", "step", "stop")
 _NEEDED_OF_STATE = ("X", "value", "n_iter", "violation", "Y")
-_OPTIONAL = ("state_type", "takes_centres", "ends_with_search", "polish")
+_OPTIONAL = ("state_type", "ends_with_search", "polish")
 
 
 class Diagnostics(NamedTuple):
@@ -34,6 +35,33 @@ class Diagnostics(NamedTuple):
     is_descent: bool | None = None
 
 
+class Answer(NamedTuple):
+    """A feasible point and what its method knows of it.
+
+    Attributes
+    ----------
+    point : SupportPoint
+        In the form of the data, as arrays for the user.
+    Y : ndarray or None
+        The second block.
+    value : float
+        Of the problem that the method ran on.
+    stationarity : float
+        The residual of the first-order conditions (2.6); NaN if it was not computed.
+    gradient_size : float
+        What it is measured against; infinite if it was not computed.
+    is_row_optimal : bool or None
+        As in `orthoplus.core.result.Result`.
+    """
+
+    point: SupportPoint
+    Y: FloatArray | None
+    value: float
+    stationarity: float = np.nan
+    gradient_size: float = np.inf
+    is_row_optimal: bool | None = None
+
+
 class OuterMethodBase(ABC):
     """Defaults of all that `solve` asks of a method, beyond ``init``, ``step`` and ``stop``.
 
@@ -41,8 +69,6 @@ class OuterMethodBase(ABC):
     ----------
     state_type : type
         The type of its states; what ``resume`` gets must be one.
-    takes_centres : bool
-        Whether it can start from `orthoplus.data.groups.Centres`.
     ends_with_search : bool
         Whether a search over supports may follow, see `orthoplus.run.presets.search_after`.
     polish : Polish or None
@@ -52,12 +78,11 @@ class OuterMethodBase(ABC):
     --------
     >>> import orthoplus as op
     >>> method = op.EP4Orth()
-    >>> isinstance(method, OuterMethodBase), method.takes_centres, method.ends_with_search
-    (True, False, True)
+    >>> isinstance(method, OuterMethodBase), method.ends_with_search, method.has_own_starts
+    (True, True, False)
     """
 
     state_type: type[Any] = object
-    takes_centres: bool = False
     ends_with_search: bool = True
     polish: Any = None
 
@@ -85,9 +110,32 @@ class OuterMethodBase(ABC):
         """Return True if no move of a single row lowers f at the state; None if not known."""
         return None
 
-    def entries(self, problem: Problem, state: Any) -> tuple[Any, Any]:
-        """Return labels and weights of a state that is stored as such, without a matrix X."""
-        raise NotImplementedError(f"The states of {type(self).__name__} have a matrix X.")
+    def finish(self, problem: Problem, state: Any, start: Any) -> "Answer | None":
+        """Return the answer at the last state; None to round, refine and search from its X.
+
+        ``state`` is None if the run ended before there was one, at ``start``.
+        """
+        return None
+
+    def shape_of(self, state: Any, problem: Problem) -> tuple[int, int]:
+        """Return the shape of the point of a state."""
+        return state.X.shape[0], state.X.shape[1]
+
+    def own_start(self, problem: Problem, rng: np.random.Generator) -> Any:
+        """Return where the method starts by itself; None to start where the problem does."""
+        return None
+
+    def check_start(self, problem: Problem, start: Any) -> None:
+        """Raise if the method cannot start from what was given in place of a matrix."""
+        raise InputTypeError(
+            f"`X0` is a {type(start).__name__}, which {type(self).__name__} cannot start from: "
+            f"pass a matrix of shape {problem.shape}."
+        )
+
+    @property
+    def has_own_starts(self) -> bool:
+        """Whether it has several starts in one run, by options ``n_init`` and ``seed``."""
+        return False
 
     def reseeded(self, rng: np.random.Generator) -> Self:
         """Return the method with a seed drawn from rng; itself if it draws no random numbers."""
@@ -105,7 +153,7 @@ class SeededMethod(OuterMethodBase):
 
 def with_seed(method: Any, rng: np.random.Generator) -> Any:
     """Return a dataclass with its field ``seed`` drawn from rng."""
-    return dataclasses.replace(method, seed=int(rng.integers(_MAX_SEED)))
+    return dataclasses.replace(method, seed=draw_seed(rng))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +165,6 @@ class _PlainMethod(OuterMethodBase):
 
     method: Any
     state_type: type[Any] = object
-    takes_centres: bool = False
     ends_with_search: bool = True
     polish: Any = None
 
@@ -141,9 +188,6 @@ class _PlainMethod(OuterMethodBase):
 
     def is_row_optimal(self, state: Any) -> bool | None:
         return getattr(state, "is_row_optimal", None)
-
-    def entries(self, problem: Problem, state: Any) -> tuple[Any, Any]:
-        return self.method.entries(problem, state)
 
     def reseeded(self, rng: np.random.Generator) -> Self:
         if "seed" not in getattr(self.method, "__dataclass_fields__", ()):
@@ -169,7 +213,7 @@ def as_outer_method(method: object) -> OuterMethodBase:
         return method
     check_methods(method, "method", "an object such as EP4Orth()", _NEEDED)
     if callable(getattr(method, "carry", None)):
-        raise TypeError(
+        raise InputTypeError(
             f"`method` must be an object such as EP4Orth(), it is {describe(method)}. A solver "
             f"over OB+ goes inside one: EP4Orth(inner=ProjectedGradient())."
         )
@@ -187,7 +231,7 @@ def check_state(method: OuterMethodBase, state: Any) -> None:
     missing = [name for name in _NEEDED_OF_STATE if not hasattr(type(state), name)]
     missing = [name for name in missing if not hasattr(state, name)]
     if missing:
-        raise TypeError(
+        raise InputTypeError(
             f"The state of {name_of(method)} has no `{missing[0]}`: `solve` needs "
             f"{', '.join(f'`{name}`' for name in _NEEDED_OF_STATE)}. `violation` is the distance "
             f"from S+, and `Y` is None for a problem without a second block."

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from orthoplus.core.bounds import bracket
-from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.checks import check_choice, check_count, draw_seed
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import as_outer_method
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -24,7 +25,6 @@ from orthoplus.data import DataMatrix, as_data, as_nonnegative_data
 from orthoplus.data.groups import Centres
 from orthoplus.estimators.missing import factorize_observed
 from orthoplus.geometry.oblique import random_oblique_plus
-from orthoplus.linalg.starts import leading_centres
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.search.alternation import alternate
 from orthoplus.optimality.conditions import stationarity
@@ -39,7 +39,6 @@ METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
     "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
 }
 
-_MAX_SEED = 2**31
 _ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 
 
@@ -175,9 +174,7 @@ def factorize(
     if n_init is not None:
         check_count(n_init, "n_init", low=1)
     if starts_by_itself(method):
-        own = {"seed": int(rng.integers(_MAX_SEED))} | (
-            {} if n_init is None else {"n_init": n_init}
-        )
+        own = {"seed": draw_seed(rng)} | ({} if n_init is None else {"n_init": n_init})
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
     children = rng.spawn(n_init or 1)
     run: Callable[..., Result] = partial(_run, problem, method, with_bound=with_bound, **watch)
@@ -220,14 +217,13 @@ def _start(
     """From the singular vectors for the first run, at random for the others."""
     if i > 0:
         return random_oblique_plus(*problem.shape, rng)
-    if getattr(method, "takes_centres", False):
-        return leading_centres(problem.A, problem.shape[1], rng)
-    return problem.start(rng)
+    own = as_outer_method(method).own_start(problem, rng)
+    return problem.start(rng) if own is None else own
 
 
 def starts_by_itself(method: OuterMethod) -> bool:
-    """Whether the method has ``n_init`` and ``seed`` of its own."""
-    return hasattr(method, "n_init") and hasattr(method, "seed")
+    """Return whether the method has ``n_init`` and ``seed`` of its own."""
+    return as_outer_method(method).has_own_starts
 
 
 def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:

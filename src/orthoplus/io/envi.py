@@ -56,7 +56,7 @@ def _read_fields(path: Path) -> dict[str, str]:
         raise FileError(f"`{path}` is too long for an ENVI header, which is a short text.")
     text = path.read_text(encoding="utf-8", errors="replace").lstrip("\ufeff")
     if not text.startswith("ENVI"):
-        raise FileError(f"`{path}` is no ENVI header: its first line must be `ENVI`.")
+        raise FileError(f"`{path}` is not an ENVI header: its first line must be `ENVI`.")
     fields: dict[str, str] = {}
     lines = iter(text[4:].splitlines())
     for line in lines:

@@ -99,7 +99,7 @@ def refuse_failed(path: Path, failures: dict[str, str], key: str) -> None:
 
 
 def as_numbers(path: Path, values: Any) -> Any:
-    """Return the values as float32 or float64; refuse complex numbers and whatever is no number."""
+    """Return the values as float32 or float64; refuse all but real numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         kind = "complex numbers" if array.dtype.kind == "c" else f"data of type {array.dtype}"

@@ -25,7 +25,7 @@ def read_mat(path: Path) -> Catalogue:
             return read_hdf5(path, is_matlab=True)
     if len(head) < _HEADER_LENGTH or not head.startswith(b"MATLAB 5.0"):
         raise FileError(
-            f"`{path}` is no MATLAB file of version 5 or 7.3: it is truncated, or of another type. "
+            f"`{path}` is not a MATLAB file of version 5 or 7.3: truncated, or of another type. "
             f"In MATLAB, write it again with `save -v7`."
         )
     failures = guard.read_on_trial(path, "mat")

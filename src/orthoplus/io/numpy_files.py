@@ -66,7 +66,7 @@ def read_npz(path: Path) -> Catalogue:
 def _member_headers(path: Path) -> dict[str, Header]:
     if not zipfile.is_zipfile(path):
         raise FileError(
-            f"`{path}` is no .npz archive: it is truncated, or of another type. "
+            f"`{path}` is not an .npz archive: it is truncated, or of another type. "
             f"Write it again with `numpy.savez` or `scipy.sparse.save_npz`."
         )
     headers = {}

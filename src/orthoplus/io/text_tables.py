@@ -77,7 +77,7 @@ def _rows(path: Path, file: IO[str]) -> Iterator[Row]:
         raise FileError(f"`{path}`, after line {number}: {error}.") from error
     except UnicodeDecodeError as error:
         raise FileError(
-            f"`{path}` is no UTF-8 text (byte {error.start}): it is of another type, or saved in "
+            f"`{path}` is not UTF-8 text (byte {error.start}): it is of another type, or saved in "
             f"another encoding. Save it as UTF-8."
         ) from error
 
@@ -89,7 +89,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _layout(path: Path, start: list[Row]) -> Layout:
-    """Return the layout; a header has a cell beyond its first (or one alone) that is no number."""
+    """Return the layout; a header has a cell that is not a number, beyond its first or alone."""
     if not start:
         raise FileError(f"`{path}` is empty.")
     (line, header), (_, cells) = start[0], start[-1]
@@ -163,7 +163,7 @@ def _parse(path: Path, body: Iterator[Row], layout: Layout) -> Content:
 def _bad_cell(path: Path, line: int, row: list[str], layout: Layout) -> str:
     index = next(i for i in range(layout.has_names, len(row)) if not _is_number(row[i]))
     cell, name = row[index].strip(), layout.columns[index - layout.has_names]
-    what = f"`{cell[:40]}` is no number" if cell else "the cell is empty"
+    what = f"`{cell[:40]}` is not a number" if cell else "the cell is empty"
     advice = (
         "Write decimal points instead of commas."
         if _is_number(cell.replace(",", ".", 1))

@@ -20,15 +20,13 @@ from orthoplus.core.checks import (
 )
 from orthoplus.core.errors import CallbackError, InputError, InputTypeError
 from orthoplus.core.method import OuterMethod, OuterState
-from orthoplus.core.outer_method import OuterMethodBase, as_outer_method, name_of, with_seed
+from orthoplus.core.outer_method import OuterMethodBase, as_outer_method, with_seed
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_dense_data
 from orthoplus.data.groups import Centres
-from orthoplus.linalg.starts import leading_centres
 from orthoplus.methods.search.support_search import SupportSearch
-from orthoplus.methods.search.swap_search import SwapState
 from orthoplus.problems import Smooth
 from orthoplus.projection.merged import project_data
 from orthoplus.run.checkpoint import load_state
@@ -200,11 +198,11 @@ def solve(  # noqa: PLR0913
         start = _start(working, own, starts, X if number == 0 else None) if state is None else None
         watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
         status, failure = watch.follow(CountedProblem(working, meter), start, state)
-        answer = finish(working, start, watch, status, search=own_search)
-        if best is None or answer.value < least:
-            best, least = report(problem, answer, watch, notes=notes), answer.value
-        if answer.status in ENDED_FROM_OUTSIDE:
-            best = dataclasses.replace(best, status=answer.status)
+        ending = finish(working, start, watch, status, search=own_search)
+        if best is None or ending.answer.value < least:
+            best, least = report(problem, ending, watch, notes=notes), ending.answer.value
+        if ending.status in ENDED_FROM_OUTSIDE:
+            best = dataclasses.replace(best, status=ending.status)
             break
     assert best is not None
     result = _with_bound(problem, best, meter, with_bound=with_bound)
@@ -301,7 +299,7 @@ def _read_state(
     state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
     if state is not None:
         check_type(state, "resume", method.state_type)
-        size = _size_of(state, problem)
+        size = method.shape_of(state, problem)
         if size != problem.shape:
             raise InputError(
                 f"`resume` is a state of shape {size}, but the problem needs "
@@ -342,31 +340,9 @@ def _start(
     starts: Iterator[FloatArray],
     X: FloatArray | Centres | None,
 ) -> FloatArray | Centres:
-    """The given start, or the problem's next; raise if it does not suit the method."""
-    A = getattr(problem, "A", None)
+    """Return the given start, the method's own, or the problem's next."""
     if isinstance(X, Centres):
-        if not method.takes_centres:
-            raise InputTypeError(
-                f"`X0` is a set of centres, which {name_of(method)} cannot start from: pass "
-                f"a matrix of shape {problem.shape}."
-            )
-        wanted = (problem.shape[1], A.shape[1])  # type: ignore[union-attr]
-        if X.vectors.shape != wanted:
-            raise InputError(
-                f"`X0` has centres of shape {X.vectors.shape}, but the problem needs {wanted}."
-            )
-        return X
-    if X is not None:
-        return X
-    if method.takes_centres and A is not None:
-        # A method that takes centers draws its other starts itself.
-        return leading_centres(A, problem.shape[1], np.random.default_rng(0))
-    return next(starts)
-
-
-def _size_of(state: OuterState, problem: Problem) -> tuple[int, int]:
-    """The shape of the point of a state, not made where it is a label and a weight a row."""
-    if not isinstance(state, SwapState):
-        return state.X.shape[0], state.X.shape[1]
-    is_here = isinstance(state.labels, np.ndarray)
-    return len(state.labels) if is_here else problem.shape[0], len(state.directions)
+        method.check_start(problem, X)
+    if X is None:
+        X = method.own_start(problem, np.random.default_rng(0))
+    return next(starts) if X is None else X

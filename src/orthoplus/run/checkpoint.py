@@ -34,6 +34,7 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> import tempfile, orthoplus as op
     >>> result = op.solve(op.problems.Projection(np.eye(4, 2)))
     >>> name = Path(tempfile.mkdtemp()) / "run.npz"
@@ -62,6 +63,7 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> import tempfile, orthoplus as op
     >>> problem = op.problems.TraceMin(np.diag([3.0, 1.0, 2.0, 4.0]), 2)
     >>> name = Path(tempfile.mkdtemp()) / "run.npz"

@@ -8,15 +8,24 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_count, check_positive
+from orthoplus.core.errors import InputError
+from orthoplus.core.outer_method import Answer, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.data.groups import Centres, assign_rows, column_entries, unit_rows
+from orthoplus.data.groups import (
+    Centres,
+    assign_rows,
+    column_entries,
+    stationarity_of_groups,
+    support_labels,
+    unit_rows,
+)
 from orthoplus.geometry.stiefel import assemble, keep_largest
-from orthoplus.linalg.starts import leading_right_vectors
+from orthoplus.linalg.starts import leading_centres, leading_right_vectors
 from orthoplus.methods.factors import data_of
-from orthoplus.methods.search.alternation import Groups, alternate_groups
+from orthoplus.methods.search.alternation import ROUGH, Groups, alternate_groups
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
 _POWER_STEPS = 2
@@ -69,7 +78,7 @@ class SwapState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SwapSearch:
+class SwapSearch(SeededMethod):
     r"""Search over groups of rows for :math:`\max \sum_j \sigma_1(A_j)^2`, orthogonal NMF on S+.
 
     With the groups :math:`A_j` of rows fixed, the best X has their leading left singular vectors as
@@ -116,7 +125,6 @@ class SwapSearch:
     """
 
     state_type: ClassVar[Any] = SwapState
-    takes_centres: ClassVar[bool] = True  # as a start
     ends_with_search: ClassVar[bool] = False  # it moves single rows itself
 
     n_init: int = 3
@@ -216,13 +224,58 @@ class SwapSearch:
         groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
         found = alternate_groups(problem, groups.labels, groups.scores)
         if state.value < found.value + _NEAR * problem.total:  # type: ignore[attr-defined]
-            first = alternate_groups(problem, *self.entries(problem, state))
+            first = alternate_groups(problem, *self._entries(problem, state))
             found = first if first.value < found.value else found
         dtype = getattr(state.weights, "dtype", None)
         return state._replace(**_point(found, dtype), is_over=True)
 
-    def entries(self, problem: Problem, state: SwapState) -> tuple[Any, Any]:
-        """Labels and weights of the point, in the form of the data."""
+    @property
+    def has_own_starts(self) -> bool:
+        return True
+
+    def own_start(self, problem: Problem, rng: np.random.Generator) -> Centres:
+        """Return the centres of `orthoplus.linalg.starts.leading_centres`."""
+        return leading_centres(data_of(problem), problem.shape[1], rng)
+
+    def check_start(self, problem: Problem, start: Any) -> None:
+        wanted = (problem.shape[1], data_of(problem).shape[1])
+        if start.vectors.shape != wanted:
+            raise InputError(
+                f"`X0` has centres of shape {start.vectors.shape}, but the problem needs {wanted}."
+            )
+
+    def shape_of(self, state: SwapState, problem: Problem) -> tuple[int, int]:
+        is_here = isinstance(state.labels, np.ndarray)
+        return len(state.labels) if is_here else problem.shape[0], len(state.directions)
+
+    def finish(self, problem: Any, state: SwapState | None, start: Any) -> Answer:
+        """Return the point as labels and weights, refined already: no n x k matrix is made."""
+        A, k = data_of(problem), problem.shape[1]
+        if state is not None:
+            labels, weights = self._entries(problem, state)
+        else:  # ended before there was a state
+            is_given = isinstance(start, Centres)
+            labels, scores = assign_rows(A, start.vectors)[:2] if is_given else _groups_of(start)
+            V, squares = problem.group_directions(A.scatter(labels), A.scatter(scores), ROUGH)
+            weights = column_entries(A, A.scatter(labels), V, squares)
+        labels = support_labels(A, labels, weights)
+        W = A.group_sums(labels, weights, k)
+        explained = float(np.vdot(W, W))
+        # Its end examines moves between columns. Setting a row to zero can gain only if products
+        # of rows may be negative.
+        is_examined = state is not None and state.is_over and not problem.allow_negative
+        return Answer(
+            point=A.point(labels, weights, k),
+            Y=np.ascontiguousarray(W.T, dtype=A.dtype),
+            value=problem.constant - explained,
+            stationarity=stationarity_of_groups(A, labels, weights, W),
+            # Parts of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), cancel at the best.
+            gradient_size=2.0 * explained / k**0.5,
+            is_row_optimal=True if is_examined else None,
+        )
+
+    def _entries(self, problem: Problem, state: SwapState) -> tuple[Any, Any]:
+        """Return labels and weights of the point, in the form of the data."""
         A = data_of(problem)
         if state.labels is not None:
             return state.labels, state.weights
