@@ -110,7 +110,7 @@ class OuterMethodBase(ABC):
         """Return True if no move of a single row lowers f at the state; None if not known."""
         return None
 
-    def finish(self, problem: Problem, state: Any, start: Any) -> "Answer | None":
+    def answer(self, problem: Problem, state: Any, start: Any) -> "Answer | None":
         """Return the answer at the last state; None to round, refine and search from its X.
 
         ``state`` is None if the run ended before there was one, at ``start``.

@@ -12,6 +12,7 @@ import numpy as np
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterState
+from orthoplus.core.outer_method import OuterMethodBase
 from orthoplus.methods import METHODS
 
 _FORMAT = "orthoplus-state-3"
@@ -23,7 +24,7 @@ def _state_types() -> dict[str, Any]:
     from orthoplus.methods.baselines import BASELINES
 
     methods = (METHODS | BASELINES).values()
-    types = [method.state_type for method in methods if hasattr(method, "state_type")]
+    types = [method.state_type for method in methods if issubclass(method, OuterMethodBase)]
     return {kind.__name__: kind for kind in types}
 
 

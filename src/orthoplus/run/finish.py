@@ -43,14 +43,14 @@ def finish(
     Never worse than a start that was given.
     """
     method, state = watch.method, watch.state
-    own = method.finish(problem, state, start)
+    own = method.answer(problem, state, start)
     if own is not None:
         is_met = own.stationarity <= STATIONARITY_TOL * own.gradient_size
         is_doubtful = status is Status.CONVERGED and not is_met
         return Ending(own, None, Status.FEASIBLE if is_doubtful else status)
     if state is not None and state.Y is not None:
         problem = problem.warm(state.Y)
-    is_row_optimal = None if state is None else method.is_row_optimal(state) or None
+    is_row_optimal: bool | None = None if state is None else method.is_row_optimal(state)
     with watch.workspace.lending():
         X, status = _best_feasible(problem, start, watch, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
@@ -61,7 +61,7 @@ def finish(
         SupportPoint.of(X),
         problem.second_block(X),
         problem.value(X),
-        is_row_optimal=is_row_optimal,
+        is_row_optimal=is_row_optimal or None,
     )
     return Ending(answer, X, status)
 

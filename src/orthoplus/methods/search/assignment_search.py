@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range, check_type
 from orthoplus.core.method import run
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
@@ -51,7 +52,7 @@ class AssignmentState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AssignmentSearch:
+class AssignmentSearch(SeededMethod):
     r"""Search over the permutations for quadratic assignment and graph matching.
 
     .. math:: \min_p \sum_{ij} A_{ij} B_{p(i)p(j)} + \sum_i C_{ip(i)} .
@@ -107,8 +108,8 @@ class AssignmentSearch:
     (array([0, 1, 2]), 24.0, 'CERTIFIED')
     """
 
-    state_type: ClassVar[Any] = AssignmentState
-    ends_with_search: ClassVar[bool] = False  # it exchanges rows itself
+    state_type = AssignmentState
+    ends_with_search = False  # it exchanges rows itself
 
     n_init: int = 8
     search_steps: int = 4000

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive, check_range
+from orthoplus.core.outer_method import OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
@@ -30,7 +31,7 @@ class PolishState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Polish:
+class Polish(OuterMethodBase):
     r"""Projected gradient on S+ itself: every iterate is feasible, none is worse than the last.
 
     .. math:: X^{l+1} \in \arg\max_{X \in S_+} \langle L X^l - \nabla f(X^l),\, X \rangle .
@@ -58,7 +59,7 @@ class Polish:
     array([0, 0, 1])
     """
 
-    state_type: ClassVar[Any] = PolishState
+    state_type = PolishState
 
     decrease: float = 1e-10
     tol: float = 1e-8

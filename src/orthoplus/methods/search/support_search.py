@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive
+from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, IntArray
@@ -50,7 +51,7 @@ class SearchState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SupportSearch:
+class SupportSearch(SeededMethod):
     r"""Improve a feasible point by changing its support, for any smooth f.
 
     A point of S+ is a labeling of the rows with weights. A stationary point is best, to first
@@ -95,8 +96,8 @@ class SupportSearch:
     (array([0, 0, 1]), True)
     """
 
-    state_type: ClassVar[Any] = SearchState
-    ends_with_search: ClassVar[bool] = False  # it is the search
+    state_type = SearchState
+    ends_with_search = False  # it is the search
 
     patience: int = 8
     trials: int = 64
@@ -138,6 +139,9 @@ class SupportSearch:
         if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
         return self._settle(problem, state._replace(is_over=True))
+
+    def is_row_optimal(self, state: SearchState) -> bool:
+        return state.is_row_optimal
 
     def stop(self) -> Callable[[SearchState], Status]:
         """Stop once the last point has been verified."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,8 +124,8 @@ class SwapSearch(SeededMethod):
     array([0.447, 0.894, 1.   ])
     """
 
-    state_type: ClassVar[Any] = SwapState
-    ends_with_search: ClassVar[bool] = False  # it moves single rows itself
+    state_type = SwapState
+    ends_with_search = False  # it moves single rows itself
 
     n_init: int = 3
     patience: int = 3
@@ -248,7 +248,7 @@ class SwapSearch(SeededMethod):
         is_here = isinstance(state.labels, np.ndarray)
         return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
-    def finish(self, problem: Any, state: SwapState | None, start: Any) -> Answer:
+    def answer(self, problem: Any, state: SwapState | None, start: Any) -> Answer:
         """Return the point as labels and weights, refined already: no n x k matrix is made."""
         A, k = data_of(problem), problem.shape[1]
         if state is not None:
