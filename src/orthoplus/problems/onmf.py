@@ -162,7 +162,7 @@ class ONMF(GroupedRows, Problem):
         """The best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
         labels = labels_of(X)
         vector, _ = self.group_vectors(labels, X[np.arange(len(X)), labels])
-        return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
+        return assemble(labels, self.A.gather(vector).astype(X.dtype, copy=False), self.k)
 
     @property
     def value_lipschitz(self) -> float:
