@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
@@ -66,6 +67,7 @@ __all__ = [
     "PALM",
     "CallbackError",
     "EP4Orth",
+    "InputError",
     "KIndicatorsClustering",
     "NonnegativePCA",
     "NonnegativeSpectralClustering",
