@@ -128,7 +128,8 @@ def unmix(
             f"`n_endmembers={n_endmembers}` exceeds the {len(pixels)} pixels of the cube: each "
             f"endmember needs a pixel. Use at most {len(pixels)}."
         )
-    options = RunOptions(method=method, n_init=n_init, watch=watch)
+    with_bound = bool(watch.pop("with_bound", False))
+    options = RunOptions(method=method, n_init=n_init, with_bound=with_bound, watch=watch)
     rng = np.random.default_rng(0 if random_state is None else random_state)
     result = options.run(ONMF(pixels, n_endmembers), rng)
     result = dataclasses.replace(result, notes=(*result.notes, *notes))
