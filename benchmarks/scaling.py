@@ -79,10 +79,10 @@ def run_memory(path, n, labels_path):
 
 
 def run_mapped(path, n, labels_path):
-    from orthoplus.data.stored import StoredBlocks
+    from orthoplus.data.stored import Stored
 
-    base, passes, read = warm_up(), [], StoredBlocks.blocks
-    StoredBlocks.blocks = lambda rows: passes.append(0) or read(rows)
+    base, passes, read = warm_up(), [], Stored.blocks
+    Stored.blocks = lambda rows: passes.append(0) or read(rows)
     X = np.load(path, mmap_mode="r")[:n]
     found = fit(X, labels_path, memory_limit=LIMIT)
     return found | {"base_mb": base, "peak_mb": peak_memory(), "passes": len(passes)}

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 import orthoplus as op
-from orthoplus import geometry, kernels
+from orthoplus import kernels
 from orthoplus.geometry.delta import delta_jacobian, project_delta
 from orthoplus.geometry.oblique import (
     project_oblique_plus,

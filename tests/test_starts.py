@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from orthoplus.linalg.starts import SVD_VARIANTS, eigenvector_starts, signed_left_vectors, svd_start
 from orthoplus.data.symmetric import SymmetricMap
+from orthoplus.linalg.starts import SVD_VARIANTS, eigenvector_starts, signed_left_vectors, svd_start
 
 # Lanczos and dense singular vectors: the gaps of the test matrices are wide.
 CLOSE = 1e-8

@@ -8,10 +8,10 @@ from sklearn.linear_model import Ridge
 
 import orthoplus as op
 from brute_force import supports
+from orthoplus.data.symmetric import SymmetricMap
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import assemble, random_stiefel_plus
 from orthoplus.linalg.starts import eigenvector_starts
-from orthoplus.data.symmetric import SymmetricMap
 from orthoplus.methods.refine import refine
 from orthoplus.problems import (
     SymmetricONMF,
