@@ -83,7 +83,7 @@ def _(problem: SymmetricONMF) -> Optimum:
 
 @global_minimum.register
 def _(problem: ONMF) -> Optimum:
-    A = np.asarray(problem.A)
+    A = problem.A.to_dense()
     return _best_partition(problem, eigen_sets(-(A @ A.T)))
 
 
@@ -96,7 +96,7 @@ def _(problem: KMeans) -> Optimum:
 
 @global_minimum.register
 def _(problem: KLONMF) -> Optimum:
-    return _best_partition(problem, divergence_sets(np.asarray(problem.A)))
+    return _best_partition(problem, divergence_sets(problem.A.to_dense()))
 
 
 @global_minimum.register
