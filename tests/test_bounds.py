@@ -12,6 +12,7 @@ import orthoplus as op
 from orthoplus.cli.display import percent
 from orthoplus.core.bounds import bracket, relative_gap, rounding_margin
 from orthoplus.core.problem import Problem
+from orthoplus.data import as_data
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.problems import (
     ONMF,
@@ -151,7 +152,12 @@ def test_bound_is_below_the_value_and_knows_its_rounding(name, dtype, rng):
     exact = build(name, np.random.default_rng(0), dtype)
     for field in ("A", "M", "U"):
         if hasattr(exact, field) and not isinstance(exact, (QAP, KMeans)):
-            object.__setattr__(exact, field, np.asarray(getattr(exact, field), dtype=np.float64))
+            given = getattr(exact, field)
+            if name == "onmf":
+                finer = as_data(given.entries().astype(np.float64))
+            else:
+                finer = np.asarray(given, dtype=np.float64)
+            object.__setattr__(exact, field, finer)
     assert abs(exact.value(result.X.astype(np.float64)) - result.value) <= rounding
 
 

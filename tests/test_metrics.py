@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orthoplus import metrics
+from orthoplus.data import dense
 from orthoplus.geometry.stiefel import random_stiefel_plus, violation
 
 # Truth 3 + 3, clusters {0, 0, 1} and {0, 1, 1}.
@@ -155,7 +156,7 @@ def test_residual_of_an_exact_factorisation_is_at_rounding_level(rng):
 def test_residual_in_blocks_of_rows_is_the_same(rng, monkeypatch):
     A, X = rng.random((10, 4)), random_stiefel_plus(10, 2, rng)
     whole = metrics.residual(A, X)
-    monkeypatch.setattr(metrics, "_BLOCK_SIZE", 12)
+    monkeypatch.setattr(dense, "_RESIDUAL_SIZE", 12)
     assert metrics.residual(A, X) == pytest.approx(whole)
 
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from orthoplus import optimality
 from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
 from orthoplus.geometry.stiefel import in_tangent_cone, random_stiefel_plus
-from orthoplus.optimality.conditions import critical_cone
+from orthoplus.optimality import critical_cone
 from orthoplus.penalty.family import Penalised, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 

@@ -7,7 +7,7 @@ import pytest
 import zarr
 
 import orthoplus as op
-from orthoplus.data.stored import StoredBlocks
+from orthoplus.data.stored import Stored
 from orthoplus.projection import merged, project_stiefel_plus
 from orthoplus.projection.merged import project_row_blocks
 
@@ -51,7 +51,7 @@ def test_bound_is_one_where_it_is_tight_and_rows_are_few(seed, monkeypatch):
     C[:3] = np.abs(C[:3])
     monkeypatch.setattr(merged, "OPEN_ROWS", 8)
     exact = project_stiefel_plus(C)
-    ours = project_row_blocks(StoredBlocks(C, 8 * 3 * 8 * 7), tol=1e-12, max_passes=100)
+    ours = project_row_blocks(Stored(C, 8 * 3 * 8 * 7), tol=1e-12, max_passes=100)
     assert exact.status is op.Status.CERTIFIED
     assert ours.value <= exact.value * (1 + 1e-13) <= ours.bound * (1 + 2e-13)
     if ours.status is op.Status.CERTIFIED:

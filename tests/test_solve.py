@@ -259,7 +259,7 @@ def test_result_is_complete_and_readable():
     assert result.gap == pytest.approx((result.value - result.bound) / result.bound)
     assert result.success
     np.testing.assert_array_equal(result.labels, op.geometry.labels_of(result.X))
-    np.testing.assert_allclose(result.Y, problem.A.T @ result.X)
+    np.testing.assert_allclose(result.Y, problem.A.entries().T @ result.X)
     assert result.stationarity == pytest.approx(residual(problem, result.X))
     assert result.seconds > 0
     assert op.solve(problem, with_bound=False).bound is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from orthoplus.data import as_data
 from orthoplus.data.symmetric import SymmetricMap
 from orthoplus.linalg.starts import SVD_VARIANTS, eigenvector_starts, signed_left_vectors, svd_start
 
@@ -51,7 +52,7 @@ def test_variants_fill_only_the_zeros(rng):
 
 def test_clipped_has_the_larger_positive_parts_with_unit_columns(rng):
     A = blocks(rng)
-    X, U = svd_start(A, 3, "clipped"), signed_left_vectors(A, 3, rng)
+    X, U = svd_start(A, 3, "clipped"), signed_left_vectors(as_data(A), 3, rng)
     assert np.allclose(np.linalg.norm(X, axis=0), 1.0)
     assert (
         np.linalg.norm(np.maximum(U, 0), axis=0) >= np.linalg.norm(np.minimum(U, 0), axis=0)

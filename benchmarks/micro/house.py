@@ -14,7 +14,16 @@ from pathlib import Path
 import numpy as np
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "orthoplus"
-COUNTED = ("RowBlocks", "issparse", "LinearOperator", "getattr", "type: ignore", "Any")
+COUNTED = ("DataMatrix", "issparse", "LinearOperator", "getattr", "type: ignore", "Any")
+STORAGES = {
+    "DataMatrix",
+    "MemoryMatrix",
+    "BlockedMatrix",
+    "Dense",
+    "Sparse",
+    "Operator",
+    "DaskMatrix",
+}
 QUARTILES = (50, 75, 95, 100)
 LONG_MODULES = (300, 450)
 
@@ -41,7 +50,7 @@ def count_calls(tree) -> Counter[str]:
         called = node.func.id if isinstance(node.func, ast.Name) else called
         if called == "isinstance":
             kinds = names_in(node.args[1])
-            counts["RowBlocks"] += "RowBlocks" in kinds
+            counts["DataMatrix"] += not STORAGES.isdisjoint(kinds)
             counts["LinearOperator"] += "LinearOperator" in kinds
         elif called == "issparse":
             counts["issparse"] += 1
@@ -90,7 +99,7 @@ def main() -> None:
         total += counts[room]
     row = "".join(f"{total[name]:>16}" for name in COUNTED)
     print(f"{'all':12}{sum(files.values()):>9}{sum(lines.values()):>9}{row}")
-    print("RowBlocks, LinearOperator: in isinstance; getattr: with hasattr; Any: outside imports")
+    print("DataMatrix, LinearOperator: in isinstance; getattr: with hasattr; Any: outside imports")
     print(f"{len(functions)} functions, body lines (median / p75 / p95 / max): ", end="")
     print(quantiles(functions))
     print(f"{len(modules)} modules, lines (median / p75 / p95 / max): ", end="")

@@ -129,12 +129,14 @@ def test_new_rows_go_to_the_largest_cosine(data, rng):
     np.testing.assert_allclose(inner, 0.0, atol=1e-12 * np.abs(H).max() ** 2)
 
 
-def test_rows_of_zeros_are_labelled_and_weightless(data):
+def test_rows_of_zeros_belong_to_no_component(data):
     A, groups = data
     A = np.vstack([np.zeros((2, A.shape[1])), A])
     model = op.OrthogonalNMF(3)
     W = model.fit_transform(A)
-    assert (model.labels_ >= 0).all()
+    assert (model.labels_[:2] == -1).all()
+    assert (model.labels_[2:] >= 0).all()
+    np.testing.assert_array_equal(model.predict(A), model.labels_)
     assert not W[:2].any()
     assert adjusted_rand_score(groups, model.labels_[2:]) == 1.0
     assert violation(model.orthonormal_) <= FEASIBLE

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
+from orthoplus.data import as_data
 from orthoplus.model_selection import rank_selection
 from orthoplus.model_selection.agreement import (
     _Run,
@@ -78,7 +79,7 @@ def test_same_seed_same_answer_in_one_process_or_two(data, chosen):
 
 
 def test_path_lowers_the_error_and_its_groups_are_those_of_its_centres(data):
-    points = list(fit_path(data[0], [2, 4, 9], n_init=1, seed=0))
+    points = list(fit_path(as_data(data[0]), [2, 4, 9], n_init=1, seed=0))
     assert [len(point.centres) for point in points] == [2, 4, 9]
     assert points[0].unexplained > points[1].unexplained > points[2].unexplained
     model = op.OrthogonalNMF(4, random_state=0).fit(data[0])
@@ -98,7 +99,8 @@ def test_hidden_entries_are_predicted_from_the_others_alone(rng):
             centre = C[fits.argmax()]
             weight = max(row[rest] @ centre[rest], 0.0) / (centre[rest] @ centre[rest])
             missed += ((row[fold] - weight * centre[fold]) ** 2).sum()
-    ours = _predict_hidden([A[:, fold] for fold in folds], [C[:, fold] for fold in folds])
+    pieces = [as_data(A[:, fold]) for fold in folds]
+    ours = _predict_hidden(pieces, [C[:, fold] for fold in folds])
     assert ours == pytest.approx(missed / (A**2).sum())
 
 

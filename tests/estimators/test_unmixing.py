@@ -144,7 +144,7 @@ def test_cube_that_is_read_in_blocks_gives_the_same_maps(form, rng, tmp_path):
     cube = image(rng)[0]
     cube[0, :2] = 0.0
     cube[1, 1, 0] = -1.0
-    whole = op.unmix(cube, 3, method="auto")
+    whole = op.unmix(cube, 3)
     given = {"memory_limit": 64 * cube.shape[1] * cube.shape[2] * 8 * 2}
     if form == "h5py":
         stored = h5py.File(tmp_path / "cube.h5", "w").create_dataset("cube", data=cube)

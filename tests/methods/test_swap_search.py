@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
+from orthoplus.data import as_data
 from orthoplus.data.groups import assign_rows
 from orthoplus.geometry.stiefel import assemble, random_stiefel_plus, violation
 from orthoplus.linalg.starts import svd_start
@@ -125,17 +126,18 @@ def test_interrupt_keeps_the_best_point(rng):
 
 
 def test_alternation_ends_where_no_row_fits_another_column_better(rng):
-    problem = ONMF(rng.random((70, 9)), 5)
+    A = rng.random((70, 9))
+    problem = ONMF(A, 5)
     X, value = alternate(problem, random_stiefel_plus(70, 5, rng))
     assert problem.value(X) == pytest.approx(value)
-    Y = problem.A.T @ X
-    scores = problem.A @ (Y / np.linalg.norm(Y, axis=0))
+    Y = A.T @ X
+    scores = A @ (Y / np.linalg.norm(Y, axis=0))
     own = scores[np.arange(70), X.argmax(axis=1)]
     assert (own >= scores.max(axis=1) - 1e-9).all()
 
 
 def test_no_column_is_left_without_a_row():
-    A = np.array([[2.0, 0.0], [1.0, 0.1], [3.0, 0.0], [0.0, 0.0]])
+    A = as_data([[2.0, 0.0], [1.0, 0.1], [3.0, 0.0], [0.0, 0.0]])
     labels, _, _ = assign_rows(A, np.array([[1.0, 0.1], [0.5, 0.05]]))
     assert labels[3] == -1
     assert set(labels[:3]) == {0, 1}

@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import orthoplus as op
 from brute_force import supports
 from orthoplus import baselines
+from orthoplus.data import as_data
 from orthoplus.data.groups import best_column
 from orthoplus.geometry.stiefel import random_stiefel_plus, violation
 from orthoplus.linalg.group_vectors import leading_vectors, nonnegative_vectors
@@ -45,7 +46,7 @@ def test_vector_of_a_group_is_the_best_nonnegative_one(rng, convert):
     n_best = 0
     for _ in range(30):
         A = rng.standard_normal((6, 4))
-        x, squares = nonnegative_vectors(convert(A), np.zeros(6, dtype=int), np.ones(6), 1)
+        x, squares = nonnegative_vectors(as_data(convert(A)), np.zeros(6, dtype=int), np.ones(6), 1)
         assert (x >= 0).all()
         assert np.linalg.norm(x) == pytest.approx(1.0, abs=FEASIBLE)
         assert squares[0] == pytest.approx(np.linalg.norm(A.T @ x) ** 2)
@@ -64,26 +65,26 @@ def test_vectors_never_fall_below_their_start(rng):
         X[rows, labels[rows]] = start[rows]
         X /= np.linalg.norm(X, axis=0)
         first = (np.linalg.norm(A.T @ X, axis=0)) ** 2
-        x, squares = nonnegative_vectors(A, labels, start, 3, residual)
+        x, squares = nonnegative_vectors(as_data(A), labels, start, 3, residual)
         assert (squares >= first * (1 - 1e-12)).all()
         assert not x[labels < 0].any()
 
 
 def test_vectors_are_the_leading_ones_when_the_data_are_nonnegative(rng):
     A, labels = rng.random((30, 5)), np.arange(30) % 3
-    x, squares = leading_vectors(A, labels, np.ones(30), 3)
-    again, others = nonnegative_vectors(A, labels, np.ones(30), 3)
+    x, squares = leading_vectors(as_data(A), labels, np.ones(30), 3)
+    again, others = nonnegative_vectors(as_data(A), labels, np.ones(30), 3)
     np.testing.assert_allclose(others, squares, rtol=1e-12)
     np.testing.assert_allclose(again, x, atol=1e-7)
 
 
 def test_groups_of_zeros_or_of_opposite_rows_have_a_unit_vector():
     A = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, -1.0], [-1.0, 1.0], [0.0, 3.0]])
-    x, squares = nonnegative_vectors(A, np.array([0, 0, 1, 1, 2]), np.ones(5), 3)
+    x, squares = nonnegative_vectors(as_data(A), np.array([0, 0, 1, 1, 2]), np.ones(5), 3)
     assert np.linalg.norm(x[:2]) == pytest.approx(1.0)
     assert sorted(x[2:4]) == [0.0, 1.0]
     np.testing.assert_allclose(squares, [0.0, 2.0, 9.0])
-    x, _ = nonnegative_vectors(A, np.array([0, 0, 1, 1, 2]), -np.ones(5), 3, 1e-3)
+    x, _ = nonnegative_vectors(as_data(A), np.array([0, 0, 1, 1, 2]), -np.ones(5), 3, 1e-3)
     assert np.linalg.norm(x[:2]) == pytest.approx(1.0)
 
 

@@ -475,7 +475,7 @@ def test_sparse_is_dense(name, convert, rng):
     if name == "onmf":
         M = rng.random((N, 5)) * (rng.random((N, 5)) < 0.5)
         dense, sparse = ONMF(M, K), ONMF(convert(M), K)
-        stored = sparse.A
+        stored = sparse.A.entries()
     else:
         M = laplacian(N, rng, density=0.5)
         dense, sparse = TraceMin(M, K), TraceMin(convert(M), K)

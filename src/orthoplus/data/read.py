@@ -135,9 +135,9 @@ def is_stored(value: Any) -> bool:
 
 
 def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMatrix, float]:
-    """Return the data and their smallest entry; 0 for those that were checked before."""
+    """Return the data and their smallest entry, at most 0."""
     if isinstance(A, DataMatrix):
-        return A, min(A.least_and_largest()[1], 0.0)
+        return A, check_finite_and_range(A, name)
     data = _wrap(A, name, memory_limit, check=True)
     if isinstance(data, Operator):
         return _checked_operator(data, name), 0.0

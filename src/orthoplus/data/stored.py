@@ -50,7 +50,8 @@ class BlockedMatrix(DataMatrix):
             )
         values, vectors = np.linalg.eigh(self.gram())
         is_sound = values > _NO_RANK * max(values[-1], 0.0)
-        return Dense(vectors[:, is_sound] * np.sqrt(values[is_sound]))
+        is_sound[-1] = True  # data of zeros has a root of one column
+        return Dense(vectors[:, is_sound] * np.sqrt(np.maximum(values[is_sound], 0.0)))
 
 
 class Stored(BlockedMatrix):

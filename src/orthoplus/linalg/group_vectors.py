@@ -148,7 +148,8 @@ def leading_vectors(
 
     Examples
     --------
-    >>> A = np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
+    >>> from orthoplus.data import as_data
+    >>> A = as_data([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
     >>> x, squares = leading_vectors(A, np.array([0, 0, 1]), np.ones(3), 2)
     >>> x.round(12), squares.round(12)
     (array([0.6, 0.8, 1. ]), array([25.,  4.]))
@@ -192,7 +193,8 @@ def nonnegative_vectors(
 
     Examples
     --------
-    >>> A = np.array([[3.0, 0.0], [-4.0, 0.0], [0.0, -2.0]])
+    >>> from orthoplus.data import as_data
+    >>> A = as_data([[3.0, 0.0], [-4.0, 0.0], [0.0, -2.0]])
     >>> x, squares = nonnegative_vectors(A, np.array([0, 0, 1]), np.ones(3), 2)
     >>> x, squares
     (array([0., 1., 1.]), array([16.,  4.]))

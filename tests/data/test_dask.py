@@ -13,8 +13,9 @@ from distributed import Client, LocalCluster
 from scipy.sparse import csr_array, csr_matrix
 
 import orthoplus as op
-from orthoplus.data.dask import DaskBlocks
-from orthoplus.data.groups import assign_rows, group_products
+from orthoplus.data import as_data
+from orthoplus.data.dask import DaskMatrix
+from orthoplus.data.groups import assign_rows
 from orthoplus.linalg.group_vectors import leading_directions
 from orthoplus.methods import SwapSearch
 from orthoplus.problems import ONMF
@@ -86,27 +87,27 @@ def test_scheduler_of_processes_gives_the_sums_of_the_array():
     data = planted()
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     with pool, dask.config.set(scheduler="processes", pool=pool):
-        rows = DaskBlocks(da.from_array(data, chunks=(450, R)), "A")
+        rows = DaskMatrix(da.from_array(data, chunks=(450, R)), "A")
         V = np.random.default_rng(1).random((K, R))
         labels, scores, _ = assign_rows(rows, V)
-        sums = group_products(rows, labels, V)
-        found = [np.asarray(rows.as_array(v, float)) for v in (labels, scores)]
-    expected = assign_rows(data, V)
+        sums = rows.group_products(labels, V)
+        found = [rows.gather(vector) for vector in (labels, scores)]
+    whole = as_data(data)
+    expected = assign_rows(whole, V)
     np.testing.assert_array_equal(found[0], expected.labels)
     np.testing.assert_allclose(found[1], expected.scores, rtol=RTOL)
-    np.testing.assert_allclose(sums, group_products(data, expected.labels, V), rtol=RTOL)
+    np.testing.assert_allclose(sums, whole.group_products(expected.labels, V), rtol=RTOL)
 
 
 def test_columns_in_several_chunks_are_brought_together():
-    data = planted()
-    rows = DaskBlocks(da.from_array(data, chunks=(200, 5)), "A")
+    data = as_data(planted())
+    rows = DaskMatrix(da.from_array(data.values, chunks=(200, 5)), "A")
     V = np.random.default_rng(1).random((K, R))
     labels, scores, _ = assign_rows(rows, V)
     expected = assign_rows(data, V)
-    np.testing.assert_array_equal(np.asarray(rows.as_array(labels, np.int64)), expected[0])
-    np.testing.assert_allclose(
-        group_products(rows, labels, V), group_products(data, expected[0], V)
-    )
+    np.testing.assert_array_equal(rows.gather(labels), expected.labels)
+    sums = rows.group_products(labels, V)
+    np.testing.assert_allclose(sums, data.group_products(expected.labels, V))
     ours, theirs = (
         leading_directions(A, own, weights, K)
         for A, own, weights in ((rows, labels, scores), (data, *expected[:2]))
@@ -146,9 +147,36 @@ def test_bad_arrays_are_named(array, error, message):
         op.OrthogonalNMF(1).fit(array)
 
 
-def test_methods_that_need_the_whole_matrix_say_so():
-    with pytest.raises(TypeError, match="EP4Orth works on n x k matrices in memory, but the data"):
-        op.solve(ONMF(da.ones((6, 2)), 2), method=op.EP4Orth())
+def test_empty_chunks_hold_no_row():
+    data = planted()
+    kept = da.from_array(data, chunks=(90, R))
+    kept = kept[da.from_array((np.arange(N) % 300) < 60, chunks=90)]
+    assert 0 in kept.compute_chunk_sizes().chunks[0]
+    rows = DaskMatrix(kept, "A")
+    assert 0 not in rows.heights
+    expected = data[(np.arange(N) % 300) < 60]
+    assert rows.shape == expected.shape
+    np.testing.assert_array_equal(rows.to_dense(), expected)
+    model = op.OrthogonalNMF(K, random_state=0).fit(kept)
+    whole = op.OrthogonalNMF(K, random_state=0).fit(expected)
+    assert_same_model(model, whole, kept, expected)
+
+
+def test_integers_become_float64_and_float32_stays():
+    assert DaskMatrix(da.ones((4, 2), dtype=np.uint8), "A").to_dense().dtype == np.float64
+    assert DaskMatrix(da.ones((4, 2), dtype=np.float32), "A").to_dense().dtype == np.float32
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_penalty_method_gives_the_answer_of_the_array(form):
+    data = planted()
+    X = da.from_array(data, chunks=(270, R)).map_blocks(form, dtype=data.dtype)
+    method = op.EP4Orth(penalty_growth=2.0)
+    ours, whole = (op.solve(ONMF(A, K), method=method) for A in (X, data))
+    np.testing.assert_array_equal(ours.labels, whole.labels)
+    np.testing.assert_allclose(ours.weights, whole.weights, rtol=1e-6)
+    assert ours.value == pytest.approx(whole.value, rel=RTOL)
+    assert ours.bound == pytest.approx(whole.bound, rel=RTOL)
 
 
 def test_resumed_from_a_file_equals_uninterrupted(tmp_path):

@@ -10,16 +10,9 @@ import pytest
 import zarr
 
 import orthoplus as op
-from orthoplus.data.base import gram_matrix, normal_product, sample_rows, squared_norm
-from orthoplus.data.groups import (
-    assign_rows,
-    column_entries,
-    group_dots,
-    group_products,
-    group_sums,
-    stationarity_of_groups,
-)
-from orthoplus.data.stored import StoredBlocks, as_row_blocks, parse_memory
+from orthoplus.data import as_data
+from orthoplus.data.groups import assign_rows, column_entries, stationarity_of_groups
+from orthoplus.data.stored import Stored, parse_memory
 from orthoplus.linalg.group_vectors import leading_directions, leading_vectors
 from orthoplus.problems import ONMF
 
@@ -55,48 +48,43 @@ def store(A, form, folder):
 
 
 def blocks_of(A):
-    return StoredBlocks(A, LIMIT)
+    return Stored(A, LIMIT)
 
 
 def test_every_sum_and_vector_is_that_of_the_whole(data, rng):
-    rows = blocks_of(data)
+    whole, rows = as_data(data), blocks_of(data)
     assert len(list(rows.blocks())) > 10
     labels, weights = rng.integers(-1, K, size=N), rng.random(N)
     V = rng.random((K, R))
     for find in (
-        lambda A: group_sums(A, labels, weights, K),
-        lambda A: group_dots(A, labels, V),
-        lambda A: group_products(A, labels, V),
-        lambda A: assign_rows(A, V)[0],
-        lambda A: assign_rows(A, V)[1],
-        lambda A: normal_product(A, V.T),
+        lambda A: assign_rows(A, V).labels,
+        lambda A: assign_rows(A, V).scores,
         lambda A: column_entries(A, labels, V, np.ones(K)),
         lambda A: leading_directions(A, labels, weights, K)[1],
         lambda A: stationarity_of_groups(A, labels, weights, V),
-        lambda A: sample_rows(A, np.array([0, 39, 40, 41, 500, N - 1])),
-        gram_matrix,
-        squared_norm,
+        lambda A: A.sample_rows(np.array([0, 39, 40, 41, 500, N - 1])).to_dense(),
+        lambda A: A.group_products(labels, V),
     ):
-        np.testing.assert_allclose(find(rows), find(data), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(find(rows), find(whole), rtol=1e-10, atol=1e-12)
 
 
 def test_groups_without_a_row_take_the_rows_that_are_fitted_worst(data):
     centres = np.vstack([np.ones((1, R)), -np.ones((3, R))]) / np.sqrt(R)
-    labels, scores, _ = assign_rows(data, centres)
+    labels, scores, _ = assign_rows(as_data(data), centres)
     missed = (data**2).sum(axis=1) - scores**2
     worst = np.argsort(-missed, kind="stable")[:3]
     np.testing.assert_array_equal(labels[worst], [1, 2, 3])
-    np.testing.assert_array_equal(assign_rows(blocks_of(data), centres)[0], labels)
+    np.testing.assert_array_equal(assign_rows(blocks_of(data), centres).labels, labels)
 
 
 def test_leading_directions_are_those_of_the_groups(data, rng):
-    labels = rng.integers(K, size=N)
-    V, squares = leading_directions(data, labels, np.ones(N), K)
+    A, labels = as_data(data), rng.integers(K, size=N)
+    V, squares = leading_directions(A, labels, np.ones(N), K)
     for j in range(K):
         _, sizes, right = np.linalg.svd(data[labels == j])
         assert squares[j] == pytest.approx(sizes[0] ** 2, rel=1e-12)
         np.testing.assert_allclose(V[j], np.abs(right[0]), atol=1e-9)
-    _, left_squares = leading_vectors(data, labels, np.ones(N), K)
+    _, left_squares = leading_vectors(A, labels, np.ones(N), K)
     np.testing.assert_allclose(squares, left_squares, rtol=1e-12)
 
 
@@ -108,8 +96,8 @@ def test_stationarity_of_groups_is_that_of_the_matrix(data, rng):
         weights[labels == j] /= np.linalg.norm(weights[labels == j])
     X[np.arange(N), labels] = weights
     _, gradient = problem.value_and_gradient(X)
-    W = group_sums(data, labels, weights, K)
-    ours = stationarity_of_groups(data, labels, weights, W)
+    W = problem.A.group_sums(labels, weights, K)
+    ours = stationarity_of_groups(problem.A, labels, weights, W)
     assert ours == pytest.approx(op.optimality.stationarity(X, gradient), rel=1e-9)
 
 
@@ -194,8 +182,8 @@ def test_memory_is_read_from_words(words, size):
 
 
 @pytest.mark.parametrize("words", ["much", "1.2.3MB", 0, -1, "", 1.5, True, "5XB"])
-def test_words_that_are_no_memory_are_refused(words):
-    with pytest.raises(ValueError, match=r"`memory_limit=.* is no amount of memory"):
+def test_words_that_are_not_an_amount_of_memory_are_refused(words):
+    with pytest.raises(op.InputError, match=r"Invalid `memory_limit=.*`: pass a positive number"):
         op.OrthogonalNMF(2, memory_limit=words).fit(np.eye(4))
 
 
@@ -209,42 +197,33 @@ def test_words_that_are_no_memory_are_refused(words):
         (np.array([["a"]]), TypeError, "real numbers are needed"),
     ],
 )
-def test_bad_data_are_named(array, error, message):
+def test_bad_data_is_named(array, error, message):
     with pytest.raises(error, match=message):
         op.OrthogonalNMF(1, memory_limit="1MB").fit(array)
 
 
-def test_what_needs_the_whole_matrix_is_refused(data):
-    model = op.OrthogonalNMF(2, memory_limit="1MB")
-    with pytest.raises(ValueError, match="`sample_weight` is not for data that are read in blocks"):
-        model.fit(data, sample_weight=np.ones(N))
-    with pytest.raises(ValueError, match='`orthogonal="features"` is not for data'):
-        op.OrthogonalNMF(2, orthogonal="features", memory_limit="1MB").fit(data)
-    with pytest.raises(
-        ValueError, match='`missing="mask"` is not for data that are read in blocks'
-    ):
-        op.OrthogonalNMF(2, missing="mask", memory_limit="1MB").fit(data)
+def test_other_number_of_features_is_refused(data):
+    model = op.OrthogonalNMF(2, memory_limit="1MB").fit(data)
     with pytest.raises(ValueError, match=f"X has {R - 1} features, but OrthogonalNMF is expecting"):
-        model.fit(data).predict(data[:, 1:])
+        model.predict(data[:, 1:])
 
 
-def test_data_of_any_sign_give_the_same_answer_from_disk(rng, tmp_path):
-    data = planted(rng, N) - 0.2
-    stored = store(data, "h5py", tmp_path)
-    options = {"random_state": 0, "allow_negative": True}
-    model = op.OrthogonalNMF(K, memory_limit=LIMIT, **options).fit(stored)
-    whole = op.OrthogonalNMF(K, **options).fit(data)
-    np.testing.assert_array_equal(model.labels_, whole.labels_)
-    assert model.reconstruction_err_ == pytest.approx(whole.reconstruction_err_, rel=1e-9)
-    assert model.components_.min() < 0
+def test_image_is_read_as_its_pixels(rng):
+    image = rng.random((6, 5, R))
+    A = Stored(image, 8 * 2 * 5 * R * 8)
+    assert A.shape == (30, R)
+    assert [len(block) for _, block in A.blocks()] == [10, 10, 10]
+    np.testing.assert_array_equal(A.to_dense(), image.reshape(30, R))
 
 
-def test_data_of_any_sign_are_not_for_dask(data):
-    dask_array = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="`allow_negative=True` is not for Dask arrays"):
-        op.OrthogonalNMF(2, allow_negative=True).fit(dask_array.from_array(data, chunks=(100, R)))
+@pytest.mark.parametrize(("height", "expected"), [(100, 96), (40, 32), (20, 20)])
+def test_blocks_are_whole_chunks_of_the_file(height, expected, data, tmp_path):
+    A = Stored(store(data, "h5py", tmp_path), 8 * height * R * 8)  # chunks of 32 rows
+    assert A.height == expected
 
 
-def test_an_array_in_memory_stays_one():
-    assert as_row_blocks(np.eye(2), "A") is None
-    assert as_row_blocks([[1.0]], "A", memory_limit="1MB") is None
+def test_pages_of_a_memory_map_are_given_back_and_the_file_is_left(data, tmp_path):
+    stored = store(data, "memmap", tmp_path)
+    np.testing.assert_array_equal(blocks_of(stored).to_dense(), data)
+    np.testing.assert_array_equal(blocks_of(stored[5:90:3]).to_dense(), data[5:90:3])
+    np.testing.assert_array_equal(stored, data)
