@@ -8,7 +8,7 @@ class InputError(ValueError):
     --------
     >>> import orthoplus as op
     >>> try:
-    ...     op.project([[1.0, float("nan")]])
+    ...     op.project([[1.0], [2.0]], memory_limit="much")
     ... except op.InputError as error:
     ...     print(isinstance(error, ValueError))
     True
