@@ -161,15 +161,19 @@ def test_sparse_zeros_that_are_not_stored_are_observed(rng):
     np.testing.assert_array_equal(block.observed_sizes(H), [[17.0], [5.0]])
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_sums_that_are_only_rounding_are_zero(form):
-    # What is left of 0.1 + 0.2 - 0.3 would be divided by.
-    A = np.array([[np.nan, 1.0], [np.nan, 1.0], [np.nan, 1.0]])
-    block = observe(FORMS[form](A))
-    weights = np.sqrt([0.1, 0.2, 0.3])
-    assert block.observed_squares(np.zeros(3, dtype=int), weights, 1)[0, 0] == 0.0
-    H = np.array([[0.3, 0.0]])
-    np.testing.assert_array_equal(block.observed_sizes(H), np.zeros((3, 1)))
+@both_dtypes
+@pytest.mark.parametrize("form", GAPPED)
+def test_sums_over_nothing_are_zero_to_the_last_digit(form, dtype, rng):
+    # What would be left of a difference of sums would be divided by.
+    A = np.ones((3000, 3), dtype=dtype)
+    A[:, 0] = np.nan
+    M, weights = as_observed(FORMS[form](A)), rng.random(3000).astype(dtype)
+    labels, H = rng.integers(K, size=3000), np.array([[0.3, 0.0, 0.0]], dtype=dtype)
+    own = M.scatter(labels), M.scatter(weights)
+    sums = M.reduce_rows(ask("observed_squares"), *own, args=(K,))
+    assert not sums[:, 0].any()
+    assert sums[:, 1:].all()
+    assert not M.gather(M.map_rows(ask("observed_sizes"), args=(H,))).any()
 
 
 def test_dask_blocks_without_gaps_are_observed_too(rng):

@@ -10,11 +10,9 @@ from scipy.sparse import csr_array
 
 import orthoplus as op
 from orthoplus.data.block_matrix import BlockMatrix
-from orthoplus.data.dask import DaskMatrix
 from orthoplus.data.stored import Stored
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
-from orthoplus.kernels import normalise_step_into
 from orthoplus.methods import indicators_in_blocks as blocks
 from orthoplus.methods.indicators_in_blocks import IndicatorsInBlocks
 from orthoplus.problems import KIndicators
@@ -152,27 +150,6 @@ def test_a_row_of_zeros_is_called_back(rng):
     assert (ours.labels[:12] >= 0).any()
     assert ours.value == pytest.approx(KIndicators(U).value(whole), rel=1e-12)
     np.testing.assert_array_equal(ours.labels, op.geometry.labels_of(whole))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("alpha", [0.3, 1e3])
-def test_a_step_is_that_of_the_matrix(alpha, dtype, rng):
-    U = planted(rng, n=200, k=4, dtype=dtype)
-    M, weight = rng.standard_normal((4, 4)), 0.8
-    M[:, 2] = 0.5  # with the long step nothing is left of this column
-    U = np.abs(U)
-    X = project_oblique_plus(U)
-    ours = BlockMatrix.nearest(DaskMatrix(da.from_array(U, chunks=(70, 4)), "U"))
-    np.testing.assert_allclose(ours.cross, U.T @ X, rtol=1e-5)
-    new, sums = ours.stepped(M, weight, alpha)
-    gradient = U @ M.astype(dtype) + weight * X.mean(axis=1, keepdims=True)
-    T = project_oblique_plus(X - alpha * gradient.astype(np.float64)).astype(dtype)
-    assert np.count_nonzero(T[:, 2]) == 1 if alpha > 1 else np.count_nonzero(T[:, 2]) > 1
-    tol = 1e-12 if dtype is np.float64 else 1e-4
-    np.testing.assert_allclose(np.asarray(new.as_data().to_dense()), T, atol=tol)
-    np.testing.assert_allclose(sums, normalise_step_into(T, np.ones(4), X), rtol=tol, atol=tol)
-    assert new.energy == sums[1]
-    np.testing.assert_allclose(new.cross, U.T @ T, rtol=1e-4)
 
 
 @pytest.mark.parametrize("after", [0, 4])

@@ -84,7 +84,7 @@ class ObservedSparse(Sparse):
     def observed_squares(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
         used, squares = labels >= 0, weights.astype(np.float64) ** 2
         whole = np.bincount(labels[used], squares[used], minlength=k)[:, None]
-        sums = whole - Sparse(self.gaps).group_sums(labels, weights * weights, k)
+        sums = whole - Sparse(self.gaps).group_sums(labels, squares, k)
         return np.where(sums > _NOTHING * whole, sums, 0.0)
 
     def n_seen(self) -> FloatArray:

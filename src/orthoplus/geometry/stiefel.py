@@ -226,6 +226,7 @@ def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
 
     Examples
     --------
+    >>> from orthoplus.geometry import random_oblique_plus
     >>> X = random_oblique_plus(20, 3, np.random.default_rng(0))
     >>> bool(np.linalg.norm(round_to_stiefel_plus(X) - X) <= rounding_error_bound(X))
     True
