@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 from cases import CASES, ENTRIES, SEEDS, run_case
+
 from run import judge as judge_case
 from run import read_intended, read_record
 

@@ -85,7 +85,7 @@ class ProjectedGradient(StopsOverOblique):
     descent condition (4.2) holds. Four n x k arrays are alive during a step. A whole run of
     EP4Orth+ with this method holds at most 14 besides the input, the problem's own temporaries
     included (measured: 7 for a linear f, 13 for orthogonal NMF, whose columns have to be parted at
-    the beginning; ``tests/test_memory.py``).
+    the beginning; ``tests/run/test_memory.py``).
 
     Examples
     --------

@@ -132,7 +132,7 @@ def test_resumed_in_a_fresh_process_equals_uninterrupted(tmp_path, name):
         "result = op.solve(t.problem_for(name), method=t.METHODS[name], resume=file)\n"
         "print(result.X.tobytes().hex(), result.value.hex(), result.n_iter)\n"
     )
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     path = os.pathsep.join([here, *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-c", code, name, str(file)],

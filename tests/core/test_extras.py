@@ -13,7 +13,7 @@ import orthoplus as op
 from orthoplus.core.errors import MissingPackageError
 from orthoplus.core.extras import check_installed, require
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # What the core does not need; a subprocess in which these cannot be imported stands for an
 # environment without extras.
