@@ -12,7 +12,7 @@ from orthoplus.core.errors import FileError, OutOfTimeError
 
 SOURCE = Path(op.__file__).parent
 # Rooms whose raise lines are not about input that a command passes on.
-OTHERS = ("kernels", "methods", "bench")
+OTHERS = ("kernels", "bench")
 
 
 @pytest.mark.parametrize(

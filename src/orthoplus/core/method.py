@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from orthoplus.core.checks import check_choice, check_count, check_range, describe
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
@@ -290,12 +291,12 @@ def check_methods(value: object, name: str, kind: str, needed: tuple[str, ...]) 
     """
     missing = [member for member in needed if not callable(getattr(value, member, None))]
     if isinstance(value, type):
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` must be {kind}: {value.__name__} is a class. Pass an object of it, for "
             f"example {value.__name__}()."
         )
     if missing:
-        raise TypeError(
+        raise InputTypeError(
             f"`{name}` must be {kind}: {describe(value)} has no method `{missing[0]}`. It needs "
             f"{', '.join(f'`{member}`' for member in needed)}."
         )

@@ -217,6 +217,10 @@ class DataMatrix(ABC):
         """Return some rows, in rising order, as a matrix in memory."""
         return self.reduce_rows(_own_rows, self.row_indices(), args=(rows,), combine=_stack)
 
+    def gram_root(self) -> "MemoryMatrix":
+        """Return B with BB' = A'A: what the columns of A are to each other; r x rank at most."""
+        return self.in_memory().T
+
     def scale_rows(self, factors: FloatArray) -> "DataMatrix":
         """Return the matrix with each row times its factor."""
         scaled = self.derive(ask("scaled_rows"), self.scatter(factors))

@@ -58,7 +58,7 @@ class Model:
             return ONMF(A.in_memory().T, self.k, allow_negative=self.allow_negative)
         # The parts depend on A'A alone; its root may have any sign, its products are those of A.
         checked = as_data(A, "X") if self.allow_negative else as_nonnegative_data(A, "X")
-        root = checked.gram_root()  # type: ignore[attr-defined]
+        root = checked.gram_root()
         return ONMF(root, self.k, squares=checked.squared_norm(), allow_negative=True)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_growth, check_positive, check_range, check_type
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import (
     Known,
     ObliqueMethod,
@@ -204,7 +205,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         check_type(self.penalty, "penalty", Penalty, type(None))
         is_plain = (self.p, self.q, self.smoothing_start) == (1.0, 2.0, 0.0) and self.V is None
         if self.penalty is not None and not is_plain:
-            raise ValueError(
+            raise InputError(
                 "`penalty` has powers, a mixing matrix and a smoothing of its own: leave out `p`, "
                 "`q`, `V` and `smoothing_start`."
             )
@@ -213,7 +214,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         """Return the first state: X^0, and X^feas by rounding it."""
         V = self._penalty.V
         if V is not None and len(V) != X.shape[1]:
-            raise ValueError(
+            raise InputError(
                 f"`V` has shape {V.shape}: it needs one row for each of the {X.shape[1]} "
                 f"columns of X."
             )

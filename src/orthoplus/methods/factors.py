@@ -8,11 +8,12 @@ makes an answer of them; the factor itself stays in the state.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
@@ -91,16 +92,39 @@ class FactorMethod(SeededMethod):
         return ChangeStop(self.tol, self.max_iter)
 
 
-def data_of(problem: Problem) -> DataMatrix:
-    """The matrix A of an ONMF problem; TypeError for a problem without."""
-    A = getattr(problem, "A", None)
-    if A is None or not hasattr(problem, "total"):
+class FactorModel(Protocol):
+    """What methods that factorize data ask of a problem: ONMF, and nonnegative PCA."""
+
+    A: DataMatrix
+    allow_negative: bool
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def total(self) -> float: ...
+    @property
+    def constant(self) -> float: ...
+    @property
+    def row_squares(self) -> Any: ...
+    def group_directions(
+        self, labels: Any, start: Any, residual: float | None = None
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+
+def factor_model(problem: Problem) -> FactorModel:
+    """Return the problem if it factorizes data; TypeError for another."""
+    if not (hasattr(problem, "A") and hasattr(problem, "total")):
         own = type(getattr(problem, "problem", problem)).__name__
-        raise TypeError(
-            f"This method factorises a data matrix: it needs a problem such as ONMF(A, k), not "
+        raise InputTypeError(
+            f"This method factorizes a data matrix: it needs a problem such as ONMF(A, k), not "
             f"{own}. For any smooth f use EP4Orth."
         )
-    return A
+    return cast(FactorModel, problem)
+
+
+def data_of(problem: Problem) -> DataMatrix:
+    """Return the data of `factor_model`."""
+    return factor_model(problem).A
 
 
 def readable_data(problem: Problem) -> MemoryMatrix:
@@ -128,8 +152,8 @@ def coimage(problem: Problem, X: FloatArray) -> FloatArray:
 def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> FloatArray:
     """X itself for ``start="given"``, otherwise the SVD start of that name."""
     A = data_of(problem)
-    if getattr(problem, "allow_negative", False):
-        raise TypeError(
+    if factor_model(problem).allow_negative:
+        raise InputTypeError(
             "This method multiplies by quotients of nonnegative numbers, and the data of a problem "
             "with `allow_negative=True` may have others. Use SwapSearch or EP4Orth."
         )
@@ -163,7 +187,7 @@ def factor_state(
     fit = 2.0 * float(np.vdot(W, Y)) - float(np.vdot(gram, Y.T @ Y))
     return FactorState(
         X=project_oblique_plus(factor),
-        value=problem.total - fit,  # type: ignore[attr-defined]
+        value=factor_model(problem).total - fit,
         violation=float(np.linalg.norm(gram - np.eye(len(gram)))),
         Y=Y,
         n_iter=0 if before is None else before.n_iter + 1,

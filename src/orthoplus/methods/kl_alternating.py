@@ -2,18 +2,38 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.data import MemoryMatrix
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import svd_start
+
+
+class CountModel(Protocol):
+    """What the alternation asks of a problem: KLONMF."""
+
+    A: MemoryMatrix
+
+    @property
+    def row_sums(self) -> FloatArray: ...
+    @property
+    def parts(self) -> tuple[FloatArray, IntArray, IntArray]: ...
+
+
+def _counts(problem: Problem) -> CountModel:
+    if not hasattr(problem, "parts"):
+        own = type(getattr(problem, "problem", problem)).__name__
+        raise InputTypeError(f"KLAlternating solves KLONMF(A, k), not {own}. Use EP4Orth for it.")
+    return cast(CountModel, problem)
 
 
 class KLState(NamedTuple):
@@ -80,10 +100,7 @@ class KLAlternating(SeededMethod):
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> KLState:
         """The first labels."""
-        if not hasattr(problem, "parts"):
-            own = type(getattr(problem, "problem", problem)).__name__
-            raise TypeError(f"KLAlternating solves KLONMF(A, k), not {own}. Use EP4Orth for it.")
-        A, k = problem.A, problem.shape[1]  # type: ignore[attr-defined]
+        A, k = _counts(problem).A, problem.shape[1]
         rng = np.random.default_rng(self.seed)
         if self.start == "random":
             rows = A.take_rows(rng.permutation(A.shape[0])[:k])
@@ -94,9 +111,9 @@ class KLAlternating(SeededMethod):
 
     def step(self, problem: Problem, state: KLState) -> KLState:
         """One alternation while that lowers D, then sweeps of single moves."""
-        A, k, n_iter = problem.A, problem.shape[1], state.n_iter + 1  # type: ignore[attr-defined]
+        model, k, n_iter = _counts(problem), problem.shape[1], state.n_iter + 1
         labels = labels_of(state.X)
-        sums = A.group_sums(labels, np.ones(len(labels)), k)
+        sums = model.A.group_sums(labels, np.ones(len(labels)), k)
         if state.is_smooth:
             moved = self._closest(problem, sums)
             new = self._state(problem, moved, state.X.dtype, (n_iter, True, False))
@@ -104,7 +121,7 @@ class KLAlternating(SeededMethod):
                 new if new.value < state.value else state._replace(n_iter=n_iter, is_smooth=False)
             )
         sums = np.ascontiguousarray(sums.T)
-        n_moved = kernels.move_rows_into(problem.parts, labels, sums)  # type: ignore[attr-defined]
+        n_moved = kernels.move_rows_into(model.parts, labels, sums)
         new = self._state(problem, labels, state.X.dtype, (n_iter, False, n_moved == 0))
         return new if new.value < state.value else state._replace(n_iter=n_iter, is_fixed=True)
 
@@ -123,8 +140,7 @@ class KLAlternating(SeededMethod):
         mean = sums.sum(axis=0)
         profiles = (1.0 - self.smoothing) * _shares(sums) + self.smoothing * _shares(mean[None])
         logs = np.log(np.maximum(profiles, np.finfo(np.float64).tiny))
-        A = problem.A  # type: ignore[attr-defined]
-        return np.asarray(A.matmul(logs.T).argmax(axis=1))
+        return np.asarray(_counts(problem).A.matmul(logs.T).argmax(axis=1))
 
     def _state(
         self,
@@ -134,7 +150,7 @@ class KLAlternating(SeededMethod):
         progress: tuple[int, bool, bool],
     ) -> KLState:
         """The state at these labels, all groups made non-empty, weights at their best."""
-        labels = _without_empty(labels, problem.row_sums, problem.shape[1])  # type: ignore[attr-defined]
+        labels = _without_empty(labels, _counts(problem).row_sums, problem.shape[1])
         X = assemble(labels, np.ones(len(labels), dtype=dtype), problem.shape[1])
         refined = problem.refine(X)
         X = X if refined is None else refined

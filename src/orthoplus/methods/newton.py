@@ -13,6 +13,7 @@ from orthoplus.core.checks import (
     check_range,
     check_type,
 )
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import StopsOverOblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, Linear
@@ -269,7 +270,7 @@ def _derivative_bound(problem: Problem, state: NewtonState) -> float:
     """kappa_H + kappa_g over OB+: the Hessian is at most L, the gradient at most L sqrt(2k) off."""
     L = problem.lipschitz
     if L is None:
-        raise ValueError(
+        raise InputError(
             'step_rule="closed-form" needs a Lipschitz constant of the gradient, which this '
             'problem does not know: give it a `lipschitz` property, or use step_rule="halving".'
         )

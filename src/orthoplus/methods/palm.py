@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.core.checks import check_type
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.method import ObliqueState, StopsOverOblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
@@ -149,7 +150,7 @@ def _joint(model: Penalised) -> TwoBlock:
     joint = model.problem
     if not hasattr(joint, "y_step"):
         given = getattr(joint, "problem", joint)  # the user's, not the one that counts evaluations
-        raise TypeError(
+        raise InputTypeError(
             f"An alternating method needs a TwoBlock problem, not {type(given).__name__}. "
             f"Use ProjectedGradient or RegularizedNewton for a function of X alone."
         )

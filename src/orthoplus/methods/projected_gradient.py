@@ -7,6 +7,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_positive, check_range
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import Known, StopsOverOblique, WarmStart
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
@@ -247,7 +248,7 @@ class ProjectedGradient(StopsOverOblique):
     def _fixed_step(self, problem: Penalised) -> float:
         lipschitz = problem.lipschitz
         if lipschitz is None:
-            raise ValueError(
+            raise InputError(
                 '`step_rule="fixed"` needs the Lipschitz constant of the gradient: '
                 'give the problem a `lipschitz` property, or use step_rule="long".'
             )

@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 from orthoplus.core.checks import check_range
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import as_oblique_method
 from orthoplus.methods.projected_gradient import ProjectedGradient
 
@@ -106,7 +107,7 @@ class FollowsTheory:
     def check_smoothing(self) -> None:
         """Raise unless eps_0 and gamma_1 suit p, as in the first lines of Algorithm 1."""
         if self.p < 1 and self.smoothing_start == 0:
-            raise ValueError(
+            raise InputError(
                 f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
                 f"give `smoothing_start` above 0, for example 1e-2."
             )
@@ -115,7 +116,7 @@ class FollowsTheory:
         check_range(self.smoothing_decay, "smoothing_decay", low=0.0, high=1.0)
         bound = largest_smoothing_decay(self.p, self.largest_growth)
         if self.p < 1 and self.smoothing_decay >= bound:
-            raise ValueError(
+            raise InputError(
                 f"`smoothing_decay={self.smoothing_decay:g}` is not below gamma_2^(-1/p) = "
                 f"{bound:.3g}, as Algorithm 1 asks for if p < 1: sigma_t eps_t^p would not fall. "
                 f"Give less, or leave it out."
@@ -155,7 +156,7 @@ class FollowsTheory:
         method = cls(**(theory_options(changes, cls.penalty_growth) | changes))
         unmet = unmet_conditions(method)
         if unmet:
-            raise ValueError(
+            raise InputError(
                 f"Theorem 4.1 does not hold with these options: {'; '.join(unmet)}. Leave them "
                 f"out, or use EP4Orth(...)."
             )

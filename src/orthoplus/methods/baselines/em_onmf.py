@@ -12,7 +12,7 @@ from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
-from orthoplus.methods.factors import coimage, data_of, image, start_state
+from orthoplus.methods.factors import coimage, data_of, factor_model, image, start_state
 
 # The least weight of a row that is not zero: it belongs to a group even if no centre reaches it.
 _TINY = float(np.finfo(np.float64).tiny) ** 0.5
@@ -102,7 +102,7 @@ class EMONMF(SeededMethod):
             Y = self._random_centres(problem, state.n_started)
         X = _renew(problem, Y)
         Y = coimage(problem, X)
-        value = problem.total - float(np.vdot(Y, Y))  # type: ignore[attr-defined]
+        value = factor_model(problem).total - float(np.vdot(Y, Y))
         old = np.inf if is_over else state.current_value
         is_best = state.n_iter == 0 or value < state.value
         return EMState(
@@ -132,7 +132,7 @@ class EMONMF(SeededMethod):
         """k different nonzero rows of A, as columns."""
         rng = np.random.default_rng([self.seed, number])
         n, k = problem.shape
-        rows = np.flatnonzero(problem.row_squares)  # type: ignore[attr-defined]
+        rows = np.flatnonzero(_row_squares(problem))
         picked = rng.permutation(rows)[:k] if len(rows) >= k else rng.permutation(n)[:k]
         return data_of(problem).in_memory().take_rows(picked).T.astype(np.float64)
 
@@ -149,10 +149,15 @@ class EMStop:
         return Status.CONVERGED if state.change <= self.method.tol else Status.MAX_ITER
 
 
+def _row_squares(problem: Problem) -> FloatArray:
+    model = factor_model(problem)
+    return model.A.gather(model.row_squares)
+
+
 def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
     """X of S+ after one iteration from the centres Y, in three lines of the algorithm."""
     scores = image(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
-    labels, weights = _assign(problem.row_squares, scores)  # type: ignore[attr-defined]
+    labels, weights = _assign(_row_squares(problem), scores)
     rows = np.flatnonzero(labels >= 0)
     weighted = np.zeros(problem.shape)
     weighted[rows, labels[rows]] = np.maximum(weights[rows], _TINY)

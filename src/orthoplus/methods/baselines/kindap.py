@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
@@ -134,7 +135,7 @@ class KindAP(OuterMethodBase):
         U = getattr(problem, "U", None)
         if U is None:
             own = type(getattr(problem, "problem", problem)).__name__
-            raise TypeError(
+            raise InputTypeError(
                 f"KindAP rotates an embedding: it needs the problem KIndicators(U), not {own}. For "
                 f"any smooth f use EP4Orth."
             )

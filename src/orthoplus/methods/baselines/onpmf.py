@@ -19,7 +19,7 @@ from orthoplus.core.types import Carry, FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import polar_factor, violation
 from orthoplus.linalg.starts import signed_left_vectors
-from orthoplus.methods.factors import data_of
+from orthoplus.methods.factors import data_of, factor_model
 
 # Halvings of a step before the point stays where it is and only the penalty grows.
 _MAX_HALVINGS = 40
@@ -197,7 +197,7 @@ def _state(
     return ONPState(
         X=project_oblique_plus(U),
         # <A'U, Y> = ||Y||^2 for Y = max(A'U, 0).
-        value=problem.total - float(np.vdot(Y, Y)),  # type: ignore[attr-defined]
+        value=factor_model(problem).total - float(np.vdot(Y, Y)),
         violation=violation(U),
         Y=Y,
         n_iter=n_iter,

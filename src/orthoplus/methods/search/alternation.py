@@ -9,7 +9,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.data.groups import assign_rows, column_entries, count_rows
 from orthoplus.geometry.stiefel import assemble
-from orthoplus.methods.factors import data_of
+from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves, single_moves
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
@@ -72,21 +72,21 @@ def alternate_groups(
     if not is_rough:
         return rest._replace(weights=weights)
     W = A.group_sums(labels, weights, k)
-    value = problem.constant - float(np.vdot(W, W))  # type: ignore[attr-defined]
+    value = factor_model(problem).constant - float(np.vdot(W, W))
     return rest._replace(weights=weights, value=value)
 
 
 def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
     """Alternate until no row moves."""
-    A = data_of(problem)
+    model = factor_model(problem)
     best: Groups | None = None
     for _ in range(_MAX_ROUNDS):
-        V, squares = problem.group_directions(labels, weights, residual)  # type: ignore[attr-defined]
-        value = problem.constant - float(squares.sum())  # type: ignore[attr-defined]
+        V, squares = model.group_directions(labels, weights, residual)
+        value = model.constant - float(squares.sum())
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)
-        moved = assign_rows(A, V, labels)
+        moved = assign_rows(model.A, V, labels)
         if moved.is_same:
             return best._replace(weights=moved.scores)  # a power step beyond the vectors
         labels, weights = moved.labels, moved.scores
@@ -97,7 +97,7 @@ def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float |
 def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups | None:
     """At rest again after moves of single rows, with a lower value; None where none gains."""
     A, k = data_of(problem), problem.shape[1]
-    row_squares = problem.row_squares  # type: ignore[attr-defined]
+    row_squares = factor_model(problem).row_squares
     columns, gains = single_moves(A, rest.labels, row_squares, rest.directions, rest.squares)
     disjoint = best_disjoint_moves(A, rest.labels, columns, gains)
     if len(disjoint[0]) == 0:

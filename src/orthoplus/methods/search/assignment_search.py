@@ -8,6 +8,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range, check_type
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.method import run
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
@@ -123,7 +124,7 @@ class AssignmentSearch(SeededMethod):
         check_count(self.search_steps, "search_steps")
         check_type(self.starts, "starts", tuple)
         if not self.starts:
-            raise ValueError(f"`starts` is empty: name at least one of {', '.join(_STARTS)}.")
+            raise InputError(f"`starts` is empty: name at least one of {', '.join(_STARTS)}.")
         for kind in self.starts:
             check_choice(kind, "starts", _STARTS)
         check_range(self.continued, "continued", low=0.0, high=1.0)
@@ -132,9 +133,10 @@ class AssignmentSearch(SeededMethod):
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AssignmentState:
         """Take the permutation of the bound if it is optimal; else round X and exchange rows."""
-        qap = _as_qap(problem)
+        given: Any = problem
+        qap = _as_qap(given)
         rng = (carry or {}).get("rng")
-        bound, optimal = problem.gilmore_lawler()  # type: ignore[attr-defined]
+        bound, optimal = given.gilmore_lawler()
         if _is_proven(qap, qap.value_of(optimal), bound):
             p = optimal
         else:
@@ -225,8 +227,9 @@ class AssignmentSearch(SeededMethod):
 def _as_qap(problem: Any) -> Any:
     """The problem with symmetric matrices where one is symmetric; refuse other problems."""
     if not hasattr(problem, "gilmore_lawler"):
-        raise TypeError(
-            f"AssignmentSearch needs a QAP problem, not {type(problem).__name__}: only there is a "
+        own = type(getattr(problem, "problem", problem)).__name__
+        raise InputTypeError(
+            f"AssignmentSearch needs a QAP problem, not {own}: only there is a "
             f"point of S+ a permutation."
         )
     return problem.symmetrised()

@@ -24,7 +24,7 @@ from orthoplus.data.groups import (
 )
 from orthoplus.geometry.stiefel import assemble, keep_largest
 from orthoplus.linalg.starts import leading_centres, leading_right_vectors
-from orthoplus.methods.factors import data_of
+from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.alternation import ROUGH, Groups, alternate_groups
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
@@ -70,7 +70,7 @@ class SwapState(NamedTuple):
     def X(self) -> FloatArray:
         """The point as a dense matrix, made anew each time."""
         if not isinstance(self.labels, np.ndarray):
-            raise ValueError(
+            raise InputError(
                 "The rows of this state are not in memory: `result.labels` and `result.weights` "
                 "hold the point, in the form of the data."
             )
@@ -223,7 +223,7 @@ class SwapSearch(SeededMethod):
         """The exact alternation from the best centres, and from the first point if it is near."""
         groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
         found = alternate_groups(problem, groups.labels, groups.scores)
-        if state.value < found.value + _NEAR * problem.total:  # type: ignore[attr-defined]
+        if state.value < found.value + _NEAR * factor_model(problem).total:
             first = alternate_groups(problem, *self._entries(problem, state))
             found = first if first.value < found.value else found
         dtype = getattr(state.weights, "dtype", None)
@@ -248,26 +248,27 @@ class SwapSearch(SeededMethod):
         is_here = isinstance(state.labels, np.ndarray)
         return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
-    def answer(self, problem: Any, state: SwapState | None, start: Any) -> Answer:
+    def answer(self, problem: Problem, state: SwapState | None, start: Any) -> Answer:
         """Return the point as labels and weights, refined already: no n x k matrix is made."""
-        A, k = data_of(problem), problem.shape[1]
+        model = factor_model(problem)
+        A, k = model.A, problem.shape[1]
         if state is not None:
             labels, weights = self._entries(problem, state)
         else:  # ended before there was a state
             is_given = isinstance(start, Centres)
             labels, scores = assign_rows(A, start.vectors)[:2] if is_given else _groups_of(start)
-            V, squares = problem.group_directions(A.scatter(labels), A.scatter(scores), ROUGH)
+            V, squares = model.group_directions(A.scatter(labels), A.scatter(scores), ROUGH)
             weights = column_entries(A, A.scatter(labels), V, squares)
         labels = support_labels(A, labels, weights)
         W = A.group_sums(labels, weights, k)
         explained = float(np.vdot(W, W))
         # Its end examines moves between columns. Setting a row to zero can gain only if products
         # of rows may be negative.
-        is_examined = state is not None and state.is_over and not problem.allow_negative
+        is_examined = state is not None and state.is_over and not model.allow_negative
         return Answer(
             point=A.point(labels, weights, k),
             Y=np.ascontiguousarray(W.T, dtype=A.dtype),
-            value=problem.constant - explained,
+            value=model.constant - explained,
             stationarity=stationarity_of_groups(A, labels, weights, W),
             # Parts of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), cancel at the best.
             gradient_size=2.0 * explained / k**0.5,
