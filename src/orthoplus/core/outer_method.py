@@ -207,7 +207,7 @@ def as_outer_method(method: object) -> OuterMethodBase:
     --------
     >>> as_outer_method("ep4orth")
     Traceback (most recent call last):
-    orthoplus.InputTypeError: `method` must be an object such as EP4Orth(): 'ep4orth' has no method `init`. ...
+    orthoplus.InputTypeError: `method` must be an object such as EP4Orth(): 'ep4orth' has no ...
     """
     if isinstance(method, OuterMethodBase):
         return method

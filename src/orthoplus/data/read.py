@@ -62,7 +62,7 @@ def as_nonnegative_data(
     --------
     >>> as_nonnegative_data([[1, 0], [0, -2]])
     Traceback (most recent call last):
-    orthoplus.core.errors.InputError: `A` has negative entries (the smallest is -2): ...
+    orthoplus.InputError: `A` has negative entries (the smallest is -2): ...
     """
     data, least = _checked(A, name, memory_limit)
     if least < 0:

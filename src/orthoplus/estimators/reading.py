@@ -47,7 +47,7 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
     A = as_observed(A) if is_masked else A
     if A.has_gaps and not estimator.allow_negative and A.least_and_largest()[1] < 0:
         name = type(estimator).__name__  # NaN hid the sign above
-        raise _explained(ValueError(f"Negative values in data passed to {name}"))
+        raise _explained(InputError(f"Negative values in data passed to {name}"))
     return A
 
 
