@@ -51,8 +51,8 @@ def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:
 
 def _extended(problem: ONMF, before: Result) -> FloatArray:
     """The groups of a smaller rank, and new columns for the rows that are fitted worst."""
-    k, labels = problem.shape[1], before.labels.copy()
-    weights = before.weights.astype(np.float64)
+    k, labels = problem.shape[1], np.array(before.labels)
+    weights = np.array(before.weights, dtype=np.float64)
     sizes = np.linalg.norm(np.asarray(before.Y), axis=0)
     fits = np.where(labels >= 0, weights * sizes[labels], 0.0)
     missed = problem.A.gather(problem.row_squares) - fits**2

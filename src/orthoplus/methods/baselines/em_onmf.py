@@ -131,7 +131,8 @@ class EMONMF:
         """k different nonzero rows of A, as columns."""
         rng = np.random.default_rng([self.seed, number])
         n, k = problem.shape
-        rows = np.flatnonzero(problem.row_squares)  # type: ignore[attr-defined]
+        norms = problem.A.gather(problem.row_squares)  # type: ignore[attr-defined]
+        rows = np.flatnonzero(norms)
         picked = rng.permutation(rows)[:k] if len(rows) >= k else rng.permutation(n)[:k]
         return data_of(problem).in_memory().take_rows(picked).T.astype(np.float64)
 
@@ -151,7 +152,8 @@ class EMStop:
 def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
     """X of S+ after one iteration from the centres Y, in three lines of the algorithm."""
     scores = image(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
-    labels, weights = _assign(problem.row_squares, scores)  # type: ignore[attr-defined]
+    norms = problem.A.gather(problem.row_squares)  # type: ignore[attr-defined]
+    labels, weights = _assign(norms, scores)
     rows = np.flatnonzero(labels >= 0)
     weighted = np.zeros(problem.shape)
     weighted[rows, labels[rows]] = np.maximum(weights[rows], _TINY)
