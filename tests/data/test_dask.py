@@ -18,9 +18,11 @@ from orthoplus.data.dask import DaskMatrix
 from orthoplus.data.groups import assign_rows
 from orthoplus.linalg.group_vectors import leading_directions
 from orthoplus.methods import SwapSearch
+from orthoplus.methods.baselines import BASELINES
 from orthoplus.problems import ONMF
 
 N, R, K = 900, 12, 4
+ONMF_BASELINES = [name for name in BASELINES if name != "kindap"]  # it is for K-indicators
 # Sums over blocks in another order than in memory.
 RTOL = 1e-9
 
@@ -177,6 +179,28 @@ def test_penalty_method_gives_the_answer_of_the_array(form):
     np.testing.assert_allclose(ours.weights, whole.weights, rtol=1e-6)
     assert ours.value == pytest.approx(whole.value, rel=RTOL)
     assert ours.bound == pytest.approx(whole.bound, rel=RTOL)
+
+
+@pytest.mark.parametrize("name", [*ONMF_BASELINES, "SupportSearch", "Polish"])
+def test_every_method_gives_the_answer_of_the_array(name):
+    data = planted()[:90]
+    method = BASELINES[name]() if name in BASELINES else getattr(op.methods, name)()
+    X = da.from_array(data, chunks=(40, 7))
+    ours, whole = (op.solve(ONMF(A, K), method=method, with_bound=False) for A in (X, data))
+    np.testing.assert_array_equal(np.asarray(ours.labels), whole.labels)
+    assert ours.value == pytest.approx(whole.value, rel=1e-7)
+
+
+def test_rank_is_that_of_the_array():
+    data = planted()[:120]
+    options = {"n_splits": 3, "n_init": 1, "random_state": 0}
+    ours, whole = (
+        op.select_rank(A, range(2, 6), **options)
+        for A in (da.from_array(data, chunks=(50, R)), data)
+    )
+    assert ours.k == whole.k == K
+    for one, other in zip(ours.rows, whole.rows, strict=True):
+        np.testing.assert_allclose(np.array(one, float), np.array(other, float), rtol=1e-6)
 
 
 def test_resumed_from_a_file_equals_uninterrupted(tmp_path):

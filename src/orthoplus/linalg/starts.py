@@ -244,7 +244,7 @@ def _dtype_of(A: DataMatrix) -> type[np.floating[Any]]:
 
 
 def _mean(A: DataMatrix) -> float:
-    return float(A.row_sums().sum()) / (A.shape[0] * A.shape[1])
+    return float(A.gather(A.row_sums()).sum()) / (A.shape[0] * A.shape[1])
 
 
 def _double_svd(U: FloatArray, s: FloatArray, V: FloatArray) -> FloatArray:
