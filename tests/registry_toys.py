@@ -17,8 +17,10 @@ class ToyBaseline(baselines.UONMF):
     """Another name for a baseline."""
 
 
-PROBLEMS["toy_problem"] = named("own_problem", "QuarticFit")
-EXAMPLES["toy_problem"] = lambda rng: PROBLEMS["toy_problem"](rng.random((7, 3)))
-METHODS["toy_solver"] = named("own_solver", "HalvingGradient")
-METHODS["toy_method"] = named("own_method", "FeasibleGradient")
-baselines.BASELINES["toy_baseline"] = ToyBaseline
+def pytest_configure(config):
+    """Register the toys; importing this file alone does nothing."""
+    PROBLEMS["toy_problem"] = named("own_problem", "QuarticFit")
+    EXAMPLES["toy_problem"] = lambda rng: PROBLEMS["toy_problem"](rng.random((7, 3)))
+    METHODS["toy_solver"] = named("own_solver", "HalvingGradient")
+    METHODS["toy_method"] = named("own_method", "FeasibleGradient")
+    baselines.BASELINES["toy_baseline"] = ToyBaseline

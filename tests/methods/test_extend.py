@@ -1,5 +1,6 @@
 """A user's own problem, inner solver, outer method and penalty, as the documentation shows them."""
 
+import dataclasses
 import inspect
 import os
 import runpy
@@ -226,10 +227,28 @@ def test_method_of_the_base_class_fills_the_history():
     assert as_outer_method(Told()) == Told()
 
 
+@dataclasses.dataclass(frozen=True)
+class PlainSearch:
+    """A method without the base class, with a seed and what the base class has defaults for."""
+
+    state_type = dict
+    ends_with_search = False
+    seed: int = 0
+
+    def init(self, problem, X, carry=None):
+        raise NotImplementedError
+
+    def step(self, problem, state):
+        raise NotImplementedError
+
+    def stop(self):
+        raise NotImplementedError
+
+
 def test_plain_method_keeps_what_it_has_under_the_names_of_the_defaults():
-    plain = as_outer_method(op.methods.SupportSearch())
+    plain = as_outer_method(PlainSearch())
     assert not plain.ends_with_search
-    assert plain.state_type is op.methods.SupportSearch.state_type
+    assert plain.state_type is dict
     assert plain.reseeded(np.random.default_rng(0)).method.seed > 0
     own = as_outer_method(FeasibleGradient())
     assert own.reseeded(np.random.default_rng(0)) is own
