@@ -26,13 +26,11 @@ from orthoplus.core.types import ROUNDOFF, FloatArray
 # Two steps a decade, from 1e-1 to 1e-9.
 _STEPS = 10.0 ** -np.arange(1.0, 9.25, 0.5)
 # The slope is fitted to the finest two decades that stand this far above the rounding error.
-_STRETCH = 5
-_ABOVE_NOISE = 30.0
+_STRETCH, _ABOVE_NOISE = 5, 30.0
 # Between the slopes 1 and 2, nearer to 2: a fit over two decades is good to about 0.1.
 _RIGHT_SLOPE = 1.75
 # (4!)^2 / 8!: fourth differences of errors of variance s^2 have variance 70 s^2.
-_FOURTH_DIFFERENCE = 1.0 / 70.0
-_NOISE_SAMPLES = 9
+_FOURTH_DIFFERENCE, _NOISE_SAMPLES = 1.0 / 70.0, 9
 # The median counts: a direction may be nearly orthogonal to G, or terms of higher order cancel.
 _DIRECTIONS = 5
 # A factor counts as 2 or -1 if it is so within three percent, also in float32.
