@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.checks import check_count
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
 from orthoplus.data.groups import best_column
@@ -192,6 +193,11 @@ def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
         raise ValueError(
             f"`ranks` goes up to {ordered[-1]}, but half of the {A.shape[0]} rows of X are {half}, "
             f"and each half is fitted by itself. Use ranks of at most {half}."
+        )
+    if not A.has_entries:
+        raise InputTypeError(
+            "`X` is a LinearOperator: rows and columns are held out, which needs its entries. Pass "
+            "a dense or sparse matrix."
         )
     if A.shape[1] < 2:
         raise ValueError(
