@@ -78,7 +78,7 @@ def solver_with_labels(label):
     """A stand-in for `solve` that labels the rows of its data by a function of them."""
 
     def solve(problem, **options):
-        return SimpleNamespace(labels=label(np.asarray(problem.A)))
+        return SimpleNamespace(labels=label(problem.A.to_dense()))
 
     return solve
 

@@ -163,13 +163,13 @@ def test_run_that_does_not_converge_is_written_with_code_1(grouped):
 def test_resumed_run_equals_uninterrupted_bit_for_bit(grouped, monkeypatch, method):
     whole = ("cluster", "data.csv", "-k", 3, "--method", method, "--no-report", "-q")
     run(*whole, "-o", "whole")
-    real = fitting.factorise
+    real = fitting.factorize
 
     def interrupted(*args, callback, **options):
         return real(*args, callback=lambda state: state.n_iter == 4, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "factorise", interrupted)
+        patch.setattr(fitting, "factorize", interrupted)
         assert run(*whole, "-o", "part", "--checkpoint", "state.npz").exit_code == 1
     assert run(*whole, "-o", "rest", "--resume", "state.npz").exit_code == 0
     names = ("labels.csv", "components.npz")
@@ -182,7 +182,7 @@ def test_resumed_run_equals_uninterrupted_bit_for_bit(grouped, monkeypatch, meth
 
 
 def test_interrupt_in_the_run_writes_what_there_is(grouped, monkeypatch):
-    real = fitting.factorise
+    real = fitting.factorize
 
     def interrupted(*args, callback, **options):
         def stop(state):
@@ -191,7 +191,7 @@ def test_interrupt_in_the_run_writes_what_there_is(grouped, monkeypatch):
 
         return real(*args, callback=stop, **options)
 
-    monkeypatch.setattr(fitting, "factorise", interrupted)
+    monkeypatch.setattr(fitting, "factorize", interrupted)
     done = run("cluster", "data.csv", "-k", 3)
     assert done.exit_code == 130
     assert "Interrupted" in done.stdout
@@ -203,7 +203,7 @@ def test_interrupt_before_the_run_says_that_nothing_was_written(grouped, monkeyp
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "factorise", interrupted)
+    monkeypatch.setattr(fitting, "factorize", interrupted)
     done = run("cluster", "data.csv", "-k", 3)
     assert done.exit_code == 130
     assert "nothing was written" in done.stderr
@@ -350,7 +350,7 @@ def test_mistake_of_ours_is_no_bad_input(grouped, monkeypatch):
     def slip(*args, **options):
         _one, _two = args[:1]
 
-    monkeypatch.setattr(fitting, "factorise", slip)
+    monkeypatch.setattr(fitting, "factorize", slip)
     monkeypatch.delenv("ORTHOPLUS_DEBUG", raising=False)
     done = run("cluster", "data.csv", "-k", 3)
     assert done.exit_code == 70
