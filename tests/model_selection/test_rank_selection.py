@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
 from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
@@ -303,3 +304,8 @@ def test_match_undoes_a_permutation(rng):
 def test_bad_option_of_consensus_is_named(data, options, message):
     with pytest.raises(ValueError, match=message):
         op.consensus(data[0], **({"n_components": 3} | options))
+
+
+def test_operator_is_refused_since_its_entries_are_held_out(data):
+    with pytest.raises(TypeError, match="`X` is a LinearOperator: rows and columns are held out"):
+        op.select_rank(aslinearoperator(data[0]), [2, 3])

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.checks import check_count
-from orthoplus.core.errors import InputError
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
 from orthoplus.data.groups import best_column
@@ -144,8 +144,6 @@ def select_rank(  # noqa: PLR0913
     3
     """
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
-    if not A.has_entries:
-        A.entries()  # which says what to pass
     work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state)
     done = _run(A, work, n_jobs, resume)
     splits = [done[name] for name in work.tasks if name != _FULL]
@@ -195,6 +193,11 @@ def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
         raise InputError(
             f"`ranks` goes up to {ordered[-1]}, but half of the {A.shape[0]} rows of X are {half}, "
             f"and each half is fitted by itself. Use ranks of at most {half}."
+        )
+    if not A.has_entries:
+        raise InputTypeError(
+            "`X` is a LinearOperator: rows and columns are held out, which needs its entries. Pass "
+            "a dense or sparse matrix."
         )
     if A.shape[1] < 2:
         raise InputError(
