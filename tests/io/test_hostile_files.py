@@ -138,7 +138,9 @@ def test_trial_has_a_limit_of_memory(tmp_path, monkeypatch):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     with pytest.raises(FileError, match="cannot be read"):
         read_labels(path, "words")
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < max(before, 800_000)
+    # A child counts the memory of this process until it runs its own program.
+    most = max(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 800_000)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < most + 100_000
 
 
 @pytest.mark.parametrize(

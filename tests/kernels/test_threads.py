@@ -225,6 +225,8 @@ def test_limit_interrupted_while_setting_threads_recovers(failing_call, library)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:os.fork")  # of JAX, if a test before this one loaded it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("is_inside", [True, False])
 def test_forked_child_is_not_limited_by_threads_it_does_not_have(is_inside):
     """Another thread is inside at the fork, and holds the lock of the limit."""

@@ -39,8 +39,7 @@ class Dense(MemoryMatrix):
     def gram(self) -> FloatArray:
         total = np.zeros((self.shape[1], self.shape[1]))
         for part in self.slices(self.shape[1]):
-            values = part.entries().astype(np.float64, copy=False)
-            total += values.T @ values
+            total += _gram(part.entries())
         return total
 
     def short_gram(self) -> FloatArray:
@@ -137,6 +136,11 @@ class Dense(MemoryMatrix):
         for start in range(0, self.shape[0], height):
             rows = slice(start, start + height)
             yield rows, self.values[rows].astype(np.float64)
+
+
+def _gram(values: FloatArray) -> FloatArray:
+    values = values.astype(np.float64, copy=False)  # let go before the next slice is converted
+    return np.asarray(values.T @ values)
 
 
 def entry_range(entries: FloatArray) -> tuple[int, float, float]:

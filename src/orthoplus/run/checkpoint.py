@@ -44,7 +44,7 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
     True
     """
     arrays: dict[str, Any] = {}
-    fields = {name: getattr(state, name) for name in type(state)._fields}  # type: ignore[attr-defined]
+    fields: dict[str, Any] = state._asdict()  # type: ignore[attr-defined]
     header = {
         "format": _FORMAT,
         "type": type(state).__name__,
