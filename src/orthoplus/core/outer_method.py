@@ -35,6 +35,26 @@ class Diagnostics(NamedTuple):
     is_descent: bool | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class RestStop:
+    """Stop when a flag of the state says that nothing gains any more, or at the limit.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> op.methods.Polish(max_iter=7).stop()
+    RestStop(flag='is_fixed', max_iter=7)
+    """
+
+    flag: str
+    max_iter: int
+
+    def __call__(self, state: Any) -> Status:
+        if getattr(state, self.flag):
+            return Status.CONVERGED
+        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
+
+
 class Answer(NamedTuple):
     """A feasible point and what its method knows of it.
 

@@ -1,6 +1,5 @@
 """Clusters of counts: alternation and exact row moves for the Kullback-Leibler divergence."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -9,9 +8,8 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.errors import InputTypeError
-from orthoplus.core.outer_method import SeededMethod
+from orthoplus.core.outer_method import RestStop, SeededMethod
 from orthoplus.core.problem import Problem
-from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.data import MemoryMatrix
 from orthoplus.geometry.stiefel import assemble, labels_of
@@ -125,15 +123,9 @@ class KLAlternating(SeededMethod):
         new = self._state(problem, labels, state.X.dtype, (n_iter, False, n_moved == 0))
         return new if new.value < state.value else state._replace(n_iter=n_iter, is_fixed=True)
 
-    def stop(self) -> Callable[[KLState], Status]:
+    def stop(self) -> RestStop:
         """Stop where no row moves, or at the limit."""
-
-        def look(state: KLState) -> Status:
-            if state.is_fixed:
-                return Status.CONVERGED
-            return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
-
-        return look
+        return RestStop("is_fixed", self.max_iter)
 
     def _closest(self, problem: Problem, sums: FloatArray) -> IntArray:
         """The group of the largest smoothed likelihood for each row; sums is k x r."""

@@ -1,15 +1,14 @@
 """Feasible polish: majorise and minimise over S+ with the certified projection."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive, check_range
-from orthoplus.core.outer_method import OuterMethodBase
+from orthoplus.core.outer_method import OuterMethodBase, RestStop
 from orthoplus.core.problem import Problem
-from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.refine import refine
@@ -109,12 +108,6 @@ class Polish(OuterMethodBase):
         nearest = project_stiefel_plus(C, tol=self.tol, max_passes=self.max_passes)
         return nearest.X.astype(C.dtype, copy=False)
 
-    def stop(self) -> Callable[[PolishState], Status]:
+    def stop(self) -> RestStop:
         """Stop where no step decreases the value, or at the limit."""
-
-        def look(state: PolishState) -> Status:
-            if state.is_fixed:
-                return Status.CONVERGED
-            return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
-
-        return look
+        return RestStop("is_fixed", self.max_iter)

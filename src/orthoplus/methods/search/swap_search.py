@@ -1,6 +1,5 @@
 """The default for orthogonal NMF: seeded centres and swaps in a sketch, exact in the end."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,9 +8,8 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.checks import check_count, check_positive
 from orthoplus.core.errors import InputError
-from orthoplus.core.outer_method import Answer, SeededMethod
+from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
-from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.data.groups import (
@@ -176,15 +174,9 @@ class SwapSearch(SeededMethod):
             return self._begin(problem, state)
         return self._end(problem, state)
 
-    def stop(self) -> Callable[[SwapState], Status]:
+    def stop(self) -> RestStop:
         """Stop after the exact end, or at the limit."""
-
-        def look(state: SwapState) -> Status:
-            if state.is_over:
-                return Status.CONVERGED
-            return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
-
-        return look
+        return RestStop("is_over", self.max_iter)
 
     def progress(self, state: SwapState) -> float:
         """The share of the searches that is done, by the failures of the last one."""
