@@ -19,5 +19,8 @@ Carry = Mapping[str, Any]
 # The unit roundoff of the two types: the distance from 1 to the next number.
 ROUNDOFF = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 
+# Changes of a value or an entry below this many unit roundoffs, relative to its size, are rounding.
+STEP_ROUNDOFFS = 10
+
 # Central differences balance truncation t^2 against rounding eps / t at t = eps^(1/3).
 DIFFERENCE_STEP = float(np.cbrt(ROUNDOFF[np.dtype(np.float64)]))

@@ -24,7 +24,7 @@ _RESIDUAL = 1e-11
 # none, instead of the group that rounding makes the first.
 _LEFT_OVER = 1e-10
 # Residuals of products in the arithmetic of an operator fall to some roundings of it.
-_ROUNDOFFS = 50
+_OPERATOR_ROUNDOFFS = 50
 # Steps of the projected power method, and the residual at which it ends: it gains a constant factor
 # a step, and the value is exact to the square.
 _MAX_POWERS = 500
@@ -238,7 +238,11 @@ class _Space(Protocol):
 
 def _tolerance(A: DataMatrix, residual: float) -> float:
     # Sums over entries are in float64, products of an operator in its own arithmetic.
-    return residual if A.has_entries else max(residual, _ROUNDOFFS * float(np.finfo(A.dtype).eps))
+    return (
+        residual
+        if A.has_entries
+        else max(residual, _OPERATOR_ROUNDOFFS * float(np.finfo(A.dtype).eps))
+    )
 
 
 class _Directions:

@@ -40,7 +40,7 @@ _MAX_ATTEMPTS = 3
 # The two sides are near enough if they differ by this share of what is left of the trace, or, where
 # the trace is not known, of the sum; or by so many roundings of the largest eigenvalue.
 _NEAR, _EPS = 1e-7, float(np.finfo(np.float64).eps)
-_ROUNDOFFS = 16 * _EPS
+_SUM_ROUNDOFFS = 16 * _EPS
 # A Lanczos run has ended where its next vector is this many roundings: it is not another direction.
 _BREAKDOWN = 500.0
 
@@ -178,7 +178,9 @@ class _Goal(NamedTuple):
     def is_met(self, pairs: _Pairs, top: float) -> bool:
         lower = pairs.sum(self.k)
         rest = abs(lower) if self.trace is None else abs(self.trace - lower)
-        return pairs.bound(top, self.k) - lower <= _NEAR * rest + _ROUNDOFFS * self.k * pairs.size
+        return (
+            pairs.bound(top, self.k) - lower <= _NEAR * rest + _SUM_ROUNDOFFS * self.k * pairs.size
+        )
 
 
 def _search(product: Product, goal: _Goal, rng: np.random.Generator) -> SpectralSum:

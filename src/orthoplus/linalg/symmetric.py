@@ -9,7 +9,7 @@ from orthoplus.linalg.spectral_sum import SpectralSum, dense_sum, sum_of_largest
 # Bottom vectors of small blocks that are kept.
 _KNOWN_BLOCKS = 1 << 14
 # Differences of this many roundings of the norm are none.
-_ROUNDOFFS = 100
+_EXCESS_ROUNDOFFS = 100
 # A sum of eigenvalues that is not known to this share of the norm is computed densely up to so many
 # rows.
 _OPEN, _MOST_DENSE = 1e-6, 2000
@@ -69,5 +69,5 @@ def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | 
     vector /= np.linalg.norm(vector)
     # |v| is best if and only if it costs no more than v.
     excess = float(vector @ (block @ vector)) - found[0][0]
-    size = _ROUNDOFFS * float(np.finfo(start.dtype).eps) * block.norm
+    size = _EXCESS_ROUNDOFFS * float(np.finfo(start.dtype).eps) * block.norm
     return vector if excess <= size else None

@@ -21,7 +21,7 @@ from orthoplus.core.method import (
 from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
-from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
+from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
 from orthoplus.data.block_matrix import BlockMatrix
 from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.newton import RegularizedNewton
@@ -32,7 +32,6 @@ from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
 from orthoplus.penalty.family import Penalised, Penalty, PowerPenalty, check_mixing
 
-_ROUNDOFFS = 10
 _FALL = 0.95  # a violation has fallen if it is below this share of the one before
 
 
@@ -369,7 +368,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
 
 def _is_descent(value: float, start_value: float, state: PenaltyState) -> bool:
     """Whether (4.2) holds, up to the roundings that a line search forgives."""
-    slack = _ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(state.unit, abs(start_value))
+    slack = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(state.unit, abs(start_value))
     return bool(value <= start_value + slack)
 
 
@@ -388,7 +387,7 @@ class PenaltyStop:
 
     def __call__(self, state: PenaltyState) -> Status:
         # Columns of unit norm to rounding are as near to S+ as the arithmetic comes.
-        roundoff = _ROUNDOFFS * ROUNDOFF[state.X.dtype]
+        roundoff = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype]
         if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):
             return Status.CONVERGED
         if self.patience is not None and state.n_stalled >= self.patience:

@@ -10,7 +10,7 @@ from orthoplus.core.checks import check_choice, check_positive, check_range
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import Known, StopsOverOblique, WarmStart
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
+from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
 from orthoplus.data.block_matrix import BlockMatrix
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
@@ -22,7 +22,6 @@ _MAX_BACKTRACKS = 60
 # as rounding of the objective, whatever their direction.
 _STILL = 32
 # Differences of objective values below this many unit roundoffs of their size are rounding.
-_ROUNDOFFS = 10
 
 
 class GradientState(NamedTuple):
@@ -261,7 +260,7 @@ class ProjectedGradient(StopsOverOblique):
 
 def _slack(problem: Penalised, state: GradientState) -> float:
     """What a value may exceed its bound by through rounding alone."""
-    return _ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
+    return STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
 
 def _projected_step(

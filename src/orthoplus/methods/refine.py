@@ -8,7 +8,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.method import minimise_oblique
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import ROUNDOFF, BoolArray, FloatArray
+from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, BoolArray, FloatArray
 from orthoplus.geometry.stiefel import labels_of
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.newton import RegularizedNewton
@@ -18,7 +18,6 @@ from orthoplus.penalty.family import without_penalty
 # The residual to reach on the support, as a share of the gradient's size; not below what the
 # arithmetic allows.
 _REFINE_TOL = 1e-10
-_ROUNDOFFS = 10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
 MAX_ROUNDS = 20
@@ -94,7 +93,7 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
 
 def stationary_tol(X: Any) -> float:
     """The residual to reach at a point of this dtype, as a share of the gradient's size."""
-    return max(_REFINE_TOL, _ROUNDOFFS * ROUNDOFF[X.dtype])
+    return max(_REFINE_TOL, STEP_ROUNDOFFS * ROUNDOFF[X.dtype])
 
 
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ __all__ = ["OptimalityReport", "check", "check_oblique", "stationarity"]
 
 # How far from its set a point may be, and how many unit roundoffs of its own type.
 _FEASIBILITY = 1e-8
-_ROUNDOFFS = 8.0
+_POINT_ROUNDOFFS = 8.0
 # A gradient at X that is a smaller share of one elsewhere is small. Over OB+ columns overlap, and
 # gradients are larger than over S+: about k times for orthogonal NMF.
 _ELSEWHERE = 1e-2
@@ -320,7 +320,7 @@ def _as_point(
     X = as_matrix(X, "X")
     if X.shape != tuple(problem.shape):
         raise InputError(f"`X` has shape {X.shape}, the problem has {tuple(problem.shape)}.")
-    roundoff = _ROUNDOFFS * math.sqrt(X.shape[1]) * ROUNDOFF[X.dtype]
+    roundoff = _POINT_ROUNDOFFS * math.sqrt(X.shape[1]) * ROUNDOFF[X.dtype]
     point = nearest(X.astype(np.float64))
     distance = float(np.linalg.norm(point - X))
     if distance > max(_FEASIBILITY, roundoff):

@@ -18,7 +18,7 @@ from orthoplus.methods.search.support_descent import SupportPoint, try_support
 from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
 
 # A fall of f by less than this share of its size (or so many roundings) is none.
-_LEAST_FALL, _ROUNDOFFS = 1e-11, 32
+_LEAST_FALL, _FALL_ROUNDOFFS = 1e-11, 32
 # Evaluations of f that a search may always spend, and those it may at most, whatever the size; and
 # its share of those that the run before it took.
 _LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
@@ -239,7 +239,7 @@ class _Descent:
 
     def is_better(self, value: float, than: float) -> bool:
         """Whether a value is lower by more than rounding."""
-        roundoff = _ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
+        roundoff = _FALL_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
         return value < than - max(_LEAST_FALL, roundoff) * abs(than)
 
     def _improved(self, point: SupportPoint) -> SupportPoint | None:
