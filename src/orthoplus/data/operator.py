@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.errors import InputTypeError
+from orthoplus.core.point import spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
@@ -49,9 +50,7 @@ class Operator(MemoryMatrix):
         return 0, 0.0, 0.0  # neither sign nor finiteness can be seen
 
     def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-        X = np.zeros((len(labels), k))
-        rows = np.flatnonzero(labels >= 0)
-        X[rows, labels[rows]] = weights[rows]
+        X = spread(labels, weights.astype(np.float64, copy=False), k)
         return self.rmatmul(X).T.astype(np.float64)
 
     def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.errors import InputError
+from orthoplus.core.point import spread
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import SEARCH_THRESHOLD, Pairs
@@ -116,10 +117,7 @@ class CertifiedProjection:
     @cached_property
     def X(self) -> FloatArray:
         """The dense n x k matrix."""
-        X = np.zeros((len(self.labels), self.n_columns))
-        rows = np.flatnonzero(self.labels >= 0)
-        X[rows, self.labels[rows]] = self.weights[rows]
-        return X
+        return spread(self.labels, self.weights.astype(np.float64, copy=False), self.n_columns)
 
 
 def relative_gap(value: float, bound: float, size: float) -> float:
