@@ -2,7 +2,6 @@
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from orthoplus.core.bounds import relative_gap
-from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
@@ -20,7 +18,7 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.estimators import fitted
 from orthoplus.estimators.factorize import Model, RunOptions, factorize_data
-from orthoplus.estimators.reading import read_samples, weigh_rows
+from orthoplus.estimators.reading import check_components, read_samples, weigh_rows
 
 
 class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -153,8 +151,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def fit_watched(self, X: Any, sample_weight: Any = None, **watch: Any) -> Self:
         """Factorize X as `fit` does, with options of `solve` that watch a run.
 
-        ``callback, time_limit, resume, checkpoint, checkpoint_every``; a run that is ended by them
-        gives the best point so far, without a warning: see ``result_.status``.
+        ``callback, time_limit, resume, checkpoint, checkpoint_every``. No warning: see ``result_``.
         """
         self._fit(X, sample_weight, watch)
         return self
@@ -195,11 +192,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         return fitted.explained_share(self._validated(X), self.components_, self.orthogonal)
 
-    def _fit(
-        self, X: Any, sample_weight: Any, watch: Mapping[str, Any] | None = None
-    ) -> DataMatrix:
+    def _fit(self, X: Any, sample_weight: Any, watch: Any = None) -> DataMatrix:
         A = read_samples(self, X, reset=True)
-        self._check_parameters(*A.shape)
+        check_components(self.n_components, self.orthogonal, A.shape)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         model = Model(self.n_components, self.orthogonal, self.allow_negative)
         options = RunOptions(
@@ -219,19 +214,9 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return A
 
-    def _check_parameters(self, n_samples: int, n_features: int) -> None:
-        check_choice(self.orthogonal, "orthogonal", ("samples", "features"))
-        check_count(self.n_components, "n_components", low=1)
-        most = n_samples if self.orthogonal == "samples" else n_features
-        if self.n_components > most:
-            raise InputError(
-                f"`n_components={self.n_components}` is too many for n_{self.orthogonal} = {most}: "
-                f"no {most}-by-{self.n_components} matrix has orthonormal columns that are "
-                f"nonnegative. Use at most {most}."
-            )
-
     def _unpack(self, result: Result, missed: float, dtype: Any) -> None:
-        point = dataclasses.replace(result.point, weights=result.weights.astype(dtype, copy=False))
+        weights = result.weights.astype(dtype, copy=False)
+        point = dataclasses.replace(result.point, weights=weights)
         components = point.dense() if self.orthogonal == "features" else np.asarray(result.Y)
         self.result_ = dataclasses.replace(result, point=point, state=None)
         self.components_ = np.ascontiguousarray(components.T, dtype=dtype)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from orthoplus.core.checks import check_choice
+from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.observed import as_observed
@@ -78,3 +78,16 @@ def weigh_rows(A: DataMatrix, sample_weight: Any) -> DataMatrix:
         np.asarray(sample_weight), rows, dtype=A.dtype, ensure_non_negative=True
     )
     return A.scale_rows(np.sqrt(weights))
+
+
+def check_components(n_components: int, orthogonal: str, shape: tuple[int, int]) -> None:
+    """Raise unless data of this shape have so many components."""
+    check_choice(orthogonal, "orthogonal", ("samples", "features"))
+    check_count(n_components, "n_components", low=1)
+    most = shape[0] if orthogonal == "samples" else shape[1]
+    if n_components > most:
+        raise InputError(
+            f"`n_components={n_components}` is too many for n_{orthogonal} = {most}: "
+            f"no {most}-by-{n_components} matrix has orthonormal columns that are "
+            f"nonnegative. Use at most {most}."
+        )
