@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import DIFFERENCE_STEP, FloatArray, Linear
 
 
@@ -114,6 +115,13 @@ class Problem(ABC):
 
     def lower_bound(self) -> float | None:
         """A proven lower bound of f over S+, in floating point too; None where none is known."""
+        return None
+
+    def trace_form(self) -> TraceForm | None:
+        """Return f as a function of <M, XX'>; None if it is not one.
+
+        Problems with a trace form can be certified by `orthoplus.certify`.
+        """
         return None
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float | None:

@@ -1,5 +1,6 @@
 """K-indicators: a rotation of an embedding that comes nearest to a clustering, eq. (1.5)."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from orthoplus import kernels
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_shape, norm_within_range
 from orthoplus.core.problem import Problem
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray, IntArray, Linear
 from orthoplus.data import inner_product
 from orthoplus.data.dense import Dense
@@ -207,6 +209,15 @@ class KIndicators(Problem):
         """
         fit = np.linalg.svd(self.U.astype(np.float64, copy=False), compute_uv=False).sum()
         return max(self._constant - 2.0 * float(fit) - 0.5 * self.rounding(), 0.0)
+
+    def trace_form(self) -> TraceForm:
+        """Return ||U||^2 + k - 2 sqrt(k <UU', XX'>), a bound: ||U'X||_* <= sqrt(k) ||U'X||_F."""
+        k, constant = self.shape[1], self._constant
+
+        def bound(v: float) -> float:
+            return constant - 2.0 * math.sqrt(k * max(v, 0.0))
+
+        return TraceForm(k, bound, constant, least=0.0, factor=Dense(self.U), is_exact=False)
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
         return 2.0 * rounding_margin(self._constant, self.shape[0], self.U.dtype, dtype)

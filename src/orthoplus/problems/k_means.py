@@ -14,7 +14,9 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_matrix, check_positive, check_shape
 from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.dense import Dense
 from orthoplus.geometry.stiefel import assemble, cover_columns, labels_of
 from orthoplus.linalg.row_gains import entries_of, trace_gains
 from orthoplus.linalg.spectral_sum import sum_of_squares
@@ -186,6 +188,12 @@ class KMeans(Problem):
         """The best residual of rank k of the extended matrix, less a margin for rounding."""
         largest = sum_of_squares(self._extended, self.k, self._total).upper
         return max(self._total - largest - 0.5 * self.rounding(), 0.0)
+
+    def trace_form(self) -> TraceForm:
+        """Return the inertia, ||A||^2 - <AA', XX'> over the X with equal entries in a column."""
+        A = Dense(self.A)
+        total = A.squared_norm()
+        return TraceForm(self.k, lambda v: total - v, total, least=0.0, factor=A, has_row_sums=True)
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
         return 2.0 * rounding_margin(self._total, sum(self._extended.shape), dtype)

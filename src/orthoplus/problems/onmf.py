@@ -10,6 +10,7 @@ import numpy.typing as npt
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_range, check_shape
 from orthoplus.core.problem import Problem
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray, Linear
 from orthoplus.data import as_data, as_nonnegative_data, inner_product
 from orthoplus.geometry.oblique import project_oblique_plus
@@ -183,6 +184,17 @@ class ONMF(GroupedRows, Problem):
             return 0.0
         largest = sum_of_squares(self.A, self.k, self.total).upper
         return max(self.total - largest - 0.5 * self.rounding(), 0.0)
+
+    def trace_form(self) -> TraceForm:
+        """Return ||A||^2 - <AA', XX'>."""
+        return TraceForm(
+            self.k,
+            lambda v: self.total - v,
+            self.total,
+            least=0.0,
+            factor=self.A,
+            is_nonnegative=not self.allow_negative,
+        )
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
         return 2.0 * rounding_margin(self.total, sum(self.A.shape), self.A.dtype, dtype)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_shape
 from orthoplus.core.problem import Problem
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray, Linear
 from orthoplus.data.symmetric import SymmetricMap, as_symmetric_entries, entry_squares
 from orthoplus.linalg.row_gains import entries_of, trace_gains
@@ -125,6 +126,14 @@ class SymmetricONMF(Problem):
         """
         least = sum_of_smallest(self._negated, self.k).lower
         return max(self.total + self.k + 2.0 * least - 0.5 * self.rounding(), 0.0)
+
+    def trace_form(self) -> TraceForm:
+        """Return ||M||^2 + k - 2 <M, XX'>."""
+        size = self.total + self.k * (1.0 + 2.0 * self._negated.norm)
+        constant = self.total + self.k
+        return TraceForm(
+            self.k, lambda v: constant - 2.0 * v, size, least=0.0, matrix=SymmetricMap(self.M)
+        )
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
         size = self.total + self.k * (1.0 + 2.0 * self._negated.norm)

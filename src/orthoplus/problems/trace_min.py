@@ -13,6 +13,7 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_positive, check_range, check_shape
 from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.similarity import (
@@ -124,6 +125,11 @@ class TraceMin(Problem):
         """
         return sum_of_smallest(self.symmetric, self.k).lower - 0.5 * self.rounding()
 
+    def trace_form(self) -> TraceForm:
+        """Return -<-M, XX'>."""
+        size = self.k * self.symmetric.norm
+        return TraceForm(self.k, lambda v: -v, size, matrix=-self.symmetric)
+
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
         own, size = getattr(self.M, "dtype", np.float64), self.k * self.symmetric.norm
         return 2.0 * rounding_margin(size, self.shape[0], own, dtype)
@@ -163,6 +169,13 @@ class FactorTrace(GroupedRows, TraceMin):
     def constant(self) -> float:
         """What f is at X = 0."""
         return 0.0
+
+    def trace_form(self) -> TraceForm:
+        """Return -<AA', XX'>."""
+        is_nonnegative = not self.allow_negative
+        return TraceForm(
+            self.k, lambda v: -v, self.total, factor=self.A, is_nonnegative=is_nonnegative
+        )
 
     def refine(self, X: FloatArray) -> FloatArray | None:
         """The best vector of the rows of each group, section 4 (ii)."""

@@ -1,0 +1,51 @@
+"""What a problem tells a certificate: f as a function of one trace."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class TraceForm:
+    r"""f over S+ as a decreasing function of :math:`\langle M, XX^\top \rangle`.
+
+    Attributes
+    ----------
+    k : int
+    bound : callable
+        ``bound(v)`` is at most f(X) for each X of S+ with :math:`\langle M, XX^\top \rangle \le v`.
+    size : float
+        The sum of the absolute terms that f is made of: it says how far rounding may take f.
+    least : float
+        A number that f is nowhere below.
+    factor : DataMatrix or None
+        A of shape (n, r) if M = AA'.
+    is_nonnegative : bool
+        Whether A has no negative entry.
+    matrix : object or None
+        Otherwise M itself, with products ``matrix @ X``.
+    has_row_sums : bool
+        Whether only the X with XX'e = e count, as in k-means: equal entries in each column and no
+        row of zeros.
+    is_exact : bool
+        Whether ``bound`` is f itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthoplus.problems import ONMF
+    >>> form = ONMF(np.eye(3), 2).trace_form()
+    >>> form.bound(2.0), form.factor.shape, form.is_exact
+    (1.0, (3, 3), True)
+    """
+
+    k: int
+    bound: Callable[[float], float]
+    size: float
+    least: float = -math.inf
+    factor: Any = None
+    is_nonnegative: bool = False
+    matrix: Any = None
+    has_row_sums: bool = False
+    is_exact: bool = True
