@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from orthoplus import geometry, methods, optimality, penalty, problems
+from orthoplus.certify.api import certify
+from orthoplus.certify.certificate import Certificate
 from orthoplus.core.errors import CallbackError, InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -66,6 +68,7 @@ _LAZY = {
 __all__ = [
     "PALM",
     "CallbackError",
+    "Certificate",
     "EP4Orth",
     "InputError",
     "InputTypeError",
@@ -82,6 +85,7 @@ __all__ = [
     "__version__",
     "autodiff",
     "baselines",
+    "certify",
     "check_gradient",
     "consensus",
     "datasets",

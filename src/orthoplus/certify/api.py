@@ -1,0 +1,182 @@
+"""`certify`: bounds in the order of their cost, until the gap is closed or the time is over."""
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from orthoplus.certify.certificate import Certificate, Progress
+from orthoplus.certify.closed_form import closed_form
+from orthoplus.certify.eigenvalues import spectral_bound
+from orthoplus.certify.model import Model, read_answer
+from orthoplus.certify.verify import fingerprint_of
+from orthoplus.core.checks import check_positive, check_range
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import IntArray
+
+Callback = Callable[[Certificate], Any]
+
+
+def certify(
+    problem: Problem,
+    answer: Any,
+    *,
+    time_limit: float = 30.0,
+    tol: float = 1e-8,
+    confidence: float | None = None,
+    callback: Callback | None = None,
+) -> Certificate:
+    r"""Prove how good a clustering is: a bound that no point of S+ is below.
+
+    Parameters
+    ----------
+    problem : Problem
+        ONMF, KMeans, KIndicators, SymmetricONMF, TraceMin and what builds one, or a problem of your
+        own with a ``trace_form``.
+    answer : Result or array-like of n labels
+        From `solve` or from any library: whole numbers or strings, -1 for a row without a group.
+        Exactly k groups are needed. Their weights are chosen at their best.
+    time_limit : float
+        Seconds; a step that has begun is finished.
+    tol : float
+        The relative gap at which the answer counts as optimal.
+    confidence : float, optional
+        Take a bound from random blocks of rows, too, that holds with this probability: for data too
+        large for a good proof. It is never called a proof.
+    callback : callable, optional
+        ``callback(certificate)`` with the certificate so far after every better bound; returning
+        True ends the search.
+
+    Returns
+    -------
+    Certificate
+        Ctrl-C returns the best so far.
+
+    Notes
+    -----
+    In this order: the spectral bound; a certificate in closed form, that proves separated clusters
+    of any number of rows optimal in a few passes over the data, see
+    `orthoplus.certify.closed_form`; a convex relaxation for up to a few thousand rows; for more,
+    relaxations of blocks of rows.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[0.0], [1.0], [9.0], [11.0]])
+    >>> certificate = op.certify(op.problems.KMeans(A, 2), ["a", "a", "b", "b"])
+    >>> certificate.value, certificate.is_optimal, certificate.kind
+    (2.5, True, 'closed form')
+    """
+    check_positive(time_limit, "time_limit", finite=False)
+    check_range(tol, "tol", low=0.0)
+    if confidence is not None and not 0.0 < confidence < 1.0:
+        raise InputError(f"`confidence={confidence!r}` is out of range: it must be in (0, 1).")
+    if callback is not None and not callable(callback):
+        raise InputTypeError(f"`callback` must be callable, it is {type(callback).__name__}.")
+    search = Search(problem, answer, perf_counter() + time_limit, tol)
+    try:
+        for _ in search.steps():
+            if search.is_closed or perf_counter() >= search.deadline:
+                break
+            if callback is not None and callback(search.certificate()):
+                break
+    except KeyboardInterrupt:
+        pass
+    return search.certificate()
+
+
+class Search:
+    """The best bound and the best partition so far."""
+
+    def __init__(self, problem: Problem, answer: Any, deadline: float, tol: float) -> None:
+        self.started, self.deadline, self.tol = perf_counter(), deadline, tol
+        self.problem, self.model = problem, Model(problem)
+        self.answer, weights = read_answer(answer, self.model)
+        self.fingerprint = fingerprint_of(problem)
+        self.point = self.model.answer_point(self.answer, weights)
+        self.value = self.model.value_of(self.point)
+        self.labels, self.best_value = self.answer, self.value
+        self.bound, self.kind, self.proof = self.model.form.least, "trivial", None
+        self.history: list[Progress] = []
+
+    # --- what the steps report --------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return perf_counter() - self.started
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the best partition is proven optimal."""
+        gap = self.model.gap(self.best_value, self.bound)
+        return gap is not None and gap <= self.tol
+
+    def offer(self, upper: float, kind: str, proof: Any) -> None:
+        """Take a bound if it is better than the one so far."""
+        bound = self.model.to_bound(upper)
+        if bound > self.bound or self.kind == "trivial":
+            self.bound, self.kind, self.proof = bound, kind, proof
+            self._record()
+
+    def offer_labels(self, labels: IntArray) -> None:
+        """Take a partition if it is better than the one so far by more than rounding."""
+        value = self.model.value_of(self.model.answer_point(labels, None))
+        if value < self.best_value - self.model.rounding:
+            self.labels, self.best_value = labels, value
+            self._record()
+
+    def _record(self) -> None:
+        self._check()
+        self.history.append(Progress(self.seconds, self.best_value, self.bound, self.kind))
+
+    def _check(self) -> None:
+        if self.best_value < self.bound - self.model.rounding:
+            raise ArithmeticError(
+                f"The lower bound {self.bound:.10g} ({self.kind}) of "
+                f"{type(self.problem).__name__} is above the value {self.best_value:.10g} that was "
+                f"reached, by more than rounding ({self.model.rounding:.2g}): the bound is wrong. "
+                f"Please report it."
+            )
+
+    def certificate(self) -> Certificate:
+        """Return what is known so far."""
+        bound = min(self.bound, self.best_value)
+        return Certificate(
+            value=self.value,
+            bound=bound,
+            gap=self.model.gap(self.value, bound),
+            kind=self.kind,
+            seconds=self.seconds,
+            tol=self.tol,
+            labels=self.labels,
+            best_value=self.best_value,
+            improved=self.labels is not self.answer,
+            history=tuple(self.history),
+            answer=self.point.labels,
+            weights=np.asarray(self.point.weights, dtype=np.float64),
+            proof=self.proof,
+            problem=self.problem,
+            fingerprint=self.fingerprint,
+        )
+
+    # --- the steps --------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[None]:
+        """Yield after every step, in the order of their cost."""
+        yield from self._spectral()
+        yield from self._closed_form()
+
+    def _spectral(self) -> Iterator[None]:
+        self.offer(spectral_bound(self.model), "spectral", None)
+        yield
+
+    def _closed_form(self) -> Iterator[None]:
+        point = self.point
+        if not self.model.form.is_exact:
+            point = self.model.refine(self.answer)
+        for found in closed_form(self.model, point):
+            self.offer(found.upper, "closed form", found.proof)
+            yield

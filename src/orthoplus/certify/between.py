@@ -1,0 +1,244 @@
+r"""The matrix S between the groups of an answer, and the ratios that decide on it.
+
+See `orthoplus.certify.closed_form` for the formulas.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.certify.model import Model
+from orthoplus.core.point import SupportPoint
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import MemoryMatrix
+
+# L is larger than the largest ratio by this share of it, so that rounding clips nothing.
+_ABOVE = 1e-12
+# A coupling whose denominator is this share of its level is rounding: all ratios are equal.
+_NO_COUPLING = 1e-13
+
+
+class Between(NamedTuple):
+    r"""S with blocks :math:`S_{lj} = c_{lj} v_{lj} v_{jl}^\top`, nonnegative by construction.
+
+    V is `slopes` of ``levels`` and of the scores G: given as such, or A times ``centers``.
+    """
+
+    labels: IntArray
+    weights: FloatArray
+    levels: FloatArray
+    couplings: FloatArray
+    centers: FloatArray | None
+    scores: FloatArray | None
+
+
+def slopes(
+    scores: FloatArray,
+    labels: IntArray,
+    weights: FloatArray,
+    levels: FloatArray,
+    *,
+    has_row_sums: bool,
+) -> FloatArray:
+    r"""Return V with :math:`v_{ij} = (T_{lj} x_i - g_{ij})^+` for the rows i of group l.
+
+    Plus :math:`g_{il}` inside with the row sums of k-means. Zero for j = l and for rows without a
+    group.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, k)
+        G.
+    labels, weights : ndarray of shape (n,)
+    levels : ndarray of shape (k, k)
+        T.
+
+    Examples
+    --------
+    >>> G, T = np.array([[4.0, 1.0], [0.0, 3.0]]), np.array([[0.0, 3.0], [3.0, 0.0]])
+    >>> slopes(G, np.array([0, 1]), np.ones(2), T, has_row_sums=False)
+    array([[0., 2.],
+           [3., 0.]])
+    """
+    rows, own = np.arange(len(labels)), np.maximum(labels, 0)
+    V = levels[own] * weights[:, None] - scores
+    if has_row_sums:
+        V += scores[rows, own][:, None]
+    np.maximum(V, 0.0, out=V)
+    V[rows, own] = 0.0
+    V[labels < 0] = 0.0
+    return np.asarray(V)
+
+
+class Setting:
+    """The answer, its scores and ratios, and what levels follow from them.
+
+    Attributes
+    ----------
+    model : Model
+    point : SupportPoint
+        The answer.
+    own : SupportPoint
+        The answer with the weights that the levels belong to: 1 in each group with row sums.
+    centers : ndarray of shape (r, k) or None
+        Scores are A times these; None if M is not a product.
+    core : ndarray of shape (k, k)
+        X'MX.
+    """
+
+    def __init__(self, model: Model, point: SupportPoint) -> None:
+        self.model, self.point, self.x = model, point, point.weights
+        labels, counts = point.labels, np.maximum(point.counts(), 1).astype(np.float64)
+        ones = (labels >= 0).astype(np.float64)
+        self.own = SupportPoint(labels, ones if model.has_row_sums else point.weights, model.k)
+        # From the weights of ``own`` to those of X, one number per group.
+        self.to_unit = counts**-0.5 if model.has_row_sums else np.ones(model.k)
+        self.centers, self.scores = self._scores(counts)
+        inner = self._inner()
+        self.core = inner * np.outer(1.0 / self.to_unit, 1.0 / self.to_unit)
+        squares = np.diag(inner)
+        if model.has_row_sums:
+            self.offset = squares[:, None] - inner
+            self.reach = (squares[:, None] + squares - inner - inner.T) / 2
+        else:
+            self.offset = np.zeros_like(inner)
+            self.reach = np.sqrt(np.maximum(np.outer(squares, squares), 0.0))
+
+    def _scores(self, counts: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
+        model, own = self.model, self.own
+        A = model.factor
+        if A is None:
+            return None, model.product(own.dense()) / (counts if model.has_row_sums else 1.0)
+        sums = A.group_sums(A.scatter(own.labels), A.scatter(own.weights), model.k) * model.scale
+        return (sums / counts[:, None] if model.has_row_sums else sums).T, None
+
+    def _inner(self) -> FloatArray:
+        """Return the scores of the centers: the means, or sums with weights, of G over groups."""
+        if self.centers is not None:
+            return np.asarray(self.centers.T @ self.centers)
+        assert self.scores is not None
+        X = self.own.dense() * (self.to_unit**2 if self.model.has_row_sums else 1.0)
+        inner = X.T @ self.scores
+        return np.asarray((inner + inner.T) / 2)
+
+    @cached_property
+    def trace(self) -> float:
+        """<M, XX'>."""
+        return float(np.trace(self.core))
+
+    @property
+    def to_images(self) -> FloatArray:
+        """What the columns of the scores are to be multiplied by to become those of MX."""
+        return 1.0 / self.to_unit
+
+    @cached_property
+    def free(self) -> FloatArray:
+        """The c for which Xc may be any vector: all, or those with Xc orthogonal to e."""
+        if not self.model.has_row_sums:
+            return np.eye(self.model.k)
+        return np.linalg.svd(1.0 / self.to_unit[None, :])[2][1:].T
+
+    def unit_dots(self, dots: FloatArray) -> FloatArray:
+        """Return x_l'v_lj from the sums of v_lj with the weights of ``own``."""
+        return dots * self.to_unit[:, None]
+
+    def images(self, dots: FloatArray) -> FloatArray:
+        """Return X'[A, V] of shape (k, r + k^2), from x_l'v_lj."""
+        assert self.centers is not None
+        k = self.model.k
+        images = np.zeros((k, k, k))
+        images[np.arange(k), np.arange(k)] = dots
+        return np.hstack([(self.centers / self.to_unit).T, images.reshape(k, k * k)])
+
+    # --- levels -----------------------------------------------------------------------------------
+
+    @cached_property
+    def needed(self) -> FloatArray:
+        """The least symmetric levels that no ratio exceeds."""
+        ratios = self._ratios() + self.offset
+        needed = np.maximum(ratios, ratios.T)
+        return needed + _ABOVE * np.abs(needed)
+
+    def _ratios(self) -> FloatArray:
+        own, has_row_sums = self.own, self.model.has_row_sums
+        A = self.model.factor
+        if A is None:
+            assert self.scores is not None
+            return _ratios_of(self.scores, own.labels, own.weights, has_row_sums)
+        vectors = A.scatter(own.labels), A.scatter(own.weights)
+        args = (self.model.scale, self.centers, has_row_sums)
+        return np.asarray(A.reduce_rows(_ratio_work, *vectors, args=args, combine=np.maximum))
+
+    def levels(self, floor: float, cap: float) -> FloatArray:
+        """Return T of `slopes`, between these shares of what a row in its best group may need."""
+        limit = cap * self.reach if np.isfinite(cap) else np.inf
+        levels = np.minimum(np.maximum(self.needed, floor * self.reach), limit)
+        return np.where(np.isfinite(levels), levels, 0.0) - self.offset
+
+    def between(self, levels: FloatArray, dots: FloatArray) -> Between:
+        """Return S with the couplings 1 / (x_l'v_lj), of both sides if clipping parts them."""
+        dots = dots * self.to_unit[:, None] ** 2
+        size = np.sqrt(np.maximum(dots, 0.0) * np.maximum(dots.T, 0.0))
+        least = _NO_COUPLING * np.maximum(np.abs(levels), np.abs(levels.T))
+        couplings = np.divide(1.0, size, out=np.zeros_like(size), where=size > least)
+        own = self.own
+        return Between(own.labels, own.weights, levels, couplings, self.centers, self.scores)
+
+    def vectors(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V, n x k, and its sums over the groups with the weights of ``own``."""
+        own, k = self.own, self.model.k
+        scores = score_rows(self.model, self.centers) if self.scores is None else self.scores
+        has_row_sums = self.model.has_row_sums
+        V = slopes(scores, own.labels, own.weights, levels, has_row_sums=has_row_sums)
+        groups = [own.labels == group for group in range(k)]
+        return V, np.array([own.weights[rows] @ V[rows] for rows in groups])
+
+
+# --- passes over the rows -------------------------------------------------------------------------
+
+
+def scaled_slices(block: Any, scale: float, width: int) -> Iterator[tuple[slice, MemoryMatrix]]:
+    """Yield ranges of rows of a block and their rows in float64, times the scale."""
+    for rows in block.ranges(width):
+        yield rows, block.rows(rows).scaled_rows(np.full(rows.stop - rows.start, scale))
+
+
+def score_rows(model: Model, centers: Any) -> FloatArray:
+    """Return A ``centers``, n x k, in float64."""
+    A = model.factor
+    assert A is not None
+    return np.asarray(A.gather(A.map_rows(_score_work, args=(model.scale, centers))))
+
+
+def _score_work(block: MemoryMatrix, scale: float, centers: FloatArray) -> FloatArray:
+    parts = [part.matmul(centers) for _, part in scaled_slices(block, scale, sum(centers.shape))]
+    return np.concatenate(parts) if parts else np.zeros((0, centers.shape[1]))
+
+
+def _ratio_work(
+    block: MemoryMatrix, labels: IntArray, weights: FloatArray, *args: Any
+) -> FloatArray:
+    scale, centers, has_row_sums = args
+    k = centers.shape[1]
+    top = np.full((k, k), -np.inf)
+    for rows, part in scaled_slices(block, scale, sum(centers.shape)):
+        found = _ratios_of(part.matmul(centers), labels[rows], weights[rows], has_row_sums)
+        np.maximum(top, found, out=top)
+    return top
+
+
+def _ratios_of(
+    scores: FloatArray, labels: IntArray, weights: FloatArray, has_row_sums: bool
+) -> FloatArray:
+    """Return the largest g_ij / x_i over the rows of each group, less g_il with row sums."""
+    k = scores.shape[1]
+    top = np.full((k, k), -np.inf)
+    for group in range(k):
+        rows = np.flatnonzero((labels == group) & (weights > 0))
+        if len(rows):
+            G = scores[rows] - scores[rows, group][:, None] if has_row_sums else scores[rows]
+            with np.errstate(over="ignore"):
+                top[group] = (G / weights[rows, None]).max(axis=0)
+    return top

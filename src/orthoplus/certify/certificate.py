@@ -1,0 +1,263 @@
+"""What `certify` returns: how good an answer is, and what proves it."""
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.certify.between import Between
+from orthoplus.certify.verify import Verification, fingerprint_of, is_same_data, verify
+from orthoplus.core.atomic import write_atomically
+from orthoplus.core.errors import InputError
+from orthoplus.core.problem import Problem
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+
+_FORMAT = "orthoplus-certificate-1"
+
+
+class Progress(NamedTuple):
+    """One better bound, or one better partition, on the way to a certificate.
+
+    Examples
+    --------
+    >>> Progress(0.5, 12.0, 10.0, "spectral").bound
+    10.0
+    """
+
+    seconds: float
+    value: float
+    bound: float
+    kind: str
+
+
+class DensePart(NamedTuple):
+    """S of some rows: its upper half with the diagonal by rows, and cuts with their multipliers.
+
+    ``rows`` is empty if these are all rows in their order. ``cuts`` has shape (m, 3): rows i, j, l
+    of the triangle Z_ij + Z_il <= Z_ii + Z_jl; l = -1 for the pair Z_ij <= Z_ii.
+    """
+
+    rows: IntArray
+    half: FloatArray
+    cuts: IntArray
+    multipliers: FloatArray
+
+
+Proof = Between | tuple[DensePart, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How good an answer is: its value, a bound that no answer is below, and the proof of it.
+
+    Attributes
+    ----------
+    value : float
+        f at the answer, its weights at their best; the inertia for k-means.
+    bound : float
+        No point of S+ has a smaller f, in floating point too.
+    gap : float or None
+        ``(value - bound) / |bound|``, 0 within rounding; None if the bound is 0 and the value is
+        not.
+    is_optimal : bool
+        Whether the gap is at most ``tol`` and the bound is a proof.
+    kind : str
+        Where the bound comes from: "spectral", "closed form", "relaxation", "exact", "blocks" or
+        "sampled".
+    confidence : float or None
+        None for a proof; the probability that the bound holds if it was sampled.
+    labels : ndarray of int, shape (n,)
+        The best partition that is known: that of the answer unless ``improved``.
+    best_value : float
+        f at ``labels``.
+    improved : bool
+        Whether a better partition than the answer was found.
+    agreement : float or None
+        The share of the rows on which each partition at least as good as the answer agrees with it;
+        None if nothing is known.
+    seconds : float
+        Wall time.
+    history : tuple of Progress
+        Every better bound, and every better partition.
+    tol : float
+        The gap at which the answer counts as optimal.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[3.0, 0.1], [4.0, 0.0], [0.1, 2.0], [0.0, 3.0]])
+    >>> certificate = op.certify(op.problems.ONMF(A, 2), [0, 0, 1, 1])
+    >>> certificate.is_optimal, certificate.gap < 1e-8, bool(certificate.verify())
+    (True, True, True)
+    """
+
+    value: float
+    bound: float
+    gap: float | None
+    kind: str
+    seconds: float
+    tol: float
+    labels: IntArray = field(repr=False)
+    best_value: float = field(repr=False)
+    improved: bool = False
+    confidence: float | None = None
+    agreement: float | None = None
+    unsure: float | None = field(default=None, repr=False)
+    history: tuple[Progress, ...] = field(default=(), repr=False)
+    answer: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    weights: FloatArray = field(default_factory=lambda: np.zeros(0), repr=False)
+    proof: Any = field(default=None, repr=False)
+    problem: Problem | None = field(default=None, repr=False)
+    fingerprint: FloatArray = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the answer is proven to be optimal, to the gap ``tol``."""
+        return self.gap is not None and self.gap <= self.tol and self.confidence is None
+
+    @property
+    def message(self) -> str:
+        """What is known of the answer, in a sentence or two."""
+        if self.is_optimal:
+            text = "The answer is proven optimal."
+        elif self.confidence is not None:
+            text = f"The bound holds with a probability of {self.confidence:g}: it is not a proof."
+        elif self.gap is None:
+            text = "No positive bound is known."
+        else:
+            text = f"No answer is better by more than {_percent(self.gap)} of the bound."
+        if self.improved:
+            text += f" A better partition was found, of value {self.best_value:.10g}: see `labels`."
+        return text
+
+    def __str__(self) -> str:
+        gap = "gap unknown" if self.gap is None else f"gap {_percent(self.gap)}"
+        if self.is_optimal:
+            gap = "proven optimal"
+        kind = self.kind if self.confidence is None else f"{self.kind}, {self.confidence:g}"
+        text = f"value {self.value:.6g}, at least {self.bound:.6g} possible, {gap}"
+        return f"{text} ({kind}, {self.seconds:.2g} s)"
+
+    def sure_rows(self) -> BoolArray:
+        """Return the rows on which each partition at least as good as the answer agrees with it.
+
+        Examples
+        --------
+        >>> import orthoplus as op
+        >>> A = np.array([[3.0, 0.1], [4.0, 0.0], [0.1, 2.0], [0.0, 3.0]])
+        >>> op.certify(op.problems.ONMF(A, 2), [0, 0, 1, 1]).sure_rows()
+        array([ True,  True,  True,  True])
+        """
+        if self.unsure is None:
+            return np.zeros(len(self.answer), dtype=bool)
+        return np.asarray(self.weights**2 > self.unsure)
+
+    def verify(self, problem: Problem | None = None) -> Verification:
+        """Check the proof again, from the data of the problem, by code that the search lacks.
+
+        Parameters
+        ----------
+        problem : Problem, optional
+            Needed for a certificate from a file.
+
+        Returns
+        -------
+        Verification
+            True if everything holds; otherwise ``failures`` says what does not.
+        """
+        problem = self.problem if problem is None else problem
+        if problem is None:
+            raise InputError(
+                "A certificate from a file does not hold the data. Pass the problem: "
+                "`certificate.verify(problem)`."
+            )
+        if not is_same_data(self.fingerprint, fingerprint_of(problem)):
+            raise InputError(
+                "The certificate belongs to another problem: its data or its k differ from those "
+                "that were certified."
+            )
+        return verify(problem, self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate to an ``.npz`` file, which appears only when it is complete.
+
+        Examples
+        --------
+        >>> import tempfile, orthoplus as op
+        >>> from pathlib import Path
+        >>> problem = op.problems.ONMF(np.eye(3), 2)
+        >>> name = Path(tempfile.mkdtemp()) / "proof.npz"
+        >>> op.certify(problem, [0, 1, 1]).save(name)
+        >>> bool(op.Certificate.load(name).verify(problem))
+        True
+        """
+        arrays = _proof_arrays(self.proof)
+        for name in _ARRAYS:
+            arrays[name] = getattr(self, name)
+        header = {"format": _FORMAT, **{name: getattr(self, name) for name in _NUMBERS}}
+        header["history"] = [list(row) for row in self.history]
+        header["n_parts"] = len(self.proof) if type(self.proof) is tuple else -1
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        write_atomically(path, lambda file: np.savez(file, **arrays))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Certificate":
+        """Read a certificate written by `save`; it verifies against the problem that is passed."""
+        try:
+            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+                header = json.loads(bytes(file["header"]))
+                if header.pop("format") != _FORMAT:
+                    raise KeyError("format")
+                proof = _read_proof(file, header.pop("n_parts"))
+                history = tuple(Progress(*row) for row in header.pop("history"))
+                arrays = {name: file[name] for name in _ARRAYS}
+                return Certificate(**header, **arrays, history=history, proof=proof)
+        except FileNotFoundError:
+            raise
+        except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+            raise InputError(
+                f"`{os.fspath(path)}` is not a certificate or is damaged ({error}). Give a file "
+                f"written by `Certificate.save`."
+            ) from error
+
+
+_ARRAYS = ("labels", "answer", "weights", "fingerprint")
+_NUMBERS = (
+    "value", "bound", "gap", "kind", "seconds", "tol", "best_value", "improved", "confidence",
+    "agreement", "unsure",
+)  # fmt: skip
+
+
+def _percent(gap: float) -> str:
+    return f"{100.0 * gap:.2g} %"
+
+
+def _proof_arrays(proof: Any) -> dict[str, Any]:
+    if isinstance(proof, Between):
+        return {
+            f"between/{name}": part for name, part in proof._asdict().items() if part is not None
+        }
+    return {
+        f"part{number}/{name}": array
+        for number, part in enumerate(proof or ())
+        for name, array in part._asdict().items()
+    }
+
+
+def _read_proof(file: Any, n_parts: int) -> Any:
+    if n_parts >= 0:
+        return tuple(
+            DensePart(*(file[f"part{number}/{name}"] for name in DensePart._fields))
+            for number in range(n_parts)
+        )
+    names = [f"between/{name}" for name in Between._fields]
+    if names[0] not in file.files:
+        return None
+    parts: list[Any] = [file[name] if name in file.files else None for name in names]
+    return Between(*parts)
+
+
+Certificate.__module__ = "orthoplus"

@@ -1,0 +1,266 @@
+r"""Upper bounds of <H, XX'> from eigenvalues, in three ways: by factors, densely, by products.
+
+Each way knows the matrix :math:`H = M + S` of a model and of an S between groups, see
+`orthoplus.certify.between`. ``bound`` gives the sum of its leading eigenvalues. If the answer X
+spans a nearly invariant subspace, ``sharp_bound`` is exact to the last digits: with
+:math:`L = X^\top HX`, :math:`R = HX - XL`, a number c above the eigenvalues of H on the complement
+of X and any t > 0,
+
+.. math:: H \preceq \begin{pmatrix} L + R^\top R / t & 0 \\ 0 & (c + t) I \end{pmatrix},
+
+so that the sum is at most :math:`\mathrm{tr}\, L + \|R\|^2 / t` if :math:`L \succeq (c + t) I`, and
+:math:`\mathrm{tr}\, L = \langle M, XX^\top \rangle` since S vanishes inside the groups. Of c only
+few digits matter.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from orthoplus.certify.between import Between, Setting, scaled_slices, slopes
+from orthoplus.certify.factored import (
+    GramSums,
+    LowRank,
+    PairSums,
+    assemble_low_rank,
+    gram_sums,
+    pair_sums,
+    sum_of_leading,
+    top_off,
+)
+from orthoplus.certify.model import Model
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import MemoryMatrix
+from orthoplus.linalg.spectral_sum import sum_of_largest
+
+# The largest dense eigenproblem.
+MOST_DENSE_ORDER = 3000
+# Where t lies between the eigenvalues of L and c.
+_SHARES = (0.9, 0.5, 0.1)
+
+
+class Evaluation(Protocol):
+    """The eigenvalues of H = M + S for an S between groups."""
+
+    def couple(self, levels: FloatArray) -> Between:
+        """Return the S with these levels."""
+
+    def bound(self, S: Between) -> float:
+        """Return an upper bound of <H, XX'> over all X that count."""
+
+    def sharp_bound(self, S: Between) -> float:
+        """Return the bound at the answer's own subspace; infinity if it is not the leading one."""
+
+
+def evaluation_of(setting: Setting) -> Evaluation:
+    """Return the cheapest way for this model that is exact up to rounding, if there is one."""
+    if is_narrow(setting.model):
+        return _Factored(setting)
+    is_small = setting.model.n <= MOST_DENSE_ORDER
+    return _Dense(setting) if is_small else _Products(setting)
+
+
+def is_narrow(model: Model) -> bool:
+    """Return whether B = [A, V] has fewer columns than rows, and few enough."""
+    order = model.rank + model.k**2
+    return model.factor is not None and order <= min(model.n, MOST_DENSE_ORDER)
+
+
+def spectral_bound(model: Model) -> float:
+    """Return the bound for S = 0."""
+    if is_narrow(model):
+        low_rank = assemble_low_rank(gram_sums(model), None, None, model.n)
+        return sum_of_leading(low_rank, model.k, has_row_sums=model.has_row_sums)
+    if model.n <= MOST_DENSE_ORDER:
+        return bound_dense(model, model.dense())
+    return _bound_products(model, model.product)
+
+
+def bound_dense(model: Model, H: FloatArray) -> float:
+    """Return an upper bound of <H, XX'> over the X that count, from all eigenvalues."""
+    n, k, fixed = model.n, model.k, 0.0
+    margin = rounding_margin(model.size + k * float(np.linalg.norm(H)), n)
+    if model.has_row_sums:
+        means = H.mean(axis=0)
+        fixed, k = float(means.sum()), k - 1
+        H = H - means - means[:, None] + means.mean()
+    values = np.linalg.eigvalsh((H + H.T) / 2)
+    return fixed + float(values[n - k :].sum()) + margin
+
+
+def _bound_products(model: Model, product: Callable[[FloatArray], FloatArray]) -> float:
+    n, k, fixed = model.n, model.k, 0.0
+
+    def centered(X: FloatArray) -> FloatArray:
+        image = product(X - X.mean(axis=0))
+        return np.asarray(image - image.mean(axis=0))
+
+    if model.has_row_sums:
+        fixed, k = float(product(np.ones((n, 1))).sum()) / n, k - 1
+    if k == 0:
+        return fixed + rounding_margin(model.size, n)
+    upper = sum_of_largest(centered if model.has_row_sums else product, n, k).upper
+    return fixed + upper + rounding_margin(model.size + abs(upper), n)
+
+
+def _sharp_bound(setting: Setting, L: FloatArray, squares: FloatArray, top: float) -> float:
+    """Return tr L + ||R||^2 / t for the best t, with ``squares`` = R'R and c = ``top``.
+
+    Without a margin for tr L = <M, XX'>: ``model.to_bound`` has one for that.
+    """
+    C = setting.free
+    L, squares = C.T @ L @ C, C.T @ squares @ C
+    if not len(L):
+        return setting.trace
+    distance = float(np.linalg.eigvalsh((L + L.T) / 2)[0]) - top
+    if not distance > 0:
+        return np.inf
+    excess = np.inf
+    for t in np.array(_SHARES) * distance:
+        inner = np.linalg.eigvalsh(L + squares / t)
+        excess = min(excess, np.trace(squares) / t + np.maximum(top + t - inner, 0.0).sum())
+    return setting.trace + float(excess)
+
+
+class _Factored:
+    """By the Gram matrix of [A, V]: passes over the rows, and an eigenproblem of order r + k^2."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.model = setting, setting.model
+        self._pairs: PairSums
+
+    @cached_property
+    def _data(self) -> GramSums:
+        return gram_sums(self.model)
+
+    def couple(self, levels: FloatArray) -> Between:
+        self._pairs = pair_sums(self.setting, levels)
+        return self.setting.between(levels, self._pairs.dots)
+
+    def _low_rank(self, S: Between) -> LowRank:
+        return assemble_low_rank(self._data, self._pairs, S.couplings, self.model.n)
+
+    def bound(self, S: Between) -> float:
+        model = self.model
+        return sum_of_leading(self._low_rank(S), model.k, has_row_sums=model.has_row_sums)
+
+    def sharp_bound(self, S: Between) -> float:
+        setting, A = self.setting, self.model.factor
+        assert A is not None
+        dots = setting.unit_dots(self._pairs.dots)
+        L = setting.core + S.couplings * dots * dots.T
+        top = top_off(self._low_rank(S), setting.images(dots))
+        own = setting.own
+        vectors = A.scatter(own.labels), A.scatter(own.weights), A.scatter(setting.x)
+        shares = S.couplings * dots.T
+        work = (self.model.scale, setting.centers, S.levels, shares, L, setting.to_images)
+        squares = A.reduce_rows(_residual_work, *vectors, args=(*work, self.model.has_row_sums))
+        return _sharp_bound(setting, L, squares, top)
+
+
+def _residual_work(
+    block: MemoryMatrix, labels: IntArray, weights: FloatArray, x: FloatArray, *args: Any
+) -> FloatArray:
+    """Return R'R of R = HX - XL."""
+    scale, centers, levels, shares, L, to_images, has_row_sums = args
+    squares = np.zeros_like(L)
+    for rows, part in scaled_slices(block, scale, sum(centers.shape)):
+        own = labels[rows]
+        scores = part.matmul(centers)
+        V = slopes(scores, own, weights[rows], levels, has_row_sums=has_row_sums)
+        R = scores * to_images + V * shares[np.maximum(own, 0)]
+        R -= x[rows, None] * L[own] * (own >= 0)[:, None]
+        squares += R.T @ R
+    return squares
+
+
+class _Dense:
+    """By all eigenvalues of the n x n matrix."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.model = setting, setting.model
+        self.M = setting.model.dense()
+        self._vectors: FloatArray
+
+    def couple(self, levels: FloatArray) -> Between:
+        self._vectors, dots = self.setting.vectors(levels)
+        return self.setting.between(levels, dots)
+
+    def _whole(self, S: Between) -> FloatArray:
+        return self.M + dense_between(S.labels, self._vectors, S.couplings)
+
+    def bound(self, S: Between) -> float:
+        return bound_dense(self.model, self._whole(S))
+
+    def sharp_bound(self, S: Between) -> float:
+        H, X = self._whole(S), self.setting.point.dense()
+        HX = H @ X
+        L = X.T @ HX
+        R = HX - X @ L
+        off = H - X @ HX.T - HX @ X.T + X @ L @ X.T
+        top = max(float(np.linalg.eigvalsh((off + off.T) / 2)[-1]), 0.0)
+        top += rounding_margin(float(np.linalg.norm(H)), self.model.n)
+        return _sharp_bound(self.setting, L, R.T @ R, top)
+
+
+class _Products:
+    """By products: the bounds hold with a probability above 1 - 1e-12, whatever the data."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.model = setting, setting.model
+        self._vectors: FloatArray
+
+    def couple(self, levels: FloatArray) -> Between:
+        self._vectors, dots = self.setting.vectors(levels)
+        return self.setting.between(levels, dots)
+
+    def _product(self, S: Between) -> Callable[[FloatArray], FloatArray]:
+        def product(X: FloatArray) -> FloatArray:
+            image = multiply_between(S.labels, self._vectors, S.couplings, X)
+            return self.model.product(X) + image
+
+        return product
+
+    def bound(self, S: Between) -> float:
+        return _bound_products(self.model, self._product(S))
+
+    def sharp_bound(self, S: Between) -> float:
+        product, X = self._product(S), self.setting.point.dense()
+        HX = product(X)
+        L = X.T @ HX
+        R = HX - X @ L
+
+        def off(Z: FloatArray) -> FloatArray:
+            image = product(Z - X @ (X.T @ Z))
+            return np.asarray(image - X @ (X.T @ image))
+
+        top = max(sum_of_largest(off, self.model.n, 1).upper, 0.0)
+        return _sharp_bound(self.setting, L, R.T @ R, top)
+
+
+def dense_between(labels: IntArray, V: FloatArray, couplings: FloatArray) -> FloatArray:
+    """Return S as an n x n array."""
+    own = np.maximum(labels, 0)
+    W = V[:, own]
+    S = W * W.T * couplings[np.ix_(own, own)]
+    S[labels < 0], S[:, labels < 0] = 0.0, 0.0
+    S[labels[:, None] == labels] = 0.0
+    return np.asarray(S)
+
+
+def multiply_between(
+    labels: IntArray, V: FloatArray, couplings: FloatArray, X: FloatArray
+) -> FloatArray:
+    """Return SX in O(nk) per column of X."""
+    k = len(couplings)
+    groups = [np.flatnonzero(labels == group) for group in range(k)]
+    inner = [couplings[group][:, None] * (V[rows].T @ X[rows]) for group, rows in enumerate(groups)]
+    image = np.zeros_like(X)
+    for group, rows in enumerate(groups):
+        others = np.array([inner[other][group] for other in range(k)])
+        others[group] = 0.0
+        image[rows] = V[rows] @ others
+    return image

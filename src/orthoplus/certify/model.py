@@ -1,0 +1,278 @@
+r"""One form for all problems that can be certified: max <M, XX'> over S+.
+
+A model is scaled by a power of two, so that no square leaves the range and no digit changes:
+everything in this room is in units of ``model.unit``.
+"""
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.bounds import relative_gap, rounding_margin
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.point import SupportPoint, spread
+from orthoplus.core.problem import Problem
+from orthoplus.core.result import Result
+from orthoplus.core.trace_form import TraceForm
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import DataMatrix
+from orthoplus.data.dense import Dense
+from orthoplus.data.symmetric import SymmetricMap
+from orthoplus.linalg.group_vectors import leading_vectors, nonnegative_vectors
+from orthoplus.linalg.symmetric import bottom_of_blocks
+
+# An operator of at most so many entries is written out.
+_WRITTEN_OUT = 1 << 25
+# Up to this many rows the n x n matrix is formed.
+MOST_DENSE_ROWS = 4000
+# Steps of the projected power method on the groups of a matrix of any sign, and their last change.
+_MAX_POWERS, _POWER_CHANGE = 500, 1e-12
+
+
+class Model:
+    r"""max :math:`\langle M, XX^\top \rangle` over S+, for a problem that is a function of it.
+
+    Attributes
+    ----------
+    problem : Problem
+    n, k : int
+    has_row_sums : bool
+        Whether only X with equal entries in each column and no row of zeros count: k-means.
+    factor : DataMatrix or None
+        A with M = AA' times ``unit``; its entries are to be multiplied by ``scale``.
+    scale, unit : float
+        Powers of two: M is AA' times the square of ``scale``, and <M, XX'> times ``unit`` is that
+        of the problem.
+
+    Examples
+    --------
+    >>> from orthoplus.problems import ONMF
+    >>> model = Model(ONMF(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]]), 2))
+    >>> point = model.refine(np.array([0, 0, 1]))
+    >>> model.value_of(point), point.weights.round(12)
+    (0.0, array([0.6, 0.8, 1. ]))
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        form = _form_of(problem)
+        self.problem, self.form = problem, form
+        self.n, self.k = problem.shape
+        self.has_row_sums = form.has_row_sums
+        self.data: DataMatrix | None = form.factor
+        self.factor = None if self.data is None else _with_entries(self.data)
+        self.matrix = None if form.matrix is None else _in_double(form.matrix)
+        total = self.matrix.norm if self.matrix is not None else self._data.squared_norm()
+        exponent = math.frexp(total)[1]
+        exponent += exponent % 2  # A is scaled by the root of what M is scaled by
+        self.unit = math.ldexp(1.0, exponent)
+        self.scale = math.ldexp(1.0, -exponent // 2)
+        self.size = total / self.unit
+
+    @property
+    def _data(self) -> DataMatrix:
+        assert self.data is not None
+        return self.data
+
+    @property
+    def rank(self) -> int:
+        """The number of columns of A; n if M is not a product."""
+        return self.n if self.data is None else self.data.shape[1]
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far apart a value and a bound may be by rounding, in the units of the problem."""
+        has_entries = self.data is None or self.data.has_entries
+        dtype = np.float64 if has_entries else self._data.dtype
+        return 2.0 * rounding_margin(self.form.size, self.n + self.rank, dtype)
+
+    def dense(self) -> FloatArray:
+        """Return M, n x n."""
+        if self.matrix is not None:
+            M = self.matrix.to_dense() / self.unit
+            return np.asarray((M + M.T) / 2)
+        A = self.scale * self._data.to_dense().astype(np.float64)
+        return np.asarray(A @ A.T)
+
+    @cached_property
+    def _scaled(self) -> DataMatrix:
+        return self._data.scale_rows(np.full(self.n, self.scale))
+
+    def product(self, X: FloatArray) -> FloatArray:
+        """Return MX, for X of shape (n, b)."""
+        if self.matrix is not None:
+            return np.asarray(self.matrix @ X / self.unit)
+        if self._data.has_entries:
+            return self._scaled.times(self._scaled.times_transposed(X))
+        image = self._data.times(self._data.times_transposed(X))
+        return np.asarray(image.astype(np.float64) / self.unit)
+
+    def trace(self, point: SupportPoint) -> float:
+        """Return <M, XX'>."""
+        labels, weights = point.labels, point.weights
+        if self.matrix is not None:
+            own = self.product(point.dense())[np.arange(self.n), labels]
+            return float((own * weights)[labels >= 0].sum())
+        A = self._data
+        sums = A.group_sums(A.scatter(labels), A.scatter(weights), self.k) * self.scale
+        return float(np.vdot(sums, sums))
+
+    def value_of(self, point: SupportPoint) -> float:
+        """Return f at a point, of labels and weights."""
+        if not self.form.is_exact:
+            return self.problem.value(point.dense())
+        return max(self.form.bound(self.trace(point) * self.unit), self.form.least)
+
+    def to_bound(self, upper: float) -> float:
+        """Return a lower bound of f from an upper bound of <M, XX'>, rounded outward."""
+        bound = self.form.bound(upper * self.unit) - 0.5 * self.rounding
+        return max(bound, self.form.least)
+
+    def gap(self, value: float, bound: float) -> float | None:
+        """Return the relative gap, 0 within rounding."""
+        return relative_gap(value, bound, self.rounding)
+
+    # --- points -----------------------------------------------------------------------------------
+
+    def refine(self, labels: IntArray, weights: FloatArray | None = None) -> SupportPoint:
+        """Return the best point of <M, XX'> on these groups; a local one for an M of any sign."""
+        start = np.ones(self.n) if weights is None else np.abs(weights).astype(np.float64)
+        if self.has_row_sums:
+            x: FloatArray = np.ones(self.n)
+        elif self.data is not None:
+            find = leading_vectors if self.form.is_nonnegative else nonnegative_vectors
+            A = self.data
+            own, _ = find(A, A.scatter(labels), A.scatter(np.where(start > 0, start, 1.0)), self.k)
+            x = A.gather(own)
+        else:
+            x = self._refine_matrix(labels, np.where(start > 0, start, 1.0))
+        kept = np.where((x > 0) & (labels >= 0), labels, -1)
+        x = np.where(kept >= 0, x, 0.0).astype(np.float64)
+        return SupportPoint(kept, x, self.k).normalized()
+
+    def _refine_matrix(self, labels: IntArray, start: FloatArray) -> FloatArray:
+        assert self.matrix is not None
+        X = SupportPoint(labels, start, self.k).normalized().dense()
+        best = bottom_of_blocks(-self.matrix, X)
+        if best is None:
+            return _project_powers(self.matrix, labels, start, self.k)
+        return np.asarray(best.sum(axis=1))
+
+    def answer_point(self, labels: IntArray, weights: FloatArray | None) -> SupportPoint:
+        """Return the point of the problem with these groups: its weights at their best for f."""
+        point = self.refine(labels, weights)
+        if not self.form.is_exact:
+            refined = self.problem.refine(point.dense())
+            point = point if refined is None else SupportPoint.of(refined)
+        if weights is None or self.has_row_sums:
+            return point
+        given = SupportPoint(np.where(weights > 0, labels, -1), weights.astype(np.float64), self.k)
+        given = given.normalized()
+        is_complete = bool((given.counts() > 0).all())
+        return given if is_complete and self.value_of(given) < self.value_of(point) else point
+
+
+def _form_of(problem: Problem) -> TraceForm:
+    form = problem.trace_form() if isinstance(problem, Problem) else None
+    if form is None:
+        raise InputTypeError(
+            f"`problem` is of type {type(problem).__name__}, which has no trace form: ONMF, KMeans,"
+            f" KIndicators, SymmetricONMF, TraceMin and what builds one (nonnegative_pca, "
+            f"laplacian_embedding, ratio_cut, discriminative_spectral) can be certified."
+        )
+    return form
+
+
+def _with_entries(data: DataMatrix) -> DataMatrix | None:
+    """Return data with entries, an operator written out; None if that would be too large."""
+    if data.has_entries:
+        return data
+    return Dense(data.to_dense()) if math.prod(data.shape) <= _WRITTEN_OUT else None
+
+
+def _in_double(M: Any) -> SymmetricMap:
+    """Return M as a map of float64, exactly symmetric if its entries are known."""
+    M = M if isinstance(M, SymmetricMap) else SymmetricMap(M)
+    base = M.base
+    if base is not None and hasattr(base, "T") and hasattr(base, "astype"):
+        base = base.astype(np.float64)
+        base = (base + base.T) / 2
+    return SymmetricMap(base, M.factors)
+
+
+def _project_powers(M: SymmetricMap, labels: IntArray, x: FloatArray, k: int) -> FloatArray:
+    """Return a local maximizer of <M, XX'> on the groups: the projected power method."""
+    shift, rows = 2.0 * M.norm or 1.0, np.arange(len(labels))  # x stays away from 0
+    point = SupportPoint(labels, np.where(labels >= 0, x, 0.0), k).normalized()
+    for _ in range(_MAX_POWERS):
+        image = (M @ point.dense())[rows, labels] / shift + point.weights
+        image = np.where(labels >= 0, np.maximum(image, 0.0), 0.0)
+        moved = SupportPoint(labels, image, k).normalized()
+        if np.abs(moved.weights - point.weights).max() <= _POWER_CHANGE:
+            break
+        point = moved
+    return np.asarray(point.weights)
+
+
+# --- what the user passes -------------------------------------------------------------------------
+
+
+def read_answer(answer: Any, model: Model) -> tuple[IntArray, FloatArray | None]:
+    """Return labels from 0 to k - 1, -1 for a row without a group, and weights if there are any.
+
+    Parameters
+    ----------
+    answer : Result, SupportPoint or array-like of n labels
+        Labels may be any whole numbers or strings; -1 stands for a row without a group.
+    model : Model
+
+    Examples
+    --------
+    >>> from orthoplus.problems import ONMF
+    >>> read_answer(["b", "b", "a"], Model(ONMF(np.eye(3), 2)))
+    (array([1, 1, 0]), None)
+    """
+    weights = None
+    if isinstance(answer, (Result, SupportPoint)):
+        weights, answer = np.asarray(answer.weights, dtype=np.float64), answer.labels
+    labels = _as_labels(answer)
+    if labels.shape != (model.n,):
+        raise InputError(
+            f"`answer` has labels of shape {labels.shape}, but the problem has {model.n} rows. "
+            f"Pass one label per row."
+        )
+    has_group = np.ones(model.n, dtype=bool) if labels.dtype.kind == "U" else labels != -1
+    groups, numbers = np.unique(labels[has_group], return_inverse=True)
+    if len(groups) != model.k:
+        raise InputError(
+            f"`answer` has {len(groups)} groups, but the problem has k = {model.k}. Pass labels "
+            f"with exactly {model.k} different values (-1 is a row without a group)."
+        )
+    if model.has_row_sums and not has_group.all():
+        raise InputError(
+            f"`answer` has {int((~has_group).sum())} rows with the label -1, but k-means gives "
+            f"every row a cluster. Assign them, or take them out of the data."
+        )
+    numbered = np.full(model.n, -1, dtype=np.int64)
+    numbered[has_group] = numbers
+    return numbered, weights
+
+
+def _as_labels(answer: Any) -> Any:
+    labels = np.asarray(answer)
+    if labels.dtype.kind == "O":
+        labels = labels.astype(str)
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == labels.round()).all():
+        labels = labels.astype(np.int64)
+    if labels.dtype.kind not in "iubU":
+        raise InputTypeError(
+            f"`answer` has dtype {labels.dtype}: a Result, or whole numbers or strings as labels, "
+            f"are needed."
+        )
+    return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
+
+
+def dense_point(point: SupportPoint) -> FloatArray:
+    """Return X, n x k, in float64."""
+    return spread(point.labels, point.weights, point.k)
