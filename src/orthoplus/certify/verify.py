@@ -94,13 +94,17 @@ def verify(problem: Problem, certificate: Any) -> Verification:
         failures.append(f"The value of the answer is {value:.10g}, not {certificate.value:.10g}.")
     try:
         upper, margin = _upper(data, certificate)
-    except ValueError as error:
+    except _BrokenProofError as error:
         return Verification((*failures, str(error)), value, np.nan)
     bound = data.bound(upper, slack)
     # The search has margins of its own, of the same size.
     if not certificate.bound <= data.bound(upper - 2.0 * margin, -4.0 * slack):
         failures.append(f"The proof gives the bound {bound:.10g}, not {certificate.bound:.10g}.")
     return Verification(tuple(failures), value, bound)
+
+
+class _BrokenProofError(Exception):
+    """Report a proof that proves nothing."""
 
 
 class _Upper(NamedTuple):
@@ -117,7 +121,7 @@ def _margin(size: float, length: int) -> float:
 def _upper(data: "_Data", certificate: Any) -> _Upper:
     """Return the upper bound of <M, XX'> that the proof gives."""
     if certificate.confidence is not None or certificate.kind == "exact":
-        raise ValueError(f"A certificate of the kind {certificate.kind!r} carries no proof.")
+        raise _BrokenProofError(f"A certificate of the kind {certificate.kind!r} carries no proof.")
     proof = certificate.proof
     if type(proof) is tuple:
         return _upper_of_parts(data, proof)
@@ -239,13 +243,13 @@ def _upper_of_parts(data: _Data, parts: Any) -> _Upper:
     """Bound by dense matrices: one of all rows, or blocks of rows whose bounds add up."""
     seen = np.concatenate([part.rows for part in parts])
     if len(parts) > 1 and (len(seen) != data.n or (np.sort(seen) != np.arange(data.n)).any()):
-        raise ValueError("The blocks of the proof do not hold every row once.")
+        raise _BrokenProofError("The blocks of the proof do not hold every row once.")
     total, margin = 0.0, 0.0
     for part in parts:
         if not (part.half >= 0).all() or not (part.multipliers >= 0).all():
-            raise ValueError("S or a multiplier of the proof has a negative entry.")
+            raise _BrokenProofError("S or a multiplier of the proof has a negative entry.")
         if len(part.multipliers) and not data.form.has_row_sums:
-            raise ValueError("Cuts are valid for k-means only.")
+            raise _BrokenProofError("Cuts are valid for k-means only.")
         if len(part.rows):
             A = data.A.sample_rows(np.sort(part.rows)).to_dense().astype(np.float64) / data.root
             M = A @ A.T
@@ -278,7 +282,7 @@ def _upper_between(data: _Data, *proof: Any) -> _Upper:
     couplings = np.array(couplings)
     np.fill_diagonal(couplings, 0.0)
     if not (couplings >= 0).all() or (couplings != couplings.T).any():
-        raise ValueError("The couplings of the proof are negative, or not symmetric.")
+        raise _BrokenProofError("The couplings of the proof are negative, or not symmetric.")
     narrow = data.A is not None and data.r + data.k**2 <= min(data.n, _MOST_ORDER)
     if narrow:
         return _upper_by_factors(data, labels, weights, levels, couplings, centers)
