@@ -1,0 +1,1 @@
+"""Proofs of how good a clustering is."""
