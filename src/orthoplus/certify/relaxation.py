@@ -19,14 +19,25 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.certify.cuts import Cuts
-from orthoplus.certify.fantope import LowRank, project_fantope
-from orthoplus.certify.spectral_bound import spectral_bound, split_off
+from orthoplus.certify.fantope import (
+    LeadingPairs,
+    LowRank,
+    extreme_eigenvalues,
+    multiply,
+    split_off,
+)
+from orthoplus.certify.spectral_bound import spectral_bound
 from orthoplus.core.point import column_ranks, spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
 # The step beyond the Fantope's point, which needs fewer iterations than 1.
 _OVER_RELAXATION = 1.6
+# Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
+_DOUBLE_ORDER = 1000
+# The residuals of eigenpairs that are good enough, as a share of the distance between F and P.
+_EIGEN_TOL = 0.1
 # The first penalty parameter is this over k, for M of unit norm.
 _FIRST_PENALTY = 0.3
 # Every so many iterations the penalty parameter may change, if one residual is this many times the
@@ -87,13 +98,22 @@ class Relaxation:
         self.unit = np.full(self.n, self.n**-0.5) if has_row_sums else None
         self.apart = apart
         centered = self.M if self.unit is None else split_off(self.M, self.unit)[0]
-        norm = float(np.linalg.norm(centered, 2))
+        norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         self._G = np.ldexp(centered, -self._exponent)
         self._penalty = _FIRST_PENALTY / self.k
-        self._T = self._first_state(start, S)
-        self._n_iter = 0
+        dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
+        self._G = self._G.astype(dtype)
+        self._T: FloatArray = self._first_state(start, S).astype(dtype)
+        self._offset: FloatArray | None = None
+        if apart is not None:
+            self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
+        P, D = self._parts()
+        self._W: FloatArray = P - D + self._G / self._penalty
+        self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
+        self._primal = math.inf
+        self._n_iter = 0
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n))
         self.best_cuts = Cuts.none()
@@ -116,45 +136,51 @@ class Relaxation:
             self._step()
 
     def _step(self) -> None:
-        P, D = self._parts()
-        F = self._project(P - D + self._G / self._penalty)
-        dense = F.dense()
-        if self.unit is not None:
-            dense += np.outer(self.unit, self.unit)
-        self._T = _OVER_RELAXATION * dense + (1 - _OVER_RELAXATION) * P + D
-        self._F = F
+        self._F = self._pairs.project(self._W, _EIGEN_TOL * self._primal)
+        sums = kernels.relax_into(
+            self._factors(),
+            self._T,
+            self._offset,
+            self._G,
+            self._W,
+            (_OVER_RELAXATION, 1 / self._penalty),
+        )
+        primal, dual, size, dual_size = np.sqrt(sums).tolist()
+        self._primal = primal
         self._n_iter += 1
         if self._n_iter % _ADAPT_EVERY == 0:
-            new = self._parts()[0]
-            self._adapt(float(np.linalg.norm(dense - new)), float(np.linalg.norm(new - P)))
+            tiny = np.finfo(np.float64).tiny
+            self._adapt((primal / max(size, tiny)) / max(dual / max(dual_size, tiny), tiny))
+
+    def _factors(self) -> tuple[FloatArray, FloatArray]:
+        """Return L and R with F = LR', in the type of T."""
+        assert self._F is not None
+        V, shares = self._F
+        if self.unit is not None:
+            V, shares = np.column_stack([V, self.unit]), np.append(shares, 1.0)
+        return (V * shares).astype(self._T.dtype), np.ascontiguousarray(V, dtype=self._T.dtype)
 
     def _parts(self) -> tuple[FloatArray, FloatArray]:
-        """Return P and -S / penalty, whose sum is T."""
-        D = np.minimum(self._T, 0.0)
-        if self.apart is not None:
-            D = np.where(self.apart, self._T, D)
-        return self._T - D, D
+        """Return P and D = -S / penalty, whose sum is T."""
+        shifted = self._T if self._offset is None else self._T - self._offset
+        P: FloatArray = np.maximum(shifted, 0)
+        return P, self._T - P
 
-    def _project(self, W: FloatArray) -> LowRank:
-        if self.unit is None:
-            return project_fantope(W, self.k)
-        return project_fantope(split_off(W, self.unit)[0], self.k - 1)
-
-    def _adapt(self, primal: float, dual: float) -> None:
-        """Balance the two residuals, each relative to the size of what it compares."""
-        P, D = self._parts()
-        primal /= max(float(np.linalg.norm(P)), 1e-300)
-        dual /= max(float(np.linalg.norm(D)), 1e-300)
-        ratio = primal / max(dual, 1e-300)
+    def _adapt(self, ratio: float) -> None:
+        """Balance the residuals, given their ratio: each relative to the size of its matrix."""
         if 1 / _IMBALANCE < ratio < _IMBALANCE:
             return
         factor = min(_MOST_CHANGE, max(1 / _MOST_CHANGE, math.sqrt(ratio)))
-        self._T = P + D / factor
+        P, D = self._parts()
+        D /= factor
         self._penalty *= factor
+        np.add(P, D, out=self._T)
+        np.subtract(P, D, out=self._W)
+        self._W += self._G / self._penalty
 
     def _multipliers(self) -> FloatArray:
         """Return the current S in the scale of M."""
-        S = -self._parts()[1] * self._penalty
+        S = -self._parts()[1].astype(np.float64) * self._penalty
         return np.ldexp((S + S.T) / 2, self._exponent)
 
     def upper_bound(self) -> float:
@@ -169,14 +195,22 @@ class Relaxation:
         """Return about what `upper_bound` would compute, for a small part of its cost."""
         if self._F is None:
             return self._best
-        H = self.M + self._multipliers()
+        dtype = self._T.dtype.type
+        H = self._parts()[1] * -self._penalty + self._G
         fixed = 0.0
         if self.unit is not None:
-            fixed = float(self.unit @ H @ self.unit)
-        V = self._F.vectors
-        values = np.linalg.eigvalsh(V.T @ H @ V)
-        wanted = self.k - (self.unit is not None)
-        return fixed + float(values[len(values) - wanted :].sum())
+            fixed = float(self.unit @ multiply(H, self.unit[:, None].astype(dtype))[:, 0])
+            fixed += float(self.unit @ self.M @ self.unit) * 2.0**-self._exponent
+        k, V = self.k - (self.unit is not None), self._F.vectors
+        for _ in range(2):
+            V = np.linalg.qr(V)[0]
+            images = multiply(H, V.astype(dtype)).astype(np.float64)
+            if self.unit is not None:
+                images -= np.outer(self.unit, self.unit @ images)
+            inner, V = V.T @ images, images
+        values = np.linalg.eigvalsh((inner + inner.T) / 2)
+        total = fixed + float(values[len(values) - k :].sum())
+        return math.ldexp(total, self._exponent)
 
     def partition(self) -> IntArray:
         """Return labels of k nonempty groups, rounded from the solution of the relaxation."""

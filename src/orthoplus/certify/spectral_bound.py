@@ -2,6 +2,7 @@ r"""The sum of the k largest eigenvalues from above, valid in floating point."""
 
 import numpy as np
 
+from orthoplus.certify.fantope import split_off
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray
 
@@ -34,16 +35,9 @@ def spectral_bound(H: FloatArray, k: int, unit: FloatArray | None = None) -> flo
     fixed, size = 0.0, float(np.linalg.norm(H))
     if unit is not None:
         H, fixed = split_off(H, unit)
+        H -= np.outer(unit, unit) * (2 * size)  # the complement of u counts, and no more
         k -= 1
     values = np.linalg.eigvalsh(H)
     # The eigenvalues are those of a matrix within rounding of H, in norm: so is each of them.
-    size = abs(fixed) + max(1, k) * size
+    size *= 2 + 3 * k
     return fixed + float(values[len(values) - k :].sum()) + rounding_margin(size, len(H))
-
-
-def split_off(H: FloatArray, unit: FloatArray) -> tuple[FloatArray, float]:
-    """Return PHP and u'Hu for a symmetric H and P = I - uu'."""
-    image = H @ unit
-    fixed = float(unit @ image)
-    half = image - (fixed / 2) * unit
-    return H - np.outer(unit, half) - np.outer(half, unit), fixed
