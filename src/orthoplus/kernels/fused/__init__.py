@@ -39,6 +39,7 @@ from orthoplus.kernels.fused.pairs import (
     single_moves_into,
     transfer_shares_into,
 )
+from orthoplus.kernels.fused.relaxation import relax_into
 from orthoplus.kernels.fused.rows import (
     assign_rows,
     best_partition,
@@ -74,6 +75,7 @@ __all__ = [
     "multipliers",
     "normalise_step_into",
     "projected_step_into",
+    "relax_into",
     "restrict_into",
     "row_energy",
     "sampled_products",

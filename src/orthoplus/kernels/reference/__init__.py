@@ -8,6 +8,7 @@ from orthoplus.kernels.reference import (
     groups,
     oblique,
     pairs,
+    relaxation,
     rows,
 )
 from orthoplus.kernels.reference.centres import *  # noqa: F403
@@ -17,10 +18,11 @@ from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
+from orthoplus.kernels.reference.relaxation import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 __all__ = sorted(
     name
-    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, rows)
+    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, relaxation, rows)
     for name in module.__all__
 )

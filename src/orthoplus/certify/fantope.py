@@ -1,0 +1,281 @@
+r"""Projection onto the Fantope :math:`\{F : 0 \preceq F \preceq I, \operatorname{tr} F = k\}`.
+
+Only eigenpairs above a threshold enter. `LeadingPairs` follows them from one matrix to the next,
+which is near it: a Chebyshev filter of the last vectors, then Rayleigh-Ritz in their span.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.core.types import FloatArray
+from orthoplus.kernels.blocks import for_blocks, partition_rows
+
+# Up to this order, or where more than this share of the pairs is needed, all pairs are computed.
+_DENSE_ORDER, _DENSE_SHARE = 160, 0.3
+# Pairs beyond those with a share: at least, and as a part of them.
+_SPARE, _SPARE_PART = 4, 0.25
+# Products of a filter, at first and at most.
+_FIRST_DEGREE, _MAX_DEGREE = 8, 12
+# The filtered interval is at least this wide, twice, relative to the largest eigenvalue.
+_LEAST_HALF = 1e-3
+# Rounding may grow to this share of a column in the filter.
+_MOST_SPREAD = 1e-3
+# Residuals of this many roundings are none.
+_LEAST_TOL = 100.0
+# Passes over one matrix, while its pairs are too inaccurate.
+_MAX_PASSES = 3
+# The lower end of the spectrum is found again after so many matrices, by so many Lanczos steps.
+_FLOOR_EVERY, _LANCZOS_STEPS = 20, 12
+
+
+class LowRank(NamedTuple):
+    r"""The matrix :math:`V \operatorname{diag}(d) V^\top` with orthonormal columns V.
+
+    Examples
+    --------
+    >>> LowRank(np.eye(2, 1), np.array([0.5])).dense()
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+
+    vectors: FloatArray
+    shares: FloatArray
+
+    def dense(self) -> FloatArray:
+        """Return the matrix itself."""
+        return np.asarray((self.vectors * self.shares) @ self.vectors.T)
+
+
+def share_out(values: FloatArray, k: float) -> tuple[FloatArray, float]:
+    r"""Project numbers onto :math:`\{0 \le d \le 1, \sum d = k\}`.
+
+    .. math:: d_i = \min(1, \max(0, v_i - \theta)).
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        Any numbers, m >= k.
+    k : float
+        The sum, at least 0.
+
+    Returns
+    -------
+    shares : ndarray of shape (m,)
+    threshold : float
+        The number theta; further numbers below it would get no share.
+
+    Examples
+    --------
+    >>> share_out(np.array([5.0, 2.0, 1.5, 0.0]), 2)
+    (array([1.  , 0.75, 0.25, 0.  ]), 1.25)
+    """
+    # The sum falls in theta, and is linear between these points.
+    points = np.unique(np.concatenate([values, values - 1.0]))
+    low, high = 0, len(points) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _sum_of_shares(values, points[middle]) >= k:
+            low = middle
+        else:
+            high = middle
+    at_low = _sum_of_shares(values, points[low])
+    fall = at_low - _sum_of_shares(values, points[high])
+    part = min(1.0, max(0.0, (at_low - k) / fall)) if fall > 0 else 0.0
+    threshold = float(points[low] + part * (points[high] - points[low]))
+    return np.clip(values - threshold, 0.0, 1.0), threshold
+
+
+def _sum_of_shares(values: FloatArray, threshold: float) -> float:
+    return float(np.clip(values - threshold, 0.0, 1.0).sum())
+
+
+def multiply(W: FloatArray, V: FloatArray) -> FloatArray:
+    """Return WV by blocks of rows, on threads of our own: BLAS waits for busy processors."""
+    out = np.empty((len(W), V.shape[1]), dtype=W.dtype)
+
+    def work(b: int, rows: slice) -> None:
+        np.matmul(W[rows], V, out=out[rows])
+
+    for_blocks(work, partition_rows(*W.shape))
+    return out
+
+
+class LeadingPairs:
+    r"""Project matrices onto the Fantope, each near the one before.
+
+    Parameters
+    ----------
+    n, k : int
+        The order, and the trace of F.
+    unit : ndarray of shape (n,), optional
+        A unit vector u that F is to be orthogonal to: :math:`PWP` is projected, on the complement
+        of u, :math:`P = I - uu^\top`.
+
+    Examples
+    --------
+    >>> pairs = LeadingPairs(4, 2)
+    >>> pairs.project(np.diag([5.0, 2.0, 1.5, 0.0])).dense().diagonal()
+    array([1.  , 0.75, 0.25, 0.  ])
+    """
+
+    def __init__(self, n: int, k: int, unit: FloatArray | None = None) -> None:
+        self.n, self.k, self.unit = n, k, unit
+        self.error = 0.0  # of the last pairs: the norm of the residuals of those with a share
+        self._rng = np.random.default_rng(0)
+        self._vectors: FloatArray = np.zeros((n, 0))
+        self._values: FloatArray = np.zeros(0)
+        self._degree = _FIRST_DEGREE
+        self._floor, self._age = 0.0, 0
+
+    def project(self, W: FloatArray, tol: float = 0.0) -> LowRank:
+        """Return the projection of W; pairs whose residuals exceed ``tol`` get more products."""
+        width = max(self._vectors.shape[1], self.k + max(_SPARE, self.k // 2))
+        if self.n <= _DENSE_ORDER or width > _DENSE_SHARE * self.n:
+            return self._project_fully(W)
+        self._set_floor(W)
+        tol = max(
+            tol, _LEAST_TOL * float(np.finfo(W.dtype).eps) * float(np.linalg.norm(self._values))
+        )
+        n_passes = 0
+        while True:
+            self._widen(width)
+            F, width = self._refine(W, tol)
+            if width > _DENSE_SHARE * self.n:
+                return self._project_fully(W)
+            n_passes += 1
+            if F is not None and (self.error <= tol or n_passes >= _MAX_PASSES):
+                return F
+
+    def _project_fully(self, W: FloatArray) -> LowRank:
+        W = W.astype(np.float64)
+        if self.unit is not None:  # u gets the lowest eigenvalue, hence no share
+            W = split_off(W, self.unit)[0]
+            W -= np.outer(self.unit, self.unit) * (1.0 + float(np.linalg.norm(W)))
+        values, vectors = np.linalg.eigh(W)
+        shares, _ = share_out(values, self.k)
+        rank = int((shares > 0).sum())
+        width = min(len(values), rank + max(_SPARE, int(_SPARE_PART * rank)))
+        self._values, self._vectors = values[::-1][:width], vectors[:, ::-1][:, :width]
+        self.error = 0.0
+        return LowRank(self._vectors[:, :rank], shares[::-1][:rank])
+
+    def _set_floor(self, W: FloatArray) -> None:
+        """Bound the spectrum from below, about: the filter damps what is above it."""
+        if self._age % _FLOOR_EVERY == 0:
+            self._floor = extreme_eigenvalues(W, self._rng)[0]
+        self._age += 1
+
+    def _widen(self, width: int) -> None:
+        """Add random vectors up to this number, or drop the last ones beyond it."""
+        missing = width - self._vectors.shape[1]
+        if missing > 0:
+            new = self._rng.standard_normal((self.n, missing))
+            new -= self._vectors @ (self._vectors.T @ new)
+            self._vectors = np.hstack([self._vectors, new])
+            self._degree = _FIRST_DEGREE
+        else:
+            self._vectors, self._values = self._vectors[:, :width], self._values[:width]
+
+    def _refine(self, W: FloatArray, tol: float) -> tuple[LowRank | None, int]:
+        """Filter the vectors once; None, and how many are needed, if they were too few."""
+        Q = self._orthonormal(self._filter(W, self._vectors))
+        images = self._apply(W, Q)
+        inner = Q.T @ images
+        values, turn = np.linalg.eigh((inner + inner.T) / 2)
+        values, turn = values[::-1], turn[:, ::-1]
+        self._values, self._vectors = values, Q @ turn
+        shares, threshold = share_out(values, self.k)
+        rank = int((shares > 0).sum())
+        width = rank + max(_SPARE, int(_SPARE_PART * rank))
+        if values[-1] > threshold:
+            return None, max(width, len(values) + _SPARE)
+        residuals = (images @ turn - self._vectors * values)[:, :rank]
+        self.error = float(np.linalg.norm(residuals))
+        self._degree += 1 if self.error > tol else -1
+        self._degree = min(_MAX_DEGREE, max(1, self._degree))
+        F = LowRank(self._vectors[:, :rank], shares[:rank])
+        self._widen(min(len(values), width + _SPARE))
+        return F, width
+
+    def _apply(self, W: FloatArray, V: FloatArray) -> FloatArray:
+        """Return PWV in float64, for V orthogonal to u."""
+        return self._off_unit(multiply(W, V.astype(W.dtype)).astype(np.float64))
+
+    def _off_unit(self, V: FloatArray) -> FloatArray:
+        return V if self.unit is None else V - np.outer(self.unit, self.unit @ V)
+
+    def _orthonormal(self, V: FloatArray) -> FloatArray:
+        V = self._off_unit(V)
+        return np.asarray(np.linalg.qr(V)[0])
+
+    def _filter(self, W: FloatArray, V: FloatArray) -> FloatArray:
+        r"""Return :math:`T_d(\ell(W)) V`, where l maps floor and last value to -1 and 1.
+
+        The Chebyshev polynomial is at most 1 there and grows fast beyond: what the last vectors
+        have along small eigenvalues is damped, relative to the rest.
+        """
+        if len(self._values) < self.k:  # nothing known yet
+            return self._apply(W, self._apply(W, V))
+        half = max((self._values[-1] - self._floor) / 2, _LEAST_HALF * abs(self._values[0]))
+        middle = self._floor + half
+
+        def step(V: FloatArray) -> FloatArray:
+            return (self._apply(W, V) - middle * V) / half
+
+        # The polynomial is so large at the top pairs that rounding would spread them over all
+        # columns: they stop early, and the others stay orthogonal to them.
+        roundoff = float(np.finfo(W.dtype).eps)
+        reach = np.cosh(np.arccosh(_MOST_SPREAD / roundoff) / self._degree)
+        n_top = int((self._values > middle + reach * half).sum())
+        top = self._vectors[:, :n_top]
+        before, now = V, step(V)
+        if self._degree > 1:
+            before, now = now, 2 * step(now) - before
+        done, before, now = now[:, :n_top], before[:, n_top:], now[:, n_top:]
+        for _ in range(self._degree - 2):
+            now = now - top @ (top.T @ now)
+            before, now = now, 2 * step(now) - before
+        return np.hstack([done, now])
+
+
+def extreme_eigenvalues(W: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
+    """Estimate the lowest and the highest eigenvalue by a few Lanczos steps, rather from outside.
+
+    Examples
+    --------
+    >>> low, high = extreme_eigenvalues(np.diag([-1.0, 0.0, 2.0]), np.random.default_rng(0))
+    >>> round(low, 6), round(high, 6)
+    (-1.0, 2.0)
+    """
+    v = rng.standard_normal((len(W), 1))
+    basis = [v / np.linalg.norm(v)]
+    alphas, betas = [], []
+    for _ in range(min(_LANCZOS_STEPS, len(W))):
+        w = multiply(W, basis[-1].astype(W.dtype)).astype(np.float64)
+        alphas.append(float(np.vdot(basis[-1], w)))
+        known = np.hstack(basis)
+        w -= known @ (known.T @ w)
+        betas.append(float(np.linalg.norm(w)))
+        if betas[-1] <= 1e-10 * max(map(abs, alphas)):
+            break
+        basis.append(w / betas[-1])
+    off = np.diag(betas[:-1], 1)
+    ritz, vectors = np.linalg.eigh(np.diag(alphas) + off + off.T)
+    errors = betas[-1] * np.abs(vectors[-1])  # an eigenvalue is this near
+    return float(ritz[0] - errors[0]), float(ritz[-1] + errors[-1])
+
+
+def split_off(H: FloatArray, unit: FloatArray) -> tuple[FloatArray, float]:
+    """Return PHP and u'Hu for a symmetric H and P = I - uu'.
+
+    Examples
+    --------
+    >>> split_off(np.diag([1.0, 2.0]), np.array([0.0, 1.0]))
+    (array([[1., 0.],
+           [0., 0.]]), 2.0)
+    """
+    image = H @ unit
+    fixed = float(unit @ image)
+    half = image - (fixed / 2) * unit
+    return H - np.outer(unit, half) - np.outer(half, unit), fixed

@@ -1,0 +1,281 @@
+r"""The convex relaxation of a clustering, and the bounds it gives at any time.
+
+For a symmetric M let v* be the maximum of :math:`\langle M, XX^\top \rangle` over S+. The matrix
+:math:`Z = XX^\top` satisfies
+
+.. math:: 0 \preceq Z \preceq I, \quad \operatorname{tr} Z = k, \quad Z_{ij} \ge 0.
+
+The maximum over all such Z is a convex problem, and each symmetric :math:`S \ge 0` bounds it:
+
+.. math:: v^* \le \lambda_1(M + S) + \dots + \lambda_k(M + S).
+
+`Relaxation` alternates between the two sets of Z by ADMM. With the Fantope's point F, the
+nonnegative point P and the scaled multiplier, all of its state is one matrix T: its positive part
+is P, its negative part :math:`S / \rho`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.certify.cuts import Cuts
+from orthoplus.certify.fantope import (
+    LeadingPairs,
+    LowRank,
+    extreme_eigenvalues,
+    multiply,
+    split_off,
+)
+from orthoplus.certify.spectral_bound import spectral_bound
+from orthoplus.core.point import column_ranks, spread
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+
+# The step beyond the Fantope's point, which needs fewer iterations than 1.
+_OVER_RELAXATION = 1.6
+# Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
+_DOUBLE_ORDER = 1000
+# The residuals of eigenpairs that are good enough, as a share of the distance between F and P.
+_EIGEN_TOL = 0.1
+# The first penalty parameter is this over k, for M of unit norm.
+_FIRST_PENALTY = 0.3
+# Every so many iterations the penalty parameter may change, if one residual is this many times the
+# other, and by the root of that ratio within this factor.
+_ADAPT_EVERY, _IMBALANCE, _MOST_CHANGE = 10, 2.0, 4.0
+
+
+class Relaxation:
+    r"""Upper bounds of :math:`\max \langle M, XX^\top \rangle` over S+ that improve with time.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, n)
+        A symmetric matrix with entries of any sign.
+    k : int
+        The number of groups, at most n.
+    has_row_sums : bool
+        Whether X has the entries one over the root of the size of a group, as k-means has: then
+        :math:`Ze = e` too.
+    start : tuple of (labels, weights), optional
+        A point of S+ to start from, as `orthoplus.core.point.SupportPoint` has it.
+    S : ndarray of shape (n, n), optional
+        A matrix of multipliers to start from, with nonnegative entries.
+    apart : ndarray of bool, shape (n, n), optional
+        Pairs of rows that may not share a group. There :math:`Z_{ij} = 0`, and S may have any sign.
+
+    Attributes
+    ----------
+    best_S : ndarray of shape (n, n)
+        The multipliers of the best bound.
+    best_cuts : Cuts
+        The cuts of the best bound.
+
+    Examples
+    --------
+    >>> M = np.array([[2.0, 1.5, 0.0], [1.5, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> relaxation = Relaxation(M, 2)
+    >>> before = relaxation.upper_bound()
+    >>> relaxation.advance(100)
+    >>> after = relaxation.upper_bound()
+    >>> bool(4.5 <= after < before), round(after, 6)
+    (True, 4.5)
+    >>> relaxation.partition()
+    array([0, 0, 1])
+    """
+
+    def __init__(
+        self,
+        M: FloatArray,
+        k: int,
+        *,
+        has_row_sums: bool = False,
+        start: tuple[IntArray, FloatArray] | None = None,
+        S: FloatArray | None = None,
+        apart: BoolArray | None = None,
+    ) -> None:
+        self.M, self.k, self.n = np.asarray(M, dtype=np.float64), int(k), len(M)
+        self.unit = np.full(self.n, self.n**-0.5) if has_row_sums else None
+        self.apart = apart
+        centered = self.M if self.unit is None else split_off(self.M, self.unit)[0]
+        norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
+        self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
+        self._G = np.ldexp(centered, -self._exponent)
+        self._penalty = _FIRST_PENALTY / self.k
+        dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
+        self._G = self._G.astype(dtype)
+        self._T: FloatArray = self._first_state(start, S).astype(dtype)
+        self._offset: FloatArray | None = None
+        if apart is not None:
+            self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
+        P, D = self._parts()
+        self._W: FloatArray = P - D + self._G / self._penalty
+        self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
+        self._F: LowRank | None = None
+        self._primal = math.inf
+        self._n_iter = 0
+        self._best = math.inf
+        self.best_S: FloatArray = np.zeros((self.n, self.n))
+        self.best_cuts = Cuts.none()
+
+    def _first_state(
+        self, start: tuple[IntArray, FloatArray] | None, S: FloatArray | None
+    ) -> FloatArray:
+        T = np.zeros((self.n, self.n))
+        if start is not None:
+            X = spread(np.asarray(start[0]), np.asarray(start[1], dtype=np.float64), self.k)
+            X /= np.maximum(np.linalg.norm(X, axis=0), np.finfo(np.float64).tiny)
+            T += X @ X.T
+        if S is not None:
+            T -= np.ldexp(np.asarray(S, dtype=np.float64), -self._exponent) / self._penalty
+        return T
+
+    def advance(self, n_iter: int) -> None:
+        """Continue by this many iterations."""
+        for _ in range(n_iter):
+            self._step()
+
+    def _step(self) -> None:
+        self._F = self._pairs.project(self._W, _EIGEN_TOL * self._primal)
+        sums = kernels.relax_into(
+            self._factors(),
+            self._T,
+            self._offset,
+            self._G,
+            self._W,
+            (_OVER_RELAXATION, 1 / self._penalty),
+        )
+        primal, dual, size, dual_size = np.sqrt(sums).tolist()
+        self._primal = primal
+        self._n_iter += 1
+        if self._n_iter % _ADAPT_EVERY == 0:
+            tiny = np.finfo(np.float64).tiny
+            self._adapt((primal / max(size, tiny)) / max(dual / max(dual_size, tiny), tiny))
+
+    def _factors(self) -> tuple[FloatArray, FloatArray]:
+        """Return L and R with F = LR', in the type of T."""
+        assert self._F is not None
+        V, shares = self._F
+        if self.unit is not None:
+            V, shares = np.column_stack([V, self.unit]), np.append(shares, 1.0)
+        return (V * shares).astype(self._T.dtype), np.ascontiguousarray(V, dtype=self._T.dtype)
+
+    def _parts(self) -> tuple[FloatArray, FloatArray]:
+        """Return P and D = -S / penalty, whose sum is T."""
+        shifted = self._T if self._offset is None else self._T - self._offset
+        P: FloatArray = np.maximum(shifted, 0)
+        return P, self._T - P
+
+    def _adapt(self, ratio: float) -> None:
+        """Balance the residuals, given their ratio: each relative to the size of its matrix."""
+        if 1 / _IMBALANCE < ratio < _IMBALANCE:
+            return
+        factor = min(_MOST_CHANGE, max(1 / _MOST_CHANGE, math.sqrt(ratio)))
+        P, D = self._parts()
+        D /= factor
+        self._penalty *= factor
+        np.add(P, D, out=self._T)
+        np.subtract(P, D, out=self._W)
+        self._W += self._G / self._penalty
+
+    def _multipliers(self) -> FloatArray:
+        """Return the current S in the scale of M."""
+        S = -self._parts()[1].astype(np.float64) * self._penalty
+        return np.ldexp((S + S.T) / 2, self._exponent)
+
+    def upper_bound(self) -> float:
+        """Return the best upper bound so far, after computing that of the current S."""
+        S = self._multipliers()
+        bound = spectral_bound(self.M + S, self.k, self.unit)
+        if bound < self._best:
+            self._best, self.best_S = bound, S
+        return self._best
+
+    def estimate(self) -> float:
+        """Return about what `upper_bound` would compute, for a small part of its cost."""
+        if self._F is None:
+            return self._best
+        dtype = self._T.dtype.type
+        H = self._parts()[1] * -self._penalty + self._G
+        fixed = 0.0
+        if self.unit is not None:
+            fixed = float(self.unit @ multiply(H, self.unit[:, None].astype(dtype))[:, 0])
+            fixed += float(self.unit @ self.M @ self.unit) * 2.0**-self._exponent
+        k, V = self.k - (self.unit is not None), self._F.vectors
+        for _ in range(2):
+            V = np.linalg.qr(V)[0]
+            images = multiply(H, V.astype(dtype)).astype(np.float64)
+            if self.unit is not None:
+                images -= np.outer(self.unit, self.unit @ images)
+            inner, V = V.T @ images, images
+        values = np.linalg.eigvalsh((inner + inner.T) / 2)
+        total = fixed + float(values[len(values) - k :].sum())
+        return math.ldexp(total, self._exponent)
+
+    def partition(self) -> IntArray:
+        """Return labels of k nonempty groups, rounded from the solution of the relaxation."""
+        F = self._F
+        if F is None:
+            self._step()
+            F = self._F
+        assert F is not None
+        rows = F.vectors[:, : self.k] * np.sqrt(F.shares[: self.k])
+        if self.unit is not None:
+            rows = np.column_stack([rows, self.unit])
+        return group_rows(rows, self.k)
+
+
+def group_rows(rows: FloatArray, k: int) -> IntArray:
+    """Group the rows of a matrix by their directions, into k groups that are not empty.
+
+    The first centers are long rows far from each other; alternating between centers and labels
+    follows. Groups are numbered by their first rows.
+
+    Examples
+    --------
+    >>> group_rows(np.array([[1.0, 0.1], [2.0, 0.0], [0.1, 1.0], [0.0, 0.0]]), 2)
+    array([0, 0, 1, 0])
+    """
+    centers = _far_rows(rows, k)
+    labels = np.argmax(rows @ centers.T, axis=1)
+    for _ in range(20):
+        centers = np.stack([_direction(rows[labels == j]) for j in range(k)])
+        old, labels = labels, np.argmax(rows @ centers.T, axis=1)
+        if np.array_equal(labels, old):
+            break
+    labels = _fill_groups(labels, np.einsum("ij,ij->i", rows, centers[labels]), k)
+    _, first = np.unique(labels, return_index=True)
+    return column_ranks(np.argsort(first))[labels]
+
+
+def _far_rows(rows: FloatArray, k: int) -> FloatArray:
+    """Return k unit vectors: the longest row, then each time the longest off those before."""
+    rest, found = rows.copy(), []
+    for _ in range(k):
+        chosen = int(np.argmax(np.einsum("ij,ij->i", rest, rest)))
+        found.append(_unit(rows[chosen]))
+        direction = _unit(rest[chosen])
+        rest -= np.outer(rest @ direction, direction)
+    return np.stack(found)
+
+
+def _direction(rows: FloatArray) -> FloatArray:
+    """Return the unit vector of the sum of the rows, zeros if there is none."""
+    return _unit(rows.sum(axis=0))
+
+
+def _unit(vector: FloatArray) -> FloatArray:
+    norm = float(np.linalg.norm(vector))
+    return vector / norm if norm > 0 else vector
+
+
+def _fill_groups(labels: IntArray, scores: FloatArray, k: int) -> IntArray:
+    """Give each empty group the row that fits its own group least, from groups of two or more."""
+    labels = labels.copy()
+    order: list[Any] = np.argsort(scores, kind="stable").tolist()
+    for empty in np.setdiff1d(np.arange(k), labels):
+        counts = np.bincount(labels, minlength=k)
+        row = next(i for i in order if counts[labels[i]] > 1)
+        labels[row] = empty
+        order.remove(row)
+    return labels
