@@ -260,6 +260,25 @@ def test_worker_that_is_killed_costs_time_not_the_answer(client, tmp_path):
     assert result.value == pytest.approx(whole.value, rel=RTOL)
 
 
+def test_vectors_of_a_cluster_come_back(client):
+    data = planted()
+    with client.as_current():
+        A = as_data(da.from_array(data, chunks=(450, R)).persist())
+        one = A.map_rows(row_sums)
+        np.testing.assert_array_equal(A.gather(one), data.sum(axis=1))
+        np.testing.assert_array_equal(np.asarray(A.collect(one, np.float64)), data.sum(axis=1))
+        two = A.map_rows(row_sums_twice, n_vectors=2)[1]
+        np.testing.assert_array_equal(A.gather(two), 2 * data.sum(axis=1))
+
+
+def row_sums(block):
+    return block.to_dense().sum(axis=1)
+
+
+def row_sums_twice(block):
+    return row_sums(block), 2 * row_sums(block)
+
+
 def test_indicators_on_a_cluster_are_those_of_the_array(client):
     data = planted()
     whole = op.KIndicatorsClustering(K, random_state=0).fit(data)

@@ -9,14 +9,7 @@ import zarr
 from scipy.sparse import csr_array
 
 import orthoplus as op
-from orthoplus.data.block_matrix import BlockMatrix
-from orthoplus.data.stored import Stored
-from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
-from orthoplus.methods import indicators_in_blocks as blocks
-from orthoplus.methods.indicators_in_blocks import IndicatorsInBlocks
-from orthoplus.problems import KIndicators
-from orthoplus.projection import merged
 
 N, K = 1200, 5
 # Sums over blocks in another order than in memory.
@@ -57,17 +50,20 @@ def test_dask_array_gives_the_answer_of_the_array(height, dtype, rng):
         assert_same(model, whole, dtype)
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.3, 0.7])
-def test_the_penalty_method_runs_not_the_polish_alone(noise, rng):
-    U = planted(rng, noise, n=900, k=8)
-    model, whole = fit(U, memory_limit=30_000), fit(U)
-    if noise < 0.7:
-        assert_same(model, whole)
-    else:  # in memory a search over supports follows, which moves a few rows
-        assert (np.asarray(model.labels_) != whole.labels_).mean() <= 0.1
-        assert whole.objective_ <= model.objective_ <= whole.objective_ * (1.0 + 1e-2)
-        alone = fit(U, method=op.methods.Polish())
-        assert abs(alone.objective_ / whole.objective_ - 1) > 1e-6
+OPTIONS = {
+    "default": {},
+    "several starts": {"n_init": 3, "random_state": 1},
+    "own method": {"method": op.methods.Polish()},
+}
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.7])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_gives_the_answer_of_the_array(name, noise, rng):
+    U, options = planted(rng, noise, n=900, k=8), OPTIONS[name]
+    whole = fit(U, **options)
+    assert_same(fit(U, memory_limit=30_000, **options), whole)
+    assert_same(fit(da.from_array(U, chunks=(400, 8)), **options), whole)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -99,14 +95,6 @@ def test_embedding_is_made_in_blocks(form, rng):
         np.testing.assert_allclose(np.asarray(model.embedding_), whole.embedding_, atol=1e-7)
 
 
-def test_many_rows_are_projected_in_blocks(rng, monkeypatch):
-    for module in (blocks, merged):
-        monkeypatch.setattr(module, "OPEN_ROWS", 300)
-    U = planted(rng, 0.3)
-    model, whole = fit(da.from_array(U, chunks=(400, K))), fit(U)
-    assert_same(model, whole)
-
-
 DEGENERATE = {
     "indicators": np.repeat(np.eye(3), 4, axis=0) / 2,
     "one column": np.ones((5, 1)) / np.sqrt(5),
@@ -117,78 +105,20 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_embeddings_have_an_answer(name, is_large, monkeypatch):
+def test_degenerate_embeddings_have_an_answer(name):
     U = DEGENERATE[name]
-    if is_large:
-        monkeypatch.setattr(blocks, "OPEN_ROWS", 0)
     model, whole = fit(U, memory_limit=8 * 8 * U.shape[1] * 2), fit(U)
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-8, abs=1e-12)
     assert violation(model.indicators_) <= 1e-13
     assert sorted(set(model.labels_)) == list(range(U.shape[1]))
 
 
-def test_a_column_that_cannot_be_projected_in_blocks_ends_the_polish(rng, monkeypatch):
-    monkeypatch.setattr(blocks, "OPEN_ROWS", 0)
-    problem = IndicatorsInBlocks(Stored(np.zeros((7, 3)), 8 * 8 * 3 * 2))
-    first = blocks.unit_groups(problem, np.arange(7) % 3, np.ones(7))
-    ours = blocks.polish_groups(problem, first, op.methods.Polish())
-    assert ours.value == pytest.approx(3.0)
-
-
-def test_a_row_of_zeros_is_called_back(rng):
-    U = planted(rng, 0.3, n=60, k=3)
-    problem = IndicatorsInBlocks(Stored(U, 8 * 8 * 3 * 20))
-    best = fit(U)
-    labels = np.where(np.arange(60) < 12, -1, best.labels_)
-    first = blocks.unit_groups(problem, labels, (labels >= 0).astype(float))
-    ours = blocks.refine_groups(problem, first)
-    X = np.zeros((60, 3))
-    X[np.arange(60), labels] = first.weights
-    whole = op.methods.refine.refine(KIndicators(U), X)
-    assert (ours.labels[:12] >= 0).any()
-    assert ours.value == pytest.approx(KIndicators(U).value(whole), rel=1e-12)
-    np.testing.assert_array_equal(ours.labels, op.geometry.labels_of(whole))
-
-
-@pytest.mark.parametrize("after", [0, 4])
-def test_interrupted_run_returns_the_best_so_far(after, rng, monkeypatch):
-    U = planted(rng)
-    step, calls = BlockMatrix.stepped, []
-
-    def interrupted(self, *args):
-        calls.append(0)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return step(self, *args)
-
-    monkeypatch.setattr(BlockMatrix, "stepped", interrupted)
-    model = fit(U, memory_limit=60_000)
-    start = op.geometry.keep_largest(project_oblique_plus(U))
-    assert model.objective_ < KIndicators(U).value(start)
-    assert violation(model.indicators_) <= 1e-13
-
-
-def test_interrupted_polish_returns_the_rounded_point(rng, monkeypatch):
-    def interrupted(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(blocks, "_nearest", interrupted)
-    U = planted(rng)
-    model = fit(U, memory_limit=60_000)
-    start = op.geometry.keep_largest(project_oblique_plus(U))
-    assert model.objective_ < KIndicators(U).value(start)
-
-
-@pytest.mark.parametrize(
-    "options", [{"embedding": "laplacian"}, {"n_init": 2}, {"method": op.methods.Polish()}]
-)
-def test_what_needs_memory_is_refused(options):
-    with pytest.raises(ValueError, match="one start and the default method only: bring it into"):
-        op.KIndicatorsClustering(2, **options).fit(da.ones((9, 3)))
-    with pytest.raises(ValueError, match="A Dask array, or other data in blocks of rows, is"):
-        op.KIndicatorsClustering(2, memory_limit="1MB", **options).fit(np.ones((9, 3)))
+@pytest.mark.parametrize("given", [da.ones((9, 3)), np.ones((9, 3))])
+def test_neighbors_are_looked_for_in_memory_only(given):
+    model = op.KIndicatorsClustering(2, embedding="laplacian", memory_limit="1MB")
+    with pytest.raises(ValueError, match="nearest neighbors of rows in memory"):
+        model.fit(given)
 
 
 def test_bad_data_are_named(rng):

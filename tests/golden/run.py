@@ -30,7 +30,6 @@ VERDICTS = (
     "changed",
     "not in the record",
 )
-BUILTIN = {"InputError": "ValueError", "InputTypeError": "TypeError"}
 FAILURES = ("newly accepted", "newly refused", "changed", "not in the record")
 
 
@@ -65,8 +64,7 @@ def judge(case, recorded, found, *, with_bits):
         verdict = "newly refused" if side is found else "newly accepted"
         return verdict, [f"{side['refused']}: {side['sentence']}"]
     if "refused" in found:
-        # An error about input is still the error of Python's that it derives from.
-        if BUILTIN.get(found["refused"], found["refused"]) != recorded["refused"]:
+        if found["refused"] != recorded["refused"]:
             return "changed", [f"refused: {recorded['refused']} -> {found['refused']}"]
         is_same = found["sentence"] == recorded["sentence"]
         return ("same bits", []) if is_same else ("reworded refusal", [found["sentence"]])

@@ -51,8 +51,10 @@ def rounding_margin(size: float, length: int, *dtypes: npt.DTypeLike) -> float:
     return abs(size) * (_PRODUCT_ROUNDOFFS * product + _SUM_ROUNDOFFS * length**0.5 * double)
 
 
-def relative_gap(value: float, bound: float | None, rounding: float = 0.0) -> float | None:
-    r"""Return :math:`(\text{value} - \text{bound}) / |\text{bound}|`, at least 0.
+def relative_gap(
+    value: float, bound: float | None, rounding: float = 0.0, size: float = 0.0
+) -> float | None:
+    r"""Return (value - bound) / max(:math:`|\text{bound}|`, size), at least 0.
 
     Parameters
     ----------
@@ -61,6 +63,9 @@ def relative_gap(value: float, bound: float | None, rounding: float = 0.0) -> fl
         the bound.
     rounding : float
         Value and bound are known to this accuracy: within it they agree, and the gap is 0.
+    size : float
+        What the gap is relative to where the bound is smaller: of a sum of terms of both signs, the
+        sum of their absolute values.
 
     Returns
     -------
@@ -79,7 +84,8 @@ def relative_gap(value: float, bound: float | None, rounding: float = 0.0) -> fl
         return None
     if value - bound <= rounding:
         return 0.0
-    return None if abs(bound) <= rounding else (value - bound) / abs(bound)
+    scale = max(abs(bound), size)
+    return None if scale <= rounding else (value - bound) / scale
 
 
 def bracket(

@@ -218,14 +218,14 @@ def describe(value: object) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"an object of type {type(value).__name__}"
 
 
-def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+def as_generator(rng: np.random.Generator | int | None, name: str = "rng") -> np.random.Generator:
     """The generator itself, or one with this seed; None is the seed 0."""
     try:
         return np.random.default_rng(0 if rng is None else rng)
     except (TypeError, ValueError) as error:
         raise InputTypeError(
-            f"`rng` must be a numpy.random.Generator or a seed that is a whole number from 0 on, "
-            f"it is {rng!r}."
+            f"`{name}` must be a numpy.random.Generator or a seed that is a whole number from "
+            f"0 on, it is {rng!r}."
         ) from error
 
 

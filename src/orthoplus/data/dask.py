@@ -204,16 +204,27 @@ def _new_pieces(name: str, tasks: list[Any]) -> Pieces:
 
 
 def _taken(vector: Pieces) -> Pieces:
-    """Return the vector with tasks of its own if it is one of several made together."""
-    if vector.place is None:
+    """Return the vector with keys of its own, if it has futures or is one of several."""
+    if vector.place is not None:
+        taken = _new_pieces("take", [(getitem, key, vector.place) for key in vector.keys])
+    elif any(map(_is_future, vector.keys)):
+        taken = _new_pieces("take", [(_same, key) for key in vector.keys])
+    else:
         return vector
-    taken = _new_pieces("take", [(getitem, key, vector.place) for key in vector.keys])
     return replace(taken, graph=vector.graph | taken.graph)
+
+
+def _same(piece: Any) -> Any:
+    return piece
+
+
+def _is_future(value: Any) -> bool:
+    return hasattr(value, "add_done_callback")
 
 
 def _pieces(keys: list[Any], graph: dict[Any, Any]) -> Pieces:
     """Keys of a graph, or the futures it has for them."""
-    futures = {key: value for key, value in graph.items() if hasattr(value, "add_done_callback")}
+    futures = {key: value for key, value in graph.items() if _is_future(value)}
     rest = {key: value for key, value in graph.items() if key not in futures}
     return Pieces([futures.get(key, key) for key in keys], rest)
 

@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.core.checks import check_choice, check_count
@@ -16,19 +15,14 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data import as_data, check_finite_and_range
+from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.read import reads_in_blocks
-from orthoplus.data.stored import DEFAULT_LIMIT, BlockedMatrix
-from orthoplus.estimators.indicators_in_blocks import cluster_blocks
-from orthoplus.linalg.starts import leading_right_vectors, signed_left_vectors
+from orthoplus.estimators.reading import as_random_state
+from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.problems import KIndicators
 from orthoplus.run.api import solve
 
 _MAX_SEED = np.iinfo(np.int32).max
-# Steps of the subspace iteration for the singular vectors of a Dask array of many columns.
-_EMBEDDING_STEPS = 20
-# Singular values below this share of the largest are rounding of A'A.
-_RANK = 1e-7
 EMBEDDINGS = ("svd", "laplacian", "precomputed")
 
 
@@ -55,11 +49,10 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_init : int
         Number of runs, of which the best is kept: the first from U, the others at random.
     random_state : int, RandomState or None
-        For the random starts and the eigensolver.
+        None is the seed 0. For the random starts and the eigensolver.
     memory_limit : int or str, optional
         In bytes, or as in "512MB": data on disk, or in memory, are then read in blocks of rows that
-        fit into it, see `orthoplus.data.as_data`. Matrices of the size of U come on
-        top: at most four, and U itself unless it is given.
+        fit into it, see `orthoplus.data.as_data`. U and some ten matrices of its size come on top.
 
     Attributes
     ----------
@@ -116,33 +109,22 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: object = None) -> Self:
         """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed".
 
-        A Dask array, dense or sparse, gives ``labels_``, ``indicators_`` and ``embedding_`` as Dask
-        arrays. It runs the default method with X partitioned as U is, beside it, and so do datasets
-        of h5py, arrays of Zarr and whatever has a ``memory_limit``: the answer is that of the same
-        data in memory up to rounding, before the search over supports that follows there and may
-        move a few rows more. Beyond 2^15 rows the polish projects by `orthoplus.project` of row
-        blocks, which may settle near ties in another way.
+        Datasets of h5py, arrays of Zarr, Dask arrays and whatever has a ``memory_limit`` are read
+        in blocks of rows, but for "laplacian"; the embedding is in memory. A Dask array gives
+        ``labels_``, ``indicators_`` and ``embedding_`` as Dask arrays.
         """
-        if reads_in_blocks(X, self.memory_limit):
-            rows: Any = as_data(X, "X", memory_limit=self.memory_limit, check=False)
-            return self._fit_blocks(X, rows)
-        is_embedded = self.embedding == "precomputed"
-        A = validate_data(
-            self,
-            X,
-            accept_sparse=False if is_embedded else "csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-        )
+        A = self._read(X)
         self._check_parameters(*A.shape)
-        random = check_random_state(self.random_state)
-        self.embedding_ = U = self._embed(A, random)
-        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        random = as_random_state(self.random_state)
+        U = self._embed(A, random)
+        rng = np.random.default_rng(random.randint(_MAX_SEED))
         result = solve(
             KIndicators(U), method=self.method, n_init=self.n_init, rng=rng, with_bound=False
         )
-        self.indicators_, self.rotation_ = result.X, np.asarray(result.Y)
-        self.labels_ = _assign_all(result, U)
+        point = A.point(A.scatter(result.labels), A.scatter(result.weights), self.n_clusters)
+        self.indicators_, self.rotation_ = point.dense(), np.asarray(result.Y)
+        self.embedding_ = A.collect(A.scatter(U), A.dtype, self.n_clusters)
+        self.labels_ = A.collect(A.scatter(_assign_all(result, U)), np.int64)
         self.objective_ = result.value
         self.n_iter_ = max(result.n_iter, 1)
         # The default ends with a polish: its answer is at rest wherever the penalty method stopped.
@@ -150,38 +132,19 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _fit_blocks(self, X: Any, rows: BlockedMatrix) -> Self:
-        self._check_parameters(*rows.shape)
-        if self.embedding == "laplacian" or self.method is not None or self.n_init != 1:
-            raise InputError(
-                "A Dask array, or other data in blocks of rows, is clustered with "
-                'embedding="svd" or "precomputed", one start and the default method only: bring '
-                "it into memory first for all else."
-            )
-        check_finite_and_range(rows, "X")
-        self.n_features_in_ = rows.shape[1]
-        if self.embedding == "precomputed":
-            self.embedding_, U = X, rows
-        else:
-            self.embedding_, U = self._embed_blocks(rows)
-        result, self.labels_ = cluster_blocks(U)
-        self.indicators_, self.rotation_ = result.X, np.asarray(result.Y)
-        self.objective_, self.n_iter_ = result.value, max(result.n_iter, 1)
-        return self
-
-    def _embed_blocks(self, rows: BlockedMatrix) -> tuple[Any, BlockedMatrix]:
-        """U = A V / s, block by block, V by A'A; as an array, and in row blocks."""
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(_MAX_SEED))
-        V, squares = leading_right_vectors(rows, self.n_clusters, rng, _EMBEDDING_STEPS)
-        above, below = rows.part_squares(V)
-        sizes = np.sqrt(squares)
-        is_sound = sizes > _RANK * sizes[0]
-        scale = np.where(below > above, -1.0, 1.0) * is_sound / np.where(is_sound, sizes, 1.0)
-        M = np.zeros((rows.shape[1], self.n_clusters))
-        M[:, : V.shape[1]] = V * scale
-        U = rows.collect(rows.matmul(M), rows.dtype, self.n_clusters)
-        blocks: Any = as_data(U, "U", memory_limit=self.memory_limit or DEFAULT_LIMIT, check=False)
-        return U, blocks
+    def _read(self, X: Any) -> DataMatrix:
+        if reads_in_blocks(X, self.memory_limit):
+            A = as_data(X, "X", memory_limit=self.memory_limit)
+            self.n_features_in_ = A.shape[1]
+            return A
+        values = validate_data(
+            self,
+            X,
+            accept_sparse=False if self.embedding == "precomputed" else "csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+        )
+        return as_data(values, "X", check=False)
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:
         check_choice(self.embedding, "embedding", EMBEDDINGS)
@@ -199,35 +162,42 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f'{self.n_clusters} columns if they are ordered, or use embedding="svd".'
             )
 
-    def _embed(self, A: Any, random: np.random.RandomState) -> FloatArray:
+    def _embed(self, A: DataMatrix, random: np.random.RandomState) -> FloatArray:
         """U, of shape (n_samples, n_clusters)."""
         if self.embedding == "precomputed":
-            return np.asarray(A)
+            return A.to_dense()
         if self.embedding == "laplacian":
             return self._embed_graph(A, random)
-        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        vectors = signed_left_vectors(as_data(A, check=False), self.n_clusters, rng)
-        U = np.zeros((A.shape[0], self.n_clusters), dtype=A.dtype)
+        rng = np.random.default_rng(random.randint(_MAX_SEED))
+        return self._padded(signed_left_vectors(A, self.n_clusters, rng), A)
+
+    def _padded(self, vectors: FloatArray, A: DataMatrix) -> FloatArray:
+        """The vectors, and columns of zeros where there are fewer than clusters."""
+        U = np.zeros((len(A), self.n_clusters), dtype=A.dtype)
         U[:, : vectors.shape[1]] = vectors
         return U
 
-    def _embed_graph(self, A: Any, random: np.random.RandomState) -> FloatArray:
+    def _embed_graph(self, A: DataMatrix, random: np.random.RandomState) -> FloatArray:
         """An orthonormal basis of the bottom eigenvectors of I - D^-1/2 W D^-1/2."""
-        n_neighbors = min(self.n_neighbors, A.shape[0] - 1)
-        graph = kneighbors_graph(A, n_neighbors)
+        if not A.has_cheap_products:
+            raise InputError(
+                'embedding="laplacian" finds the nearest neighbors of rows in memory: pass the '
+                "data as an array there and leave out `memory_limit`, or pass an embedding of "
+                'your own with embedding="precomputed".'
+            )
+        n_neighbors = min(self.n_neighbors, len(A) - 1)
+        rows: Any = A.in_memory()
+        graph = kneighbors_graph(rows.values, n_neighbors)
         with warnings.catch_warnings():
             # A graph of several components has their indicators among its vectors: what we want.
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
             vectors = spectral_embedding(
                 0.5 * (graph + graph.T),
-                n_components=min(self.n_clusters, A.shape[0] - 1),
+                n_components=min(self.n_clusters, len(A) - 1),
                 random_state=random,
                 drop_first=False,
             )
-        left = np.linalg.svd(vectors, full_matrices=False)[0]
-        U = np.zeros((A.shape[0], self.n_clusters), dtype=A.dtype)
-        U[:, : left.shape[1]] = left
-        return U
+        return self._padded(np.linalg.svd(vectors, full_matrices=False)[0], A)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from orthoplus.core.checks import check_count
@@ -15,6 +14,7 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_data
+from orthoplus.estimators.reading import draw_seed
 from orthoplus.problems import nonnegative_pca
 from orthoplus.run.api import solve
 
@@ -38,7 +38,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        For the starts after the first.
+        None is the seed 0. For the starts after the first.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs the k leading principal components.
 
@@ -105,7 +105,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"components that do not overlap need a feature each. Use at most {A.shape[1]}."
             )
         problem = nonnegative_pca(A.T, self.n_components, centre=self.centre)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         result = solve(
             problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
         )

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from orthoplus.core.bounds import relative_gap
@@ -18,7 +17,7 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.estimators import fitted
 from orthoplus.estimators.factorize import Model, RunOptions, factorize_data
-from orthoplus.estimators.reading import check_components, read_samples, weigh_rows
+from orthoplus.estimators.reading import check_components, draw_seed, read_samples, weigh_rows
 
 
 class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,7 +45,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Iterations, and for the penalty method the violation at which they end; by default the
         method's own.
     random_state : int, RandomState or None
-        For the random starts, and all that "auto" samples.
+        None is the seed 0. For the random starts, and all that "auto" samples.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
     allow_negative : bool
@@ -195,7 +194,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _fit(self, X: Any, sample_weight: Any, watch: Any = None) -> DataMatrix:
         A = read_samples(self, X, reset=True)
         check_components(self.n_components, self.orthogonal, A.shape)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         model = Model(self.n_components, self.orthogonal, self.allow_negative)
         options = RunOptions(
             method=self.method,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from orthoplus.core.checks import check_choice, check_count
@@ -49,6 +50,16 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         name = type(estimator).__name__  # NaN hid the sign above
         raise _explained(InputError(f"Negative values in data passed to {name}"))
     return A
+
+
+def as_random_state(random_state: Any) -> np.random.RandomState:
+    """Return what scikit-learn would, but for None, which is the seed 0 as everywhere here."""
+    return check_random_state(0 if random_state is None else random_state)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return the seed of a fit."""
+    return int(as_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _explained(error: ValueError) -> ValueError:

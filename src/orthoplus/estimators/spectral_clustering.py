@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from orthoplus.core.checks import check_choice, check_count
@@ -16,6 +15,7 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import IntArray
+from orthoplus.estimators.reading import draw_seed
 from orthoplus.problems import TraceMin, laplacian_embedding
 from orthoplus.run.api import solve
 
@@ -49,7 +49,7 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        For the starts after the first.
+        None is the seed 0. For the starts after the first.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``.
 
@@ -122,7 +122,7 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         problem = laplacian_embedding(
             self.affinity_matrix_, self.n_clusters, normalized=self.normalized
         )
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         result = solve(
             problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.core.checks import check_count
+from orthoplus.core.checks import as_generator, check_count
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import spread
@@ -130,7 +130,7 @@ def unmix(
         )
     with_bound = watch.pop("with_bound", False)
     options = RunOptions(method=method, n_init=n_init, with_bound=with_bound, watch=watch)
-    rng = np.random.default_rng(0 if random_state is None else random_state)
+    rng = as_generator(random_state, "random_state")
     result = options.run(ONMF(pixels, n_endmembers), rng)
     result = dataclasses.replace(result, notes=(*result.notes, *notes))
     # A pixel of zeros may hold a column that no other pixel needs: it is still none's.

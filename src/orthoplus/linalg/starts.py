@@ -25,6 +25,8 @@ _RANDOM_SHARE = 0.01
 _GRAM_SIDE = 128
 # Columns of a subspace iteration beyond those that are sought.
 _SPARE = 8
+# Its steps where the vectors themselves are the answer, not a start.
+_CAREFUL_STEPS = 20
 # Squared singular values below this share of the largest are rounding.
 _RANK = 1e-12
 
@@ -154,9 +156,16 @@ def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> Floa
     Returns
     -------
     U : ndarray of shape (n, min(k, n, r))
-        Orthonormal columns in float64, in order of falling singular value.
+        Orthonormal columns in float64, in order of falling singular value. Where products cost
+        more than arithmetic, U = AV / s from the eigenvectors V of A'A: a singular value that is
+        rounding there has a column of zeros.
     """
-    U, _, _ = _truncated_svd(A, k, rng)
+    if A.has_cheap_products:
+        U = _truncated_svd(A, k, rng)[0]
+    else:
+        V, squares = leading_right_vectors(A, k, rng, _CAREFUL_STEPS)
+        is_sound = squares > _RANK * squares[0]
+        U = A.times(V * is_sound / np.sqrt(np.where(is_sound, squares, 1.0)))
     positive = np.linalg.norm(np.maximum(U, 0.0), axis=0)
     negative = np.linalg.norm(np.minimum(U, 0.0), axis=0)
     return np.asarray(U * np.where(negative > positive, -1.0, 1.0))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
-from orthoplus.data.block_matrix import BlockMatrix
 from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.paper_presets import PaperPresets
@@ -217,7 +216,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
                 f"`V` has shape {V.shape}: it needs one row for each of the {X.shape[1]} "
                 f"columns of X."
             )
-        first = Beginning(X, _rounded(X), self.penalty_unit or 1.0, self.penalty_start)
+        first = Beginning(X, keep_largest(X), self.penalty_unit or 1.0, self.penalty_start)
         if self.penalty_unit is None:
             found = begin(problem, X, self._penalty, penalty_start=self.penalty_start)
             first = found if self.safeguard else first._replace(unit=found.unit)
@@ -370,11 +369,6 @@ def _is_descent(value: float, start_value: float, state: PenaltyState) -> bool:
     """Whether (4.2) holds, up to the roundings that a line search forgives."""
     slack = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(state.unit, abs(start_value))
     return bool(value <= start_value + slack)
-
-
-def _rounded(X: Any) -> Any:
-    """X^feas; for a matrix in blocks a label and an entry a row, in blocks."""
-    return X.largest_entries() if isinstance(X, BlockMatrix) else keep_largest(X)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import Known, StopsOverOblique, WarmStart
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
-from orthoplus.data.block_matrix import BlockMatrix
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
@@ -268,8 +267,6 @@ def _projected_step(
 ) -> tuple[Any, tuple[float, ...]]:
     """The next point and the sums of `kernels.projected_step_into`; ``spare`` is overwritten."""
     X = state.X
-    if isinstance(X, BlockMatrix):
-        return X.stepped(state.gradient, state.weight, alpha)
     T = empty_like(X) if spare is None else spare
     sums = kernels.projected_step_into(X, state.gradient, state.weight, alpha, T)
     return T, _careful_step_into(state, alpha, T) if sums is None else sums

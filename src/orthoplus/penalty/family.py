@@ -22,7 +22,6 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import Known
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
-from orthoplus.data.block_matrix import BlockMatrix
 from orthoplus.geometry.stiefel import rounding_constant
 from orthoplus.penalty.exactness import ExactPenalty, Measure
 
@@ -102,8 +101,6 @@ class Penalty(ExactPenalty, ABC):
 
     def energy(self, X: FloatArray) -> float:
         """||XV||_F^2."""
-        if isinstance(X, BlockMatrix) and self.V is None:
-            return X.energy
         if self.V is None:
             return kernels.row_energy(X)
         return float(np.linalg.norm(X @ self.V)) ** 2

@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.bounds import relative_gap
 from orthoplus.core.errors import InputError
 from orthoplus.core.point import spread
 from orthoplus.core.status import Status
@@ -112,7 +113,7 @@ class CertifiedProjection:
     @property
     def gap(self) -> float:
         """``(bound - value) / max(|bound|, size)``: optimal if that is no more than rounding."""
-        return relative_gap(self.value, self.bound, self.size)
+        return gap_of_maximum(self.value, self.bound, self.size)
 
     @cached_property
     def X(self) -> FloatArray:
@@ -120,9 +121,9 @@ class CertifiedProjection:
         return spread(self.labels, self.weights.astype(np.float64, copy=False), self.n_columns)
 
 
-def relative_gap(value: float, bound: float, size: float) -> float:
+def gap_of_maximum(value: float, bound: float, size: float) -> float:
     """(bound - value) / max(|bound|, size), 0 where the bound is the value."""
-    return (bound - value) / max(abs(bound), size) if bound > value else 0.0
+    return relative_gap(-value, -bound, size=size) or 0.0
 
 
 def project_stiefel_plus(
@@ -194,7 +195,7 @@ def project_stiefel_plus(
         )
     weights = row_weights(scaled, best.labels)
     labels = np.where(weights > 0.0, best.labels, -1)
-    is_closed = relative_gap(value, bound, size) <= max(tol, 2.0 * ROUNDING)
+    is_closed = gap_of_maximum(value, bound, size) <= max(tol, 2.0 * ROUNDING)
     status = Status.CERTIFIED if is_closed else Status.GAP_LEFT
     return CertifiedProjection(labels, weights, value, bound, status, passes, C.shape[1], size)
 

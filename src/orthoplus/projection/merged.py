@@ -24,9 +24,9 @@ from orthoplus.kernels.pairs import column_sums
 from orthoplus.projection.certify import (
     SAFE_RANGE,
     USUAL_PASSES,
+    gap_of_maximum,
     make_budget,
     project_stiefel_plus,
-    relative_gap,
 )
 from orthoplus.projection.dual import next_root, scaled_dual
 from orthoplus.projection.passes import Budget
@@ -146,7 +146,7 @@ def project_row_blocks(
     bound = max(bound, best.value)
     closed = bound - best.value <= tol * abs(bound)
     status = Status.CERTIFIED if closed else Status.GAP_LEFT
-    gap = relative_gap(best.value, bound, best.value)
+    gap = gap_of_maximum(best.value, bound, best.value)
     return MergedProjection(labels, weights, best.value, bound, status, passes, gap)
 
 
