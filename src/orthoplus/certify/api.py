@@ -6,17 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.certify.anytime import part_of, run_relaxation
+from orthoplus.certify.between import Between, alternate
+from orthoplus.certify.blocks import bounds_by_blocks, can_be_cut
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
-from orthoplus.certify.eigenvalues import spectral_bound
-from orthoplus.certify.model import Model, read_answer
+from orthoplus.certify.eigenvalues import bound_without, dense_of
+from orthoplus.certify.model import MOST_DENSE_ROWS, Model, read_answer
+from orthoplus.certify.relaxation import Relaxation
 from orthoplus.certify.verify import fingerprint_of
+from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_positive, check_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import IntArray
 
 Callback = Callable[[Certificate], Any]
+
+# All eigenvalues of a matrix of order n take about this many seconds times n^3; so many of them at
+# least have to fit into the time, unless n is small.
+_EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
 
 
 def certify(
@@ -114,11 +123,14 @@ class Search:
         gap = self.model.gap(self.best_value, self.bound)
         return gap is not None and gap <= self.tol
 
+    def improves(self, upper: float) -> bool:
+        """Return whether an upper bound of <M, XX'> is better than what is known."""
+        return self.kind == "trivial" or self.model.to_bound(upper) > self.bound
+
     def offer(self, upper: float, kind: str, proof: Any) -> None:
         """Take a bound if it is better than the one so far."""
-        bound = self.model.to_bound(upper)
-        if bound > self.bound or self.kind == "trivial":
-            self.bound, self.kind, self.proof = bound, kind, proof
+        if self.improves(upper):
+            self.bound, self.kind, self.proof = self.model.to_bound(upper), kind, proof
             self._record()
 
     def offer_labels(self, labels: IntArray) -> None:
@@ -167,16 +179,58 @@ class Search:
     def steps(self) -> Iterator[None]:
         """Yield after every step, in the order of their cost."""
         yield from self._spectral()
-        yield from self._closed_form()
+        yield from self._closed_form(self.answer)
+        if self._fits_densely():
+            yield from self._relaxation()
+        elif can_be_cut(self.model):
+            yield from self._blocks()
 
     def _spectral(self) -> Iterator[None]:
-        self.offer(spectral_bound(self.model), "spectral", None)
+        self.offer(bound_without(self.model), "spectral", None)
         yield
 
-    def _closed_form(self) -> Iterator[None]:
-        point = self.point
-        if not self.model.form.is_exact:
-            point = self.model.refine(self.answer)
-        for found in closed_form(self.model, point):
+    def _closed_form(self, labels: IntArray) -> Iterator[None]:
+        for found in closed_form(self.model, self.model.refine(labels)):
             self.offer(found.upper, "closed form", found.proof)
+            yield
+
+    def _fits_densely(self) -> bool:
+        """Return whether a few bounds by all eigenvalues of an n x n matrix fit into the time."""
+        model = self.model
+        if not can_be_cut(model):
+            return model.n <= MOST_DENSE_ROWS
+        seconds = _FEWEST_BOUNDS * _EIGENVALUE_SECONDS * model.n**3
+        is_affordable = model.n <= _SMALL or perf_counter() + seconds <= self.deadline
+        return model.n <= MOST_DENSE_ROWS and is_affordable
+
+    def _relaxation(self) -> Iterator[None]:
+        model, point = self.model, self.model.refine(self.labels)
+        first = dense_of(model, self.proof) if isinstance(self.proof, Between) else None
+        relaxation = Relaxation(
+            model.dense(),
+            model.k,
+            has_row_sums=model.has_row_sums,
+            start=(point.labels, point.weights),
+            S=first,
+        )
+        margin = rounding_margin(model.size, model.n + model.rank)
+        for upper in run_relaxation(relaxation, model.trace(point), self.deadline):
+            if self.improves(upper + margin):
+                self.offer(upper + margin, "relaxation", (part_of(relaxation),))
+            yield
+            if not self.is_closed:
+                yield from self._round(relaxation.partition())
+
+    def _round(self, labels: IntArray) -> Iterator[None]:
+        """Look whether the partition of a relaxation is better than the one so far."""
+        before = self.labels
+        self.offer_labels(alternate(self.model, labels))
+        if self.labels is not before:
+            yield
+            yield from self._closed_form(self.labels)
+
+    def _blocks(self) -> Iterator[None]:
+        point = self.model.refine(self.labels)
+        for upper, parts in bounds_by_blocks(self.model, point, self.deadline):
+            self.offer(upper, "blocks", parts)
             yield

@@ -196,6 +196,33 @@ class Setting:
         return V, np.array([own.weights[rows] @ V[rows] for rows in groups])
 
 
+def alternate(model: Model, labels: IntArray, n_rounds: int = 10) -> IntArray:
+    """Return better labels for M = AA': each row to the group whose center it fits best, in turn.
+
+    Never worse; those of another M, and those that would leave a group empty, stay.
+    """
+    value = -np.inf
+    for _ in range(n_rounds if model.factor is not None else 0):
+        point = model.refine(labels)
+        trace = model.trace(point)
+        if trace <= value:
+            break
+        best, value = labels, trace
+        setting = Setting(model, point)
+        assert setting.centers is not None
+        squares = np.einsum("rj,rj->j", setting.centers, setting.centers)
+        scores = score_rows(model, setting.centers)
+        if model.has_row_sums:
+            scores -= squares / 2
+        else:
+            scores /= np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
+        moved = np.where(labels >= 0, scores.argmax(axis=1), -1)
+        if len(np.unique(moved[moved >= 0])) < model.k:
+            break
+        labels = moved
+    return labels if value == -np.inf else best
+
+
 # --- passes over the rows -------------------------------------------------------------------------
 
 

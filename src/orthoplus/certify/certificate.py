@@ -36,8 +36,9 @@ class Progress(NamedTuple):
 class DensePart(NamedTuple):
     """S of some rows: its upper half with the diagonal by rows, and cuts with their multipliers.
 
-    ``rows`` is empty if these are all rows in their order. ``cuts`` has shape (m, 3): rows i, j, l
-    of the triangle Z_ij + Z_il <= Z_ii + Z_jl; l = -1 for the pair Z_ij <= Z_ii.
+    ``rows`` is rising, and empty if these are all rows; ``half`` is empty for S = 0. ``cuts`` has
+    shape (m, 3): rows i, j, l of the triangle Z_ij + Z_il <= Z_ii + Z_jl; l = -1 for the pair
+    Z_ij <= Z_ii.
     """
 
     rows: IntArray

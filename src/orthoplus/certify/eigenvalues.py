@@ -19,18 +19,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from orthoplus.certify.between import Between, Setting, scaled_slices, slopes
+from orthoplus.certify.between import Between, Setting, scaled_slices, score_rows, slopes
 from orthoplus.certify.factored import (
+    FactoredMatrix,
     GramSums,
-    LowRank,
     PairSums,
-    assemble_low_rank,
+    assemble_factors,
     gram_sums,
     pair_sums,
     sum_of_leading,
     top_off,
 )
 from orthoplus.certify.model import Model
+from orthoplus.certify.spectral_bound import spectral_bound
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
@@ -69,26 +70,23 @@ def is_narrow(model: Model) -> bool:
     return model.factor is not None and order <= min(model.n, MOST_DENSE_ORDER)
 
 
-def spectral_bound(model: Model) -> float:
+def bound_without(model: Model) -> float:
     """Return the bound for S = 0."""
     if is_narrow(model):
-        low_rank = assemble_low_rank(gram_sums(model), None, None, model.n)
-        return sum_of_leading(low_rank, model.k, has_row_sums=model.has_row_sums)
+        factors = assemble_factors(gram_sums(model), None, None, model.n)
+        return sum_of_leading(factors, model.k, has_row_sums=model.has_row_sums)
     if model.n <= MOST_DENSE_ORDER:
         return bound_dense(model, model.dense())
     return _bound_products(model, model.product)
 
 
 def bound_dense(model: Model, H: FloatArray) -> float:
-    """Return an upper bound of <H, XX'> over the X that count, from all eigenvalues."""
-    n, k, fixed = model.n, model.k, 0.0
-    margin = rounding_margin(model.size + k * float(np.linalg.norm(H)), n)
-    if model.has_row_sums:
-        means = H.mean(axis=0)
-        fixed, k = float(means.sum()), k - 1
-        H = H - means - means[:, None] + means.mean()
-    values = np.linalg.eigvalsh((H + H.T) / 2)
-    return fixed + float(values[n - k :].sum()) + margin
+    """Return an upper bound of <H, XX'> over the X that count, from all eigenvalues of H = M + S.
+
+    H may be that of some of the rows.
+    """
+    unit = np.full(len(H), len(H) ** -0.5) if model.has_row_sums else None
+    return spectral_bound(H, model.k, unit) + rounding_margin(model.size, model.n + model.rank)
 
 
 def _bound_products(model: Model, product: Callable[[FloatArray], FloatArray]) -> float:
@@ -140,19 +138,19 @@ class _Factored:
         self._pairs = pair_sums(self.setting, levels)
         return self.setting.between(levels, self._pairs.dots)
 
-    def _low_rank(self, S: Between) -> LowRank:
-        return assemble_low_rank(self._data, self._pairs, S.couplings, self.model.n)
+    def _factors(self, S: Between) -> FactoredMatrix:
+        return assemble_factors(self._data, self._pairs, S.couplings, self.model.n)
 
     def bound(self, S: Between) -> float:
         model = self.model
-        return sum_of_leading(self._low_rank(S), model.k, has_row_sums=model.has_row_sums)
+        return sum_of_leading(self._factors(S), model.k, has_row_sums=model.has_row_sums)
 
     def sharp_bound(self, S: Between) -> float:
         setting, A = self.setting, self.model.factor
         assert A is not None
         dots = setting.unit_dots(self._pairs.dots)
         L = setting.core + S.couplings * dots * dots.T
-        top = top_off(self._low_rank(S), setting.images(dots))
+        top = top_off(self._factors(S), setting.images(dots))
         own = setting.own
         vectors = A.scatter(own.labels), A.scatter(own.weights), A.scatter(setting.x)
         shares = S.couplings * dots.T
@@ -249,6 +247,13 @@ def dense_between(labels: IntArray, V: FloatArray, couplings: FloatArray) -> Flo
     S[labels < 0], S[:, labels < 0] = 0.0, 0.0
     S[labels[:, None] == labels] = 0.0
     return np.asarray(S)
+
+
+def dense_of(model: Model, S: Between) -> FloatArray:
+    """Return S as an n x n array, from the data."""
+    scores = score_rows(model, S.centers) if S.scores is None else S.scores
+    V = slopes(scores, S.labels, S.weights, S.levels, has_row_sums=model.has_row_sums)
+    return dense_between(S.labels, V, S.couplings)
 
 
 def multiply_between(

@@ -24,7 +24,7 @@ from orthoplus.data.base import MemoryMatrix
 _GROWTH = 16.0
 
 
-class LowRank(NamedTuple):
+class FactoredMatrix(NamedTuple):
     """B'B, K and B'e of H = BKB', and the number n of rows of B."""
 
     gram: FloatArray
@@ -33,12 +33,12 @@ class LowRank(NamedTuple):
     n: int
 
 
-def sum_of_leading(H: LowRank, k: int, *, has_row_sums: bool = False) -> float:
+def sum_of_leading(H: FactoredMatrix, k: int, *, has_row_sums: bool = False) -> float:
     r"""Return an upper bound of the sum of the k largest eigenvalues of H, exact up to rounding.
 
     Parameters
     ----------
-    H : LowRank
+    H : FactoredMatrix
     k : int
     has_row_sums : bool
         Instead :math:`e^\top He/n` and the k - 1 largest eigenvalues of :math:`PHP`, with
@@ -47,7 +47,7 @@ def sum_of_leading(H: LowRank, k: int, *, has_row_sums: bool = False) -> float:
     Examples
     --------
     >>> B, core = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.diag([2.0, -1.0])
-    >>> H = LowRank(B.T @ B, core, B.sum(axis=0), 3)
+    >>> H = FactoredMatrix(B.T @ B, core, B.sum(axis=0), 3)
     >>> round(sum_of_leading(H, 1), 9), round(sum_of_leading(H, 3), 9)
     (4.0, 4.0)
     """
@@ -59,12 +59,12 @@ def sum_of_leading(H: LowRank, k: int, *, has_row_sums: bool = False) -> float:
     return fixed + rounding_margin(terms, H.n) + _bound_leading(H, centered, k - 1)
 
 
-def top_off(H: LowRank, images: FloatArray) -> float:
+def top_off(H: FactoredMatrix, images: FloatArray) -> float:
     """Return an upper bound, at least 0, of H on the complement of X, from ``images`` = X'B."""
     return _bound_leading(H, H.gram - images.T @ images, 1)
 
 
-def _bound_leading(H: LowRank, gram: FloatArray, k: int) -> float:
+def _bound_leading(H: FactoredMatrix, gram: FloatArray, k: int) -> float:
     """Bound the k largest eigenvalues of BKB', or 0 for each, with this Gram matrix for B."""
     sizes = np.sqrt(np.maximum(np.diag(H.gram), 0.0))
     kept = np.flatnonzero(sizes > 0)
@@ -159,9 +159,9 @@ def _pair_work(
     return tuple(total)
 
 
-def assemble_low_rank(
+def assemble_factors(
     data: GramSums, pairs: PairSums | None, couplings: FloatArray | None, n: int
-) -> LowRank:
+) -> FactoredMatrix:
     r"""Return :math:`AA^\top + \sum_{l \ne j} c_{lj} v_{lj} v_{jl}^\top` with B = [A, V].
 
     Parameters
@@ -174,7 +174,7 @@ def assemble_low_rank(
     """
     r = len(data.gram)
     if pairs is None or couplings is None:
-        return LowRank(data.gram, np.eye(r), data.sums, n)
+        return FactoredMatrix(data.gram, np.eye(r), data.sums, n)
     k = len(couplings)
     gram = np.zeros((r + k * k, r + k * k))
     core = np.zeros_like(gram)
@@ -185,4 +185,4 @@ def assemble_low_rank(
         gram[own, own] = pairs.grams[group]
         others = np.flatnonzero(np.arange(k) != group)
         core[r + group * k + others, r + others * k + group] = couplings[group, others]
-    return LowRank(gram, core, np.concatenate([data.sums, pairs.sums.ravel()]), n)
+    return FactoredMatrix(gram, core, np.concatenate([data.sums, pairs.sums.ravel()]), n)

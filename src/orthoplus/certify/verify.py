@@ -235,6 +235,7 @@ def _dense_upper(data: _Data, H: FloatArray, k: int) -> _Upper:
         means = H.mean(axis=0)
         fixed, k = float(means.sum()), k - 1
         H = H - means - means[:, None] + means.mean()
+        H -= 2.0 * float(np.linalg.norm(H)) / n  # e itself is not among the eigenvectors
     leading = float(np.linalg.eigvalsh((H + H.T) / 2)[n - k :].sum())
     return _Upper(fixed + leading + margin, margin)
 
@@ -263,7 +264,8 @@ def _upper_of_parts(data: _Data, parts: Any) -> _Upper:
 def _unpack(part: Any, n: int) -> FloatArray:
     """Return S less the cuts times their multipliers, n x n."""
     S = np.zeros((n, n))
-    S[np.triu_indices(n)] = part.half
+    if len(part.half):
+        S[np.triu_indices(n)] = part.half
     S = S + np.triu(S, 1).T
     for (i, j, other), weight in zip(part.cuts, part.multipliers / 2, strict=True):
         # Z_ij + Z_il - Z_ii - Z_jl <= 0, or Z_ij - Z_ii <= 0, times the weight is taken off.

@@ -1,0 +1,93 @@
+"""Run a relaxation until a deadline: when to compute a bound, and when to give up."""
+
+from collections.abc import Iterator
+from time import perf_counter
+
+import numpy as np
+
+from orthoplus.certify.certificate import DensePart
+from orthoplus.certify.relaxation import Relaxation
+from orthoplus.core.types import FloatArray, IntArray
+
+# A bound costs all eigenvalues. It is computed if the estimate has fallen by this share of the gap
+# and the iterations since the last one took this many times as long, or the second many.
+_WORTHWHILE, _PATIENCE, _MOST_PATIENCE = 0.02, 2.0, 8.0
+# Seconds of a round of iterations.
+_SHORTEST, _LONGEST = 0.02, 1.0
+_FIRST_ITERATIONS = 10
+# The relaxation has converged if the last half of its time gained less than this share of the gap,
+# after at least so many bounds.
+_STALLED, _FEWEST_BOUNDS = 1e-3, 12
+
+
+def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> Iterator[float]:
+    """Yield upper bounds, each at most the one before, until the deadline or the last gain.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+    target : float
+        The value reached: the bound cannot fall below it.
+    deadline : float
+        In the seconds of ``time.perf_counter``; the last bound is computed before.
+
+    Examples
+    --------
+    >>> M = np.array([[2.0, 1.5, 0.0], [1.5, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> bounds = list(run_relaxation(Relaxation(M, 2), 4.5, perf_counter() + 5.0))
+    >>> round(bounds[-1], 6)
+    4.5
+    """
+    started = perf_counter()
+    upper = relaxation.upper_bound()
+    cost = perf_counter() - started
+    yield upper
+    seen, last, n_iter = [(0.0, upper)], perf_counter(), _FIRST_ITERATIONS
+    while True:
+        before = perf_counter()
+        relaxation.advance(n_iter)
+        spent = perf_counter() - before
+        n_iter = _next_iterations(n_iter, spent, cost)
+        is_last = perf_counter() + 1.5 * cost + max(spent, _SHORTEST) >= deadline
+        if is_last or _is_worthwhile(relaxation, upper, target, (perf_counter() - last) / cost):
+            before = perf_counter()
+            upper = min(upper, relaxation.upper_bound())
+            last = perf_counter()
+            cost = last - before
+            seen.append((last - started, upper))
+            yield upper
+        if is_last or _has_stalled(seen, target):
+            return
+
+
+def _next_iterations(n_iter: int, spent: float, cost: float) -> int:
+    wanted = min(max(cost / 2, _SHORTEST), _LONGEST)
+    return int(min(max(1.0, n_iter * wanted / max(spent, 1e-6)), 4.0 * n_iter))
+
+
+def _is_worthwhile(relaxation: Relaxation, upper: float, target: float, patience: float) -> bool:
+    if patience < _PATIENCE:
+        return False
+    fall = upper - relaxation.estimate()
+    return fall > _WORTHWHILE * (upper - target) or patience > _MOST_PATIENCE
+
+
+def _has_stalled(seen: list[tuple[float, float]], target: float) -> bool:
+    if len(seen) < _FEWEST_BOUNDS:
+        return False
+    elapsed, upper = seen[-1]
+    half = next(bound for seconds, bound in reversed(seen) if seconds <= elapsed / 2)
+    return half - upper < _STALLED * max(upper - target, 0.0)
+
+
+def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
+    """Return the proof of the best bound of a relaxation."""
+    S, cuts = relaxation.best_S, relaxation.best_cuts
+    corners = np.stack([cuts.i, cuts.j, cuts.l], axis=1).astype(np.int64)
+    own = np.zeros(0, dtype=np.int64) if rows is None else rows
+    return DensePart(own, pack(S), corners, np.asarray(cuts.mu, dtype=np.float64))
+
+
+def pack(S: FloatArray) -> FloatArray:
+    """Return the upper half of S with its diagonal, by rows; negative entries become 0."""
+    return np.maximum(S[np.triu_indices(len(S))], 0.0)
