@@ -52,6 +52,11 @@ class Model:
 
     def problem(self, A: DataMatrix) -> ONMF:
         """Return the problem for data without gaps."""
+        if A.has_gaps:
+            raise InputError(
+                "Data with missing entries are not a problem over S+ alone: impute them, or leave "
+                "out the rows that have some."
+            )
         if self.orthogonal == "samples":
             return ONMF(A, self.k, allow_negative=self.allow_negative)
         if A.has_cheap_products:
@@ -76,6 +81,12 @@ class RunOptions:
     n_jobs: int | None = None
     with_bound: bool = False
     watch: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], watch: Mapping[str, Any] | None) -> "RunOptions":
+        """Return those of the parameters of an estimator that say how it runs."""
+        own = {field.name for field in dataclasses.fields(cls)} & params.keys()
+        return cls(**{name: params[name] for name in own}, watch=watch or {})
 
     def run(self, problem: ONMF, rng: np.random.Generator) -> Result:
         """Return the best of the runs."""

@@ -13,11 +13,14 @@ from sklearn.utils.validation import validate_data
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.point import SupportPoint
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.read import reads_in_blocks
-from orthoplus.estimators.reading import as_random_state
+from orthoplus.estimators.certified import Certified
+from orthoplus.estimators.reading import as_random_state, check_row_count
 from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.problems import KIndicators
 from orthoplus.run.api import solve
@@ -26,7 +29,7 @@ _MAX_SEED = np.iinfo(np.int32).max
 EMBEDDINGS = ("svd", "laplacian", "precomputed")
 
 
-class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KIndicatorsClustering(Certified, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     r"""Cluster by the rotation of an embedding that comes nearest to indicator vectors.
 
     .. math:: \min_{H, Y} \|UY - H\|_F^2, \qquad H^\top H = I,\ H \ge 0,\ Y^\top Y = I,
@@ -131,6 +134,12 @@ class KIndicatorsClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.method is not None and not result.success:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
+
+    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, SupportPoint]:
+        check_row_count(X, len(self.labels_))
+        return KIndicators(np.asarray(self.embedding_)), SupportPoint.of(
+            np.asarray(self.indicators_)
+        )
 
     def _read(self, X: Any) -> DataMatrix:
         if reads_in_blocks(X, self.memory_limit):

@@ -6,20 +6,23 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orthoplus.core.checks import check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.point import SupportPoint
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_data
-from orthoplus.estimators.reading import draw_seed
-from orthoplus.problems import nonnegative_pca
+from orthoplus.estimators.certified import Certified
+from orthoplus.estimators.reading import draw_seed, read_coordinates
+from orthoplus.problems import TraceMin, nonnegative_pca
 from orthoplus.run.api import solve
 
 
-class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NonnegativePCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Principal components with nonnegative loadings that do not overlap.
 
     .. math:: \max_V \|(X - 1m^\top) V\|_F^2, \qquad V^\top V = I,\ V \ge 0,
@@ -104,7 +107,7 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"`n_components={self.n_components}` is too many for n_features = {A.shape[1]}: "
                 f"components that do not overlap need a feature each. Use at most {A.shape[1]}."
             )
-        problem = nonnegative_pca(A.T, self.n_components, centre=self.centre)
+        problem = self._problem(A)
         seed = draw_seed(self.random_state)
         result = solve(
             problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
@@ -122,13 +125,15 @@ class NonnegativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def inverse_transform(self, X: Any) -> FloatArray:
         """The points with these coordinates: X V' + m."""
         check_is_fitted(self)
-        Z = check_array(X, dtype=[np.float64, np.float32])
-        if Z.shape[1] != len(self.components_):
-            raise InputError(
-                f"`X` has {Z.shape[1]} columns: one for each of the {len(self.components_)} "
-                f"components is needed, as `transform` gives them."
-            )
+        Z = read_coordinates(X, len(self.components_), accept_sparse=False)
         return np.asarray(Z @ self.components_ + self.mean_)
+
+    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, SupportPoint]:
+        problem = self._problem(self._validated(X, reset=False))
+        return problem, SupportPoint.of(self.components_.T.astype(np.float64))
+
+    def _problem(self, A: Any) -> TraceMin:
+        return nonnegative_pca(A.T, self.n_components, centre=self.centre)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         return validate_data(

@@ -7,20 +7,27 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from orthoplus.core.bounds import relative_gap
-from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.estimators import fitted
+from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.factorize import Model, RunOptions, factorize_data
-from orthoplus.estimators.reading import check_components, draw_seed, read_samples, weigh_rows
+from orthoplus.estimators.reading import (
+    check_components,
+    draw_seed,
+    read_coordinates,
+    read_samples,
+    weigh_rows,
+)
 
 
-class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Orthogonal nonnegative matrix factorisation: cluster the rows, or find disjoint parts.
 
     .. math:: \min_{W, H \ge 0} \|X - WH\|_F^2, \qquad W^\top W = I
@@ -175,13 +182,7 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def inverse_transform(self, X: Any) -> FloatArray:
         """Return the samples WH that belong to ``X = W``, of shape (n_samples, n_components)."""
         check_is_fitted(self)
-        W = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if W.shape[1] != len(self.components_):
-            raise InputError(
-                f"`X` has {W.shape[1]} columns: one for each of the {len(self.components_)} "
-                f"components is needed, as `transform` gives them."
-            )
-        return np.asarray(W @ self.components_)
+        return np.asarray(read_coordinates(X, len(self.components_)) @ self.components_)
 
     def predict(self, X: Any) -> IntArray:
         """Return the component of each sample; -1 for a sample of zeros."""
@@ -191,22 +192,21 @@ class OrthogonalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         return fitted.explained_share(self._validated(X), self.components_, self.orthogonal)
 
+    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, Result]:
+        A = weigh_rows(self._validated(X), options.pop("sample_weight", None))
+        return self._model.problem(A), self.result_
+
+    @property
+    def _model(self) -> Model:
+        return Model(self.n_components, self.orthogonal, self.allow_negative)
+
     def _fit(self, X: Any, sample_weight: Any, watch: Any = None) -> DataMatrix:
         A = read_samples(self, X, reset=True)
         check_components(self.n_components, self.orthogonal, A.shape)
         seed = draw_seed(self.random_state)
-        model = Model(self.n_components, self.orthogonal, self.allow_negative)
-        options = RunOptions(
-            method=self.method,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_init=self.n_init,
-            n_jobs=self.n_jobs,
-            with_bound=self.with_bound,
-            watch=watch or {},
-        )
+        options = RunOptions.of(self.get_params(deep=False), watch)
         rng = np.random.default_rng(seed)
-        result, missed = factorize_data(weigh_rows(A, sample_weight), model, options, rng)
+        result, missed = factorize_data(weigh_rows(A, sample_weight), self._model, options, rng)
         self._unpack(result, missed, A.dtype)
         self.labels_ = fitted.assign(A, self.components_)
         if not result.success and watch is None:

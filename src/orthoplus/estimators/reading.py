@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
@@ -77,6 +77,26 @@ def _check_width(estimator: Any, A: DataMatrix, *, reset: bool) -> None:
         raise InputError(
             f"X has {A.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
+        )
+
+
+def read_coordinates(W: Any, k: int, *, accept_sparse: Any = "csr") -> Any:
+    """Return coordinates of samples as ``transform`` gives them, one column per component."""
+    W = check_array(W, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
+    if W.shape[1] != k:
+        raise InputError(
+            f"`X` has {W.shape[1]} columns: one for each of the {k} components is needed, as "
+            f"`transform` gives them."
+        )
+    return W
+
+
+def check_row_count(X: Any, n: int) -> None:
+    """Raise unless X has as many rows as the data of the fit."""
+    if len(np.shape(X)) == 0 or np.shape(X)[0] != n:
+        raise InputError(
+            f"`X` has shape {np.shape(X)}, but the estimator was fitted to {n} samples: pass the "
+            f"data of the fit."
         )
 
 

@@ -13,16 +13,19 @@ from sklearn.utils.validation import validate_data
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.point import SupportPoint
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import IntArray
-from orthoplus.estimators.reading import draw_seed
+from orthoplus.estimators.certified import Certified
+from orthoplus.estimators.reading import check_row_count, draw_seed
 from orthoplus.problems import TraceMin, laplacian_embedding
 from orthoplus.run.api import solve
 
 AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
 
 
-class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     r"""Spectral clustering without a second step: the embedding itself is the clustering.
 
     .. math:: \min_V \mathrm{tr}(V^\top L V), \qquad V^\top V = I,\ V \ge 0,
@@ -119,9 +122,7 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
                 f"group needs a sample. Use at most {A.shape[0]}."
             )
         self.affinity_matrix_ = self._similarity(A)
-        problem = laplacian_embedding(
-            self.affinity_matrix_, self.n_clusters, normalized=self.normalized
-        )
+        problem = self._problem
         seed = draw_seed(self.random_state)
         result = solve(
             problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
@@ -130,6 +131,16 @@ class NonnegativeSpectralClustering(ClusterMixin, BaseEstimator):  # type: ignor
         if not result.success:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         return self
+
+    @property
+    def _problem(self) -> TraceMin:
+        return laplacian_embedding(
+            self.affinity_matrix_, self.n_clusters, normalized=self.normalized
+        )
+
+    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, SupportPoint]:
+        check_row_count(X, len(self.embedding_))
+        return self._problem, SupportPoint.of(self.embedding_)
 
     def _similarity(self, A: Any) -> Any:
         """W, symmetric and nonnegative."""
