@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
-from orthoplus.cli.cluster import Job, Truth, default_method, run_cluster
+from orthoplus.cli.cluster import Job, Truth, run_cluster
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.terminal import console, printable
 from orthoplus.cli.writing import output_folder, write_npz
@@ -40,7 +40,7 @@ def _run(folder: Path, quiet: bool) -> int:
     truth = Truth(digits, tuple(map(str, range(N_GROUPS))))
     options = {
         "components": N_GROUPS, "output": folder, "labels": f"{data}:labels", "image": "8x8",
-        "method": default_method(), "seed": 0, "n_init": None, "max_iter": None, "tol": None,
+        "method": None, "seed": 0, "n_init": None, "max_iter": None, "tol": None,
         "time_limit": None, "checkpoint": None, "resume": None, "report": True,
     }  # fmt: skip
     job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -49,10 +49,7 @@ class Progress:
     share: float
 
 
-class Display(Protocol):
-    """Called with every state; never ends a run."""
-
-    def __call__(self, state: Any) -> None: ...
+Display = Callable[[Any], None]  # called with every state; never ends a run
 
 
 class Follower:
@@ -125,19 +122,12 @@ class LivePanel(Follower):
         self.live.update(panel(self.goal, seen, self.run))
 
 
-class Silent:
-    """Nothing is shown."""
-
-    def __call__(self, state: Any) -> None:
-        return None
-
-
 @contextmanager
 def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
     """The display that fits: none, a live panel on a terminal, else plain lines."""
     console = Console(stderr=True)
     if silent:
-        yield Silent()
+        yield lambda state: None
     elif console.is_terminal and not console.is_dumb_terminal:
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             yield LivePanel(goal, live)
