@@ -48,7 +48,8 @@ def entropy(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
     if len(counts) == 1:
         return 0.0
     shares = counts / counts.sum(axis=0)
-    return _nonnegative(-(counts * _log2(shares)).sum() / (counts.sum() * np.log2(len(counts))))
+    mixed = -(counts * _log2(shares)).sum() / (counts.sum() * np.log2(len(counts)))
+    return max(0.0, float(mixed))  # neither -0.0 nor below zero by rounding
 
 
 def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
@@ -72,7 +73,7 @@ def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
     if joint.size == 1:
         return 1.0
     mutual = (joint * (_log2(joint) - _log2(np.outer(rows, columns)))).sum()
-    return _nonnegative(mutual / largest)
+    return max(0.0, float(mutual / largest))
 
 
 def spectral_angle_distance(
@@ -212,11 +213,6 @@ def _log2(shares: FloatArray) -> FloatArray:
     return np.log2(shares, out=np.zeros(shares.shape), where=shares > 0)
 
 
-def _nonnegative(value: float) -> float:
-    """Without the -0.0 and the rounding below zero of sums that are not negative."""
-    return max(0.0, float(value))
-
-
 def _unit_spectra(
     estimated: npt.ArrayLike, reference: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
@@ -233,12 +229,9 @@ def _unit_spectra(
         zero = np.flatnonzero(~values.any(axis=1))
         if len(zero):
             raise InputError(f"`{name}` has a spectrum of zeros, row {zero[0]}: it has no angle.")
-    tops = [np.abs(values).max(axis=1, keepdims=True) for values in spectra]
-    first, second = (values / top for values, top in zip(spectra, tops, strict=True))
-    return (
-        first / np.linalg.norm(first, axis=1, keepdims=True),
-        second / np.linalg.norm(second, axis=1, keepdims=True),
-    )
+    scaled = [values / np.abs(values).max(axis=1, keepdims=True) for values in spectra]
+    first, second = (values / np.linalg.norm(values, axis=1, keepdims=True) for values in scaled)
+    return first, second
 
 
 def _match(estimated: FloatArray, reference: FloatArray) -> IntArray:
