@@ -16,14 +16,13 @@ _MAP_DPI = 160
 _NAME_LENGTH = 24
 
 
-def explained_bar(explained: float, most: float | None) -> str:
+def explained_bar(explained: float, most: float) -> str:
     """How much of the sum of squares is explained, on a scale that ends where the bound proves."""
     with canvas("explained", WIDTH, 0.85) as drawn:
         axis = drawn.figure.subplots()
         axis.barh([0], [1.0], color=LINE, height=0.5)
         axis.barh([0], [explained], color=ACCENT, height=0.5)
-        if most is not None:
-            axis.plot([most, most], [-0.42, 0.42], color=WARM, linewidth=2.5)
+        axis.plot([most, most], [-0.42, 0.42], color=WARM, linewidth=2.5)
         axis.set(xlim=(0, 1), ylim=(-0.5, 0.5), yticks=[])
         axis.grid(False)
         axis.spines[:].set_visible(False)
