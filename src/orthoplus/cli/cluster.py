@@ -88,7 +88,7 @@ def cluster(  # noqa: PLR0913
         )
     with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
         job = Job(path, key or inline_key, content, components, truth, size, folder, given)
-        return run_cluster(job, quiet=quiet, json=json)
+        return run_cluster(job, quiet=quiet, json=json)[0]
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Job:
     options: dict[str, Any]
 
 
-def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
-    """Factorize, write, print; return the exit code."""
+def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
+    """Factorize, write, print; return the exit code and the fitted estimator."""
     from orthoplus.cli.fitting import RunOptions, fit
     from orthoplus.estimators import OrthogonalNMF
 
@@ -116,7 +116,7 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     model = fit(problem, RunOptions.of(job.options), title, silent=quiet or json)
     write = partial(_write, job, model, problem.total)
-    return finish(write, job.folder, model.result_, quiet=quiet, json=json)
+    return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
 
 
 def make_problem(job: Job) -> Any:

@@ -34,6 +34,8 @@ def demo(
 def _run(folder: Path, quiet: bool) -> int:
     from sklearn.datasets import load_digits
 
+    from orthoplus.report.pictures import draw_digits
+
     images, digits = load_digits(return_X_y=True)
     data = folder / "digits.npz"
     write_npz(data, X=images, labels=digits)
@@ -44,28 +46,16 @@ def _run(folder: Path, quiet: bool) -> int:
         "time_limit": None, "checkpoint": None, "resume": None, "report": True,
     }  # fmt: skip
     job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)
-    code = run_cluster(job, quiet=quiet, json=False)
+    code, model = run_cluster(job, quiet=quiet, json=False)
+    labels, parts = model.labels_, model.components_
+    order = np.argsort(-model.result_.weights, kind="stable")  # heaviest rows first
     picture = folder / "digits.png"
-    _draw(folder, picture, images, digits)
-    if not quiet:
-        _suggest(data, picture)
-    return code
-
-
-def _draw(folder: Path, picture: Path, images: np.ndarray, digits: np.ndarray) -> None:
-    """The groups as they were written, heaviest rows first."""
-    import csv
-
-    from orthoplus.report.pictures import draw_digits
-
-    with open(folder / "labels.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    labels = np.array([int(row["cluster"]) for row in rows])
-    order = np.argsort([-float(row["weight"]) for row in rows], kind="stable")
-    parts = read_matrix(folder / "components.npz", "components").values
     write_atomically(
         picture, lambda file: draw_digits(file, images[order], digits[order], labels[order], parts)
     )
+    if not quiet:
+        _suggest(data, picture)
+    return code
 
 
 def _suggest(data: Path, picture: Path) -> None:
