@@ -87,7 +87,7 @@ def test_large_graphs_are_matched_exactly(n, density, share, seed):
 @pytest.mark.parametrize("maximize", [False, True])
 def test_default_finds_the_best_of_all_permutations(maximize):
     found = 0
-    for seed in range(100):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 7))
         A, B = rng.standard_normal((2, n, n)) if seed % 2 else rng.integers(-9, 10, (2, n, n))
@@ -95,7 +95,7 @@ def test_default_finds_the_best_of_all_permutations(maximize):
         result = op.quadratic_assignment(A, B, options={"maximize": maximize})
         best = max(values) if maximize else min(values)
         found += abs(result.fun - best) <= 1e-12 * max(1.0, abs(best))
-    assert found == 100
+    assert found == 60
 
 
 def matchings(m, n):

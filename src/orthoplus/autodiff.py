@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -97,27 +96,16 @@ def from_torch(
     device : str
         Where X is put, such as ``"cuda"``.
     dtype : float32, float64 or None
-        Precision of the evaluation. None follows X: float32 if X is, else float64.
+        As in `from_jax`.
 
     Returns
     -------
     problem : Problem
-        With ``value``, ``value_and_gradient`` (one evaluation) and ``hessp``; NumPy arrays in and
-        out, of the dtype of X.
-
-    Raises
-    ------
-    ImportError
-        PyTorch is not installed.
-    TypeError
-        While evaluating: ``fun`` does not return one real number that depends on X.
-    ValueError
-        While evaluating: X of another shape, or a derivative that is NaN or infinite.
+        As that of `from_jax`; ``fun`` is first called, and its errors met, when it is evaluated.
 
     Notes
     -----
-    Two backward passes rather than forward mode over one: more operations support them. The problem
-    can be pickled if ``fun`` can.
+    Two backward passes rather than forward mode over one: more operations support them.
 
     Examples
     --------
@@ -172,7 +160,7 @@ class _AutodiffProblem(Problem):
     def _value(self, X: FloatArray) -> Any: ...
 
     @abstractmethod
-    def _value_and_gradient(self, X: FloatArray) -> tuple[Any, Any]: ...
+    def _value_and_gradient(self, X: FloatArray) -> Any: ...
 
     @abstractmethod
     def _hessp(self, X: FloatArray, D: FloatArray) -> Any: ...
@@ -191,9 +179,8 @@ class _JaxProblem(_AutodiffProblem):
     def _value(self, X: FloatArray) -> Any:
         return self._run(self._functions[0], X)
 
-    def _value_and_gradient(self, X: FloatArray) -> tuple[Any, Any]:
-        value, gradient = self._run(self._functions[1], X)
-        return value, gradient
+    def _value_and_gradient(self, X: FloatArray) -> Any:
+        return self._run(self._functions[1], X)
 
     def _hessp(self, X: FloatArray, D: FloatArray) -> Any:
         return self._run(self._functions[2], X, D)
@@ -289,12 +276,9 @@ class _TorchProblem(_AutodiffProblem):
         return value
 
 
-def _require(package: str) -> ModuleType:
+def _require(package: str) -> Any:
     """Import the package now."""
-    module: ModuleType = require(
-        package, f"`orthoplus.autodiff.from_{package}`", extra=_EXTRAS[package]
-    )
-    return module
+    return require(package, f"`orthoplus.autodiff.from_{package}`", extra=_EXTRAS[package])
 
 
 def _as_dtype(dtype: Any) -> np.dtype[Any] | None:

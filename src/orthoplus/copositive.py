@@ -65,6 +65,15 @@ class Copositivity:
         return self.is_copositive is True
 
 
+_ON_BORDER = Copositivity(
+    None,
+    None,
+    None,
+    "Undecided: M lies within rounding of the border of the copositive matrices. A small `tol`, "
+    "for example 1e-12, decides up to rounding.",
+)
+
+
 def is_copositive(
     M: npt.ArrayLike,
     *,
@@ -176,7 +185,7 @@ def _decide_by_pairs(M: FloatArray) -> Copositivity | None:
     lowest = int(diagonal.argmin())
     if diagonal[lowest] < 0:
         refuted = _refuted(M, np.eye(1, n, lowest)[0], "a diagonal entry")
-        return _on_border() if refuted is None else refuted
+        return _ON_BORDER if refuted is None else refuted
     roots = np.sqrt(diagonal)
     bar = np.outer(roots, roots)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -190,7 +199,7 @@ def _decide_by_pairs(M: FloatArray) -> Copositivity | None:
         if refuted is not None:
             return refuted
     # What is left with an infinite ratio has a certificate beyond the floating-point range.
-    return _on_border() if np.isinf(ratio).any() else None
+    return _ON_BORDER if np.isinf(ratio).any() else None
 
 
 def _pair_vector(M: FloatArray, i: int, j: int) -> FloatArray:
@@ -350,9 +359,7 @@ def _decide_by_faces(M: FloatArray, scaled: _Scaled) -> Copositivity:
             if refuted is not None:
                 return refuted
             is_border = is_border or _fails_exactly(part)
-    if not is_border:
-        return _proven("no face of the orthant refutes it")
-    return _on_border()
+    return _ON_BORDER if is_border else _proven("no face of the orthant refutes it")
 
 
 def _failing_vector(S: FloatArray) -> FloatArray | None:
@@ -367,14 +374,6 @@ def _failing_vector(S: FloatArray) -> FloatArray | None:
     if gap > 0 and v.min() < -2.0 * error / gap:
         return None
     return np.maximum(v, 0.0)
-
-
-def _on_border() -> Copositivity:
-    reason = (
-        "Undecided: M lies within rounding of the border of the copositive matrices. "
-        "A small `tol`, for example 1e-12, decides up to rounding."
-    )
-    return Copositivity(None, None, None, reason)
 
 
 def _search(M: FloatArray, scaled: _Scaled, n_init: int, rng: np.random.Generator) -> Copositivity:

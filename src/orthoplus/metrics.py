@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
 from orthoplus.core.checks import as_matrix
 from orthoplus.core.errors import InputError
@@ -47,8 +48,9 @@ def entropy(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
     counts = _contingency(labels_true, labels_pred)
     if len(counts) == 1:
         return 0.0
-    shares = counts / counts.sum(axis=0)
-    return _nonnegative(-(counts * _log2(shares)).sum() / (counts.sum() * np.log2(len(counts))))
+    sizes = counts.sum(axis=0)
+    mixed = float(entr(counts / sizes).sum(axis=0) @ sizes)
+    return max(0.0, mixed) / float(sizes.sum() * np.log(len(counts)))  # never -0.0
 
 
 def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
@@ -57,22 +59,18 @@ def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
     .. math:: \frac{1}{\max(H(C), H(C'))} \sum_{ij} \frac{n_{ij}}{n}
               \log_2 \frac{n\, n_{ij}}{n_i n'_j}.
 
-    Two clusterings with a single cluster each agree: 1. Equals scikit-learn's
-    ``normalized_mutual_info_score(..., average_method="max")``.
+    Two clusterings with a single cluster each agree: 1. Computed by scikit-learn's
+    ``normalized_mutual_info_score``.
 
     Examples
     --------
     >>> nmi([0, 0, 1, 1], [1, 1, 0, 0]), nmi([0, 1, 0, 1], [0, 0, 1, 1])
     (1.0, 0.0)
     """
-    joint = _contingency(labels_true, labels_pred)
-    joint = joint / joint.sum()
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    largest = max(-(rows * _log2(rows)).sum(), -(columns * _log2(columns)).sum())
-    if joint.size == 1:
-        return 1.0
-    mutual = (joint * (_log2(joint) - _log2(np.outer(rows, columns)))).sum()
-    return _nonnegative(mutual / largest)
+    from sklearn.metrics import normalized_mutual_info_score  # slow to import
+
+    labels = _checked_labels(labels_true, labels_pred)
+    return float(normalized_mutual_info_score(*labels, average_method="max"))
 
 
 def spectral_angle_distance(
@@ -183,7 +181,17 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
 
 
 def _contingency(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """n_ij: rows of class i in cluster j."""
+    """Return n_ij, the number of rows of class i in cluster j."""
+    classes, clusters = _checked_labels(labels_true, labels_pred)
+    counts = np.zeros((int(classes.max()) + 1, int(clusters.max()) + 1), dtype=np.int64)
+    np.add.at(counts, (classes, clusters), 1)
+    return counts
+
+
+def _checked_labels(
+    labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike
+) -> tuple[IntArray, IntArray]:
+    """Return both labels as 0, 1, ... in sorted order."""
     classes = _as_labels(labels_true, "labels_true")
     clusters = _as_labels(labels_pred, "labels_pred")
     if len(classes) != len(clusters):
@@ -191,13 +199,10 @@ def _contingency(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> npt.
             f"`labels_true` has {len(classes)} labels, `labels_pred` has {len(clusters)}: both "
             f"must label the same rows."
         )
-    counts = np.zeros((int(classes.max()) + 1, int(clusters.max()) + 1), dtype=np.int64)
-    np.add.at(counts, (classes, clusters), 1)
-    return counts
+    return classes, clusters
 
 
 def _as_labels(labels: npt.ArrayLike, name: str) -> IntArray:
-    """The labels as 0, 1, ... in sorted order."""
     array = np.asarray(labels)
     if array.ndim != 1 or array.size == 0:
         raise InputError(
@@ -205,16 +210,6 @@ def _as_labels(labels: npt.ArrayLike, name: str) -> IntArray:
             f"one-dimensional array that is not empty."
         )
     return np.unique(array, return_inverse=True)[1]
-
-
-def _log2(shares: FloatArray) -> FloatArray:
-    """log2 with log2(0) = 0, since it is only used times its argument."""
-    return np.log2(shares, out=np.zeros(shares.shape), where=shares > 0)
-
-
-def _nonnegative(value: float) -> float:
-    """Without the -0.0 and the rounding below zero of sums that are not negative."""
-    return max(0.0, float(value))
 
 
 def _unit_spectra(
@@ -233,12 +228,9 @@ def _unit_spectra(
         zero = np.flatnonzero(~values.any(axis=1))
         if len(zero):
             raise InputError(f"`{name}` has a spectrum of zeros, row {zero[0]}: it has no angle.")
-    tops = [np.abs(values).max(axis=1, keepdims=True) for values in spectra]
-    first, second = (values / top for values, top in zip(spectra, tops, strict=True))
-    return (
-        first / np.linalg.norm(first, axis=1, keepdims=True),
-        second / np.linalg.norm(second, axis=1, keepdims=True),
-    )
+    scaled = [values / np.abs(values).max(axis=1, keepdims=True) for values in spectra]
+    first, second = (values / np.linalg.norm(values, axis=1, keepdims=True) for values in scaled)
+    return first, second
 
 
 def _match(estimated: FloatArray, reference: FloatArray) -> IntArray:

@@ -47,8 +47,8 @@ def test_cells_have_the_paper_in_brackets_and_mark_the_best(outcome):
     assert first.cells[0][:2] == ("84.5", "(84.5)")
     assert first.cells[0].is_best
     assert not second.cells[0].is_best
-    assert first.cells[1].ours == "0"
-    assert second.cells[1].ours == "-"
+    assert first.cells[1].text == "0"
+    assert second.cells[1].text == "-"
     assert first.cells[2][:2] == ("0.10", "")  # this column does not show the paper's
     assert not third.cells[0].is_best  # nothing to compare with
     assert second.method == f"{HOSTILE}*"

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from formats import CUBE, DENSE, MATRIX_WRITERS, TEXT, write_csv, write_envi, write_h5
 
 from orthoplus.io import FileError, read_cube, read_labels, read_matrix, split_key
+from orthoplus.io.matlab import read_mat
 
 NAMED = {
     name for name in MATRIX_WRITERS if name.startswith("named") or name.endswith((".h5ad", ".h5"))
@@ -53,14 +54,16 @@ def test_matrix_market_pattern_counts_ones(tmp_path):
     np.testing.assert_array_equal(read_matrix(tmp_path / "p.mtx").values.toarray(), DENSE > 0)
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i4", "u8", "f4", "f8", "?"])
 @pytest.mark.parametrize("compressed", [False, True])
-def test_mat_holds_every_type_of_number(tmp_path, dtype, compressed):
-    values = {"longer_name": DENSE.astype(dtype), "b": CUBE, "words": "text", "s": {"x": 1.0}}
-    scipy.io.savemat(tmp_path / "m.mat", values, do_compression=compressed)
-    np.testing.assert_array_equal(
-        read_matrix(tmp_path / "m.mat", "longer_name").values, DENSE.astype(dtype)
-    )
+def test_mat_holds_every_type_of_number(tmp_path, compressed):
+    types = ("u1", "i1", "u2", "i4", "u8", "f4", "f8", "?")
+    numbers = {f"longer_name_{i}": DENSE.astype(dtype) for i, dtype in enumerate(types)}
+    others = {"b": CUBE, "words": "text", "s": {"x": 1.0}}
+    scipy.io.savemat(tmp_path / "m.mat", numbers | others, do_compression=compressed)
+    catalogue = read_mat(tmp_path / "m.mat")
+    for name, values in numbers.items():
+        np.testing.assert_array_equal(catalogue[name].load().values, values)
+    np.testing.assert_array_equal(read_matrix(tmp_path / "m.mat", "longer_name_6").values, DENSE)
     np.testing.assert_array_equal(read_cube(tmp_path / "m.mat", "b").values, CUBE)
 
 

@@ -12,13 +12,12 @@ import orthoplus as op
 from orthoplus.data import as_data
 from orthoplus.model_selection import rank_selection
 from orthoplus.model_selection.agreement import (
-    _Run,
     co_assignment,
     match_components,
     summarise_runs,
 )
 from orthoplus.model_selection.rank_choice import RankRow, choose
-from orthoplus.model_selection.rank_path import fit_path
+from orthoplus.model_selection.rank_path import PathPoint, fit_path
 from orthoplus.model_selection.rank_selection import _predict_hidden
 
 RANKS = range(2, 8)
@@ -264,9 +263,9 @@ def test_runs_are_renamed_before_they_vote(rng):
     moved = np.array([0, 0, 1, 2, 2, 2])
     names = np.argsort(order)
     runs = [
-        _Run(centres, labels, 0.1),
-        _Run(centres[order], names[moved], 0.2),
-        _Run(centres, labels, 0.3),
+        PathPoint(3, centres, labels, 0.1),
+        PathPoint(3, centres[order], names[moved], 0.2),
+        PathPoint(3, centres, labels, 0.3),
     ]
     found = summarise_runs(runs)
     np.testing.assert_array_equal(found.matches[1], names)

@@ -4,14 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from orthoplus.bench.table import Column, Figure, Outcome, Row, Rows
-
-
-class Cell(NamedTuple):
-    """Our figure, the paper's in brackets if it has one, and whether ours is the best."""
-
-    ours: str
-    paper: str = ""
-    is_best: bool = False
+from orthoplus.report.page import GridCell
 
 
 class Line(NamedTuple):
@@ -19,7 +12,7 @@ class Line(NamedTuple):
 
     case: str
     method: str
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
 
 
 def lines_of(outcome: Outcome) -> list[Line]:
@@ -47,11 +40,12 @@ def remarks_of(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _cell(column: Column, row: Row, best: float | None) -> Cell:
+def _cell(column: Column, row: Row, best: float | None) -> GridCell:
+    """Return our figure, the paper's in brackets if it has one, and whether ours is the best."""
     value = row.figures.get(column.key)
     paper = row.paper.get(column.key) if column.with_paper else None
     brackets = "" if paper is None else f"({_format(paper, column.spec)})"
-    return Cell(_format(value, column.spec), brackets, best is not None and value == best)
+    return GridCell(_format(value, column.spec), brackets, best is not None and value == best)
 
 
 def _format(value: Figure, spec: str) -> str:

@@ -78,11 +78,6 @@ def run_penalty(
     return Answer(X, Y, violation(round_any(X)), violation(X), result.n_iter, history=history)
 
 
-def run_steady_penalty(A: Any, k: int, seed: int, limit: float) -> Answer:
-    """Run the same with one growth rate to the end, as in the authors' script."""
-    return run_penalty(A, k, seed, limit, partial(EP4Orth.for_onmf, penalty_growth_late=None))
-
-
 def baseline(make: Callable[..., OuterMethod], **options: Any) -> Runner:
     """Return a runner of a baseline, up to its own end or to the limit of seconds."""
 

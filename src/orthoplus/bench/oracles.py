@@ -114,10 +114,6 @@ def divergence_sets(A: FloatArray) -> Sets:
     return Sets(values, vectors)
 
 
-def _gram_of_rows(A: FloatArray) -> FloatArray:
-    return np.asarray(A @ A.T)
-
-
 def _by_groups(sets_of: Callable[[Any], Sets]) -> Callable[[Any], FloatArray]:
     """Return an oracle that takes the partition of all rows into k sets with the least sum."""
 
@@ -142,7 +138,7 @@ _ORACLES: dict[type[Problem], Callable[[Any], FloatArray]] = {
     TraceMin: _by_groups(lambda problem: eigen_sets(problem.M)),
     # Over S+ f is ||M||^2 + k - 2 tr(X'MX).
     SymmetricONMF: _by_groups(lambda problem: eigen_sets(-problem.M)),
-    ONMF: _by_groups(lambda problem: eigen_sets(-_gram_of_rows(problem.A.to_dense()))),
+    ONMF: _by_groups(lambda p: eigen_sets(-(p.A.to_dense() @ p.A.to_dense().T))),
     KMeans: _by_groups(lambda p: eigen_sets(-(p.A @ p.A.T + float(p.weight or 0.0)))),
     KLONMF: _by_groups(lambda problem: divergence_sets(problem.A.to_dense())),
     QAP: _minimize_assignment,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from orthoplus.bench.cells import Cell, Line, lines_of, remarks_of
+from orthoplus.bench.cells import Line, lines_of, remarks_of
 from orthoplus.bench.table import Outcome
 from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, render, rows_of
 
@@ -19,9 +19,9 @@ def show(console: Any, outcome: Outcome) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    def text_of(cell: Cell) -> Text:
-        ours = (cell.ours, "bold green" if cell.is_best else "")
-        return Text.assemble(ours, (f" {cell.paper}" if cell.paper else "", "dim"))
+    def text_of(cell: GridCell) -> Text:
+        ours = (cell.text, "bold green" if cell.is_best else "")
+        return Text.assemble(ours, (f" {cell.aside}" if cell.aside else "", "dim"))
 
     table = outcome.table
     console.print(Text(f"\n{table.title}", style="bold"))
@@ -76,7 +76,7 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
 
 
 def _markdown_line(line: Line) -> str:
-    cells = (f"{f'**{c.ours}**' if c.is_best else c.ours} {c.paper}".strip() for c in line.cells)
+    cells = (f"{f'**{c.text}**' if c.is_best else c.text} {c.aside}".strip() for c in line.cells)
     return f"| {' | '.join([_escape(line.case), _escape(line.method), *cells])} |"
 
 
@@ -118,7 +118,7 @@ def _section(outcome: Outcome) -> Section:
     rows: list[tuple[GridCell, ...]] = []
     for case, lines in groupby(lines_of(outcome), key=lambda line: line.case):
         rows.append((GridCell(case, is_heading=True),))
-        rows += [(GridCell(line.method), *(GridCell(*c) for c in line.cells)) for line in lines]
+        rows += [(GridCell(line.method), *line.cells) for line in lines]
     pictures = [
         (d.caption, f"data:image/png;base64,{base64.b64encode(d.png).decode('ascii')}")
         for d in outcome.drawings

@@ -4,15 +4,15 @@ They hold all that the pages show, so that an interrupted run can be taken up ag
 """
 
 import json
-import math
 from contextlib import ExitStack, suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any
 
 from orthoplus.bench import TABLES, load_table
 from orthoplus.bench.machine import describe_machine
 from orthoplus.bench.table import Drawing, Outcome, Row, Session
+from orthoplus.cli.writing import plain
 
 ROWS, FINISHED = "rows.jsonl", "tables.jsonl"
 
@@ -60,10 +60,7 @@ class Record(ExitStack):
 
 def json_line(table: str, row: Row, context: dict[str, Any]) -> str:
     """Return one row as strict JSON; what is not finite becomes null."""
-    own = {part.name: getattr(row, part.name) for part in fields(Row)}
-    for part in ("figures", "paper"):
-        own[part] = {key: _plain(value) for key, value in own[part].items()}
-    return json.dumps({"table": table} | own | context, allow_nan=False)
+    return json.dumps({"table": table} | plain(asdict(row)) | context, allow_nan=False)
 
 
 def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
@@ -109,8 +106,3 @@ def _write(files: list[IO[str]], line: str) -> None:
     for file in files:
         file.write(f"{line}\n")
         file.flush()
-
-
-def _plain(value: Any) -> Any:
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value

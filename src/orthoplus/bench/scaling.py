@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from orthoplus.bench.measure import peak_bytes, timed
-from orthoplus.bench.processes import end_process, in_process, start_process
+from orthoplus.bench.processes import in_process, in_processes
 from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
 from orthoplus.core.types import FloatArray
 from orthoplus.data.stored import Stored
@@ -121,8 +121,7 @@ def fit_on_cluster(path: str, n: int, workers: int, copies: int) -> Figures:
 
 def fit_two_at_once(path: str, n: int) -> Figures:
     """Return the figures of the slower of two processes that fit the same rows at once."""
-    found = map(end_process, [start_process(fit_alone, path, n) for _ in range(2)])
-    return max(found, key=lambda figures: figures["wall"])
+    return max(in_processes(2, fit_alone, path, n), key=lambda figures: figures["wall"])
 
 
 STORED: dict[str, Callable[[str, int], Figures]] = {

@@ -14,16 +14,11 @@ def main() -> None:
         check_installed(_PACKAGES, "The command `orthoplus`", extra="cli")
         from orthoplus.cli.app import app
     except MissingPackageError as error:
-        sys.exit(_refuse(f"Error: {error}"))
+        sys.stderr.write(f"Error: {error}\n")  # Typer may be what is missing
+        sys.exit(2)
     except KeyboardInterrupt:  # before there is a command that could say so
         sys.exit(130)
     app(prog_name="orthoplus")
-
-
-def _refuse(sentence: str) -> int:
-    """Print without Typer; the code of bad input."""
-    sys.stderr.write(f"{sentence}\n")
-    return 2
 
 
 __all__ = ["main"]

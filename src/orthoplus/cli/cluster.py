@@ -1,7 +1,7 @@
 """``orthoplus cluster``: the rows of a matrix in k groups, with weights, by orthogonal NMF."""
 
-import inspect
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +11,9 @@ from scipy.sparse import coo_array
 
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting
-from orthoplus.cli.ending import exit_code, finishing, guarded
-from orthoplus.cli.summary import print_files, print_result
-from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.cli.ending import guarded
+from orthoplus.cli.summary import Written, finish
+from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, read_labels, read_matrix, split_key
@@ -79,7 +79,6 @@ def cluster(  # noqa: PLR0913
             f"`-k {components}` exceeds the {content.values.shape[0]} rows of `{path}`: each "
             f"cluster needs a row."
         )
-    given["method"] = method = method or default_method()
     truth = None if labels is None else read_truth(labels, content.values.shape[0])
     size = opt.parse_size(image, "--image")
     if size is not None and size[0] * size[1] != content.values.shape[1]:
@@ -89,7 +88,7 @@ def cluster(  # noqa: PLR0913
         )
     with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
         job = Job(path, key or inline_key, content, components, truth, size, folder, given)
-        return run_cluster(job, quiet=quiet, json=json)
+        return run_cluster(job, quiet=quiet, json=json)[0]
 
 
 @dataclass(frozen=True)
@@ -106,25 +105,18 @@ class Job:
     options: dict[str, Any]
 
 
-def run_cluster(job: Job, *, quiet: bool, json: bool) -> int:
-    """Factorise, write, print; the exit code."""
+def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
+    """Factorize, write, print; return the exit code and the fitted estimator."""
     from orthoplus.cli.fitting import RunOptions, fit
+    from orthoplus.estimators import OrthogonalNMF
 
     n, r = job.content.values.shape
+    job.options["method"] = job.options["method"] or opt.default_method(OrthogonalNMF)
     problem = make_problem(job)
-    run = RunOptions(**{name: job.options[name] for name in RunOptions.__dataclass_fields__})
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
-    model = fit(problem, run, title, silent=quiet or json)
-    result = model.result_
-    with finishing() as ending:
-        record = _record(job, model, problem.total)
-        files = _write(job, model, record)
-    if json:
-        typer.echo(to_json(record))
-    elif not quiet:
-        print_result(record, result)
-        print_files(job.folder, files, result.status)
-    return ending.code(exit_code(result.status))
+    model = fit(problem, RunOptions.of(job.options), title, silent=quiet or json)
+    write = partial(_write, job, model, problem.total)
+    return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
 
 
 def make_problem(job: Job) -> Any:
@@ -156,13 +148,6 @@ def explain_entries(path: Path, content: Content) -> None:
         f"({entries.data[bad][order[0]]:g}): finite numbers of at least 0 are needed. Shift, clip "
         f"or impute them first."
     )
-
-
-def default_method() -> str:
-    """The estimator's."""
-    from orthoplus.estimators import OrthogonalNMF
-
-    return str(inspect.signature(OrthogonalNMF).parameters["method"].default)
 
 
 def read_truth(name: str, n: int) -> Truth:
@@ -206,9 +191,9 @@ def _record(job: Job, model: Any, total: float) -> dict[str, Any]:
     return record | {"history": rec.history_of(result)}
 
 
-def _write(job: Job, model: Any, record: dict[str, Any]) -> dict[str, str]:
-    """Labels first: they are what was asked for; the report last."""
-    n, r = job.content.values.shape
+def _write(job: Job, model: Any, total: float) -> Written:
+    """Write the labels first, which are what was asked for, and the report last."""
+    record, (n, r) = _record(job, model, total), job.content.values.shape
     names = job.content.row_names or tuple(map(str, range(n)))
     labels, components = model.labels_, model.components_
     weights = np.where(labels >= 0, model.result_.weights, 0.0)
@@ -223,7 +208,6 @@ def _write(job: Job, model: Any, record: dict[str, Any]) -> dict[str, str]:
         "run.json": "options, versions, objective, bound, history",
     }
     if job.options["report"]:
-        from orthoplus.cli.writing import write_text
         from orthoplus.report.clusters import ClusterFacts, cluster_page
 
         # Rows of zeros have no place on the map, unless there are no others.
@@ -240,4 +224,4 @@ def _write(job: Job, model: Any, record: dict[str, Any]) -> dict[str, str]:
         )
         write_text(job.folder / "report.html", cluster_page(facts))
         files["report.html"] = "all of it on one page, with pictures"
-    return files
+    return record, files

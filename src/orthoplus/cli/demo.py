@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
-from orthoplus.cli.cluster import Job, Truth, default_method, run_cluster
+from orthoplus.cli.cluster import Job, Truth, run_cluster
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.terminal import console, printable
 from orthoplus.cli.writing import output_folder, write_npz
@@ -34,38 +34,28 @@ def demo(
 def _run(folder: Path, quiet: bool) -> int:
     from sklearn.datasets import load_digits
 
+    from orthoplus.report.pictures import draw_digits
+
     images, digits = load_digits(return_X_y=True)
     data = folder / "digits.npz"
     write_npz(data, X=images, labels=digits)
     truth = Truth(digits, tuple(map(str, range(N_GROUPS))))
     options = {
         "components": N_GROUPS, "output": folder, "labels": f"{data}:labels", "image": "8x8",
-        "method": default_method(), "seed": 0, "n_init": None, "max_iter": None, "tol": None,
+        "method": None, "seed": 0, "n_init": None, "max_iter": None, "tol": None,
         "time_limit": None, "checkpoint": None, "resume": None, "report": True,
     }  # fmt: skip
     job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)
-    code = run_cluster(job, quiet=quiet, json=False)
+    code, model = run_cluster(job, quiet=quiet, json=False)
+    labels, parts = model.labels_, model.components_
+    order = np.argsort(-model.result_.weights, kind="stable")  # heaviest rows first
     picture = folder / "digits.png"
-    _draw(folder, picture, images, digits)
-    if not quiet:
-        _suggest(data, picture)
-    return code
-
-
-def _draw(folder: Path, picture: Path, images: np.ndarray, digits: np.ndarray) -> None:
-    """The groups as they were written, heaviest rows first."""
-    import csv
-
-    from orthoplus.report.pictures import draw_digits
-
-    with open(folder / "labels.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    labels = np.array([int(row["cluster"]) for row in rows])
-    order = np.argsort([-float(row["weight"]) for row in rows], kind="stable")
-    parts = read_matrix(folder / "components.npz", "components").values
     write_atomically(
         picture, lambda file: draw_digits(file, images[order], digits[order], labels[order], parts)
     )
+    if not quiet:
+        _suggest(data, picture)
+    return code
 
 
 def _suggest(data: Path, picture: Path) -> None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,7 +16,6 @@ from rich.text import Text
 
 from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import complain, printable
-from orthoplus.core.bounds import relative_gap
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 _SECONDS_BETWEEN_LINES = 1.0
@@ -26,12 +25,11 @@ _COMPILING = "compiling the loops: once, ten seconds or so"
 
 @dataclass(frozen=True)
 class Goal:
-    """What a run works towards: where it stops, and the bound of its objective."""
+    """What a run works towards, and the total that its objective is a share of."""
 
     title: str
     feasibility_tol: float
     max_iter: int
-    bound: float | None = None
     total: float = 1.0
     progress: Callable[[Any], float] | None = None  # the share done at a state, if the method knows
 
@@ -44,15 +42,11 @@ class Progress:
     sigma: float
     violation: float
     objective: float
-    gap: float | None
     seconds: float
     share: float
 
 
-class Display(Protocol):
-    """Called with every state; never ends a run."""
-
-    def __call__(self, state: Any) -> None: ...
+Display = Callable[[Any], None]  # called with every state; never ends a run
 
 
 class Follower:
@@ -76,7 +70,6 @@ class Follower:
             sigma=getattr(state, "sigma", math.nan),
             violation=state.violation,
             objective=state.value / self.goal.total,
-            gap=relative_gap(state.value, self.goal.bound),
             seconds=time.perf_counter() - self.started,
             share=self.share,
         )
@@ -125,19 +118,12 @@ class LivePanel(Follower):
         self.live.update(panel(self.goal, seen, self.run))
 
 
-class Silent:
-    """Nothing is shown."""
-
-    def __call__(self, state: Any) -> None:
-        return None
-
-
 @contextmanager
 def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
     """The display that fits: none, a live panel on a terminal, else plain lines."""
     console = Console(stderr=True)
     if silent:
-        yield Silent()
+        yield lambda state: None
     elif console.is_terminal and not console.is_dumb_terminal:
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             yield LivePanel(goal, live)
@@ -159,38 +145,35 @@ def waiting(words: str, *, silent: bool) -> Iterator[None]:
 def line(seen: Progress) -> str:
     """A state in one line of text; what only a penalty method has, only for one."""
     penalty = f"  sigma {_sigma(seen)}  violation {seen.violation:9.3e}"
-    gap = "" if seen.gap is None else f"  gap {percent(seen.gap)}"
     return (
         f"  iteration {seen.n_iter:4d}{'' if math.isnan(seen.sigma) else penalty}"
-        f"  objective {seen.objective:.6f}{gap}  {seen.seconds:.1f} s"
+        f"  objective {seen.objective:.6f}  {seen.seconds:.1f} s"
     )
 
 
 def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
     """A state as a panel: what is asked for, the numbers, a bar."""
     grid = Table.grid(padding=(0, 1))
-    for width in (9, 10, 12, 12, 10, 11):
+    for width in (9, 12, 14, 14, 13):
         grid.add_column(justify="right", no_wrap=True, min_width=width)
-    names = ("iteration", "sigma", "violation", "objective", "gap", "elapsed")
+    names = ("iteration", "sigma", "violation", "objective", "elapsed")
     grid.add_row(*(Text(name, style="dim") for name in names))
-    if seen is None:
-        grid.add_row(*("-" for _ in names))
-        note = Text(_COMPILING if must_compile() else "", style="yellow")
-    else:
-        gap = "-" if seen.gap is None else percent(seen.gap)
-        numbers = (
+    numbers, share, note = ["-"] * len(names), 0.0, ""
+    if seen is not None:
+        share = seen.share
+        numbers = [
             f"{seen.n_iter}", _sigma(seen), f"{seen.violation:.2e}",
-            f"{seen.objective:.6f}", gap, f"{seen.seconds:.1f} s",
-        )  # fmt: skip
-        grid.add_row(*(Text(number, style="bold") for number in numbers))
-        note = Text()
-    bar = ProgressBar(
-        total=1.0, completed=0.0 if seen is None else seen.share, complete_style="cyan"
-    )
+            f"{seen.objective:.6f}", f"{seen.seconds:.1f} s",
+        ]  # fmt: skip
+    elif must_compile():
+        note = _COMPILING
+    grid.add_row(*(Text(number, style="bold") for number in numbers))
+    bar = ProgressBar(total=1.0, completed=share, complete_style="cyan")
     title = Text(printable(goal.title if run == 1 else f"{goal.title}, start {run}"))
     foot = Text("objective: the share not explained; Ctrl-C stops and writes", style="dim")
     return Panel(
-        Group(grid, note, bar), title=title, title_align="left", subtitle=foot,
+        Group(grid, Text(note, style="yellow"), bar),
+        title=title, title_align="left", subtitle=foot,
         subtitle_align="left", border_style="cyan", padding=(0, 1), width=_PANEL_WIDTH,
     )  # fmt: skip
 

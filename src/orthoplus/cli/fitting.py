@@ -1,6 +1,7 @@
 """From options to a fitted estimator, with a display."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,11 @@ class RunOptions:
             raise InputError(f"`--checkpoint {self.checkpoint}`: its folder is not there.")
         if self.resume is not None and not self.resume.is_file():
             raise InputError(f"`--resume {self.resume}`: there is no such file.")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "RunOptions":
+        """Return those among all options of a command."""
+        return cls(**{field.name: given[field.name] for field in fields(cls)})
 
     def watch(self, display: Display) -> dict[str, Any]:
         """The options of `solve` that look on: callback, time limit, checkpoint, resume."""

@@ -1,8 +1,10 @@
 """Options that several commands share, with their help, once."""
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -74,6 +76,11 @@ Report = Annotated[
     bool,
     typer.Option("--report/--no-report", rich_help_panel=OUTPUT, help="Write report.html."),
 ]
+
+
+def default_method(call: Callable[..., Any]) -> str:
+    """Return the method that the library takes if none is named."""
+    return str(inspect.signature(call).parameters["method"].default)
 
 
 def parse_size(text: str | None, name: str) -> tuple[int, int] | None:

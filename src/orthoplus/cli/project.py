@@ -8,9 +8,9 @@ import typer
 
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting
-from orthoplus.cli.ending import exit_code, finishing, guarded
-from orthoplus.cli.summary import print_files, print_lines, print_status
-from orthoplus.cli.writing import output_folder, to_json, write_csv, write_json, write_npz
+from orthoplus.cli.ending import guarded
+from orthoplus.cli.summary import Written, finish, print_lines, print_status
+from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz
 from orthoplus.core.result import Result
 from orthoplus.io import Content, read_matrix, split_key
 
@@ -46,18 +46,15 @@ def project(  # noqa: PLR0913
     with output_folder(output or Path(f"{path.stem}-projected")) as folder:
         with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
             result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
-        with finishing() as ending:
+
+        def write() -> Written:
             record = rec.make_record("project", str(path), given) | {
                 "data": rec.describe_data(path, key or inline_key, content.values),
                 "result": rec.describe_result(result),
             }
-            files = _write(folder, content, result, record)
-    if json:
-        typer.echo(to_json(record))
-    elif not quiet:
-        _print(result)
-        print_files(folder, files, result.status)
-    return ending.code(exit_code(result.status))
+            return record, _write(folder, content, result, record)
+
+        return finish(write, folder, result, quiet=quiet, json=json, show=_print)
 
 
 def _write(
@@ -81,7 +78,7 @@ def _write(
     }
 
 
-def _print(result: Result) -> None:
+def _print(record: dict[str, Any], result: Result) -> None:
     print_status(result.status)
     print_lines(
         {

@@ -64,8 +64,12 @@ def describe_data(path: Path, key: str | None, values: Any) -> dict[str, Any]:
 
 
 def describe_method(method: Any) -> dict[str, Any]:
-    """The class of a method and every one of its options."""
-    return {"name": type(method).__name__} | _fields(method)
+    """Return the class of a method and every one of its options."""
+    found: dict[str, Any] = {"name": type(method).__name__}
+    for field in dataclasses.fields(method) if dataclasses.is_dataclass(method) else ():
+        value = getattr(method, field.name)
+        found[field.name] = describe_method(value) if dataclasses.is_dataclass(value) else value
+    return found
 
 
 def describe_result(result: Result) -> dict[str, Any]:
@@ -100,13 +104,3 @@ def make_record(command: str, source: str, options: Mapping[str, Any]) -> dict[s
 def history_of(result: Result) -> list[dict[str, Any]]:
     """One dictionary an outer iteration."""
     return [row._asdict() for row in result.history]
-
-
-def _fields(method: Any) -> dict[str, Any]:
-    if not dataclasses.is_dataclass(method):
-        return {}
-    found: dict[str, Any] = {}
-    for field in dataclasses.fields(method):
-        value = getattr(method, field.name)
-        found[field.name] = describe_method(value) if dataclasses.is_dataclass(value) else value
-    return found

@@ -1,14 +1,21 @@
 """What a command prints when it is done."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.text import Text
 
 from orthoplus.cli.display import percent
+from orthoplus.cli.ending import exit_code, finishing
 from orthoplus.cli.terminal import console, printable
+from orthoplus.cli.writing import to_json
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
+
+# The record of a run, and what each of its files holds.
+Written = tuple[dict[str, Any], dict[str, str]]
 
 
 def print_result(record: dict[str, Any], result: Result) -> None:
@@ -35,6 +42,28 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         console().print(Text(f"  note: {printable(note)}"))
 
 
+def finish(
+    write: Callable[[], Written],
+    folder: Path,
+    result: Result,
+    *,
+    quiet: bool,
+    json: bool,
+    show: Callable[[dict[str, Any], Result], None] = print_result,
+) -> int:
+    """Write the files of a run, print what was found, and return the exit code."""
+    with finishing() as ending:
+        record, files = write()
+    if json:
+        typer.echo(to_json(record))
+    elif not quiet:
+        show(record, result)
+        what = "Written" if result.status.success else "What there is was written"
+        console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
+        print_lines(files)
+    return ending.code(exit_code(result.status))
+
+
 def print_status(status: Status) -> None:
     """How it ended, in words."""
     sign, style = ("✓", "bold green") if status.success else ("!", "bold yellow")
@@ -47,10 +76,3 @@ def print_lines(lines: dict[str, str]) -> None:
     for name, value in lines.items():
         words = (f"  {printable(name):<{width}}  ", "dim"), printable(value)
         console().print(Text.assemble(*words))
-
-
-def print_files(folder: Path, files: dict[str, str], status: Status) -> None:
-    """What was written, and where."""
-    what = "Written" if status.success else "What there is was written"
-    console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
-    print_lines(files)

@@ -17,15 +17,12 @@ def printable(text: str) -> str:
     >>> print(printable("a\x1b[2Jb"), printable("two\nlines"))
     a\x1b[2Jb two\nlines
     """
-    return "".join(sign if _is_harmless(sign) else _spelt(sign) for sign in text)
-
-
-def _is_harmless(sign: str) -> bool:
-    return unicodedata.category(sign) not in ("Cc", "Cs", "Zl", "Zp") and sign not in _TURNING
-
-
-def _spelt(sign: str) -> str:
-    return sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return "".join(
+        sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+        if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in _TURNING
+        else sign
+        for sign in text
+    )
 
 
 def complain(text: str) -> None:

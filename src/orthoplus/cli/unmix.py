@@ -1,6 +1,5 @@
 """``orthoplus unmix``: the materials of a hyperspectral image, their spectra and their maps."""
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,16 +9,9 @@ import typer
 
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting, watching
-from orthoplus.cli.ending import exit_code, finishing, guarded
-from orthoplus.cli.summary import print_files, print_result
-from orthoplus.cli.writing import (
-    output_folder,
-    to_json,
-    write_csv,
-    write_json,
-    write_npz,
-    write_text,
-)
+from orthoplus.cli.ending import guarded
+from orthoplus.cli.summary import Written, finish
+from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.checks import check_finite
 from orthoplus.core.errors import InputError
@@ -79,7 +71,6 @@ def unmix(  # noqa: PLR0913
     given = {
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
-    given["method"] = method or default_method()
     path, inline_key = split_key(data)
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_cube(path, key or inline_key)
@@ -95,7 +86,7 @@ def unmix(  # noqa: PLR0913
         )
     scene = Scene(path, key or inline_key, cube, content.column_names, notes)
     with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
-        return run_unmix(scene, folder, given, silent=quiet or json, as_json=json)
+        return run_unmix(scene, folder, given, quiet=quiet, json=json)
 
 
 def as_image(
@@ -123,41 +114,31 @@ def as_image(
 
 
 def run_unmix(
-    scene: Scene, folder: Path, options: dict[str, Any], *, silent: bool, as_json: bool
+    scene: Scene, folder: Path, options: dict[str, Any], *, quiet: bool, json: bool
 ) -> int:
-    """Unmix, write, print; the exit code."""
+    """Unmix, write, print; return the exit code."""
     from orthoplus.cli.fitting import RunOptions, choose, goal_of
     from orthoplus.estimators import unmix as unmix_cube
     from orthoplus.problems import ONMF
 
     k = options["components"]
-    run = RunOptions(**{name: options[name] for name in RunOptions.__dataclass_fields__})
+    options["method"] = options["method"] or opt.default_method(unmix_cube)
+    run = RunOptions.of(options)
     h, w, n_bands = scene.cube.shape
     problem = ONMF(np.maximum(scene.cube, 0.0).reshape(-1, n_bands), k)
     method = choose(problem, run)
     title = f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
-    with watching(goal_of(problem, method, title), silent=silent) as display:
+    with watching(goal_of(problem, method, title), silent=quiet or json) as display:
         found = unmix_cube(
             scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
             with_bound=True, **run.watch(display),
         )  # fmt: skip
-    result = found.result
-    with finishing() as ending:
-        record = _record(scene, options, result, method, problem.total)
-        files = _write(scene, folder, found, record)
-    if as_json:
-        typer.echo(to_json(record))
-    elif not silent:
-        print_result(record, result)
-        print_files(folder, files, result.status)
-    return ending.code(exit_code(result.status))
 
+    def write() -> Written:
+        record = _record(scene, options, found.result, method, problem.total)
+        return record, _write(scene, folder, found, record)
 
-def default_method() -> str:
-    """The library's, for images."""
-    from orthoplus.estimators import unmix as unmix_cube
-
-    return str(inspect.signature(unmix_cube).parameters["method"].default)
+    return finish(write, folder, found.result, quiet=quiet, json=json)
 
 
 def _record(

@@ -56,7 +56,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 def to_json(record: dict[str, Any]) -> str:
     """Strict JSON: what is not finite becomes null."""
-    return json.dumps(_plain(record), indent=2, allow_nan=False)
+    return json.dumps(plain(record), indent=2, allow_nan=False)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -73,14 +73,14 @@ def write_npz(path: Path, **arrays: Any) -> None:
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
 
 
-def _plain(value: Any) -> Any:
-    """Lists, dictionaries, numbers and text only."""
+def plain(value: Any) -> Any:
+    """Return lists, dictionaries, numbers and text only; what is not finite becomes None."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -158,12 +159,8 @@ def _from_documents(source: Source, found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _from_images(source: Source, found: dict[str, Any]) -> dict[str, Any]:
-    return {"A": _dense(found["fea"]), "labels": np.ravel(found["gnd"])}
-
-
-def _from_features(source: Source, found: dict[str, Any]) -> dict[str, Any]:
-    return {"A": _dense(found["U"]), "labels": np.ravel(found["gnd"])}
+def _from_images(name: str, source: Source, found: dict[str, Any]) -> dict[str, Any]:
+    return {"A": _dense(found[name]), "labels": np.ravel(found["gnd"])}
 
 
 def _from_scene(source: Source, found: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +187,7 @@ def _dense(values: Any) -> Any:
 
 _LAYOUTS: dict[str, Callable[[Source, dict[str, Any]], dict[str, Any]]] = {
     "documents": _from_documents,
-    "images": _from_images,
-    "features": _from_features,
+    "images": partial(_from_images, "fea"),
+    "features": partial(_from_images, "U"),
     "scene": _from_scene,
 }

@@ -140,10 +140,11 @@ def sources() -> dict[str, Source]:
     (165, 1024)
     """
     text = files("orthoplus.datasets").joinpath("sources.json").read_text(encoding="utf-8")
-    return {
-        name: Source(name, **{key: _as_tuple(value) for key, value in entry.items()})
-        for name, entry in json.loads(text)["sets"].items()
-    }
+    found = {}
+    for name, entry in json.loads(text)["sets"].items():
+        lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+        found[name] = Source(name, **(entry | lists))
+    return found
 
 
 def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -224,7 +225,3 @@ def load_arrays(name: str, folder: str | os.PathLike[str] | None = None) -> dict
         )
     with np.load(path, allow_pickle=False) as parts:
         return {key: parts[key] for key in parts.files}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -14,16 +14,10 @@ from orthoplus.data import as_data
 from orthoplus.data.groups import unit_rows
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.search.swap_search import SwapSearch
-from orthoplus.model_selection.rank_path import nearest_centres
+from orthoplus.model_selection.rank_path import PathPoint, nearest_centres
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
 from orthoplus.run.processes import run_all
-
-
-class _Run(NamedTuple):
-    centres: FloatArray
-    labels: IntArray
-    unexplained: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,20 +110,21 @@ def consensus(
     return summarise_runs(list(run_all(_run, ((problem, seed) for seed in seeds), n_jobs)))
 
 
-def _run(problem: ONMF, seed: int) -> _Run:
+def _run(problem: ONMF, seed: int) -> PathPoint:
     X0 = random_oblique_plus(*problem.shape, np.random.default_rng(seed))
     X0 = X0.astype(problem.A.dtype, copy=False)
     result = solve(problem, X0, method=SwapSearch(n_init=1, seed=seed), with_bound=False)
     centres = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
     labels = nearest_centres(problem.A, centres)
-    return _Run(centres, labels, result.value / (problem.total or 1.0))
+    return PathPoint(problem.k, centres, labels, result.value / (problem.total or 1.0))
 
 
-def summarise_runs(runs: list[_Run]) -> Consensus:
+def summarise_runs(runs: list[PathPoint]) -> Consensus:
     """Match, vote and score."""
     best = runs[int(np.argmin([run.unexplained for run in runs]))]
     matches = np.array([match_components(best.centres, run.centres) for run in runs])
-    votes = np.array([_rename(run, match) for run, match in zip(runs, matches, strict=True)])
+    # The labels of each run by the numbers of the best one: the inverse of its matching.
+    votes = np.array([m.argsort()[run.labels] for run, m in zip(runs, matches, strict=True)])
     labels, agreement = _vote(votes, len(best.centres))
     aligned = np.array([run.centres[match] for run, match in zip(runs, matches, strict=True)])
     pairs = [adjusted_rand_score(one, two) for one, two in combinations(votes, 2)]
@@ -174,13 +169,6 @@ def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
         together += (table * (table - 1.0)).sum(axis=1)
     pairs = len(runs) * sizes * (sizes - 1.0)
     return np.divide(together, pairs, out=np.ones(k), where=pairs > 0)
-
-
-def _rename(run: _Run, match: IntArray) -> IntArray:
-    """The labels of a run by the numbers of the reference."""
-    names = np.empty_like(match)
-    names[match] = np.arange(len(match))
-    return names[run.labels]
 
 
 def _vote(votes: IntArray, k: int) -> tuple[IntArray, FloatArray]:

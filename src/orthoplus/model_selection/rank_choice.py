@@ -118,9 +118,8 @@ def _vote(named: dict[str, int | None]) -> tuple[int, str]:
     if len(supporters) > 1:
         return k, f"k = {k}: {' and '.join(supporters)} name it."
     if len(votes) == len(named):
-        return sorted(votes)[
-            1
-        ], f"k = {sorted(votes)[1]}: the criteria differ; it is the middle one."
+        middle = sorted(votes)[1]
+        return middle, f"k = {middle}: the criteria differ; it is the middle one."
     return k, f"k = {k}: the criteria differ, and held-out prediction decides."
 
 

@@ -1,6 +1,7 @@
 """The page of a clustering."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from orthoplus.report.page import Component, Fact, Feature, Page, Section, rende
 from orthoplus.report.svg import hue
 
 _TOP_FEATURES = 10
-# Clusters beyond these get no card of their own.
-_MOST_CARDS = 60
+# Clusters beyond these get no card of their own, and rows beyond those no point.
+_MOST_CARDS, _MOST_POINTS = 60, 5000
 # A gap beyond this says no more than that the bound is far.
 _MOST_GAP = 1000.0
 
@@ -46,13 +47,20 @@ class ClusterFacts:
     truth: tuple[IntArray, tuple[str, ...]] | None = None
     image: tuple[int, int] | None = None
 
+    @cached_property
+    def sizes(self) -> IntArray:
+        """The number of rows of each cluster."""
+        return np.bincount(self.labels, minlength=len(self.components))
+
 
 def cluster_page(facts: ClusterFacts) -> str:
     """The page as HTML."""
     record, result = facts.record, facts.record["result"]
     n, r = facts.A.shape
     k = len(facts.components)
-    sections = [_fit(result), _sizes(facts), _features(facts), _map(facts)]
+    bars = ("Rows in each cluster.", figures.size_bars(facts.sizes))
+    sizes = Section("Cluster sizes", figures=(bars,))
+    sections = [_fit(result), sizes, _features(facts), _map(facts)]
     if facts.truth is not None:
         sections.append(_confusion(facts))
     sections += [convergence_section(record), again_section(record)]
@@ -150,19 +158,15 @@ def _fit(result: dict[str, Any]) -> Section:
     return Section("The objective against its bound", text, figures=(("", svg),))
 
 
-def _sizes(facts: ClusterFacts) -> Section:
-    sizes = np.bincount(facts.labels, minlength=len(facts.components))
-    return Section("Cluster sizes", figures=(("Rows in each cluster.", figures.size_bars(sizes)),))
-
-
 def _features(facts: ClusterFacts) -> Section:
-    sizes = np.bincount(facts.labels, minlength=len(facts.components))
     if facts.image is not None:
-        svg = figures.component_images(facts.components, facts.image)
+        images = [row.reshape(facts.image) for row in facts.components]
+        titles = [f"cluster {j}" for j in range(len(images))]
+        svg = figures.image_grid("images", images, titles, most=5)
         caption = "Each component as an image; bright is large."
         return Section("What the components look like", figures=((caption, svg),))
     cards = tuple(
-        Component(f"Cluster {j}", hue(j), f"{sizes[j]} rows", _top(row, facts.features))
+        Component(f"Cluster {j}", hue(j), f"{facts.sizes[j]} rows", _top(row, facts.features))
         for j, row in enumerate(facts.components[:_MOST_CARDS])
     )
     text = "The features with the largest weight in each component; bars are relative to the first."
@@ -177,9 +181,8 @@ def _top(row: FloatArray, names: tuple[str, ...]) -> tuple[Feature, ...]:
 
 def _map(facts: ClusterFacts) -> Section:
     """The plane in which the clusters' means of the cosines with the components lie furthest."""
-    k = len(facts.components)
+    k, sizes = len(facts.components), facts.sizes
     angles = _cosines(facts.A, facts.components)
-    sizes = np.bincount(facts.labels, minlength=k)
     sums = np.stack([np.bincount(facts.labels, column, k) for column in angles.T], axis=1)
     means = sums / np.maximum(sizes, 1)[:, None]
     middle = angles.mean(axis=0)
@@ -187,7 +190,9 @@ def _map(facts: ClusterFacts) -> Section:
     directions = np.linalg.svd(spread, full_matrices=False)[2][:2]
     plane = np.zeros((k, 2))
     plane[:, : len(directions)] = directions.T
-    rows = figures.thin_out(len(facts.labels), np.random.default_rng(0))
+    rows = np.arange(len(facts.labels))
+    if len(rows) > _MOST_POINTS:
+        rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_POINTS, replace=False))
     used = np.flatnonzero(sizes)
     svg = figures.sample_map(
         (angles[rows] - middle) @ plane,

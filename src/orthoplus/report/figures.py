@@ -10,20 +10,19 @@ from orthoplus.report.svg import ACCENT, INK, LINE, QUIET, WARM, canvas, hue
 
 # Inches; letters of 10 points are still read when a phone shows it at its own width.
 WIDTH = 6.0
-# More points than these are drawn as one picture, and more than those not at all.
-_VECTOR_POINTS, _MOST_POINTS = 600, 5000
+# More points than these are drawn as one picture.
+_VECTOR_POINTS = 600
 _MAP_DPI = 160
 _NAME_LENGTH = 24
 
 
-def explained_bar(explained: float, most: float | None) -> str:
+def explained_bar(explained: float, most: float) -> str:
     """How much of the sum of squares is explained, on a scale that ends where the bound proves."""
     with canvas("explained", WIDTH, 0.85) as drawn:
         axis = drawn.figure.subplots()
         axis.barh([0], [1.0], color=LINE, height=0.5)
         axis.barh([0], [explained], color=ACCENT, height=0.5)
-        if most is not None:
-            axis.plot([most, most], [-0.42, 0.42], color=WARM, linewidth=2.5)
+        axis.plot([most, most], [-0.42, 0.42], color=WARM, linewidth=2.5)
         axis.set(xlim=(0, 1), ylim=(-0.5, 0.5), yticks=[])
         axis.grid(False)
         axis.spines[:].set_visible(False)
@@ -66,13 +65,6 @@ def sample_map(points: FloatArray, labels: IntArray, centres: dict[int, FloatArr
     return drawn.svg
 
 
-def thin_out(n: int, rng: np.random.Generator) -> IntArray:
-    """Rows to draw: all, or a sample in order."""
-    if n <= _MOST_POINTS:
-        return np.arange(n)
-    return np.sort(rng.choice(n, _MOST_POINTS, replace=False))
-
-
 def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
     """sigma, violation and objective over the outer iterations; those that are not 0 throughout."""
     steps = [row["n_iter"] for row in history]
@@ -106,7 +98,9 @@ def confusion(counts: IntArray, classes: Sequence[str]) -> str:
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     with canvas("confusion", WIDTH, min(1.2 + 0.32 * n_classes, 9.0)) as drawn:
         axis = drawn.figure.subplots()
-        axis.imshow(_blend(shares), aspect="auto")
+        # Blue of the strength of the share over whatever the page's color is.
+        blue = np.broadcast_to([0.23, 0.51, 0.77], (*shares.shape, 3))
+        axis.imshow(np.dstack([blue, shares]), aspect="auto")
         for i in range(n_classes if n_classes * k <= 400 else 0):
             for j in range(k):
                 if counts[i, j]:
@@ -120,13 +114,6 @@ def confusion(counts: IntArray, classes: Sequence[str]) -> str:
         axis.set(xlabel="cluster", ylabel="true class")
         axis.grid(False)
     return drawn.svg
-
-
-def component_images(components: FloatArray, size: tuple[int, int]) -> str:
-    """Each component as an image."""
-    images = [row.reshape(size) for row in components]
-    titles = [f"cluster {j}" for j in range(len(images))]
-    return image_grid("images", images, titles, most=5)
 
 
 def image_grid(name: str, images: Sequence[FloatArray], titles: Sequence[str], most: int) -> str:
@@ -177,14 +164,6 @@ def _spans_decades(numbers: FloatArray) -> bool:
     """Whether a logarithmic axis would have two labels or more."""
     known = numbers[np.isfinite(numbers)]
     return len(known) > 0 and float(known.max()) >= 30.0 * float(known.min())
-
-
-def _blend(shares: FloatArray) -> FloatArray:
-    """Blue of the strength of the share over whatever the page's colour is."""
-    colour = np.array([0.23, 0.51, 0.77])
-    pixels = np.empty((*shares.shape, 4))
-    pixels[..., :3], pixels[..., 3] = colour, shares
-    return pixels
 
 
 def _count_ticks(axis: Any, k: int) -> None:

@@ -108,9 +108,6 @@ def rows_of(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         if isinstance(value, dict):
             lines += [(f"{name}: {key}", text) for key, text in rows_of(value)]
         elif not isinstance(value, (list, tuple)):
-            lines.append((str(name), "-" if value is None else _text(value)))
+            text = f"{value:.10g}" if isinstance(value, float) else str(value)
+            lines.append((str(name), "-" if value is None else text))
     return tuple(lines)
-
-
-def _text(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -2,11 +2,10 @@
 
 from orthoplus.methods.baselines.em_onmf import EMONMF
 from orthoplus.methods.baselines.hals_onmf import HALSONMF
-from orthoplus.methods.baselines.k_means import KMeansBaseline
 from orthoplus.methods.baselines.kindap import KindAP
 from orthoplus.methods.baselines.onpmf import ONPMF
 from orthoplus.methods.baselines.opnmf import OPNMF
-from orthoplus.methods.baselines.plain_nmf import NMFBaseline
+from orthoplus.methods.baselines.scikit_learn import KMeansBaseline, NMFBaseline
 from orthoplus.methods.baselines.uonmf import UONMF
 from orthoplus.methods.baselines.yoo_choi import YooChoi
 

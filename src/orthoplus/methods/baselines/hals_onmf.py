@@ -26,6 +26,7 @@ class HALSONMF(FactorMethod):
     floor : float
         Least entry of both factors: no column vanishes.
     start : {"nndsvda", "nndsvd", "nndsvdar", "clipped", "given"}
+        Variant of the SVD start, or the given X.
     tol : float
         Stop at this relative change of X.
     max_iter : int

@@ -7,9 +7,8 @@ import numpy as np
 
 from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.errors import InputTypeError
-from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
+from orthoplus.core.outer_method import Diagnostics, OuterMethodBase, RestStop
 from orthoplus.core.problem import Problem
-from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import polar_factor, violation
@@ -31,6 +30,10 @@ class KindAPState(NamedTuple):
     labels: IntArray
     distance: float
     phase: str
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase == "end"
 
 
 @dataclass(frozen=True)
@@ -127,9 +130,9 @@ class KindAP(OuterMethodBase):
         """Return the iterations of the inner layer."""
         return Diagnostics(n_inner=state.n_inner)
 
-    def stop(self) -> "KindAPStop":
+    def stop(self) -> RestStop:
         """Stop when the last layer rests, or at the iteration limit."""
-        return KindAPStop(self.max_iter)
+        return RestStop("is_over", self.max_iter)
 
     def _embedding(self, problem: Problem) -> FloatArray:
         U = getattr(problem, "U", None)
@@ -180,9 +183,7 @@ class KindAP(OuterMethodBase):
     ) -> KindAPState:
         X = project_oblique_plus(H)
         n_iter, n_inner, phase = progress
-        return KindAPState(
-            X, problem.value(X), violation(X), Y, n_iter, n_inner, *at, phase
-        )  # fmt: skip
+        return KindAPState(X, problem.value(X), violation(X), Y, n_iter, n_inner, *at, phase)
 
     def _rests(self, old: KindAPState, new: KindAPState) -> bool:
         if new.distance < _ZERO or (new.labels == old.labels).all():
@@ -193,18 +194,6 @@ class KindAP(OuterMethodBase):
         if phase == "inner" and self.finish:
             return "outer"
         return "lloyd" if self.lloyd else "end"
-
-
-@dataclass(frozen=True)
-class KindAPStop:
-    """Looks at a state of KindAP and says when to stop."""
-
-    max_iter: int
-
-    def __call__(self, state: KindAPState) -> Status:
-        if state.phase == "end":
-            return Status.CONVERGED
-        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
 
 def _indicator(N: FloatArray, labels: IntArray, *, is_binary: bool) -> FloatArray:

@@ -46,12 +46,8 @@ class OPNMF(FactorMethod):
         Power of the quotient: 1 in the common code, 1/2 for a cautious step.
     floor : float
         Least entry of X.
-    start : {"nndsvd", "nndsvda", "nndsvdar", "clipped", "given"}
-    tol : float
-        Stop at this relative change of X.
-    max_iter : int
-    seed : int
-        For the SVD of the start.
+    start, tol, max_iter, seed
+        As in `HALSONMF`.
 
     Notes
     -----
@@ -81,7 +77,7 @@ class OPNMF(FactorMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self.divergence, "divergence", ("frobenius", "kl"))
+        check_choice(self.divergence, "divergence", tuple(_UPDATES))
         check_range(self.fill, "fill", low=0.0)
         check_positive(self.exponent, "exponent")
         check_positive(self.floor, "floor")
@@ -95,8 +91,7 @@ class OPNMF(FactorMethod):
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """One multiplicative update, the floor, and division by the spectral norm."""
-        update = _frobenius if self.divergence == "frobenius" else _kl
-        ratio = update(problem, state.factor, state.Y)
+        ratio = _UPDATES[self.divergence](problem, state.factor, state.Y)
         factor = np.maximum(state.factor * ratio**self.exponent, self.floor)
         factor /= np.sqrt(np.linalg.norm(factor.T @ factor, 2))
         return self._state(problem, factor, state)
@@ -123,3 +118,6 @@ def _kl(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
     P = ZY + image(problem, ZtX)
     Q = Y.sum(axis=0) + np.outer(A.row_sums(), X.sum(axis=0))
     return quotient(P + X @ (Q.T @ X), Q + X @ (P.T @ X))
+
+
+_UPDATES = {"frobenius": _frobenius, "kl": _kl}

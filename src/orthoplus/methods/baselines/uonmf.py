@@ -26,20 +26,17 @@ class UONMF(FactorMethod):
     ----------
     start : {"nndsvd", "nndsvda", "nndsvdar", "clipped", "given"}
         "nndsvd" and "clipped" have zeros, which no multiplicative update leaves.
-    tol : float
-        Stop at this relative change of X.
-    max_iter : int
-    seed : int
-        For the SVD of the start.
+    tol, max_iter, seed
+        As in `HALSONMF`.
 
     Notes
     -----
     KDD 2006, 126-135, the updates of F and G for uni-orthogonal NMF, with the orthogonal factor on
     the left. The update of Y never raises the fit. That of X takes its multiplier from the diagonal
     of the optimality conditions and lowers the Lagrangian of that multiplier, not the fit. Y starts
-    at A'X. The published tables of EP4Orth+ are met with
-    NNDSVD as it is: its zeros stay. An iteration costs two products with A. Where A has zero rows
-    or columns the formula divides by zero; here such entries of the factors become zero.
+    at A'X. The published tables of EP4Orth+ are met with NNDSVD as it is: its zeros stay. An
+    iteration costs two products with A. Where A has zero rows or columns the formula divides by
+    zero; here such entries of the factors become zero.
 
     Examples
     --------

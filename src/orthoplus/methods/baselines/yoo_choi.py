@@ -30,13 +30,9 @@ class YooChoi(FactorMethod):
     normalise : bool
         Give X unit columns after its update. Without, the update is the published formula and
         nothing else, and the scale of X swings between c and 1/c for ever.
-    start : {"nndsvda", "nndsvd", "nndsvdar", "clipped", "given"}
-        "nndsvd" and "clipped" have zeros, which no multiplicative update leaves.
-    tol : float
-        Stop at this relative change of X.
-    max_iter : int
-    seed : int
-        For the SVD of the start.
+    start, tol, max_iter, seed
+        As in `HALSONMF`; the starts "nndsvd" and "clipped" have zeros, which no multiplicative
+        update leaves.
 
     Notes
     -----
