@@ -132,7 +132,7 @@ def test_start_from_own_multipliers_continues():
 def test_matrix_of_zeros_has_bound_zero(n, k, has_row_sums):
     relaxation = Relaxation(np.zeros((n, n)), k, has_row_sums=has_row_sums)
     relaxation.advance(5)
-    assert relaxation.upper_bound() == 0.0
+    assert 0.0 <= relaxation.upper_bound() <= 1e-20  # S may have entries of rounding errors
     assert len(np.unique(relaxation.partition())) == k
 
 

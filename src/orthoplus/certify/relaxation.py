@@ -29,6 +29,7 @@ from orthoplus.certify.fantope import (
     split_off,
 )
 from orthoplus.certify.spectral_bound import spectral_bound
+from orthoplus.certify.tuning import Move, Tuning
 from orthoplus.core.point import column_ranks, spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
@@ -40,9 +41,6 @@ _DOUBLE_ORDER = 1000
 _EIGEN_TOL = 0.1
 # The first penalty parameter is this over k, for M of unit norm.
 _FIRST_PENALTY = 0.3
-# Every so many iterations the penalty parameter may change, if one residual is this many times the
-# other, and by the root of that ratio within this factor.
-_ADAPT_EVERY, _IMBALANCE, _MOST_CHANGE = 10, 2.0, 4.0
 
 
 class Relaxation:
@@ -114,6 +112,8 @@ class Relaxation:
         self._F: LowRank | None = None
         self._primal = math.inf
         self._n_iter = 0
+        self._tuning = Tuning()
+        self._saved: list[tuple[FloatArray, float]] = []
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n))
         self.best_cuts = Cuts.none()
@@ -134,6 +134,7 @@ class Relaxation:
         """Continue by this many iterations."""
         for _ in range(n_iter):
             self._step()
+            self._tune()
 
     def _step(self) -> None:
         self._F = self._pairs.project(self._W, _EIGEN_TOL * self._primal)
@@ -145,12 +146,29 @@ class Relaxation:
             self._W,
             (_OVER_RELAXATION, 1 / self._penalty),
         )
-        primal, dual, size, dual_size = np.sqrt(sums).tolist()
-        self._primal = primal
+        self._primal = math.sqrt(sums[0])
         self._n_iter += 1
-        if self._n_iter % _ADAPT_EVERY == 0:
-            tiny = np.finfo(np.float64).tiny
-            self._adapt((primal / max(size, tiny)) / max(dual / max(dual_size, tiny), tiny))
+
+    def _tune(self) -> None:
+        """Try other penalty parameters now and then, and keep the one with the better bound."""
+        wanted = self._tuning.next(self._n_iter, self.estimate)
+        if wanted is Move.SAVE:
+            self._saved = [(self._T.copy(), self._penalty)]
+        elif wanted is Move.TRY:
+            self._saved.append((self._T.copy(), self._penalty))
+            self._restore(0, self._tuning.factor)
+        elif wanted is Move.RETURN:
+            self._restore(1)
+
+    def _restore(self, number: int, factor: float = 1.0) -> None:
+        """Return to a saved state, with the penalty parameter times this factor."""
+        T, penalty = self._saved[number]
+        self._T[:], self._penalty = T, penalty * factor
+        P, D = self._parts()
+        D /= factor
+        np.add(P, D, out=self._T)
+        np.subtract(P, D, out=self._W)
+        self._W += self._G / self._penalty
 
     def _factors(self) -> tuple[FloatArray, FloatArray]:
         """Return L and R with F = LR', in the type of T."""
@@ -165,18 +183,6 @@ class Relaxation:
         shifted = self._T if self._offset is None else self._T - self._offset
         P: FloatArray = np.maximum(shifted, 0)
         return P, self._T - P
-
-    def _adapt(self, ratio: float) -> None:
-        """Balance the residuals, given their ratio: each relative to the size of its matrix."""
-        if 1 / _IMBALANCE < ratio < _IMBALANCE:
-            return
-        factor = min(_MOST_CHANGE, max(1 / _MOST_CHANGE, math.sqrt(ratio)))
-        P, D = self._parts()
-        D /= factor
-        self._penalty *= factor
-        np.add(P, D, out=self._T)
-        np.subtract(P, D, out=self._W)
-        self._W += self._G / self._penalty
 
     def _multipliers(self) -> FloatArray:
         """Return the current S in the scale of M."""
