@@ -48,6 +48,11 @@ class Tuning:
         """What the penalty parameter is multiplied with in the current trial."""
         return math.exp(self._log_factor)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no trial is under way."""
+        return self._phase is Move.SAVE
+
     def next(self, n_iter: int, bound: Callable[[], float]) -> Move:
         """Return what to do after this many iterations; ``bound`` computes the current bound."""
         if n_iter < self._due:
