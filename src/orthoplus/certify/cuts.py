@@ -14,9 +14,11 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 
-# Cuts violated by more than this part of the largest entry of Z are added, at most so many per row
-# at a time; cuts of pairs with smaller entries than this part of the diagonal are not looked at.
-_LEAST_VIOLATION, _NEW_PER_ROW, _LEAST_ENTRY = 1e-4, 10, 1e-3
+# Cuts violated by more than a part of the largest entry of Z are added, at most so many per row at
+# a time. The part is the first of these, and falls to the last where few cuts are new. Cuts of
+# pairs with smaller entries than a part of the diagonal are not looked at.
+_FIRST_VIOLATION, _LAST_VIOLATION = 1e-2, 1e-6
+_MANY_PER_ROW, _FEW_PER_ROW, _LEAST_ENTRY = 10, 0.2, 1e-3
 
 
 class Cuts(NamedTuple):
@@ -80,6 +82,7 @@ class CutPool:
         self.offset, self.scale = offset, scale
         self._rows: IntArray = np.zeros((0, 3), dtype=np.int64)
         self._multipliers: FloatArray = np.zeros(0)
+        self._least = _FIRST_VIOLATION
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -94,10 +97,12 @@ class CutPool:
         self._rows, self._multipliers = self._rows[kept], self._multipliers[kept]
         Z = np.asarray(P, dtype=np.float64) * np.outer(self.scale, self.scale)
         best, violation = kernels.worst_cuts(Z, _LEAST_ENTRY)
-        least = _LEAST_VIOLATION * float(Z.diagonal().max(initial=0.0))
-        n_new = min(_NEW_PER_ROW * len(Z), int((violation > least).sum()))
-        if n_new == 0:
-            return 0
+        size = float(Z.diagonal().max(initial=0.0))
+        n_new = int((violation > self._least * size).sum())
+        while n_new < _FEW_PER_ROW * len(Z) and self._least > _LAST_VIOLATION:
+            self._least /= 10
+            n_new = int((violation > self._least * size).sum())
+        n_new = min(_MANY_PER_ROW * len(Z), n_new)
         worst = np.argsort(violation, axis=None, kind="stable")[::-1][:n_new]
         i, j = np.unravel_index(worst, violation.shape)
         new = np.column_stack([i, j, best[i, j]])

@@ -178,9 +178,24 @@ class LeadingPairs:
         else:
             self._vectors, self._values = self._vectors[:, :width], self._values[:width]
 
+    def forget_floor(self) -> None:
+        """Find the lower end of the spectrum again: the next matrix is not near the last one."""
+        self._age = 0
+
+    def _filtered(self, W: FloatArray) -> FloatArray:
+        """Return the filtered vectors; where the floor was too high they may overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            V = self._filter(W, self._vectors)
+            if np.isfinite(V).all():
+                return V
+            low, high = extreme_eigenvalues(W, self._rng)
+            self._floor = low - (high - low)
+            V = self._filter(W, self._vectors)
+        return V if np.isfinite(V).all() else self._apply(W, self._vectors)
+
     def _refine(self, W: FloatArray, tol: float) -> tuple[LowRank | None, int]:
         """Filter the vectors once; None, and how many are needed, if they were too few."""
-        Q = self._orthonormal(self._filter(W, self._vectors))
+        Q = self._orthonormal(self._filtered(W))
         images = self._apply(W, Q)
         inner = Q.T @ images
         values, turn = np.linalg.eigh((inner + inner.T) / 2)

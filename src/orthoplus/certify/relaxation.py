@@ -204,6 +204,7 @@ class Relaxation:
         np.add(P, D / factor, out=self._T)
         if self._pool is not None:
             self._pool.rescale(factor)
+        self._pairs.forget_floor()
         self._form_target()
 
     def _form_target(self) -> None:
