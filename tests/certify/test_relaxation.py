@@ -132,7 +132,7 @@ def test_start_from_own_multipliers_continues():
 def test_matrix_of_zeros_has_bound_zero(n, k, has_row_sums):
     relaxation = Relaxation(np.zeros((n, n)), k, has_row_sums=has_row_sums)
     relaxation.advance(5)
-    assert relaxation.upper_bound() == 0.0
+    assert 0.0 <= relaxation.upper_bound() <= 1e-20  # S may have entries of rounding errors
     assert len(np.unique(relaxation.partition())) == k
 
 
@@ -147,3 +147,58 @@ def test_estimate_is_near_the_bound():
 def test_group_rows_fills_every_group_when_rows_are_alike():
     labels = group_rows(np.ones((5, 2)), 4)
     assert sorted(set(labels.tolist())) == [0, 1, 2, 3]
+
+
+def kmeans_value(M, labels):
+    return sum(M[np.ix_(labels == j, labels == j)].sum() / (labels == j).sum() for j in set(labels))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bound_with_cuts_is_above_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 9))
+    k = int(rng.integers(2, 4))
+    A = rng.integers(0, 3, (n, 2)) if seed % 2 else rng.standard_normal((n, 2))
+    M = (A @ A.T) * 10.0 ** [0, -12, 12][seed % 3]
+    best = best_value(M, k, has_row_sums=True)
+    relaxation = Relaxation(M, k, has_row_sums=True)
+    for _ in range(15):
+        relaxation.advance(20)
+        assert relaxation.upper_bound() >= best - rounding(M)
+    H = M + relaxation.best_S - relaxation.best_cuts.matrix(n)
+    P = np.eye(n) - 1 / n
+    found = H.mean() * n + np.linalg.eigvalsh(P @ H @ P - np.abs(H).sum() / n)[-(k - 1) :].sum()
+    assert relaxation.upper_bound() == pytest.approx(found, rel=1e-9)
+    assert relaxation.best_S.min() >= 0.0
+    assert relaxation.best_cuts.mu.min(initial=0.0) >= 0.0
+
+
+def test_cuts_close_the_gap_of_k_means():
+    rng = np.random.default_rng(3)
+    labels = np.arange(60) % 3
+    A = rng.standard_normal((60, 2)) + 4.0 * np.array([[0, 0], [1, 0], [0, 1]])[labels]
+    A -= A.mean(axis=0)
+    M = A @ A.T
+    for _ in range(20):  # Lloyd's iteration
+        centers = np.stack([A[labels == j].mean(axis=0) for j in range(3)])
+        labels = ((A[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    relaxation = Relaxation(M, 3, has_row_sums=True)
+    relaxation.advance(800)
+    value = kmeans_value(M, labels)
+    inertia = (A**2).sum() - value
+    gap = (relaxation.upper_bound() - value) / inertia
+    assert 0.0 <= gap <= 1e-6  # without cuts it stays above 1e-2
+    assert len(relaxation.best_cuts.mu) > 0
+
+
+def test_rows_that_stand_for_several_have_the_bound_of_these():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((6, 2))
+    sizes = np.array([1.0, 3.0, 2.0, 1.0, 1.0, 2.0])
+    rows = np.repeat(np.arange(6), sizes.astype(int))
+    full = A[rows] @ A[rows].T
+    weighted = A * np.sqrt(sizes)[:, None]
+    best = best_value(full, 3, has_row_sums=True)  # equal rows stay together in some optimum
+    relaxation = Relaxation(weighted @ weighted.T, 3, has_row_sums=True, sizes=sizes)
+    relaxation.advance(400)
+    assert best - 1e-12 <= relaxation.upper_bound() <= best + 0.05 * (np.trace(full) - best)

@@ -14,6 +14,7 @@ from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, read_answer
 from orthoplus.certify.relaxation import Relaxation
+from orthoplus.certify.stability import agreement_of, unsure_mass
 from orthoplus.certify.verify import fingerprint_of
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import check_positive, check_range
@@ -91,6 +92,7 @@ def certify(
                 break
             if callback is not None and callback(search.certificate()):
                 break
+        search.measure_agreement()
     except KeyboardInterrupt:
         pass
     return search.certificate()
@@ -107,7 +109,10 @@ class Search:
         self.point = self.model.answer_point(self.answer, weights)
         self.value = self.model.value_of(self.point)
         self.labels, self.best_value = self.answer, self.value
-        self.bound, self.kind, self.proof = self.model.form.least, "trivial", None
+        self.bound, self.kind = self.model.form.least, "trivial"
+        self.proof: Any = None
+        self.closed: Between | None = None
+        self.unsure: float | None = None
         self.history: list[Progress] = []
 
     # --- what the steps report --------------------------------------------------------------------
@@ -153,9 +158,18 @@ class Search:
                 f"Please report it."
             )
 
+    def measure_agreement(self) -> None:
+        """Find how far partitions at least as good as the answer may differ from it."""
+        proofs = [self.proof]
+        if self.closed is not None and self.closed is not self.proof:
+            proofs.append(self.closed)
+        found = [unsure_mass(self.model, self.point, proof) for proof in proofs]
+        self.unsure = min((mass for mass in found if mass is not None), default=None)
+
     def certificate(self) -> Certificate:
         """Return what is known so far."""
         bound = min(self.bound, self.best_value)
+        weights = np.asarray(self.point.weights, dtype=np.float64)
         return Certificate(
             value=self.value,
             bound=bound,
@@ -166,9 +180,11 @@ class Search:
             labels=self.labels,
             best_value=self.best_value,
             improved=self.labels is not self.answer,
+            agreement=None if self.unsure is None else agreement_of(weights, self.unsure),
+            unsure=self.unsure,
             history=tuple(self.history),
             answer=self.point.labels,
-            weights=np.asarray(self.point.weights, dtype=np.float64),
+            weights=weights,
             proof=self.proof,
             problem=self.problem,
             fingerprint=self.fingerprint,
@@ -191,6 +207,8 @@ class Search:
 
     def _closed_form(self, labels: IntArray) -> Iterator[None]:
         for found in closed_form(self.model, self.model.refine(labels)):
+            if labels is self.answer:
+                self.closed = found.proof
             self.offer(found.upper, "closed form", found.proof)
             yield
 

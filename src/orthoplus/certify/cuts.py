@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
+
+# Cuts violated by more than a part of the largest entry of Z are added, at most so many per row at
+# a time. The part is the first of these, and falls to the last where few cuts are new. Cuts of
+# pairs with smaller entries than a part of the diagonal are not looked at.
+_FIRST_VIOLATION, _LAST_VIOLATION = 1e-2, 1e-6
+_MANY_PER_ROW, _FEW_PER_ROW, _LEAST_ENTRY = 10, 0.2, 1e-3
 
 
 class Cuts(NamedTuple):
@@ -46,8 +53,11 @@ class Cuts(NamedTuple):
         empty = np.zeros(0, dtype=np.int64)
         return Cuts(empty, empty, empty, np.zeros(0))
 
-    def matrix(self, n: int) -> FloatArray:
-        r"""Return the n x n matrix :math:`\sum_c \mu_c C_c`, which is symmetric."""
+    def matrix(self, n: int, scale: FloatArray | None = None) -> FloatArray:
+        r"""Return the n x n matrix :math:`\sum_c \mu_c C_c`, which is symmetric.
+
+        Rows that stand for several have a scale: entry (i, j) is multiplied by those of i and j.
+        """
         C = np.zeros((n, n))
         half = self.mu / 2
         np.add.at(C, (self.i, self.j), half)
@@ -55,4 +65,69 @@ class Cuts(NamedTuple):
         at = np.flatnonzero(self.l >= 0)
         np.add.at(C, (self.i[at], self.l[at]), half[at])
         np.add.at(C, (self.j[at], self.l[at]), -half[at])
-        return C + C.T
+        C = C + C.T
+        return C if scale is None else C * np.outer(scale, scale)
+
+
+class CutPool:
+    """The cuts that are in use, and their multipliers over the penalty parameter.
+
+    Attributes
+    ----------
+    offset : ndarray of shape (n, n)
+        K, the sum of the cuts with these multipliers, infinite where Z is to be 0.
+    """
+
+    def __init__(self, offset: FloatArray, scale: FloatArray) -> None:
+        self.offset, self.scale = offset, scale
+        self._rows: IntArray = np.zeros((0, 3), dtype=np.int64)
+        self._multipliers: FloatArray = np.zeros(0)
+        self._least = _FIRST_VIOLATION
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def sweep(self, T: FloatArray) -> None:
+        """Improve all multipliers once, for the projection of T."""
+        kernels.sweep_cuts_into(self._rows, self.scale, T, self._multipliers, self.offset)
+
+    def separate(self, P: FloatArray) -> int:
+        """Add cuts that P violates and drop those without a multiplier; return how many are new."""
+        kept = self._multipliers > 0
+        self._rows, self._multipliers = self._rows[kept], self._multipliers[kept]
+        Z = np.asarray(P, dtype=np.float64) * np.outer(self.scale, self.scale)
+        best, violation = kernels.worst_cuts(Z, _LEAST_ENTRY)
+        size = float(Z.diagonal().max(initial=0.0))
+        n_new = int((violation > self._least * size).sum())
+        while n_new < _FEW_PER_ROW * len(Z) and self._least > _LAST_VIOLATION:
+            self._least /= 10
+            n_new = int((violation > self._least * size).sum())
+        n_new = min(_MANY_PER_ROW * len(Z), n_new)
+        worst = np.argsort(violation, axis=None, kind="stable")[::-1][:n_new]
+        i, j = np.unravel_index(worst, violation.shape)
+        new = np.column_stack([i, j, best[i, j]])
+        known = set(map(tuple, self._rows.tolist()))
+        new = np.array([row for row in new.tolist() if tuple(row) not in known], dtype=np.int64)
+        self._rows = np.vstack([self._rows, new.reshape(-1, 3)])
+        self._multipliers = np.append(self._multipliers, np.zeros(len(new)))
+        return len(new)
+
+    def rescale(self, factor: float) -> None:
+        """Divide the multipliers by what the penalty parameter was multiplied with."""
+        self._multipliers = self._multipliers / factor
+        self.offset /= factor
+
+    def save(self) -> tuple[FloatArray, FloatArray]:
+        """Return what `restore` needs, as long as no cut is added or dropped."""
+        return self._multipliers.copy(), self.offset.copy()
+
+    def restore(self, saved: tuple[FloatArray, FloatArray]) -> None:
+        """Return to saved multipliers."""
+        self._multipliers = saved[0].copy()
+        self.offset[:] = saved[1]
+
+    def cuts(self, penalty: float) -> Cuts:
+        """Return the cuts with their multipliers times the penalty parameter."""
+        kept = self._multipliers > 0
+        i, j, l = self._rows[kept].T.copy()  # noqa: E741
+        return Cuts(i, j, l, self._multipliers[kept] * penalty)

@@ -15,10 +15,11 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 _DENSE_ORDER, _DENSE_SHARE = 160, 0.3
 # Pairs beyond those with a share: at least, and as a part of them.
 _SPARE, _SPARE_PART = 4, 0.25
-# Products of a filter, at first and at most.
-_FIRST_DEGREE, _MAX_DEGREE = 8, 12
-# The filtered interval is at least this wide, twice, relative to the largest eigenvalue.
-_LEAST_HALF = 1e-3
+# Products of a filter: at first, at least and at most.
+_FIRST_DEGREE, _MIN_DEGREE, _MAX_DEGREE = 8, 2, 12
+# Half of the filtered interval is at least this many times the root of the roundoff, relative to
+# the largest eigenvalue: the square of the ratio to it may not drown what is there.
+_LEAST_HALF = 0.03
 # Rounding may grow to this share of a column in the filter.
 _MOST_SPREAD = 1e-3
 # Residuals of this many roundings are none.
@@ -177,9 +178,24 @@ class LeadingPairs:
         else:
             self._vectors, self._values = self._vectors[:, :width], self._values[:width]
 
+    def forget_floor(self) -> None:
+        """Find the lower end of the spectrum again: the next matrix is not near the last one."""
+        self._age = 0
+
+    def _filtered(self, W: FloatArray) -> FloatArray:
+        """Return the filtered vectors; where the floor was too high they may overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            V = self._filter(W, self._vectors)
+            if np.isfinite(V).all():
+                return V
+            low, high = extreme_eigenvalues(W, self._rng)
+            self._floor = low - (high - low)
+            V = self._filter(W, self._vectors)
+        return V if np.isfinite(V).all() else self._apply(W, self._vectors)
+
     def _refine(self, W: FloatArray, tol: float) -> tuple[LowRank | None, int]:
         """Filter the vectors once; None, and how many are needed, if they were too few."""
-        Q = self._orthonormal(self._filter(W, self._vectors))
+        Q = self._orthonormal(self._filtered(W))
         images = self._apply(W, Q)
         inner = Q.T @ images
         values, turn = np.linalg.eigh((inner + inner.T) / 2)
@@ -193,7 +209,7 @@ class LeadingPairs:
         residuals = (images @ turn - self._vectors * values)[:, :rank]
         self.error = float(np.linalg.norm(residuals))
         self._degree += 1 if self.error > tol else -1
-        self._degree = min(_MAX_DEGREE, max(1, self._degree))
+        self._degree = min(_MAX_DEGREE, max(_MIN_DEGREE, self._degree))
         F = LowRank(self._vectors[:, :rank], shares[:rank])
         self._widen(min(len(values), width + _SPARE))
         return F, width
@@ -217,21 +233,21 @@ class LeadingPairs:
         """
         if len(self._values) < self.k:  # nothing known yet
             return self._apply(W, self._apply(W, V))
-        half = max((self._values[-1] - self._floor) / 2, _LEAST_HALF * abs(self._values[0]))
-        middle = self._floor + half
+        roundoff = float(np.finfo(W.dtype).eps)
+        least = np.sqrt(roundoff) * _LEAST_HALF * float(np.abs(self._values).max())
+        half = max((self._values[-1] - self._floor) / 2, least)
+        middle = self._values[-1] - half
 
         def step(V: FloatArray) -> FloatArray:
             return (self._apply(W, V) - middle * V) / half
 
         # The polynomial is so large at the top pairs that rounding would spread them over all
         # columns: they stop early, and the others stay orthogonal to them.
-        roundoff = float(np.finfo(W.dtype).eps)
         reach = np.cosh(np.arccosh(_MOST_SPREAD / roundoff) / self._degree)
         n_top = int((self._values > middle + reach * half).sum())
         top = self._vectors[:, :n_top]
         before, now = V, step(V)
-        if self._degree > 1:
-            before, now = now, 2 * step(now) - before
+        before, now = now, 2 * step(now) - before
         done, before, now = now[:, :n_top], before[:, n_top:], now[:, n_top:]
         for _ in range(self._degree - 2):
             now = now - top @ (top.T @ now)

@@ -15,12 +15,12 @@ is P, its negative part :math:`S / \rho`.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.certify.cuts import Cuts
+from orthoplus.certify.cuts import CutPool, Cuts
 from orthoplus.certify.fantope import (
     LeadingPairs,
     LowRank,
@@ -29,6 +29,7 @@ from orthoplus.certify.fantope import (
     split_off,
 )
 from orthoplus.certify.spectral_bound import spectral_bound
+from orthoplus.certify.tuning import Move, Tuning
 from orthoplus.core.point import column_ranks, spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
@@ -38,11 +39,18 @@ _OVER_RELAXATION = 1.6
 _DOUBLE_ORDER = 1000
 # The residuals of eigenpairs that are good enough, as a share of the distance between F and P.
 _EIGEN_TOL = 0.1
+# Every so many iterations cuts are added, for k-means.
+_CUT_EVERY = 20
 # The first penalty parameter is this over k, for M of unit norm.
 _FIRST_PENALTY = 0.3
-# Every so many iterations the penalty parameter may change, if one residual is this many times the
-# other, and by the root of that ratio within this factor.
-_ADAPT_EVERY, _IMBALANCE, _MOST_CHANGE = 10, 2.0, 4.0
+
+
+class _Saved(NamedTuple):
+    """A state to return to."""
+
+    T: FloatArray
+    penalty: float
+    cuts: tuple[FloatArray, FloatArray] | None
 
 
 class Relaxation:
@@ -63,6 +71,9 @@ class Relaxation:
         A matrix of multipliers to start from, with nonnegative entries.
     apart : ndarray of bool, shape (n, n), optional
         Pairs of rows that may not share a group. There :math:`Z_{ij} = 0`, and S may have any sign.
+    sizes : ndarray of shape (n,), optional
+        With ``has_row_sums``, how many rows of the data each row stands for: X has the entries
+        :math:`\sqrt{\text{size of the row} / \text{size of the group}}`.
 
     Attributes
     ----------
@@ -84,7 +95,7 @@ class Relaxation:
     array([0, 0, 1])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         M: FloatArray,
         k: int,
@@ -93,9 +104,12 @@ class Relaxation:
         start: tuple[IntArray, FloatArray] | None = None,
         S: FloatArray | None = None,
         apart: BoolArray | None = None,
+        sizes: FloatArray | None = None,
     ) -> None:
         self.M, self.k, self.n = np.asarray(M, dtype=np.float64), int(k), len(M)
-        self.unit = np.full(self.n, self.n**-0.5) if has_row_sums else None
+        sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
+        self.scale = sizes**-0.5
+        self.unit = np.sqrt(sizes / sizes.sum()) if has_row_sums else None
         self.apart = apart
         centered = self.M if self.unit is None else split_off(self.M, self.unit)[0]
         norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
@@ -108,12 +122,15 @@ class Relaxation:
         self._offset: FloatArray | None = None
         if apart is not None:
             self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
+        self._pool: CutPool | None = None
         P, D = self._parts()
         self._W: FloatArray = P - D + self._G / self._penalty
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
         self._primal = math.inf
         self._n_iter = 0
+        self._tuning = Tuning()
+        self._saved: list[_Saved] = []
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n))
         self.best_cuts = Cuts.none()
@@ -134,6 +151,7 @@ class Relaxation:
         """Continue by this many iterations."""
         for _ in range(n_iter):
             self._step()
+            self._tune()
 
     def _step(self) -> None:
         self._F = self._pairs.project(self._W, _EIGEN_TOL * self._primal)
@@ -145,12 +163,55 @@ class Relaxation:
             self._W,
             (_OVER_RELAXATION, 1 / self._penalty),
         )
-        primal, dual, size, dual_size = np.sqrt(sums).tolist()
-        self._primal = primal
+        if self._pool is not None:
+            self._pool.sweep(self._T)
+            self._form_target()
+        self._primal = math.sqrt(sums[0])
         self._n_iter += 1
-        if self._n_iter % _ADAPT_EVERY == 0:
-            tiny = np.finfo(np.float64).tiny
-            self._adapt((primal / max(size, tiny)) / max(dual / max(dual_size, tiny), tiny))
+
+    def _tune(self) -> None:
+        """Try other penalty parameters now and then, and keep the one with the better bound."""
+        wanted = self._tuning.next(self._n_iter, self.estimate)
+        if wanted is Move.SAVE:
+            self._saved = [self._save()]
+        elif wanted is Move.TRY:
+            self._saved.append(self._save())
+            self._restore(0, self._tuning.factor)
+        elif wanted is Move.RETURN:
+            self._restore(1)
+        if self.unit is not None and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
+            self._add_cuts()
+
+    def _add_cuts(self) -> None:
+        """Add the cuts that P violates."""
+        if self._pool is None:
+            if self._offset is None:
+                self._offset = np.zeros_like(self._T)
+            self._pool = CutPool(self._offset, self.scale)
+        self._pool.separate(self._parts()[0])
+
+    def _save(self) -> _Saved:
+        cuts = None if self._pool is None else self._pool.save()
+        return _Saved(self._T.copy(), self._penalty, cuts)
+
+    def _restore(self, number: int, factor: float = 1.0) -> None:
+        """Return to a saved state, with the penalty parameter times this factor."""
+        T, penalty, cuts = self._saved[number]
+        self._T[:], self._penalty = T, penalty * factor
+        if self._pool is not None and cuts is not None:
+            self._pool.restore(cuts)
+        P, D = self._parts()
+        np.add(P, D / factor, out=self._T)
+        if self._pool is not None:
+            self._pool.rescale(factor)
+        self._pairs.forget_floor()
+        self._form_target()
+
+    def _form_target(self) -> None:
+        """Form the matrix W whose projection is next."""
+        P, D = self._parts()
+        np.subtract(P, D, out=self._W)
+        self._W += self._G / self._penalty
 
     def _factors(self) -> tuple[FloatArray, FloatArray]:
         """Return L and R with F = LR', in the type of T."""
@@ -166,29 +227,25 @@ class Relaxation:
         P: FloatArray = np.maximum(shifted, 0)
         return P, self._T - P
 
-    def _adapt(self, ratio: float) -> None:
-        """Balance the residuals, given their ratio: each relative to the size of its matrix."""
-        if 1 / _IMBALANCE < ratio < _IMBALANCE:
-            return
-        factor = min(_MOST_CHANGE, max(1 / _MOST_CHANGE, math.sqrt(ratio)))
-        P, D = self._parts()
-        D /= factor
-        self._penalty *= factor
-        np.add(P, D, out=self._T)
-        np.subtract(P, D, out=self._W)
-        self._W += self._G / self._penalty
-
-    def _multipliers(self) -> FloatArray:
-        """Return the current S in the scale of M."""
+    def _certificate(self) -> tuple[FloatArray, Cuts]:
+        """Return the current S and cuts in the scale of M."""
         S = -self._parts()[1].astype(np.float64) * self._penalty
-        return np.ldexp((S + S.T) / 2, self._exponent)
+        S = (S + S.T) / 2
+        cuts = Cuts.none()
+        if self._pool is not None:
+            cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
+        S = np.ldexp(S, self._exponent) + cuts.matrix(self.n, self.scale)
+        if self.apart is None:
+            return np.maximum(S, 0.0), cuts
+        return np.where(self.apart, S, np.maximum(S, 0.0)), cuts
 
     def upper_bound(self) -> float:
         """Return the best upper bound so far, after computing that of the current S."""
-        S = self._multipliers()
-        bound = spectral_bound(self.M + S, self.k, self.unit)
+        S, cuts = self._certificate()
+        H = self.M + S - cuts.matrix(self.n, self.scale)
+        bound = spectral_bound(H, self.k, self.unit)
         if bound < self._best:
-            self._best, self.best_S = bound, S
+            self._best, self.best_S, self.best_cuts = bound, S, cuts
         return self._best
 
     def estimate(self) -> float:

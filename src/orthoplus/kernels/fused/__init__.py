@@ -39,7 +39,7 @@ from orthoplus.kernels.fused.pairs import (
     single_moves_into,
     transfer_shares_into,
 )
-from orthoplus.kernels.fused.relaxation import relax_into
+from orthoplus.kernels.fused.relaxation import relax_into, sweep_cuts_into, worst_cuts
 from orthoplus.kernels.fused.rows import (
     assign_rows,
     best_partition,
@@ -87,7 +87,9 @@ __all__ = [
     "sparse_group_sums",
     "sparse_product",
     "stationarity_sq",
+    "sweep_cuts_into",
     "transfer_shares_into",
+    "worst_cuts",
 ]
 
 load_numba()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
 
@@ -11,6 +11,7 @@ _ROWS = 32
 
 # Sums may be reordered for SIMD; infinity keeps its meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_exact = njit(nogil=True)
 
 
 @_compiled
@@ -85,3 +86,70 @@ def relax_into(
 
     for_blocks(work, blocks)
     return np.asarray(sums.sum(axis=0))
+
+
+@_exact
+def _sweep(cuts, scale, T, multipliers, K):  # type: ignore[no-untyped-def]
+    # IN cuts, scale, T; OUT multipliers, K (updated)
+    for c in range(cuts.shape[0]):
+        i, j, l = cuts[c, 0], cuts[c, 1], cuts[c, 2]  # noqa: E741
+        ij, ii = scale[i] * scale[j], -scale[i] * scale[i]
+        value = ij * max(T[i, j] - K[i, j], 0.0) + ii * max(T[i, i] - K[i, i], 0.0)
+        norm = 0.5 * ij * ij + ii * ii
+        il = jl = 0.0
+        if l >= 0:
+            il, jl = scale[i] * scale[l], -scale[j] * scale[l]
+            value += il * max(T[i, l] - K[i, l], 0.0) + jl * max(T[j, l] - K[j, l], 0.0)
+            norm += 0.5 * (il * il + jl * jl)
+        change = max(multipliers[c] + value / norm, 0.0) - multipliers[c]
+        if change == 0.0:
+            continue
+        multipliers[c] += change
+        K[i, i] += change * ii
+        K[i, j] += 0.5 * change * ij
+        K[j, i] = K[i, j]
+        if l >= 0:
+            K[i, l] += 0.5 * change * il
+            K[l, i] = K[i, l]
+            K[j, l] += 0.5 * change * jl
+            K[l, j] = K[j, l]
+
+
+def sweep_cuts_into(
+    cuts: IntArray,
+    scale: FloatArray,
+    T: FloatArray,
+    multipliers: FloatArray,
+    offset: FloatArray,
+) -> None:
+    _sweep(cuts, scale, T, multipliers, offset)
+
+
+@_exact
+def _worst(Z, first, last, least, best, violation):  # type: ignore[no-untyped-def]
+    # IN Z, first, last (rows), least; OUT best, violation (of these rows)
+    n = Z.shape[0]
+    rows = np.empty(n, dtype=np.int64)
+    for i in range(first, last):
+        count = 0
+        for j in range(n):
+            if j != i and Z[i, j] > least * Z[i, i]:
+                rows[count] = j
+                count += 1
+        for at in range(count):
+            j = rows[at]
+            top, where = max(Z[i, j] - Z[i, i], 0.0), -1
+            for other in range(at + 1, count):
+                l = rows[other]  # noqa: E741
+                value = Z[i, j] + Z[i, l] - Z[i, i] - Z[j, l]
+                if value > top:
+                    top, where = value, l
+            best[i, j], violation[i, j] = where, top
+
+
+def worst_cuts(Z: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+    n = len(Z)
+    best, violation = np.full((n, n), -1, dtype=np.int64), np.zeros((n, n))
+    blocks = partition_rows(n, n)
+    for_blocks(lambda b, i: _worst(Z, i.start, i.stop, least, best, violation), blocks)
+    return best, violation

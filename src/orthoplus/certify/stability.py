@@ -1,0 +1,148 @@
+r"""How sure a partition is: what every partition at least as good has in common with it.
+
+Let X be the answer, :math:`\hat Z = XX^\top` and v its :math:`\langle M, \hat Z \rangle`. For every
+symmetric :math:`S \ge 0`, every :math:`t \ge 0` and every Z of another point of S+ with
+:math:`\langle M, Z \rangle \ge v`,
+
+.. math:: \langle \hat Z, Z \rangle \ge t v - \sum_{i \le k} \lambda_i(t (M + S) - \hat Z)
+          =: k - \delta(t).
+
+For two partitions :math:`\langle \hat Z, Z \rangle \le \sum_j \max_l a_{lj}`, with :math:`a_{lj}`
+the sum of :math:`x_i^2` over the rows in group l of ours and j of theirs. If :math:`\delta < 1` the
+largest of each column are in different rows: a one to one matching of the groups, and the rows on
+which the two partitions differ carry a sum of :math:`x_i^2` of at most :math:`\delta`. So each row
+with :math:`x_i^2 > \delta` is sure.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from orthoplus.certify.between import Between, Setting
+from orthoplus.certify.certificate import DensePart
+from orthoplus.certify.cuts import Cuts
+from orthoplus.certify.eigenvalues import bound_dense, dense_of, is_narrow
+from orthoplus.certify.factored import (
+    FactoredMatrix,
+    assemble_factors,
+    gram_sums,
+    pair_sums,
+    sum_of_leading,
+)
+from orthoplus.certify.model import Model
+from orthoplus.core.bounds import rounding_margin
+from orthoplus.core.point import SupportPoint
+from orthoplus.core.types import FloatArray
+
+# The range of t, for an M of unit size, and how many are tried.
+_LEAST, _MOST, _TRIALS = 1.0, 1e8, 30
+# Up to this many rows the trials by all eigenvalues take seconds.
+MOST_ROWS = 600
+
+
+def unsure_mass(model: Model, point: SupportPoint, proof: Any) -> float | None:
+    r"""Return :math:`\delta`, or None if nothing is known.
+
+    Parameters
+    ----------
+    model : Model
+    point : SupportPoint
+        The answer.
+    proof : Between, tuple of one DensePart, or None
+        The S of a bound; the better the bound, the smaller the mass.
+
+    Notes
+    -----
+    Eigenvalues for some thirty t: of matrices of order r + k^2 if M = AA' has few columns and S is
+    in closed form, otherwise of order n.
+    """
+    if not model.form.is_exact:
+        return None
+    is_own = isinstance(proof, Between) and np.array_equal(proof.labels, point.labels)
+    if is_own and is_narrow(model):
+        excess = _factored_excess(model, point, proof)
+    elif model.n <= MOST_ROWS and not _is_cut_up(proof):
+        excess = _dense_excess(model, point, proof)
+    else:
+        return None
+    found = [np.inf]
+
+    def mass(log: float) -> float:
+        found.append(excess(float(np.exp(log))))
+        return found[-1]
+
+    limits = (np.log(_LEAST), np.log(_MOST))
+    minimize_scalar(mass, bounds=limits, method="bounded", options={"maxiter": _TRIALS})
+    delta = max(min(found), 0.0)
+    return delta if delta < 1.0 else None
+
+
+def agreement_of(weights: FloatArray, delta: float) -> float:
+    """Return the share of the rows that agree at least, whatever rows carry a mass of delta.
+
+    Examples
+    --------
+    >>> agreement_of(np.sqrt([0.1, 0.2, 0.7, 1.0]), 0.25)
+    0.75
+    """
+    squares = np.cumsum(np.sort(weights**2))
+    return 1.0 - float(np.searchsorted(squares, delta, side="right")) / len(weights)
+
+
+def _is_cut_up(proof: Any) -> bool:
+    return type(proof) is tuple and len(proof) > 1
+
+
+def _factored_excess(model: Model, point: SupportPoint, proof: Between) -> Callable[[float], float]:
+    """Return delta(t), from the Gram matrix of [A, V, X]."""
+    setting = Setting(model, point)
+    pairs = pair_sums(setting, proof.levels)
+    H = assemble_factors(gram_sums(model), pairs, proof.couplings, model.n)
+    images = setting.images(setting.unit_dots(pairs.dots))
+    gram = np.block([[H.gram, images.T], [images, np.eye(model.k)]])
+    ends = np.concatenate([H.sums, 1.0 / setting.to_unit if model.has_row_sums else _sums(point)])
+    value = setting.trace - rounding_margin(model.size, model.n + model.rank)
+
+    def excess(t: float) -> float:
+        core = np.zeros_like(gram)
+        core[: -model.k, : -model.k] = t * H.core
+        core[-model.k :, -model.k :] = -np.eye(model.k)
+        whole = FactoredMatrix(gram, core, ends, model.n)
+        upper = sum_of_leading(whole, model.k, has_row_sums=model.has_row_sums)
+        return model.k - t * value + upper
+
+    return excess
+
+
+def _sums(point: SupportPoint) -> FloatArray:
+    rows = point.labels >= 0
+    sums = np.bincount(point.labels[rows], point.weights[rows], minlength=point.k)
+    return sums.astype(np.float64, copy=False)
+
+
+def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[float], float]:
+    """Return delta(t), from the n x n matrix."""
+    H, X = model.dense(), point.dense()
+    if isinstance(proof, Between):
+        H += dense_of(model, proof)
+    elif proof:
+        H += _whole(proof[0], model.n)
+    margin = rounding_margin(model.size, model.n + model.rank)
+    value = model.trace(point) - margin
+
+    def excess(t: float) -> float:
+        upper = bound_dense(model, t * H - X @ X.T) + t * margin
+        return model.k - t * value + upper
+
+    return excess
+
+
+def _whole(part: DensePart, n: int) -> FloatArray:
+    """Return S less the cuts times their multipliers."""
+    S = np.zeros((n, n))
+    S[np.triu_indices(n)] = part.half
+    S += np.triu(S, 1).T
+    i, j, other = part.cuts.T
+    return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(n))

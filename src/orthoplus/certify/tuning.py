@@ -1,0 +1,79 @@
+"""When the relaxation tries another penalty parameter, and which."""
+
+import math
+from collections.abc import Callable
+from enum import Enum
+
+# Iterations of a trial at least, and as a part of all so far; the next one is due after so many
+# times as many as there were.
+_LEAST_TRIAL, _TRIAL_PART, _PAUSE = 10, 0.1, 1.5
+# What the penalty parameter is multiplied with at first, and at least.
+_FIRST_FACTOR, _LEAST_FACTOR = 10.0, 1.5
+
+
+class Move(Enum):
+    """What is to be done after an iteration."""
+
+    NONE = 0
+    SAVE = 1
+    TRY = 2
+    RETURN = 3
+
+
+class Tuning:
+    """Compare two penalty parameters from the same state, by the bounds that they lead to.
+
+    A trial saves the state, goes on for some iterations, then returns to the saved state and runs
+    as many with the other parameter. The better of the two stays. After a success the next trial
+    goes further in the same direction; after a failure it waits, and goes the other way by less.
+
+    Examples
+    --------
+    >>> tuning = Tuning()
+    >>> moves = [tuning.next(number, lambda: 1.0) for number in range(1, 21)]
+    >>> [(number + 1, move.name) for number, move in enumerate(moves) if move is not Move.NONE]
+    [(1, 'SAVE'), (11, 'TRY')]
+    >>> tuning.next(21, lambda: 2.0)
+    <Move.RETURN: 3>
+    """
+
+    def __init__(self) -> None:
+        self._log_factor = math.log(_FIRST_FACTOR)
+        self._due, self._length = 1, _LEAST_TRIAL
+        self._phase = Move.SAVE
+        self._kept = math.inf
+
+    @property
+    def factor(self) -> float:
+        """What the penalty parameter is multiplied with in the current trial."""
+        return math.exp(self._log_factor)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no trial is under way."""
+        return self._phase is Move.SAVE
+
+    def next(self, n_iter: int, bound: Callable[[], float]) -> Move:
+        """Return what to do after this many iterations; ``bound`` computes the current bound."""
+        if n_iter < self._due:
+            return Move.NONE
+        phase = self._phase
+        if phase is Move.SAVE:
+            self._length = max(_LEAST_TRIAL, int(_TRIAL_PART * n_iter))
+            self._phase, self._due = Move.TRY, n_iter + self._length
+            return Move.SAVE
+        if phase is Move.TRY:
+            self._kept = bound()
+            self._phase, self._due = Move.RETURN, n_iter + self._length
+            return Move.TRY
+        return self._finish(n_iter, is_better=bound() < self._kept)
+
+    def _finish(self, n_iter: int, *, is_better: bool) -> Move:
+        self._phase = Move.SAVE
+        if is_better:
+            self._due = n_iter + 1
+            return Move.NONE
+        least = math.log(_LEAST_FACTOR)
+        self._log_factor = -math.copysign(max(least, abs(self._log_factor) / 2), self._log_factor)
+        self._due = int(_PAUSE * n_iter)
+        return Move.RETURN
