@@ -84,6 +84,29 @@ def test_cluster_writes_labels_components_record_and_report(grouped):
     assert "word3" in Path("out/report.html").read_text()
 
 
+def test_prove_says_how_far_the_best_clustering_may_be(grouped):
+    A, _ = grouped
+    done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--prove", 5)
+    assert done.exit_code == 0
+    assert "proven optimal" in done.stdout
+    assert "% possible" in done.stderr
+    proof = json.loads(Path("out/run.json").read_text())["proof"]
+    assert proof["is_optimal"]
+    assert proof["gap"] <= 1e-8
+    assert proof["history"][0]["kind"] == "spectral"
+    assert op.Certificate.load("out/proof.npz").verify(op.problems.ONMF(A, 3))
+    page = Path("out/report.html").read_text()
+    assert "proven that no clustering explains more" in page
+    assert "quick bound" not in page
+
+
+def test_without_a_proof_the_bound_is_called_quick(grouped):
+    done = run("cluster", "data.csv", "-k", 3, "-o", "out")
+    assert "quick bound" in done.stdout
+    assert "--prove 30" in done.stdout
+    assert "quick bound" in Path("out/report.html").read_text()
+
+
 def test_command_of_the_record_gives_the_same_files(grouped):
     run("cluster", "data.csv", "-k", 3, "--n-init", 2, "--seed", 5)
     record = json.loads(Path("data-k3/run.json").read_text())

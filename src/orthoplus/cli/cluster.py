@@ -56,6 +56,7 @@ def cluster(  # noqa: PLR0913
     time_limit: opt.TimeLimit = None,
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,
+    prove: opt.Prove = None,
     report: opt.Report = True,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
@@ -115,8 +116,18 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     problem = make_problem(job)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     model = fit(problem, RunOptions.of(job.options), title, silent=quiet or json)
-    write = partial(_write, job, model, problem.total)
+    proof = _prove(job, model, problem.total, silent=quiet or json)
+    write = partial(_write, job, model, problem.total, proof)
     return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
+
+
+def _prove(job: Job, model: Any, total: float, *, silent: bool) -> Any:
+    """Return a certificate of the answer, if one was asked for."""
+    if job.options["prove"] is None:
+        return None
+    from orthoplus.cli.proving import prove
+
+    return prove(model, job.content.values, total, job.options["prove"], silent=silent)
 
 
 def make_problem(job: Job) -> Any:
@@ -166,7 +177,7 @@ def _word(value: Any) -> str:
     return str(int(value)) if is_whole else str(value)
 
 
-def _record(job: Job, model: Any, total: float) -> dict[str, Any]:
+def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     from orthoplus import metrics
     from orthoplus.cli import record as rec
 
@@ -188,12 +199,21 @@ def _record(job: Job, model: Any, total: float) -> dict[str, Any]:
             name: getattr(metrics, name)(job.truth.codes, labels)
             for name in ("purity", "nmi", "entropy")
         }
+    if proof is not None:
+        from orthoplus.cli.proving import describe_proof
+
+        record["proof"] = describe_proof(proof)
+        if proof.improved:
+            notes.append(
+                f"The proof found a better partition, of objective {proof.best_value:.6g}: its "
+                f"labels are in proof.npz."
+            )
     return record | {"history": rec.history_of(result)}
 
 
-def _write(job: Job, model: Any, total: float) -> Written:
+def _write(job: Job, model: Any, total: float, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
-    record, (n, r) = _record(job, model, total), job.content.values.shape
+    record, (n, r) = _record(job, model, total, proof), job.content.values.shape
     names = job.content.row_names or tuple(map(str, range(n)))
     labels, components = model.labels_, model.components_
     weights = np.where(labels >= 0, model.result_.weights, 0.0)
@@ -207,6 +227,9 @@ def _write(job: Job, model: Any, total: float) -> Written:
         "components.npz": f"the {job.k} components, {job.k} x {r}",
         "run.json": "options, versions, objective, bound, history",
     }
+    if proof is not None:
+        proof.save(job.folder / "proof.npz")
+        files["proof.npz"] = "what proves the bound: `orthoplus.Certificate.load` reads it"
     if job.options["report"]:
         from orthoplus.report.clusters import ClusterFacts, cluster_page
 

@@ -17,6 +17,7 @@ from orthoplus.io import read_matrix
 
 N_GROUPS = 10
 IMAGE = (8, 8)
+PROOF_SECONDS = 10.0
 
 
 @guarded
@@ -43,7 +44,8 @@ def _run(folder: Path, quiet: bool) -> int:
     options = {
         "components": N_GROUPS, "output": folder, "labels": f"{data}:labels", "image": "8x8",
         "method": None, "seed": 0, "n_init": None, "max_iter": None, "tol": None,
-        "time_limit": None, "checkpoint": None, "resume": None, "report": True,
+        "time_limit": None, "prove": PROOF_SECONDS, "checkpoint": None, "resume": None,
+        "report": True,
     }  # fmt: skip
     job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)
     code, model = run_cluster(job, quiet=quiet, json=False)

@@ -18,7 +18,7 @@ from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import complain, printable
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
-_SECONDS_BETWEEN_LINES = 1.0
+SECONDS_BETWEEN_LINES = 1.0
 _PANEL_WIDTH = 76
 _COMPILING = "compiling the loops: once, ten seconds or so"
 
@@ -100,7 +100,7 @@ class PlainLines(Follower):
 
     def __call__(self, state: Any) -> None:
         seen = self.follow(state)
-        if seen.seconds - self.printed >= _SECONDS_BETWEEN_LINES:
+        if seen.seconds - self.printed >= SECONDS_BETWEEN_LINES:
             self.printed = seen.seconds
             complain(line(seen))
 

@@ -54,6 +54,11 @@ TimeLimit = Annotated[
     typer.Option(metavar="SECONDS", min=0.0, rich_help_panel=RUN,
                  help="Stop a run after so long and write what there is."),
 ]  # fmt: skip
+Prove = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=0.1, rich_help_panel=RUN,
+                 help="Prove for so long how far the answer may be from the best one."),
+]  # fmt: skip
 Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="FILE", rich_help_panel=RUN,

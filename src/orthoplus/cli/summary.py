@@ -25,10 +25,7 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
         "explained": f"{1 - result.value / total:.2%} of the sum of squares",
     }
-    if result.bound is not None:
-        most = 1 - result.bound / total
-        gap = "" if result.gap is None else f"  gap {percent(result.gap)}"
-        lines["bound"] = f"{result.bound:.6g}{gap}: at most {most:.2%} can be"
+    lines |= _bound_lines(record, result, total)
     lines["violation"] = f"{result.violation:.1e}  of X'X = I, X >= 0"
     for name, value in record.get("metrics", {}).items():
         lines[name] = f"{value:.4f}"
@@ -40,6 +37,24 @@ def print_result(record: dict[str, Any], result: Result) -> None:
     print_lines(lines)
     for note in (*result.notes, *record["notes"]):
         console().print(Text(f"  note: {printable(note)}"))
+
+
+def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[str, str]:
+    """What is proven; without a proof, the quick bound, which is called that."""
+    proof = record.get("proof")
+    if proof is None:
+        if result.bound is None:
+            return {}
+        words = f"at most {1 - result.bound / total:.2%} possible, by the singular values alone"
+        is_cluster = record["command"].split()[1] == "cluster"
+        return {"quick bound": words + ("; try --prove 30" if is_cluster else "")}
+    most = f"at most {1 - proof['bound'] / total:.2%} possible"
+    gap = "" if proof["gap"] is None else f", gap {percent(proof['gap'])}"
+    gap = ", proven optimal" if proof["is_optimal"] else gap
+    lines = {"bound": f"{most}{gap}  ({proof['kind']}, {proof['seconds']:.1f} s)"}
+    if proof["agreement"] is not None:
+        lines["sure"] = f"{proof['agreement']:.1%} of the rows: any clustering as good agrees there"
+    return lines
 
 
 def finish(

@@ -60,7 +60,7 @@ def cluster_page(facts: ClusterFacts) -> str:
     k = len(facts.components)
     bars = ("Rows in each cluster.", figures.size_bars(facts.sizes))
     sizes = Section("Cluster sizes", figures=(bars,))
-    sections = [_fit(result), sizes, _features(facts), _map(facts)]
+    sections = [_fit(record), sizes, _features(facts), _map(facts)]
     if facts.truth is not None:
         sections.append(_confusion(facts))
     sections += [convergence_section(record), again_section(record)]
@@ -69,7 +69,7 @@ def cluster_page(facts: ClusterFacts) -> str:
         subtitle=f"{n} rows x {r} features, grouped by orthogonal nonnegative factorisation.",
         status=result["message"],
         is_success=result["success"],
-        facts=(*quality_facts(result), *_metric_facts(record)),
+        facts=(*quality_facts(result, record.get("proof")), *_metric_facts(record)),
         sections=tuple(sections),
         notes=tuple(record["notes"]),
         foot=foot_of(record),
@@ -77,14 +77,16 @@ def cluster_page(facts: ClusterFacts) -> str:
     return render(page)
 
 
-def quality_facts(result: dict[str, Any]) -> tuple[Fact, ...]:
+def quality_facts(result: dict[str, Any], proof: dict[str, Any] | None = None) -> tuple[Fact, ...]:
     """Objective, bound, gap, violation and work, as every page begins."""
     total = result["total"] or 1.0
+    bounded = result if proof is None else proof
+    kind = "the quick bound: no rank-k matrix leaves less" if proof is None else "proven"
     return (
         Fact("Explained", f"{1 - result['objective'] / total:.2%}", "of the sum of squares"),
         Fact("Objective", f"{result['objective']:.6g}", "what is left, ||A-XX'A||²"),
-        Fact("Bound", f"{result['bound']:.6g}", "no such factorisation leaves less"),
-        Fact("Gap", _gap_text(result["gap"]), "objective over bound; 0 would prove it optimal"),
+        Fact("Bound", f"{bounded['bound']:.6g}", kind),
+        Fact("Gap", _gap_text(bounded["gap"]), "objective over bound; 0 would prove it optimal"),
         Fact("Violation", f"{result['violation']:.1e}", "of X'X = I and X ≥ 0: rounding"),
         Fact("Work", f"{result['seconds']:.3g} s", f"{result['iterations']} outer iterations"),
     )
@@ -146,16 +148,23 @@ def _metric_facts(record: dict[str, Any]) -> tuple[Fact, ...]:
     )
 
 
-def _fit(result: dict[str, Any]) -> Section:
+def _fit(record: dict[str, Any]) -> Section:
+    result, proof = record["result"], record.get("proof")
     total = result["total"] or 1.0
-    explained, most = 1 - result["objective"] / total, 1 - result["bound"] / total
-    text = (
-        f"The clusters explain {explained:.2%} of the data's sum of squares. No factorisation of "
-        f"this rank, of any signs, explains more than {most:.2%}: the mark. What lies between is "
-        f"not proven either way."
+    bound = result["bound"] if proof is None else proof["bound"]
+    explained, most = 1 - result["objective"] / total, 1 - bound / total
+    text = f"The clusters explain {explained:.2%} of the data's sum of squares. " + (
+        f"No matrix of this rank, of any signs, explains more than {most:.2%}: the mark. That is a "
+        f"quick bound, often far from what clusters can reach; `--prove 30` looks for a better one."
+        if proof is None
+        else f"It is proven that no clustering explains more than {most:.2%}: the mark. "
+        f"{proof['message']}"
     )
-    svg = figures.explained_bar(explained, most)
-    return Section("The objective against its bound", text, figures=(("", svg),))
+    drawn = [("", figures.explained_bar(explained, most))]
+    if proof is not None and len(proof["history"]) > 1:
+        caption = "What is reached, and what is possible at most, while the proof was sought."
+        drawn.append((caption, figures.proof_curve(proof["history"], total)))
+    return Section("The objective against its bound", text, figures=tuple(drawn))
 
 
 def _features(facts: ClusterFacts) -> Section:

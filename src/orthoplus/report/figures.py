@@ -30,6 +30,25 @@ def explained_bar(explained: float, most: float) -> str:
     return drawn.svg
 
 
+def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
+    """Draw the share that is explained, and the share that is possible at most, over time."""
+    seconds = np.maximum([row["seconds"] for row in history], 1e-3)
+    shares = {
+        name: 1.0 - np.array([row[key] for row in history]) / total
+        for name, key in (("possible at most", "bound"), ("explained", "value"))
+    }
+    with canvas("proof", WIDTH, 2.4) as drawn:
+        axis = drawn.figure.subplots()
+        for (name, share), color in zip(shares.items(), (WARM, ACCENT), strict=True):
+            axis.step(seconds, share, where="post", color=color, linewidth=1.8, label=name)
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
+        axis.set(xlabel="seconds", ylabel="")
+        axis.legend(fontsize=9.0)
+    return drawn.svg
+
+
 def size_bars(sizes: IntArray) -> str:
     """The number of rows of each cluster."""
     k = len(sizes)

@@ -1,0 +1,67 @@
+"""``--prove``: a certificate for a clustering, and a line that follows it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from orthoplus.certify.certificate import Certificate
+from orthoplus.cli.display import SECONDS_BETWEEN_LINES, percent
+from orthoplus.cli.terminal import complain, printable
+
+Follow = Callable[[Certificate], None]
+
+
+def prove(model: Any, values: Any, total: float, seconds: float, *, silent: bool) -> Certificate:
+    """Certify a fitted estimator for so many seconds, with a line that shows the gap.
+
+    Ctrl-C ends it with the best bound so far.
+    """
+    with following(total, silent=silent) as follow:
+        certificate: Certificate = model.certify(values, time_limit=seconds, callback=follow)
+    return certificate
+
+
+@contextmanager
+def following(total: float, *, silent: bool) -> Iterator[Follow]:
+    """Yield what shows a certificate: a line that changes on a terminal, else plain lines."""
+    console = Console(stderr=True)
+    if silent:
+        yield lambda certificate: None
+    elif console.is_terminal and not console.is_dumb_terminal:
+        with console.status(Text("Proving"), spinner_style="cyan") as status:
+            yield lambda certificate: status.update(Text(printable(sentence(certificate, total))))
+    else:
+        yield _plain_lines(total)
+
+
+def _plain_lines(total: float) -> Follow:
+    printed = -float("inf")
+
+    def follow(certificate: Certificate) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= SECONDS_BETWEEN_LINES:
+            printed = time.monotonic()
+            complain(f"  {sentence(certificate, total)}")
+
+    return follow
+
+
+def sentence(certificate: Certificate, total: float) -> str:
+    """Say in a line what is explained and what is possible at most."""
+    total = total or 1.0
+    gap = "" if certificate.gap is None else f", gap {percent(certificate.gap)}"
+    return (
+        f"explained {1 - certificate.value / total:.2%}, at most "
+        f"{1 - certificate.bound / total:.2%} possible{gap}  {certificate.seconds:.1f} s"
+    )
+
+
+def describe_proof(certificate: Certificate) -> dict[str, Any]:
+    """Return the figures of a certificate for the record of a run."""
+    names = ("value", "bound", "gap", "kind", "is_optimal", "agreement", "seconds", "message")
+    found = {name: getattr(certificate, name) for name in names}
+    return found | {"history": [row._asdict() for row in certificate.history]}
