@@ -9,6 +9,10 @@ from orthoplus.bench import (
     projection_exact,
     projection_gaps,
     projection_methods,
+    proofs_data,
+    proofs_kmeans,
+    proofs_planted,
+    proofs_valid,
     ranks,
     scaling,
     solvers,
@@ -25,6 +29,10 @@ SMALLER = {
     projection_exact: {"QUICK_COUNT": 4},
     projection_gaps: {"QUICK_CASES": 2, "QUICK_SHAPES": ((60, 4),)},
     projection_methods: {"QUICK_N": 60},
+    proofs_data: {"QUICK_SECONDS": 1.0},
+    proofs_kmeans: {"QUICK_SECONDS": 0.3, "QUICK_RANKS": (2,)},
+    proofs_planted: {"QUICK_SIZES": (300, 600), "QUICK_SECONDS": 0.5},
+    proofs_valid: {"QUICK_COUNT": 2, "SECONDS": 0.01},
     ranks: {"NOISES": (0.1,), "QUICK_RANKS": (2, 3)},
     scaling: {
         "QUICK_ROWS": 2000,
@@ -64,6 +72,16 @@ def test_storages_agree(run_small):
     outcome = run_small(scaling)
     assert [row.figures["differ"] for row in outcome.rows] == [0] * 6
     assert outcome.verdicts == ["0 labels differ between memory, disk and cluster."]
+
+
+def test_a_bound_above_the_optimum_is_a_fault(run_small, monkeypatch):
+    assert run_small(proofs_valid).verdicts[0].endswith(": 0 faults.")
+    low = proofs_valid.Optimum(-1e30, None)
+    monkeypatch.setattr(
+        proofs_valid, "best_partition", lambda p: low._replace(X=proofs_valid.global_minimum(p).X)
+    )
+    outcome = run_small(proofs_valid)
+    assert all("bound 2" in row.note for row in outcome.rows)
 
 
 def test_wrong_verdicts_are_counted_and_shown(run_small, monkeypatch):

@@ -308,3 +308,15 @@ def test_bad_option_of_consensus_is_named(data, options, message):
 def test_operator_is_refused_since_its_entries_are_held_out(data):
     with pytest.raises(TypeError, match="`X` is a LinearOperator: rows and columns are held out"):
         op.select_rank(aslinearoperator(data[0]), [2, 3])
+
+
+def test_proof_bounds_what_is_unexplained_at_each_rank(rng):
+    X = rng.random((3, 20))[np.arange(60) % 3] * rng.uniform(0.5, 1.0, (60, 1))
+    X += 0.02 * rng.random(X.shape)
+    plain = op.select_rank(X, (2, 3, 4))
+    found = op.select_rank(X, (2, 3, 4), with_proof=2.0)
+    assert all(row.bound is None for row in plain.rows)
+    assert [row._replace(bound=None) for row in found.rows] == list(plain.rows)
+    assert all(0 < row.bound <= row.unexplained for row in found.rows)
+    assert found.rows[1].gap <= 1e-8
+    assert "at least" in str(found)

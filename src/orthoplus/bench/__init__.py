@@ -32,6 +32,10 @@ TABLES = {
     "projection-gaps": "Gaps of the certified projection with nothing planted",
     "projection-methods": "Other ways to certify a projection",
     "projection-exact": "Certified projections against all supports",
+    "proofs-valid": "Certificates of tiny clusterings against all partitions",
+    "proofs-planted": "Proofs of optimality on planted data",
+    "proofs-data": "Gaps that are proven on real data",
+    "proofs-kmeans": "Gaps that are proven for k-means",
     "copositivity": "Verdicts on copositivity against exact arithmetic",
 }
 _SPEED = ("speed-sets", "speed-large", "speed-growth")
@@ -39,6 +43,7 @@ GROUPS = {
     "paper": ("projection", "synthetic", "text", "unmixing", "indicators"),
     "speed": _SPEED,
     "onmf": ("synthetic", "text", "unmixing", *_SPEED),
+    "proofs": tuple(name for name in TABLES if name.startswith("proofs-")),
     "all": tuple(TABLES),
 }
 

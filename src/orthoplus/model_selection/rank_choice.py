@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus.core.bounds import relative_gap
 from orthoplus.core.types import FloatArray
 
 # Halves that agree less than this, by the adjusted Rand index, share no groups to speak of.
@@ -18,7 +19,8 @@ class RankRow(NamedTuple):
     """One rank: means over the splits, and their standard errors.
 
     ``unexplained`` is the share of ||X||^2 that the fit of all rows misses, ``heldout`` that of
-    hidden entries of held-out rows, ``stability`` the adjusted Rand index of two halves.
+    hidden entries of held-out rows, ``stability`` the adjusted Rand index of two halves. ``bound``
+    is a share that every clustering of this rank misses, if a proof was asked for.
     """
 
     k: int
@@ -27,6 +29,12 @@ class RankRow(NamedTuple):
     stability_se: float
     heldout: float
     heldout_se: float
+    bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """How far the fit of all rows may be from the best one, relative to the bound."""
+        return relative_gap(self.unexplained, self.bound)
 
 
 def standard_error(values: FloatArray) -> float:

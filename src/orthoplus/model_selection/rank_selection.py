@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from orthoplus.certify.api import certify
 from orthoplus.core.checks import check_count
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
@@ -20,6 +21,7 @@ from orthoplus.data import as_data, as_nonnegative_data
 from orthoplus.data.groups import best_column
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
 from orthoplus.model_selection.rank_path import PathPoint, fit_path, nearest_centres
+from orthoplus.problems import ONMF
 from orthoplus.run.checkpoint import write_arrays
 from orthoplus.run.processes import run_all
 
@@ -29,6 +31,8 @@ _ADVICE = (
 )
 _FORMAT = "orthoplus-ranks-1"
 _FULL = "full"
+# Seconds for the proof of each rank.
+_PROOF_SECONDS = 10.0
 # Parts of the columns, each of which is hidden once.
 _FOLDS = 5
 # The least squared norm of what is shown of a centre: 0 / 0 counts as 0.
@@ -78,9 +82,14 @@ class RankSelection:
             lines.append(
                 f"{'>' if row.k == self.k else ' '}{row.k:4d}  {row.stability:.3f} +- "
                 f"{row.stability_se:.3f}  {row.heldout:.4f} +- {row.heldout_se:.4f}  "
-                f"{row.unexplained:.4f}"
+                f"{row.unexplained:.4f}{_bound_text(row)}"
             )
         return "\n".join([*lines, *self.reasons])
+
+
+def _bound_text(row: RankRow) -> str:
+    """Return the bound of a row, if it has one."""
+    return "" if row.bound is None else f", at least {row.bound:.4f}"
 
 
 def select_rank(  # noqa: PLR0913
@@ -92,6 +101,7 @@ def select_rank(  # noqa: PLR0913
     allow_negative: bool = False,
     n_jobs: int | None = None,
     random_state: int = 0,
+    with_proof: bool | float = False,
     resume: str | os.PathLike[str] | None = None,
 ) -> RankSelection:
     r"""How many groups the rows of X have: one recommendation, with its reasons.
@@ -123,6 +133,9 @@ def select_rank(  # noqa: PLR0913
     n_jobs : int, optional
         Processes, as in joblib; the splits and the fit of all rows are independent.
     random_state : int
+    with_proof : bool or float
+        Whether to bound what is unexplained at each rank by `orthoplus.certify`, for so many
+        seconds per rank; True is 10. The rows of the table then have a ``bound`` and a ``gap``.
     resume : path, optional
         A file for what is finished, written after each split; if it is there already, only the rest
         is computed. The answer is the same.
@@ -148,6 +161,9 @@ def select_rank(  # noqa: PLR0913
     done = _run(A, work, n_jobs, resume)
     splits = [done[name] for name in work.tasks if name != _FULL]
     rows = _summarise(work.ranks, done[_FULL]["unexplained"], splits)
+    if with_proof:
+        seconds = _PROOF_SECONDS if with_proof is True else float(with_proof)
+        rows = _prove(A, rows, done[_FULL]["labels"], seconds, allow_negative)
     k, named, reasons = choose(rows, np.hstack([part["heldout"] for part in splits]))
     labels = done[_FULL]["labels"][work.ranks.index(k)].astype(np.int64)
     return RankSelection(k, reasons, rows, labels, named)
@@ -271,6 +287,20 @@ def _summarise(
         )
         for i, k in enumerate(ranks)
     )
+
+
+def _prove(
+    A: Any, rows: tuple[RankRow, ...], labels: IntArray, seconds: float, allow_negative: bool
+) -> tuple[RankRow, ...]:
+    """Return the rows with bounds; a rank with an empty group has none."""
+    proven = []
+    for row, own in zip(rows, labels, strict=True):
+        problem = ONMF(A, row.k, allow_negative=allow_negative)
+        if len(np.unique(own[own >= 0])) == row.k and problem.total > 0:
+            bound = certify(problem, own, time_limit=seconds).bound / problem.total
+            row = row._replace(bound=min(bound, row.unexplained))
+        proven.append(row)
+    return tuple(proven)
 
 
 # --- the file -------------------------------------------------------------------------------------
