@@ -14,10 +14,11 @@ from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, read_answer
 from orthoplus.certify.relaxation import Relaxation
+from orthoplus.certify.sampling import sampled_bound
 from orthoplus.certify.stability import agreement_of, unsure_mass
 from orthoplus.certify.verify import fingerprint_of
 from orthoplus.core.bounds import rounding_margin
-from orthoplus.core.checks import check_positive, check_range
+from orthoplus.core.checks import as_generator, check_positive, check_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import IntArray
@@ -29,7 +30,7 @@ Callback = Callable[[Certificate], Any]
 _EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
 
 
-def certify(
+def certify(  # noqa: PLR0913
     problem: Problem,
     answer: Any,
     *,
@@ -37,6 +38,7 @@ def certify(
     tol: float = 1e-8,
     confidence: float | None = None,
     callback: Callback | None = None,
+    rng: np.random.Generator | int | None = None,
 ) -> Certificate:
     r"""Prove how good a clustering is: a bound that no point of S+ is below.
 
@@ -58,6 +60,8 @@ def certify(
     callback : callable, optional
         ``callback(certificate)`` with the certificate so far after every better bound; returning
         True ends the search.
+    rng : Generator or int, optional
+        For the random blocks; the default is the seed 0.
 
     Returns
     -------
@@ -85,7 +89,8 @@ def certify(
         raise InputError(f"`confidence={confidence!r}` is out of range: it must be in (0, 1).")
     if callback is not None and not callable(callback):
         raise InputTypeError(f"`callback` must be callable, it is {type(callback).__name__}.")
-    search = Search(problem, answer, perf_counter() + time_limit, tol)
+    deadline = perf_counter() + time_limit
+    search = Search(problem, answer, deadline=deadline, tol=tol, confidence=confidence, rng=rng)
     try:
         for _ in search.steps():
             if search.is_closed or perf_counter() >= search.deadline:
@@ -101,8 +106,18 @@ def certify(
 class Search:
     """The best bound and the best partition so far."""
 
-    def __init__(self, problem: Problem, answer: Any, deadline: float, tol: float) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        answer: Any,
+        *,
+        deadline: float = np.inf,
+        tol: float = 1e-8,
+        confidence: float | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
         self.started, self.deadline, self.tol = perf_counter(), deadline, tol
+        self.confidence, self.rng = confidence, as_generator(rng)
         self.problem, self.model = problem, Model(problem)
         self.answer, weights = read_answer(answer, self.model)
         self.fingerprint = fingerprint_of(problem)
@@ -180,6 +195,7 @@ class Search:
             labels=self.labels,
             best_value=self.best_value,
             improved=self.labels is not self.answer,
+            confidence=self.confidence if self.kind == "sampled" else None,
             agreement=None if self.unsure is None else agreement_of(weights, self.unsure),
             unsure=self.unsure,
             history=tuple(self.history),
@@ -198,6 +214,8 @@ class Search:
         yield from self._closed_form(self.answer)
         if self._fits_densely():
             yield from self._relaxation()
+        elif self.confidence is not None and self.model.factor is not None:
+            yield from self._sampled(self.confidence)
         elif can_be_cut(self.model):
             yield from self._blocks()
 
@@ -246,6 +264,12 @@ class Search:
         if self.labels is not before:
             yield
             yield from self._closed_form(self.labels)
+
+    def _sampled(self, confidence: float) -> Iterator[None]:
+        point = self.model.refine(self.labels)
+        upper = sampled_bound(self.model, point, confidence, self.deadline, self.rng)
+        self.offer(upper, "sampled", None)
+        yield
 
     def _blocks(self) -> Iterator[None]:
         point = self.model.refine(self.labels)

@@ -80,19 +80,25 @@ def bound_block(
     """Bound <A_t A_t', XX'> of these rows by their relaxation, until the deadline or a stop."""
     assert model.factor is not None
     A = model.factor.sample_rows(rows).to_dense().astype(np.float64) * model.scale
-    M = A @ A.T
     own = SupportPoint(point.labels[rows], point.weights[rows], model.k).normalized()
-    relaxation = Relaxation(
-        M, model.k, has_row_sums=model.has_row_sums, start=(own.labels, own.weights)
-    )
-    sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(model.k)])
+    upper, relaxation = bound_rows(A, own, model.has_row_sums, deadline, stop)
+    return BlockBound(upper, part_of(relaxation, rows))
+
+
+def bound_rows(
+    A: FloatArray, own: SupportPoint, has_row_sums: bool, deadline: float, stop: Event
+) -> tuple[float, Relaxation]:
+    """Bound <AA', XX'> for rows in memory, and return the relaxation that does it."""
+    M = A @ A.T
+    start = (own.labels, own.weights)
+    relaxation = Relaxation(M, own.k, has_row_sums=has_row_sums, start=start)
+    sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
     upper = np.inf
     for found in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
         upper = found
         if stop.is_set():
             break
-    margin = rounding_margin(float(np.trace(M)), sum(A.shape))
-    return BlockBound(upper + margin, part_of(relaxation, rows))
+    return upper + rounding_margin(float(np.trace(M)), sum(A.shape)), relaxation
 
 
 def bounds_by_blocks(
@@ -112,8 +118,7 @@ def bounds_by_blocks(
     found = [_without(rows, squares) for rows in blocks]
     threads = min(n_threads(), n_blocks)
     share = seconds * threads / n_blocks
-    stop = Event()
-    with single_blas, _stopping(_pool(threads), stop) as pool:
+    with single_blas, thread_pool(threads) as (pool, stop):
         waiting: dict[Future[BlockBound], int] = {}
         left = iter(range(n_blocks))
 
@@ -137,19 +142,16 @@ def bounds_by_blocks(
 
 
 @contextmanager
-def _stopping(pool: ThreadPoolExecutor, stop: Event) -> Iterator[ThreadPoolExecutor]:
-    """Have the threads of a pool end soon if the caller leaves."""
-    with pool:
+def thread_pool(threads: int) -> Iterator[tuple[ThreadPoolExecutor, Event]]:
+    """Give threads, and an event that tells them to end soon because the caller has left."""
+    stop = Event()
+    with ThreadPoolExecutor(
+        threads, thread_name_prefix="certify", initializer=set_most_threads, initargs=(1,)
+    ) as pool:
         try:
-            yield pool
+            yield pool, stop
         finally:
             stop.set()
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        threads, thread_name_prefix="certify", initializer=set_most_threads, initargs=(1,)
-    )
 
 
 def _without(rows: IntArray, squares: FloatArray) -> BlockBound:

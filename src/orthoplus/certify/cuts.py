@@ -53,6 +53,13 @@ class Cuts(NamedTuple):
         empty = np.zeros(0, dtype=np.int64)
         return Cuts(empty, empty, empty, np.zeros(0))
 
+    def merged(self, groups: IntArray) -> "Cuts":
+        """Return the cuts of merged rows, ``groups[i]`` that of row i; those within one go."""
+        i, j = groups[self.i], groups[self.j]
+        l = np.where(self.l >= 0, groups[self.l], -1)  # noqa: E741
+        kept = (i != j) & (i != l) & (j != l)
+        return Cuts(i[kept], j[kept], l[kept], self.mu[kept])
+
     def matrix(self, n: int, scale: FloatArray | None = None) -> FloatArray:
         r"""Return the n x n matrix :math:`\sum_c \mu_c C_c`, which is symmetric.
 
@@ -111,6 +118,13 @@ class CutPool:
         self._rows = np.vstack([self._rows, new.reshape(-1, 3)])
         self._multipliers = np.append(self._multipliers, np.zeros(len(new)))
         return len(new)
+
+    def add(self, cuts: Cuts, penalty: float) -> None:
+        """Add cuts with their multipliers, which are divided by the penalty parameter."""
+        self._rows = np.vstack([self._rows, np.column_stack([cuts.i, cuts.j, cuts.l])])
+        self._multipliers = np.append(self._multipliers, cuts.mu / penalty)
+        scaled = cuts._replace(mu=cuts.mu / penalty)
+        self.offset += scaled.matrix(len(self.offset), self.scale)
 
     def rescale(self, factor: float) -> None:
         """Divide the multipliers by what the penalty parameter was multiplied with."""

@@ -74,6 +74,8 @@ class Relaxation:
     sizes : ndarray of shape (n,), optional
         With ``has_row_sums``, how many rows of the data each row stands for: X has the entries
         :math:`\sqrt{\text{size of the row} / \text{size of the group}}`.
+    cuts : Cuts, optional
+        Cuts to start from, with ``has_row_sums``.
 
     Attributes
     ----------
@@ -105,6 +107,7 @@ class Relaxation:
         S: FloatArray | None = None,
         apart: BoolArray | None = None,
         sizes: FloatArray | None = None,
+        cuts: Cuts | None = None,
     ) -> None:
         self.M, self.k, self.n = np.asarray(M, dtype=np.float64), int(k), len(M)
         sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
@@ -123,6 +126,8 @@ class Relaxation:
         if apart is not None:
             self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
         self._pool: CutPool | None = None
+        if cuts is not None and self.unit is not None:
+            self._start_cuts(cuts)
         P, D = self._parts()
         self._W: FloatArray = P - D + self._G / self._penalty
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
@@ -146,6 +151,12 @@ class Relaxation:
         if S is not None:
             T -= np.ldexp(np.asarray(S, dtype=np.float64), -self._exponent) / self._penalty
         return T
+
+    def _start_cuts(self, cuts: Cuts) -> None:
+        """Take over these cuts: T, which holds -S / penalty, gets K in addition."""
+        self._pool = self._new_pool()
+        self._pool.add(cuts, math.ldexp(self._penalty, self._exponent))
+        self._T += np.where(np.isfinite(self._pool.offset), self._pool.offset, 0.0)
 
     def advance(self, n_iter: int) -> None:
         """Continue by this many iterations."""
@@ -185,10 +196,13 @@ class Relaxation:
     def _add_cuts(self) -> None:
         """Add the cuts that P violates."""
         if self._pool is None:
-            if self._offset is None:
-                self._offset = np.zeros_like(self._T)
-            self._pool = CutPool(self._offset, self.scale)
+            self._pool = self._new_pool()
         self._pool.separate(self._parts()[0])
+
+    def _new_pool(self) -> CutPool:
+        if self._offset is None:
+            self._offset = np.zeros_like(self._T)
+        return CutPool(self._offset, self.scale)
 
     def _save(self) -> _Saved:
         cuts = None if self._pool is None else self._pool.save()
@@ -268,6 +282,10 @@ class Relaxation:
         values = np.linalg.eigvalsh((inner + inner.T) / 2)
         total = fixed + float(values[len(values) - k :].sum())
         return math.ldexp(total, self._exponent)
+
+    def similarity(self) -> FloatArray:
+        """Return the nonnegative solution P of the relaxation as it stands."""
+        return self._parts()[0].astype(np.float64)
 
     def partition(self) -> IntArray:
         """Return labels of k nonempty groups, rounded from the solution of the relaxation."""

@@ -1,0 +1,132 @@
+"""Certificates on disk, in every storage, and those that somebody has tampered with."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import aslinearoperator
+
+import orthoplus as op
+from every_storage import STORAGES, in_blocks
+from orthoplus.certify import api, blocks
+from orthoplus.data import as_data
+from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
+
+
+def separated(n, r, k, rng):
+    labels = np.arange(n) % k
+    return np.kron(np.eye(k), np.ones((1, r // k)))[labels] + 0.1 * rng.random((n, r)), labels
+
+
+PROBLEMS = {
+    "closed form": lambda A: ONMF(A, 3),
+    "k-means": lambda A: KMeans(A, 3),
+    "trace": lambda A: TraceMin(-A @ A.T, 3),
+    "similarity": lambda A: SymmetricONMF(A @ A.T, 3),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_saved_certificate_verifies_against_its_problem(name, rng, tmp_path):
+    A, labels = separated(60, 6, 3, rng)
+    problem = PROBLEMS[name](A)
+    certificate = op.certify(problem, labels)
+    certificate.save(tmp_path / "proof.npz")
+    loaded = op.Certificate.load(tmp_path / "proof.npz")
+    assert loaded.verify(problem)
+    assert str(loaded) == str(certificate)
+    assert loaded.is_optimal
+    assert loaded.agreement == certificate.agreement
+    assert loaded.history == certificate.history
+    with pytest.raises(op.InputError, match="Pass the problem"):
+        loaded.verify()
+
+
+def test_certificate_of_a_relaxation_is_saved_with_its_half(rng, tmp_path):
+    A = rng.random((30, 4))
+    for problem in (ONMF(A, 3), KMeans(A, 3)):
+        certificate = op.certify(problem, np.arange(30) % 3, time_limit=2.0)
+        assert certificate.kind == "relaxation"
+        certificate.save(tmp_path / "proof.npz")
+        loaded = op.Certificate.load(tmp_path / "proof.npz")
+        assert loaded.verify(problem)
+        assert len(loaded.proof[0].half) == 30 * 31 // 2
+
+
+def test_certificate_of_another_problem_is_refused(rng, tmp_path):
+    A, labels = separated(60, 6, 3, rng)
+    certificate = op.certify(ONMF(A, 3), labels)
+    for other in (ONMF(A + 0.01, 3), ONMF(A, 2), ONMF(A[:50], 3)):
+        with pytest.raises(op.InputError, match="another problem"):
+            certificate.verify(other)
+
+
+def test_tampered_certificates_do_not_verify(rng):
+    A, labels = separated(60, 6, 3, rng)
+    certificate = op.certify(ONMF(A, 3), labels)
+    better = replace(certificate, bound=certificate.bound * 1.01)
+    assert "The proof gives the bound" in better.verify().failures[0]
+    cheaper = replace(certificate, value=certificate.value * 0.99)
+    assert "The value of the answer" in cheaper.verify().failures[0]
+    couplings = -certificate.proof.couplings
+    assert not replace(certificate, proof=certificate.proof._replace(couplings=couplings)).verify()
+    weaker = certificate.proof._replace(levels=0.5 * certificate.proof.levels)
+    assert not replace(certificate, proof=weaker).verify()
+
+
+def test_tampered_half_does_not_verify(rng):
+    A = rng.random((30, 4))
+    certificate = op.certify(ONMF(A, 3), np.arange(30) % 3, time_limit=1.0)
+    (part,) = certificate.proof
+    for half in (-part.half, 0.5 * part.half):
+        assert not replace(certificate, proof=(part._replace(half=half),)).verify()
+
+
+def test_damaged_file_is_refused_in_words(tmp_path):
+    (tmp_path / "proof.npz").write_bytes(b"nothing")
+    with pytest.raises(op.InputError, match="not a certificate"):
+        op.Certificate.load(tmp_path / "proof.npz")
+    with pytest.raises(FileNotFoundError):
+        op.Certificate.load(tmp_path / "missing.npz")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_same_certificate_in_every_storage(storage, rng, tmp_path):
+    A, labels = separated(90, 6, 3, rng)
+    expected = op.certify(ONMF(A, 3), labels)
+    data = in_blocks(A) if storage == "blocks" else as_data(STORAGES[storage](A, tmp_path))
+    problem = ONMF(data, 3)
+    certificate = op.certify(problem, labels)
+    assert certificate.is_optimal
+    assert certificate.kind == "closed form"
+    assert certificate.bound == pytest.approx(expected.bound, rel=1e-11)  # other orders of sums
+    assert certificate.verify()
+    assert expected.verify(problem)
+
+
+def test_operator_and_float32_are_certified(rng):
+    A, labels = separated(90, 6, 3, rng)
+    certificate = op.certify(ONMF(aslinearoperator(A), 3), labels)
+    assert certificate.is_optimal
+    assert certificate.verify()
+    single = op.certify(ONMF(A.astype(np.float32), 3), labels)
+    assert single.is_optimal
+    assert single.verify()
+
+
+@pytest.mark.parametrize("problem_type", [ONMF, KMeans])
+def test_blocks_bound_the_whole_and_verify(problem_type, rng, monkeypatch, tmp_path):
+    monkeypatch.setattr(api, "MOST_DENSE_ROWS", 50)
+    monkeypatch.setattr(blocks, "_MOST", 60)
+    A, labels = separated(150, 6, 3, rng)
+    A += 0.8 * rng.random(A.shape)  # no closed form closes the gap
+    problem = problem_type(A, 3)
+    labels = labels.copy()
+    labels[:9] = 0
+    certificate = op.certify(problem, labels, time_limit=3.0)
+    assert certificate.bound <= op.solve(problem).value * (1 + 1e-9)
+    if certificate.kind == "blocks":
+        assert len(certificate.proof) == 3
+        certificate.save(tmp_path / "proof.npz")
+        assert op.Certificate.load(tmp_path / "proof.npz").verify(problem)
+        assert not replace(certificate, proof=certificate.proof[:2]).verify()
