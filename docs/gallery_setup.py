@@ -11,6 +11,7 @@ ORDER = [
     "plot_select_rank.py",
     "plot_unmixing.py",
     "plot_parcellation.py",
+    "plot_prove_kmeans.py",
     "plot_projection_certificate.py",
     "plot_penalty_path.py",
     "plot_indicators_kmeans.py",

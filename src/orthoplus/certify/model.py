@@ -92,8 +92,7 @@ class Model:
         if self.matrix is not None:
             M = self.matrix.to_dense() / self.unit
             return np.asarray((M + M.T) / 2)
-        A = self.scale * self._data.to_dense().astype(np.float64)
-        return np.asarray(A @ A.T)
+        return self._scaled.outer_gram()
 
     @cached_property
     def _scaled(self) -> DataMatrix:

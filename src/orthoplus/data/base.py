@@ -167,6 +167,15 @@ class DataMatrix(ABC):
             return self.normal_product(V)
         return self.times(self.times_transposed(V)).astype(np.float64, copy=False)
 
+    def outer_gram(self) -> FloatArray:
+        """Return AA' in float64, n x n, some columns at a time."""
+        n = len(self)
+        products, unit = np.empty((n, n)), np.eye(n, dtype=self.dtype)
+        for start in range(0, n, _GRAM_COLUMNS):
+            part = slice(start, start + _GRAM_COLUMNS)
+            products[:, part] = self.times(self.times_transposed(unit[:, part]))
+        return np.asarray((products + products.T) / 2)
+
     def _gram_by_products(self) -> FloatArray:
         order = min(self.shape)
         unit, starts = np.eye(order), range(0, order, _GRAM_COLUMNS)

@@ -82,6 +82,10 @@ class Dense(MemoryMatrix):
     def entries(self) -> FloatArray:
         return self.values
 
+    def outer_gram(self) -> FloatArray:
+        A = self.values.astype(np.float64, copy=False)
+        return np.asarray(A @ A.T)
+
     def to_dense(self) -> FloatArray:
         return np.asarray(self.values)
 

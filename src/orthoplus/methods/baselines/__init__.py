@@ -1,5 +1,6 @@
 """The baselines, one per file; the registry gives each its name."""
 
+from orthoplus.methods.baselines.convex_relaxation import ConvexRelaxation
 from orthoplus.methods.baselines.em_onmf import EMONMF
 from orthoplus.methods.baselines.hals_onmf import HALSONMF
 from orthoplus.methods.baselines.kindap import KindAP
@@ -19,22 +20,26 @@ BASELINES = {
     "k_means": KMeansBaseline,
     "nmf": NMFBaseline,
     "kindap": KindAP,
+    "convex_relaxation": ConvexRelaxation,
 }
 
 # The entries of `orthoplus.problems.PROBLEMS` that a baseline is made for, "onmf" if not here.
 TAKES = {"kindap": ("k_indicators",)}
-# Baselines that do everything in one step of another library.
-ONE_STEP = ("k_means", "nmf")
+# Baselines that need the entries of the data, not products alone; and those of one step.
+NEED_ENTRIES = ("k_means", "nmf")
+ONE_STEP = (*NEED_ENTRIES, "convex_relaxation")
 
 __all__ = [
     "BASELINES",
     "EMONMF",
     "HALSONMF",
+    "NEED_ENTRIES",
     "ONE_STEP",
     "ONPMF",
     "OPNMF",
     "TAKES",
     "UONMF",
+    "ConvexRelaxation",
     "KMeansBaseline",
     "KindAP",
     "NMFBaseline",
