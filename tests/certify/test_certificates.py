@@ -66,17 +66,19 @@ MODELS = [onmf, signed_onmf, pca, k_means, trace_min, symmetric_onmf]
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 8))]
+)
 def test_bound_is_not_above_the_optimum(model, seed):
     rng = np.random.default_rng(seed)
     n_proven = 0
-    for _ in range(60):
+    for _ in range(30):
         n, r, k = int(rng.integers(2, 7)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
         k = min(k, n)
         A = tiny_data(n, r, rng)
         problem, optimum, size = model(A, k)
         labels = random_labels(n, k, rng)
-        certificate = op.certify(problem, labels, time_limit=1.0)
+        certificate = op.certify(problem, labels, time_limit=0.5)
         best = optimum()
         rounding = 1e-12 * size + 1e-300
         assert certificate.bound <= best + rounding
@@ -88,10 +90,10 @@ def test_bound_is_not_above_the_optimum(model, seed):
     assert n_proven > 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_bound_of_k_indicators_is_not_above_the_value_of_any_labels(seed):
     rng = np.random.default_rng(seed)
-    for _ in range(20):
+    for _ in range(6):
         U = np.linalg.qr(rng.standard_normal((6, 2)))[0] * 10.0 ** rng.choice([-3, 0, 3])
         problem = KIndicators(U)
         certificate = op.certify(problem, random_labels(6, 2, rng), time_limit=0.1)

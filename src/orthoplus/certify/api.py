@@ -1,7 +1,7 @@
 """`certify`: bounds in the order of their cost, until the gap is closed or the time is over."""
 
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.between import Between, alternate
 from orthoplus.certify.blocks import bounds_by_blocks, can_be_cut
+from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.eigenvalues import bound_without, dense_of
@@ -28,6 +29,8 @@ Callback = Callable[[Certificate], Any]
 # All eigenvalues of a matrix of order n take about this many seconds times n^3; so many of them at
 # least have to fit into the time, unless n is small.
 _EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
+# Up to this many rows branch and bound follows.
+_MOST_BRANCHED = 100
 
 
 def certify(  # noqa: PLR0913
@@ -202,6 +205,7 @@ class Search:
             answer=self.point.labels,
             weights=weights,
             proof=self.proof,
+            unit=self.model.unit,
             problem=self.problem,
             fingerprint=self.fingerprint,
         )
@@ -212,8 +216,10 @@ class Search:
         """Yield after every step, in the order of their cost."""
         yield from self._spectral()
         yield from self._closed_form(self.answer)
+        yield from self._round(self.answer)
         if self._fits_densely():
             yield from self._relaxation()
+            yield from self._exactly()
         elif self.confidence is not None and self.model.factor is not None:
             yield from self._sampled(self.confidence)
         elif can_be_cut(self.model):
@@ -258,12 +264,30 @@ class Search:
                 yield from self._round(relaxation.partition())
 
     def _round(self, labels: IntArray) -> Iterator[None]:
-        """Look whether the partition of a relaxation is better than the one so far."""
+        """Look whether a partition, or one near it, is better than the one so far."""
         before = self.labels
         self.offer_labels(alternate(self.model, labels))
         if self.labels is not before:
             yield
             yield from self._closed_form(self.labels)
+
+    def _exactly(self) -> Iterator[None]:
+        """Close the gap of few rows by branch and bound."""
+        model, left = self.model, self.deadline - perf_counter()
+        if model.n > _MOST_BRANCHED or left <= 0:
+            return
+        point = model.refine(self.labels)
+        found = solve_exactly(
+            model.dense(),
+            model.k,
+            has_row_sums=model.has_row_sums,
+            start=(np.maximum(point.labels, 0), point.weights),
+            deadline=monotonic() + left,
+        )
+        self.offer_labels(found.labels)
+        margin = rounding_margin(model.size, model.n + model.rank)
+        self.offer(found.upper + margin, "exact", None)
+        yield
 
     def _sampled(self, confidence: float) -> Iterator[None]:
         point = self.model.refine(self.labels)

@@ -111,6 +111,7 @@ class Certificate:
     answer: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     weights: FloatArray = field(default_factory=lambda: np.zeros(0), repr=False)
     proof: Any = field(default=None, repr=False)
+    unit: float = field(default=1.0, repr=False)
     problem: Problem | None = field(default=None, repr=False)
     fingerprint: FloatArray = field(default_factory=lambda: np.zeros(0), repr=False)
 
@@ -228,7 +229,7 @@ class Certificate:
 _ARRAYS = ("labels", "answer", "weights", "fingerprint")
 _NUMBERS = (
     "value", "bound", "gap", "kind", "seconds", "tol", "best_value", "improved", "confidence",
-    "agreement", "unsure",
+    "agreement", "unsure", "unit",
 )  # fmt: skip
 
 

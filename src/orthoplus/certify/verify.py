@@ -23,6 +23,10 @@ _EPS = float(np.finfo(np.float64).eps)
 _ROUNDOFFS = 16.0
 # The largest n x n matrix, and the largest Gram matrix, whose eigenvalues are computed.
 _MOST_ROWS, _MOST_ORDER = 4500, 3500
+# Up to this many rows all partitions are listed.
+_MOST_LISTED = 9
+# Entries of an eigenvector of this size have a sign.
+_ONE_SIGN = 1e-9
 # Entries of the rows of A that are in memory at a time.
 _SLICE = 1 << 19
 # Ritz values that are computed beyond those that are needed.
@@ -86,7 +90,7 @@ def is_same_data(one: FloatArray, other: FloatArray) -> bool:
 
 def verify(problem: Problem, certificate: Any) -> Verification:
     """Check value and bound of a certificate; see the head of this module."""
-    data = _Data(problem)
+    data = _Data(problem, certificate.unit)
     failures = []
     value = data.value(certificate.answer, certificate.weights)
     slack = _margin(data.form.size, data.n + data.r)
@@ -120,6 +124,8 @@ def _margin(size: float, length: int) -> float:
 
 def _upper(data: "_Data", certificate: Any) -> _Upper:
     """Return the upper bound of <M, XX'> that the proof gives."""
+    if certificate.kind == "exact" and data.n <= _MOST_LISTED:
+        return _upper_of_all(data)
     if certificate.confidence is not None or certificate.kind == "exact":
         raise _BrokenProofError(f"A certificate of the kind {certificate.kind!r} carries no proof.")
     proof = certificate.proof
@@ -136,9 +142,9 @@ def _upper(data: "_Data", certificate: Any) -> _Upper:
 
 
 class _Data:
-    """M of a problem, in units in which its size is 1, and what follows from <M, XX'>."""
+    """M of a problem in the unit of the proof, and what follows from <M, XX'>."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, unit: float) -> None:
         form: Any = problem.trace_form()
         self.problem, self.form = problem, form
         self.n, self.k = problem.shape
@@ -146,10 +152,7 @@ class _Data:
         if self.A is not None and not self.A.has_entries:
             self.A = _Written(self.A)
         self.r = self.n if self.A is None else self.A.shape[1]
-        total = form.matrix.norm if self.A is None else self.A.squared_norm()
-        exponent = int(np.frexp(total)[1])
-        exponent += exponent % 2
-        self.unit, self.root = 2.0**exponent, 2.0 ** (exponent // 2)
+        self.unit, self.root = unit, unit**0.5
 
     def rows(self, work: Any, *vectors: Any) -> Any:
         """Return the sum of ``work(rows of A in float64, pieces of the vectors)``."""
@@ -160,7 +163,7 @@ class _Data:
 
     def dense(self) -> FloatArray:
         if self.A is None:
-            M = self.form.matrix.to_dense().astype(np.float64) / self.unit
+            M = np.asarray(self.form.matrix @ np.eye(self.n), dtype=np.float64) / self.unit
             return np.asarray((M + M.T) / 2)
         A = self.A.to_dense().astype(np.float64) / self.root
         return np.asarray(A @ A.T)
@@ -238,6 +241,43 @@ def _dense_upper(data: _Data, H: FloatArray, k: int) -> _Upper:
         H -= 2.0 * float(np.linalg.norm(H)) / n  # e itself is not among the eigenvectors
     leading = float(np.linalg.eigvalsh((H + H.T) / 2)[n - k :].sum())
     return _Upper(fixed + leading + margin, margin)
+
+
+def _upper_of_all(data: _Data) -> _Upper:
+    """Return the best over all partitions of a few rows."""
+    n, M = data.n, data.dense()
+    single = _best_of_groups(M, data.form.has_row_sums)
+    found = single
+    for _ in range(data.k - 1):
+        following = np.full(1 << n, -np.inf)
+        for mask in range(1, 1 << n):
+            part = (mask - 1) & mask
+            while part:
+                following[mask] = max(following[mask], found[part] + single[mask ^ part])
+                part = (part - 1) & mask
+        found = following
+    # A row that would lower the value of its group has weight 0 there: all rows are in a group.
+    margin = _margin(float(np.abs(M).sum()), n)
+    return _Upper(float(found[-1]) + margin, margin)
+
+
+def _best_of_groups(M: FloatArray, has_sums: bool) -> FloatArray:
+    """Return at least the best x'Mx over unit x >= 0 on each set of rows, by its bit mask."""
+    n = len(M)
+    best = np.full(1 << n, -np.inf)
+    for mask in range(1, 1 << n):
+        rows = np.flatnonzero(mask >> np.arange(n) & 1)
+        block = M[np.ix_(rows, rows)]
+        if has_sums:
+            best[mask] = block.sum() / len(rows)
+            continue
+        values, vectors = np.linalg.eigh(block)
+        x = vectors[:, -1]
+        # With entries of both signs the best x >= 0 has an entry 0.
+        is_mixed = x.min() < -_ONE_SIGN and x.max() > _ONE_SIGN
+        below = max(best[mask & ~(1 << int(i))] for i in rows)
+        best[mask] = below if is_mixed else max(below, float(values[-1]))
+    return best
 
 
 def _upper_of_parts(data: _Data, parts: Any) -> _Upper:
