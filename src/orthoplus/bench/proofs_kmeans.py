@@ -33,7 +33,7 @@ def measure(A: FloatArray, k: int, session: Session) -> Figures:
 
     problem = KMeans(A, k)
     theirs = LloydKMeans(k, n_init=10, random_state=session.seed).fit(A).labels_
-    found = certify(problem, theirs, time_limit=session.pick(SECONDS, QUICK_SECONDS))
+    found = certify(problem, theirs, time_limit=session.within(SECONDS, QUICK_SECONDS))
     own = problem.inertia(solve(problem, with_bound=False).labels)
     return {
         "theirs": problem.inertia(theirs),
@@ -66,7 +66,7 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about=f"The inertia, and what {SECONDS:g} s prove about it.",
+    about=f"The inertia, and what a proof of at most {SECONDS:g} s, or `--limit`, says about it.",
     columns=(
         Column("theirs", "scikit-learn", ".6g", "", "inertia, best of ten starts"),
         Column("ours", "ours", ".6g", "", "inertia of the default answer"),

@@ -49,7 +49,7 @@ def measure(A: Any, k: int, seconds: float) -> Figures:
 
 def measure_stored(storage: str, n: int, session: Session) -> Figures:
     """The same rows in memory, on disk, or in chunks of Dask."""
-    A, seconds = planted(n, 0.1, session.rng(n)), session.pick(SECONDS, QUICK_SECONDS)
+    A, seconds = planted(n, 0.1, session.rng(n)), session.within(SECONDS, QUICK_SECONDS)
     if storage == "memory":
         return measure(A, N_GROUPS, seconds)
     if storage == "Dask":
@@ -67,7 +67,7 @@ def measure_stored(storage: str, n: int, session: Session) -> Figures:
 
 def tasks(session: Session) -> Items:
     """Yield the sizes in every storage, the noises, then the paper's synthetic data."""
-    sizes, seconds = session.pick(SIZES, QUICK_SIZES), session.pick(SECONDS, QUICK_SECONDS)
+    sizes, seconds = session.pick(SIZES, QUICK_SIZES), session.within(SECONDS, QUICK_SECONDS)
     for n in sizes:
         for storage in STORAGES if n == sizes[-1] else ("memory",):
             case = f"noise 0.1, {n} x {N_FEATURES}"

@@ -22,7 +22,7 @@ from orthoplus.core.types import FloatArray
 from orthoplus.geometry.stiefel import labels_of
 from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
 
-COUNT, QUICK_COUNT = 1000, 10
+COUNT, QUICK_COUNT = 750, 10
 # Seconds for each certificate: enough for every stage at this size.
 SECONDS = 0.05
 SCALE = 1e12

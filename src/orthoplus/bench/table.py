@@ -130,7 +130,11 @@ class Session:
     @property
     def seconds(self) -> float:
         """Processor seconds after which a run of another method is stopped."""
-        return self.pick(LIMIT, QUICK_LIMIT) if self.limit is None else self.limit
+        return self.within(LIMIT, QUICK_LIMIT)
+
+    def within(self, full: float, quick: float) -> float:
+        """Return the seconds of the session for a table with limits of its own."""
+        return self.pick(full, quick) if self.limit is None else self.limit
 
     def pick(self, full: T, quick: T) -> T:
         """Return the one that belongs to this session."""
