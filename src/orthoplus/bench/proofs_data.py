@@ -69,7 +69,7 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about=f"The default answer, and a proof of at most {SECONDS:g} s, or as long as `--limit` says.",
+    about=f"The default answer, and a proof of at most {SECONDS:g} s, or of `--limit`.",
     columns=(
         Column("size", "rows x clusters", ""),
         Column("explained", "explained", ".2%"),
