@@ -14,7 +14,7 @@ from orthoplus.core.types import FloatArray, IntArray
 _WORTHWHILE, _PATIENCE, _MOST_PATIENCE = 0.02, 2.0, 8.0
 # Seconds of a round of iterations.
 _SHORTEST, _LONGEST = 0.02, 1.0
-_FIRST_ITERATIONS = 10
+_FIRST_ITERATIONS = 3
 # The relaxation has converged if the last half of its time gained less than this share of the gap,
 # after at least so many bounds.
 _STALLED, _FEWEST_BOUNDS = 1e-3, 12

@@ -17,7 +17,7 @@ from orthoplus.io import read_matrix
 
 N_GROUPS = 10
 IMAGE = (8, 8)
-PROOF_SECONDS = 10.0
+PROOF_SECONDS = 15.0
 
 
 @guarded
