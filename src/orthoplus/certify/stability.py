@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from orthoplus.certify.between import Between, Setting
 from orthoplus.certify.certificate import DensePart
@@ -67,6 +66,8 @@ def unsure_mass(model: Model, point: SupportPoint, proof: Any) -> float | None:
         excess = _dense_excess(model, point, proof)
     else:
         return None
+    from scipy.optimize import minimize_scalar  # slow to import
+
     found = [np.inf]
 
     def mass(log: float) -> float:
