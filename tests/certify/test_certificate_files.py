@@ -120,7 +120,7 @@ def test_operator_and_float32_are_certified(rng):
 def test_blocks_bound_the_whole_and_verify(problem_type, rng, monkeypatch, tmp_path):
     monkeypatch.setattr(api, "MOST_DENSE_ROWS", 50)
     monkeypatch.setattr(blocks, "_MOST", 60)
-    A, labels = separated(150, 6, 3, rng)
+    A, _ = separated(150, 6, 3, rng)
     A += 3.0 * rng.random(A.shape)  # no closed form closes the gap
     problem = problem_type(A, 3)
     answer = op.solve(problem)
