@@ -7,6 +7,7 @@ import pytest
 from every_partition import best_trace, random_labels
 
 import orthoplus as op
+from orthoplus.certify import eigenvalues, verify
 from orthoplus.certify.api import Search
 from orthoplus.problems import ONMF, KIndicators, KMeans, SymmetricONMF, TraceMin, nonnegative_pca
 
@@ -137,3 +138,23 @@ def test_wrong_labels_are_not_proven_optimal(rng):
     for _ in certificate.steps():
         pass
     assert not certificate.certificate().is_optimal
+
+
+@pytest.mark.parametrize("problem_type", [ONMF, KMeans])
+@pytest.mark.parametrize("order", [0, 450])
+def test_all_ways_to_the_eigenvalues_agree(problem_type, order, rng, monkeypatch):
+    # With the limit at 0 the eigenvalues come from products, with 450 from the n x n matrix.
+    A, labels = planted(420, 6, 3, 0.1, rng)
+    if problem_type is KMeans:
+        A = 5.0 * np.eye(3)[labels] + 0.3 * A[:, :3]
+    problem = problem_type(A, 3)
+    expected = op.certify(problem, labels)
+    monkeypatch.setattr(eigenvalues, "is_narrow", lambda model: False)
+    monkeypatch.setattr(eigenvalues, "MOST_DENSE_ORDER", order)
+    monkeypatch.setattr(verify, "_MOST_ORDER", 0)
+    monkeypatch.setattr(verify, "_MOST_ROWS", order)
+    certificate = op.certify(problem, labels)
+    assert certificate.kind == expected.kind == "closed form"
+    assert certificate.is_optimal
+    assert certificate.bound == pytest.approx(expected.bound, rel=1e-9)  # margins differ
+    assert certificate.verify()

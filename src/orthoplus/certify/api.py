@@ -29,6 +29,8 @@ Callback = Callable[[Certificate], Any]
 # All eigenvalues of a matrix of order n take about this many seconds times n^3; so many of them at
 # least have to fit into the time, unless n is small.
 _EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
+# The share of the time that the trials of a closed form may take.
+_CLOSED_FORM_SHARE = 0.2
 # Up to this many rows branch and bound follows.
 _MOST_BRANCHED = 100
 
@@ -230,11 +232,14 @@ class Search:
         yield
 
     def _closed_form(self, labels: IntArray) -> Iterator[None]:
+        end = perf_counter() + _CLOSED_FORM_SHARE * (self.deadline - perf_counter())
         for found in closed_form(self.model, self.model.refine(labels)):
             if labels is self.answer:
                 self.closed = found.proof
             self.offer(found.upper, "closed form", found.proof)
             yield
+            if perf_counter() > end:
+                break
 
     def _fits_densely(self) -> bool:
         """Return whether a few bounds by all eigenvalues of an n x n matrix fit into the time."""

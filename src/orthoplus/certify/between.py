@@ -86,6 +86,8 @@ class Setting:
         Scores are A times these; None if M is not a product.
     core : ndarray of shape (k, k)
         X'MX.
+    mean, reach : ndarray of shape (k, k)
+        The mean of the ratios of a group, and the most that a row in its best group may need.
     """
 
     def __init__(self, model: Model, point: SupportPoint) -> None:
@@ -102,9 +104,11 @@ class Setting:
         if model.has_row_sums:
             self.offset = squares[:, None] - inner
             self.reach = (squares[:, None] + squares - inner - inner.T) / 2
+            self.mean = np.zeros_like(inner)
         else:
             self.offset = np.zeros_like(inner)
             self.reach = np.sqrt(np.maximum(np.outer(squares, squares), 0.0))
+            self.mean = inner
 
     def _scores(self, counts: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
         model, own = self.model, self.own
@@ -171,10 +175,15 @@ class Setting:
         args = (self.model.scale, self.centers, has_row_sums)
         return np.asarray(A.reduce_rows(_ratio_work, *vectors, args=args, combine=np.maximum))
 
-    def levels(self, floor: float, cap: float) -> FloatArray:
-        """Return T of `slopes`, between these shares of what a row in its best group may need."""
-        limit = cap * self.reach if np.isfinite(cap) else np.inf
-        levels = np.minimum(np.maximum(self.needed, floor * self.reach), limit)
+    def levels(self, floor: float, cap: float, *, from_mean: bool = True) -> FloatArray:
+        """Return T of `slopes`, between two shares of what a row in its best group may need.
+
+        Both count from the mean ratio of a group, or from 0.
+        """
+        least = self.mean if from_mean else 0.0 * self.mean
+        way = self.reach - least
+        limit = least + cap * way if np.isfinite(cap) else np.inf
+        levels = np.minimum(np.maximum(self.needed, least + floor * way), limit)
         return np.where(np.isfinite(levels), levels, 0.0) - self.offset
 
     def between(self, levels: FloatArray, dots: FloatArray) -> Between:

@@ -48,9 +48,9 @@ from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray
 
-# Floors and caps of L, as shares of what no ratio of a row in its best group exceeds.
-_FLOORS = (0.0, 0.25, 0.5, 0.7)
-_CAPS = (0.97, 0.9, 0.8, 0.7, 0.55, 0.4, 0.25, 0.1)
+# Floors of L, and caps, as shares of the largest ratio that a row in its best group may have: from
+# the mean ratio on, or from 0. The caps beside the best one are tried so many times.
+_FLOORS, _CAPS, _WHOLE_CAPS, _REFINEMENTS = (0.25, 0.5), (0.35, 0.15, 0.6, 1.0), (0.9, 0.8), 3
 # A bound this near to the value, as a share of the size of M, may be equal to it.
 _NEAR = 1e-6
 
@@ -63,7 +63,7 @@ class Bounded(NamedTuple):
 
 
 def closed_form(model: Model, point: SupportPoint) -> Iterator[Bounded]:
-    """Yield ever better bounds from the answer: its closed form first, then other levels.
+    """Yield the best bound so far after each trial: the closed form first, then other levels.
 
     Parameters
     ----------
@@ -89,15 +89,39 @@ def closed_form(model: Model, point: SupportPoint) -> Iterator[Bounded]:
     """
     setting = Setting(model, point)
     evaluation = evaluation_of(setting)
-    best, floor = _evaluate(setting, evaluation, setting.levels(0.0, np.inf)), 0.0
+    best, trial = _evaluate(setting, evaluation, setting.levels(0.0, np.inf)), _Trial(0.0, np.inf)
     yield best
-    trials = [(floor, np.inf) for floor in _FLOORS[1:]] + [(None, cap) for cap in _CAPS]
-    for trial, cap in trials:
-        levels = setting.levels(floor if trial is None else trial, cap)
+    seen = {trial: best.upper}
+    for following in _trials(seen, has_means=bool(setting.mean.any())):
+        levels = setting.levels(following.floor, following.cap, from_mean=following.from_mean)
         found = _evaluate(setting, evaluation, levels)
-        if found.upper < best.upper:
-            best, floor = found, floor if trial is None else trial
-            yield best
+        seen[following] = found.upper
+        best = min(best, found, key=lambda bounded: bounded.upper)
+        yield best
+
+
+class _Trial(NamedTuple):
+    floor: float
+    cap: float
+    from_mean: bool = True
+
+
+def _trials(seen: dict[_Trial, float], *, has_means: bool) -> Iterator[_Trial]:
+    """Yield floors, then caps with the best floor, then caps beside the best one."""
+    for floor in _FLOORS:
+        yield _Trial(floor, np.inf)
+    floor = min(seen, key=lambda trial: seen[trial]).floor
+    trials = [_Trial(floor, cap) for cap in _CAPS]
+    if has_means:
+        trials[1:1] = [_Trial(0.0, cap, from_mean=False) for cap in _WHOLE_CAPS]
+    yield from trials
+    for _ in range(_REFINEMENTS):
+        best = min((trial for trial in seen if np.isfinite(trial.cap)), key=lambda t: seen[t])
+        caps = sorted(t.cap for t in seen if t._replace(cap=0.0) == best._replace(cap=0.0))
+        place = caps.index(best.cap)
+        for other in caps[max(place - 1, 0) : place] + caps[place + 1 : place + 2]:
+            if np.isfinite(other):
+                yield best._replace(cap=(best.cap + other) / 2)
 
 
 def _evaluate(setting: Setting, evaluation: Evaluation, levels: FloatArray) -> Bounded:
