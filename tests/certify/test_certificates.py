@@ -9,6 +9,9 @@ from every_partition import best_trace, random_labels
 import orthoplus as op
 from orthoplus.certify import eigenvalues, verify
 from orthoplus.certify.api import Search
+from orthoplus.certify.between import alternate
+from orthoplus.certify.closed_form import closed_form
+from orthoplus.certify.model import Model
 from orthoplus.problems import ONMF, KIndicators, KMeans, SymmetricONMF, TraceMin, nonnegative_pca
 
 
@@ -158,3 +161,24 @@ def test_all_ways_to_the_eigenvalues_agree(problem_type, order, rng, monkeypatch
     assert certificate.is_optimal
     assert certificate.bound == pytest.approx(expected.bound, rel=1e-9)  # margins differ
     assert certificate.verify()
+
+
+def test_bound_is_valid_when_the_leading_eigenvalues_nearly_coincide():
+    A = np.array([[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 2], [0, 1, 0.0]])
+    certificate = op.certify(KMeans(A, 3), [2, 2, 1, 0, 1], time_limit=1.0)
+    assert certificate.bound <= 1.0 + 1e-12  # the optimum, by all partitions
+
+
+@pytest.mark.parametrize("model", [onmf, signed_onmf, pca, k_means])
+@pytest.mark.parametrize("is_narrow", [True, False])
+def test_closed_form_is_valid_by_factors_and_densely(model, is_narrow, rng, monkeypatch):
+    monkeypatch.setattr(eigenvalues, "is_narrow", lambda model: is_narrow)
+    for _ in range(40):
+        n, k = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+        A = tiny_data(n, int(rng.integers(1, 4)), rng)
+        problem, optimum, size = model(A, min(k, n))
+        own = Model(problem)
+        point = own.refine(alternate(own, random_labels(n, min(k, n), rng)))
+        best = optimum()
+        for found in closed_form(own, point):
+            assert own.to_bound(found.upper) <= best + 1e-12 * size + 1e-300

@@ -104,16 +104,18 @@ def _bound_products(model: Model, product: Callable[[FloatArray], FloatArray]) -
     return fixed + upper + rounding_margin(model.size + abs(upper), n)
 
 
-def _sharp_bound(setting: Setting, L: FloatArray, squares: FloatArray, top: float) -> float:
-    """Return tr L + ||R||^2 / t for the best t, with ``squares`` = R'R and c = ``top``.
+def _sharp_bound(setting: Setting, L: FloatArray, R: FloatArray, top: float) -> float:
+    """Return tr L + ||R||^2 / t for the best t, with c = ``top``.
 
-    Without a margin for tr L = <M, XX'>: ``model.to_bound`` has one for that.
+    R may be any matrix with the same R'R, for the X that are free. There is no margin for
+    tr L = <M, XX'>: ``model.to_bound`` has one for that.
     """
     C = setting.free
-    L, squares = C.T @ L @ C, C.T @ squares @ C
+    L, squares = C.T @ L @ C, R.T @ R
     if not len(L):
         return setting.trace
     distance = float(np.linalg.eigvalsh((L + L.T) / 2)[0]) - top
+    distance -= rounding_margin(float(np.linalg.norm(L)), len(L))
     if not distance > 0:
         return np.inf
     excess = np.inf
@@ -154,23 +156,28 @@ class _Factored:
         own = setting.own
         vectors = A.scatter(own.labels), A.scatter(own.weights), A.scatter(setting.x)
         shares = S.couplings * dots.T
-        work = (self.model.scale, setting.centers, S.levels, shares, L, setting.to_images)
-        squares = A.reduce_rows(_residual_work, *vectors, args=(*work, self.model.has_row_sums))
-        return _sharp_bound(setting, L, squares, top)
+        work: tuple[Any, ...] = (self.model.scale, setting.centers, S.levels, shares, L)
+        work += (setting.to_images,)
+        work += (setting.free, self.model.has_row_sums)
+        squares = A.reduce_rows(_residual_work, *vectors, args=work)
+        values, directions = np.linalg.eigh(squares)
+        R = np.sqrt(np.maximum(values, 0.0))[:, None] * directions.T
+        return _sharp_bound(setting, L, R, top)
 
 
 def _residual_work(
     block: MemoryMatrix, labels: IntArray, weights: FloatArray, x: FloatArray, *args: Any
 ) -> FloatArray:
-    """Return R'R of R = HX - XL."""
-    scale, centers, levels, shares, L, to_images, has_row_sums = args
-    squares = np.zeros_like(L)
+    """Return R'R of R = HX - XL, for the X that are free."""
+    scale, centers, levels, shares, L, to_images, free, has_row_sums = args
+    squares = np.zeros((free.shape[1], free.shape[1]))
     for rows, part in scaled_slices(block, scale, sum(centers.shape)):
         own = labels[rows]
         scores = part.matmul(centers)
         V = slopes(scores, own, weights[rows], levels, has_row_sums=has_row_sums)
         R = scores * to_images + V * shares[np.maximum(own, 0)]
         R -= x[rows, None] * L[own] * (own >= 0)[:, None]
+        R = R @ free
         squares += R.T @ R
     return squares
 
@@ -201,7 +208,7 @@ class _Dense:
         off = H - X @ HX.T - HX @ X.T + X @ L @ X.T
         top = max(float(np.linalg.eigvalsh((off + off.T) / 2)[-1]), 0.0)
         top += rounding_margin(float(np.linalg.norm(H)), self.model.n)
-        return _sharp_bound(self.setting, L, R.T @ R, top)
+        return _sharp_bound(self.setting, L, R @ self.setting.free, top)
 
 
 class _Products:
@@ -236,7 +243,7 @@ class _Products:
             return np.asarray(image - X @ (X.T @ image))
 
         top = max(sum_of_largest(off, self.model.n, 1).upper, 0.0)
-        return _sharp_bound(self.setting, L, R.T @ R, top)
+        return _sharp_bound(self.setting, L, R @ self.setting.free, top)
 
 
 def dense_between(labels: IntArray, V: FloatArray, couplings: FloatArray) -> FloatArray:

@@ -384,16 +384,17 @@ def _upper_by_factors(data: _Data, *proof: Any) -> _Upper:
     def residual(A: FloatArray, own: IntArray, x: FloatArray) -> FloatArray:
         B = columns(A, own, x)
         E, rest = B[:, :k] / sizes, B[:, k:-1]
-        R = rest @ HX_part - E @ L
+        R = (rest @ HX_part - E @ L) @ C
         return _cross(R, R)
 
     BX = gram[k:-1, :k] / sizes  # B'X
     HX_part = K @ BX
     L = BX.T @ HX_part
+    # With row sums only the combinations of E that are orthogonal to e are free.
+    C = np.linalg.svd(gram[-1:, :k] / sizes)[2][1:].T if has_sums else np.eye(k)
     squares = data.rows(residual, labels, weights)
     off = gram[k:-1, k:-1] - BX @ BX.T
     top = _leading(off, np.diag(gram)[k:-1], K, data.n, 1)
-    C = np.linalg.svd(gram[-1:, :k] / sizes)[2][1:].T if has_sums else np.eye(k)
     return min(general, _split_upper(L, squares, top, C, data))
 
 
@@ -412,10 +413,11 @@ def _split_upper(
     """Bound by tr L + tr(R'R) / t if L exceeds the rest by more than t, otherwise infinity."""
     margin = _margin(1.0, data.n + data.r)
     whole = float(np.trace(L)) + margin
-    L, squares = C.T @ L @ C, C.T @ squares @ C
+    L = C.T @ L @ C
     if not len(L):
         return _Upper(whole, margin)
-    t = (float(np.linalg.eigvalsh((L + L.T) / 2)[0]) - top) / 2
+    distance = float(np.linalg.eigvalsh((L + L.T) / 2)[0]) - top
+    t = (distance - _margin(float(np.linalg.norm(L)), len(L))) / 2
     return _Upper(whole + float(np.trace(squares)) / t if t > 0 else np.inf, margin)
 
 
