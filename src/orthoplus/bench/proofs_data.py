@@ -71,13 +71,16 @@ def judge(rows: Rows) -> list[str]:
 TABLE = Table(
     about=f"The default answer, and a proof of at most {SECONDS:g} s, or of `--limit`.",
     columns=(
-        Column("size", "rows x clusters", ""),
-        Column("explained", "explained", ".2%"),
+        Column("size", "n x k", ""),
+        Column("explained", "reached", ".2%", "", "share of the sum of squares"),
         Column("possible", "at most", ".2%", "", "what no partition exceeds"),
-        Column("quick", "quick gap", ".2%", "", "by the singular values alone"),
+        Column("quick", "quick", ".1%", "", "gap by the singular values alone"),
         Column("gap", "gap", ".2%", "", "of the squared residual"),
         Column("seconds", "s", ".0f"),
-        *(Column(f"below {mark:g}", f"s to {mark:.0%}", ".1f") for mark in MARKS),
+        *(
+            Column(f"below {mark:g}", f"{mark:.0%}", ".0f", "", f"seconds to a gap of {mark:.0%}")
+            for mark in MARKS
+        ),
     ),
     tasks=tasks,
     judge=judge,
