@@ -254,13 +254,27 @@ class Relaxation:
         return np.where(self.apart, S, np.maximum(S, 0.0)), cuts
 
     def upper_bound(self) -> float:
-        """Return the best upper bound so far, after computing that of the current S."""
+        """Return the best upper bound so far, after computing that of the current S.
+
+        In the midst of a trial of another penalty parameter, it is that of the state before if
+        its bound seems to be better.
+        """
+        if self._tuning.is_trying and self._tuning.kept < self.estimate():
+            self._saved.append(self._save())
+            self._restore(1)
+            self._bound_here()
+            self._restore(2)
+            self._saved.pop()
+        else:
+            self._bound_here()
+        return self._best
+
+    def _bound_here(self) -> None:
         S, cuts = self._certificate()
         H = self.M + S - cuts.matrix(self.n, self.scale)
         bound = spectral_bound(H, self.k, self.unit)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts
-        return self._best
 
     def estimate(self) -> float:
         """Return about what `upper_bound` would compute, for a small part of its cost."""

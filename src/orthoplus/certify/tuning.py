@@ -41,7 +41,7 @@ class Tuning:
         self._log_factor = math.log(_FIRST_FACTOR)
         self._due, self._length = 1, _LEAST_TRIAL
         self._phase = Move.SAVE
-        self._kept = math.inf
+        self.kept = math.inf
 
     @property
     def factor(self) -> float:
@@ -53,6 +53,11 @@ class Tuning:
         """Whether no trial is under way."""
         return self._phase is Move.SAVE
 
+    @property
+    def is_trying(self) -> bool:
+        """Whether the other parameter is in use; ``kept`` is the bound to improve upon."""
+        return self._phase is Move.RETURN
+
     def next(self, n_iter: int, bound: Callable[[], float]) -> Move:
         """Return what to do after this many iterations; ``bound`` computes the current bound."""
         if n_iter < self._due:
@@ -63,10 +68,10 @@ class Tuning:
             self._phase, self._due = Move.TRY, n_iter + self._length
             return Move.SAVE
         if phase is Move.TRY:
-            self._kept = bound()
+            self.kept = bound()
             self._phase, self._due = Move.RETURN, n_iter + self._length
             return Move.TRY
-        return self._finish(n_iter, is_better=bound() < self._kept)
+        return self._finish(n_iter, is_better=bound() < self.kept)
 
     def _finish(self, n_iter: int, *, is_better: bool) -> Move:
         self._phase = Move.SAVE
