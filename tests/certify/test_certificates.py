@@ -173,7 +173,7 @@ def test_bound_is_valid_when_the_leading_eigenvalues_nearly_coincide():
 @pytest.mark.parametrize("is_narrow", [True, False])
 def test_closed_form_is_valid_by_factors_and_densely(model, is_narrow, rng, monkeypatch):
     monkeypatch.setattr(eigenvalues, "is_narrow", lambda model: is_narrow)
-    for _ in range(40):
+    for _ in range(20):
         n, k = int(rng.integers(2, 7)), int(rng.integers(1, 4))
         A = tiny_data(n, int(rng.integers(1, 4)), rng)
         problem, optimum, size = model(A, min(k, n))
