@@ -144,7 +144,7 @@ def test_wrong_labels_are_not_proven_optimal(rng):
 
 
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
-@pytest.mark.parametrize("order", [0, 450])
+@pytest.mark.parametrize("order", [pytest.param(0, marks=pytest.mark.slow), 450])
 def test_all_ways_to_the_eigenvalues_agree(problem_type, order, rng, monkeypatch):
     # With the limit at 0 the eigenvalues come from products, with 450 from the n x n matrix.
     A, labels = planted(420, 6, 3, 0.1, rng)
