@@ -144,7 +144,7 @@ def test_wrong_labels_are_not_proven_optimal(rng):
 
 
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
-@pytest.mark.parametrize("order", [0, 450])
+@pytest.mark.parametrize("order", [pytest.param(0, marks=pytest.mark.slow), 450])
 def test_all_ways_to_the_eigenvalues_agree(problem_type, order, rng, monkeypatch):
     # With the limit at 0 the eigenvalues come from products, with 450 from the n x n matrix.
     A, labels = planted(420, 6, 3, 0.1, rng)
@@ -173,7 +173,7 @@ def test_bound_is_valid_when_the_leading_eigenvalues_nearly_coincide():
 @pytest.mark.parametrize("is_narrow", [True, False])
 def test_closed_form_is_valid_by_factors_and_densely(model, is_narrow, rng, monkeypatch):
     monkeypatch.setattr(eigenvalues, "is_narrow", lambda model: is_narrow)
-    for _ in range(40):
+    for _ in range(20):
         n, k = int(rng.integers(2, 7)), int(rng.integers(1, 4))
         A = tiny_data(n, int(rng.integers(1, 4)), rng)
         problem, optimum, size = model(A, min(k, n))

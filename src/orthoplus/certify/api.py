@@ -183,7 +183,7 @@ class Search:
         proofs = [self.proof]
         if self.closed is not None and self.closed is not self.proof:
             proofs.append(self.closed)
-        found = [unsure_mass(self.model, self.point, proof) for proof in proofs]
+        found = [unsure_mass(self.model, self.point, proof, self.deadline) for proof in proofs]
         self.unsure = min((mass for mass in found if mass is not None), default=None)
 
     def certificate(self) -> Certificate:

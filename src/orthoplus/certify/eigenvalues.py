@@ -14,6 +14,7 @@ few digits matter.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -35,10 +36,13 @@ from orthoplus.certify.spectral_bound import spectral_bound
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
+from orthoplus.kernels.threads import single_blas
 from orthoplus.linalg.spectral_sum import sum_of_largest
 
 # The largest dense eigenproblem.
 MOST_DENSE_ORDER = 3000
+# Up to this order one thread computes the eigenvalues.
+_SINGLE_ORDER = 600
 # Where t lies between the eigenvalues of L and c.
 _SHARES = (0.9, 0.5, 0.1)
 
@@ -86,7 +90,10 @@ def bound_dense(model: Model, H: FloatArray) -> float:
     H may be that of some of the rows.
     """
     unit = np.full(len(H), len(H) ** -0.5) if model.has_row_sums else None
-    return spectral_bound(H, model.k, unit) + rounding_margin(model.size, model.n + model.rank)
+    # On a busy machine threads that wait for each other make small eigenproblems many times slower.
+    with single_blas if len(H) <= _SINGLE_ORDER else nullcontext():
+        upper = spectral_bound(H, model.k, unit)
+    return upper + rounding_margin(model.size, model.n + model.rank)
 
 
 def _bound_products(model: Model, product: Callable[[FloatArray], FloatArray]) -> float:

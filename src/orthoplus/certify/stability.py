@@ -15,6 +15,7 @@ with :math:`x_i^2 > \delta` is sure.
 """
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,14 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray
 
 # The range of t, for an M of unit size, and how many are tried.
-_LEAST, _MOST, _TRIALS = 1.0, 1e8, 30
-# Up to this many rows the trials by all eigenvalues take seconds.
-MOST_ROWS = 600
+_LEAST, _MOST, _TRIALS = 1.0, 1e8, 20
+# Up to this many rows the trials by all eigenvalues take seconds, and if the time is over, moments.
+_MOST_ROWS, _FEW_ROWS = 600, 150
 
 
-def unsure_mass(model: Model, point: SupportPoint, proof: Any) -> float | None:
+def unsure_mass(
+    model: Model, point: SupportPoint, proof: Any, deadline: float = np.inf
+) -> float | None:
     r"""Return :math:`\delta`, or None if nothing is known.
 
     Parameters
@@ -51,18 +54,21 @@ def unsure_mass(model: Model, point: SupportPoint, proof: Any) -> float | None:
         The answer.
     proof : Between, tuple of one DensePart, or None
         The S of a bound; the better the bound, the smaller the mass.
+    deadline : float
+        In the seconds of ``time.perf_counter``; afterwards only what takes moments is done.
 
     Notes
     -----
-    Eigenvalues for some thirty t: of matrices of order r + k^2 if M = AA' has few columns and S is
+    Eigenvalues for some twenty t: of matrices of order r + k^2 if M = AA' has few columns and S is
     in closed form, otherwise of order n.
     """
     if not model.form.is_exact:
         return None
+    most_rows = _MOST_ROWS if perf_counter() < deadline else _FEW_ROWS
     is_own = isinstance(proof, Between) and np.array_equal(proof.labels, point.labels)
     if is_own and is_narrow(model):
         excess = _factored_excess(model, point, proof)
-    elif model.n <= MOST_ROWS and not _is_cut_up(proof):
+    elif model.n <= most_rows and not _is_cut_up(proof):
         excess = _dense_excess(model, point, proof)
     else:
         return None
