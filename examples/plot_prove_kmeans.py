@@ -51,3 +51,11 @@ print(judged.message)
 print(np.bincount(judged.labels), "rows in the clusters of the better partition")
 
 plt.show()
+
+# %%
+# The claims: the first labels are optimal, the last are not. Next: :doc:`/proofs`.
+
+assert certificate.is_optimal
+assert certificate.verify()
+assert not judged.is_optimal
+assert judged.improved

@@ -13,7 +13,9 @@ from orthoplus.bench.tiny_instances import FAMILIES
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """One instance of each kind, one call."""
+    """One small instance of each kind, one call."""
+    for name, family in FAMILIES.items():
+        monkeypatch.setitem(FAMILIES, name, family._replace(shapes=family.shapes[:1]))
     monkeypatch.setattr(general, "QUICK_INSTANCES", 1)
     monkeypatch.setattr(general, "CALLS", {"one start": {}})
     monkeypatch.setattr(general, "REPETITIONS", 1)

@@ -260,6 +260,3 @@ def _read_proof(file: Any, n_parts: int) -> Any:
         return None
     parts: list[Any] = [file[name] if name in file.files else None for name in names]
     return Between(*parts)
-
-
-Certificate.__module__ = "orthoplus"

@@ -16,6 +16,7 @@ from orthoplus.core.outer_method import OuterMethodBase, check_state
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
 from orthoplus.core.status import Status
+from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray, Linear
 from orthoplus.linalg.workspace import Workspace
 from orthoplus.run.checkpoint import save_state
@@ -126,6 +127,9 @@ class CountedProblem(Problem):
 
     def lower_bound(self) -> float | None:
         return self.problem.lower_bound()
+
+    def trace_form(self) -> TraceForm | None:
+        return self.problem.trace_form()
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float | None:
         return self.problem.rounding(dtype)
