@@ -60,6 +60,10 @@ class HistoryRow(NamedTuple):
     is_descent: bool | None = None
 
 
+# The bound of a certified projection is that of its proof; others come from eigenvalues alone.
+_BOUND_NAMES = {Status.CERTIFIED: "bound", Status.GAP_LEFT: "bound"}
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """A point of S+ and how good it is.
@@ -95,7 +99,9 @@ class Result:
     bound, gap : float or None
         A proven bound on the objective and the relative distance to it, 0 when optimal and never
         negative, see `orthoplus.core.bounds.relative_gap`. Both are None if no bound is known; the
-        gap is None, too, if the bound is 0 and the value is not.
+        gap is None, too, if the bound is 0 and the value is not. For the projection the bound is
+        that of its proof; for clusterings it is the quick one, by eigenvalues alone, and
+        `orthoplus.certify` finds better ones.
     is_row_optimal : bool or None
         True if no move of a single row to another column, to zero or back, the other rows of both
         columns left in proportion, lowers f at X: all of them were examined, by the exact scores of
@@ -177,7 +183,7 @@ class Result:
             "status": f"{self.status.name}: {self.message}",
             "X": f"{n} x {k}, {int((self.labels >= 0).sum())} rows assigned",
             "value": f"{self.value:.10g}",
-            "bound": bound,
+            _BOUND_NAMES.get(self.status, "quick bound"): bound,
             "violation": f"{self.violation:.2g}",
             "stationarity": f"{self.stationarity:.2g}",
             "work": f"{self.n_iter} iterations, {self.n_eval} evaluations, {self.seconds:.3g} s",
