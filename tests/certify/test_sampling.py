@@ -21,7 +21,7 @@ def test_sampled_bound_holds_about_as_often_as_it_says(problem_type, rng, monkey
     monkeypatch.setattr(sampling, "_FEWEST", 4)
     monkeypatch.setattr(sampling, "_MOST", 4)
     n_failed = 0
-    for seed in range(20):
+    for seed in range(10):
         A = rng.random((9, 3)) + 2.0 * np.eye(3)[np.arange(9) % 3]
         model = Model(problem_type(A, 2))
         point = model.refine(np.arange(9) % 2)
@@ -29,7 +29,7 @@ def test_sampled_bound_holds_about_as_often_as_it_says(problem_type, rng, monkey
         generator = np.random.default_rng(seed)
         deadline = sampling.perf_counter() + 0.2
         n_failed += sampling.sampled_bound(model, point, 0.8, deadline, generator) < best
-    assert n_failed <= 4
+    assert n_failed <= 3
 
 
 def test_sampled_certificate_is_not_a_proof(rng, monkeypatch):

@@ -20,6 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import orthoplus as op
+from orthoplus.cli import demo
 from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
@@ -511,6 +512,7 @@ def test_info_says_versions_threads_kernels_and_cache():
 
 def test_demo_draws_and_its_suggestions_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "PROOF_SECONDS", 1.0)
     done = run("demo")
     assert done.exit_code == 0
     assert Path("orthoplus-demo/digits.png").read_bytes().startswith(b"\x89PNG")

@@ -32,7 +32,7 @@ def problems(rng):
 def test_majoriser_keeps_its_promise(name, rng):
     problem = problems(rng)[name]
     kept = 0
-    for _ in range(300):
+    for _ in range(100):
         X = random_stiefel_plus(N, K, rng)
         C = problem.majoriser(X)
         # Random points, and those that the polish goes to, from where it starts or goes astray.
