@@ -7,7 +7,7 @@ import pytest
 from every_partition import best_trace, random_labels
 
 import orthoplus as op
-from orthoplus.certify import eigenvalues, verify
+from orthoplus.certify import eigenvalues, verify_bounds
 from orthoplus.certify.api import Search
 from orthoplus.certify.between import alternate
 from orthoplus.certify.closed_form import closed_form
@@ -152,13 +152,15 @@ def test_all_ways_to_the_eigenvalues_agree(problem_type, order, rng, monkeypatch
     expected = op.certify(problem, labels)
     monkeypatch.setattr(eigenvalues, "is_narrow", lambda model: False)
     monkeypatch.setattr(eigenvalues, "MOST_DENSE_ORDER", order)
-    monkeypatch.setattr(verify, "_MOST_ORDER", 0)
-    monkeypatch.setattr(verify, "_MOST_ROWS", order)
+    monkeypatch.setattr(verify_bounds, "_MOST_ORDER", 0)
+    monkeypatch.setattr(verify_bounds, "_MOST_ROWS", order)
     certificate = op.certify(problem, labels)
     assert certificate.kind == expected.kind == "closed form"
     assert certificate.is_optimal
     assert certificate.bound == pytest.approx(expected.bound, rel=1e-9)  # margins differ
-    assert certificate.verify()
+    verified = certificate.verify()
+    assert verified
+    assert verified.is_rigorous == (order > 0)
 
 
 def test_bound_is_valid_when_the_leading_eigenvalues_nearly_coincide():

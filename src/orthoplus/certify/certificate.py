@@ -59,7 +59,8 @@ class Certificate:
     value : float
         f at the answer, its weights at their best; the inertia for k-means.
     bound : float
-        No point of S+ has a smaller f, in floating point too.
+        No point of S+ has a smaller f, in floating point too. If the data are both too long and too
+        wide for all eigenvalues, up to a probability of 1e-12 over random vectors of the search.
     gap : float or None
         ``(value - bound) / |bound|``, 0 within rounding; None if the bound is 0 and the value is
         not.

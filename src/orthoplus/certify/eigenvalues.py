@@ -114,8 +114,8 @@ def _bound_products(model: Model, product: Callable[[FloatArray], FloatArray]) -
 def _sharp_bound(setting: Setting, L: FloatArray, R: FloatArray, top: float) -> float:
     """Return tr L + ||R||^2 / t for the best t, with c = ``top``.
 
-    R may be any matrix with the same R'R, for the X that are free. There is no margin for
-    tr L = <M, XX'>: ``model.to_bound`` has one for that.
+    Pass any R with the right R'R, restricted to the free columns. The result includes no margin
+    for tr L = <M, XX'>, because ``model.to_bound`` adds one.
     """
     C = setting.free
     L, squares = C.T @ L @ C, R.T @ R

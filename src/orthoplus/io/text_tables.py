@@ -129,7 +129,7 @@ def _read_with_pandas(path: Path, layout: Layout) -> Content | None:
             encoding="utf-8-sig", quoting=csv.QUOTE_NONE, na_filter=False,
             float_precision="round_trip",
         )  # fmt: skip
-    except (TypeError, ValueError):  # the precision is no option of later versions of pandas
+    except (TypeError, ValueError):  # later versions of pandas may drop `float_precision`
         return None
     names = tuple(table[0].tolist()) if layout.has_names else None
     if table.shape[1] != layout.n_cells or (names and any('"' in name for name in names)):

@@ -1,0 +1,283 @@
+"""Upper bounds of <M, XX'> from the proof of a certificate, for its check."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from orthoplus.certify.verify_data import (
+    BrokenProofError,
+    CheckedData,
+    Upper,
+    cross_product,
+    rounding_of,
+)
+from orthoplus.core.types import FloatArray, IntArray
+
+# The largest n x n matrix, and the largest Gram matrix, whose eigenvalues are computed.
+_MOST_ROWS, _MOST_ORDER = 4500, 3500
+# Up to this many rows all partitions are listed.
+MOST_LISTED = 9
+# Entries of an eigenvector of this size have a sign.
+_ONE_SIGN = 1e-9
+# Ritz values that are computed beyond those that are needed.
+_SPARE = 10
+
+
+def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
+    """Bound <H, XX'> by all eigenvalues of H; with row sums, of H on the complement of e."""
+    n, fixed = len(H), 0.0
+    margin = rounding_of(1.0 + k * float(np.linalg.norm(H)), n)
+    if data.form.has_row_sums:
+        means = H.mean(axis=0)
+        fixed, k = float(means.sum()), k - 1
+        H = H - means - means[:, None] + means.mean()
+        H -= 2.0 * float(np.linalg.norm(H)) / n  # e itself is not among the eigenvectors
+    leading = float(np.linalg.eigvalsh((H + H.T) / 2)[n - k :].sum())
+    return Upper(fixed + leading + margin, margin)
+
+
+def upper_of_all(data: CheckedData) -> Upper:
+    """Return the best over all partitions of a few rows."""
+    n, M = data.n, data.dense()
+    single = _best_of_groups(M, data.form.has_row_sums)
+    found = single
+    for _ in range(data.k - 1):
+        following = np.full(1 << n, -np.inf)
+        for mask in range(1, 1 << n):
+            part = (mask - 1) & mask
+            while part:
+                following[mask] = max(following[mask], found[part] + single[mask ^ part])
+                part = (part - 1) & mask
+        found = following
+    # A row that would lower the value of its group has weight 0 there: all rows are in a group.
+    margin = rounding_of(float(np.abs(M).sum()), n)
+    return Upper(float(found[-1]) + margin, margin)
+
+
+def _best_of_groups(M: FloatArray, has_sums: bool) -> FloatArray:
+    """Return at least the best x'Mx over unit x >= 0 on each set of rows, by its bit mask."""
+    n = len(M)
+    best = np.full(1 << n, -np.inf)
+    for mask in range(1, 1 << n):
+        rows = np.flatnonzero(mask >> np.arange(n) & 1)
+        block = M[np.ix_(rows, rows)]
+        if has_sums:
+            best[mask] = block.sum() / len(rows)
+            continue
+        values, vectors = np.linalg.eigh(block)
+        x = vectors[:, -1]
+        # With entries of both signs the best x >= 0 has an entry 0.
+        is_mixed = x.min() < -_ONE_SIGN and x.max() > _ONE_SIGN
+        below = max(best[mask & ~(1 << int(i))] for i in rows)
+        best[mask] = below if is_mixed else max(below, float(values[-1]))
+    return best
+
+
+def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
+    """Bound by dense matrices: one of all rows, or blocks of rows whose bounds add up."""
+    seen = np.concatenate([part.rows for part in parts])
+    if len(parts) > 1 and (len(seen) != data.n or (np.sort(seen) != np.arange(data.n)).any()):
+        raise BrokenProofError("The blocks of the proof do not hold every row once.")
+    total, margin = 0.0, 0.0
+    for part in parts:
+        if not (part.half >= 0).all() or not (part.multipliers >= 0).all():
+            raise BrokenProofError("S or a multiplier of the proof has a negative entry.")
+        if len(part.multipliers) and not data.form.has_row_sums:
+            raise BrokenProofError("Cuts are valid for k-means only.")
+        if len(part.rows):
+            A = data.A.sample_rows(np.sort(part.rows)).to_dense().astype(np.float64) / data.root
+            M = A @ A.T
+        else:
+            M = data.dense()
+        found = _dense_upper(data, M + _unpack(part, len(M)), data.k)
+        total, margin = total + found.total, margin + found.margin
+    return Upper(total, margin)
+
+
+def _unpack(part: Any, n: int) -> FloatArray:
+    """Return S less the cuts times their multipliers, n x n."""
+    S = np.zeros((n, n))
+    if len(part.half):
+        S[np.triu_indices(n)] = part.half
+    S = S + np.triu(S, 1).T
+    for (i, j, other), weight in zip(part.cuts, part.multipliers / 2, strict=True):
+        # Z_ij + Z_il - Z_ii - Z_jl <= 0, or Z_ij - Z_ii <= 0, times the weight is taken off.
+        pairs = [(i, j, 1.0), (i, i, -1.0)]
+        if other >= 0:
+            pairs += [(i, other, 1.0), (j, other, -1.0)]
+        for a, b, sign in pairs:
+            S[a, b] -= sign * weight
+            S[b, a] -= sign * weight
+    return S
+
+
+def upper_between(data: CheckedData, *proof: Any) -> Upper:
+    """Bound with S_lj = c_lj v_lj v_jl' between groups, V from levels and scores, clipped at 0."""
+    labels, weights, levels, couplings, centers, scores = proof
+    couplings = np.array(couplings)
+    np.fill_diagonal(couplings, 0.0)
+    if not (couplings >= 0).all() or (couplings != couplings.T).any():
+        raise BrokenProofError("The couplings of the proof are negative, or not symmetric.")
+    narrow = data.A is not None and data.r + data.k**2 <= min(data.n, _MOST_ORDER)
+    if narrow:
+        return _upper_by_factors(data, labels, weights, levels, couplings, centers)
+    if scores is None:
+        scores = data.A.entries().astype(np.float64) @ centers / data.root
+    V = _clipped(scores, labels, weights, levels, data.form.has_row_sums)
+    X = np.zeros((data.n, data.k))
+    X[labels >= 0, labels[labels >= 0]] = 1.0
+    if data.n <= _MOST_ROWS:
+        # Entry (i, m) is v_(i, group of m) v_(m, group of i) c.
+        W = V @ X.T
+        return _dense_upper(data, data.dense() + W * W.T * (X @ couplings @ X.T), data.k)
+    return _ritz_upper(data, V, X, couplings)
+
+
+def _clipped(
+    scores: FloatArray, labels: IntArray, weights: FloatArray, levels: FloatArray, has_sums: bool
+) -> FloatArray:
+    """Return V: what is missing from each score to the level of the row's group, at least 0."""
+    rows = np.arange(len(labels))
+    V = weights[:, None] * levels[labels] - scores
+    if has_sums:
+        V += scores[rows, labels][:, None]
+    V[rows, labels] = 0.0
+    return np.where(labels[:, None] >= 0, np.maximum(V, 0.0), 0.0)
+
+
+def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
+    """Bound by the Gram matrix of [E, A, V], E the indicators of the groups with weights.
+
+    With T'T for the Gram matrix, a little above it, H = BKB' has no larger eigenvalues than TKT'.
+    The part of E is split off first, so that an answer that spans the leading eigenvectors is
+    bounded to the last digits.
+    """
+    labels, weights, levels, couplings, centers = proof
+    k, has_sums = data.k, data.form.has_row_sums
+
+    def columns(A: FloatArray, own: IntArray, x: FloatArray) -> FloatArray:
+        E = np.zeros((len(own), k))
+        E[own >= 0, own[own >= 0]] = x[own >= 0]
+        V = _clipped(A @ centers, own, x, levels, has_sums)
+        wide = np.zeros((len(own), k, k))
+        wide[own >= 0, own[own >= 0]] = V[own >= 0]
+        return np.hstack([E, A, wide.reshape(len(own), k * k), np.ones((len(own), 1))])
+
+    def inner(A: FloatArray, own: IntArray, x: FloatArray) -> FloatArray:
+        B = columns(A, own, x)
+        return cross_product(B, B)
+
+    gram = data.rows(inner, labels, weights)
+    K = _core(data.r, couplings)
+    general = _gram_upper(gram[k:, k:], K, data, has_sums)
+    sizes = np.sqrt(np.diag(gram)[:k])
+    if not (sizes > 0).all():
+        return general
+
+    def residual(A: FloatArray, own: IntArray, x: FloatArray) -> FloatArray:
+        B = columns(A, own, x)
+        E, rest = B[:, :k] / sizes, B[:, k:-1]
+        R = (rest @ HX_part - E @ L) @ C
+        return cross_product(R, R)
+
+    BX = gram[k:-1, :k] / sizes  # B'X
+    HX_part = K @ BX
+    L = BX.T @ HX_part
+    # With row sums only the combinations of E that are orthogonal to e are free.
+    C = np.linalg.svd(gram[-1:, :k] / sizes)[2][1:].T if has_sums else np.eye(k)
+    squares = data.rows(residual, labels, weights)
+    off = gram[k:-1, k:-1] - BX @ BX.T
+    top = _leading(off, np.diag(gram)[k:-1], K, data.n, 1)
+    return min(general, _split_upper(L, squares, top, C, data))
+
+
+def _core(r: int, couplings: FloatArray) -> FloatArray:
+    k = len(couplings)
+    K = np.zeros((r + k * k, r + k * k))
+    K[:r, :r] = np.eye(r)
+    one, other = np.divmod(np.arange(k * k), k)
+    K[r + one * k + other, r + other * k + one] = couplings[one, other]
+    return K
+
+
+def _split_upper(
+    L: FloatArray, squares: FloatArray, top: float, C: FloatArray, data: CheckedData
+) -> Upper:
+    """Bound by tr L + tr(R'R) / t if L exceeds the rest by more than t, otherwise infinity."""
+    margin = rounding_of(1.0, data.n + data.r)
+    whole = float(np.trace(L)) + margin
+    L = C.T @ L @ C
+    if not len(L):
+        return Upper(whole, margin)
+    distance = float(np.linalg.eigvalsh((L + L.T) / 2)[0]) - top
+    t = (distance - rounding_of(float(np.linalg.norm(L)), len(L))) / 2
+    return Upper(whole + float(np.trace(squares)) / t if t > 0 else np.inf, margin)
+
+
+def _gram_upper(gram: FloatArray, K: FloatArray, data: CheckedData, has_sums: bool) -> Upper:
+    """Bound the leading eigenvalues of BKB' from the Gram matrix of [B, e]."""
+    inner, sums, n = gram[:-1, :-1], gram[-1, :-1], data.n
+    squares, k, fixed, margin = np.diag(inner), data.k, 0.0, 0.0
+    if has_sums:
+        fixed, k = float(sums @ K @ sums) / n, k - 1
+        margin = rounding_of(float(np.abs(sums) @ np.abs(K) @ np.abs(sums)) / n, n)
+        inner = inner - np.outer(sums, sums) / n
+    total = _leading(inner, squares, K, n, k)
+    margin += total - _leading(inner, squares, K, 0, k)
+    return Upper(fixed + margin + total, margin)
+
+
+def _leading(gram: FloatArray, squares: FloatArray, K: FloatArray, n: int, k: int) -> float:
+    """Return a bound of the k largest eigenvalues, 0 among them, of BKB' with this Gram matrix.
+
+    B has n rows; for n = 0 without margins for rounding.
+    """
+    used = squares > 0
+    sizes = np.sqrt(squares[used])
+    if k == 0 or not len(sizes):
+        return 0.0
+    G = gram[np.ix_(used, used)] / sizes / sizes[:, None]
+    core = K[np.ix_(used, used)] * sizes * sizes[:, None]
+    order = len(G)
+    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    values = np.maximum(values, 0.0) + (order * rounding_of(1.0, n + order) if n else 0.0)
+    T = np.sqrt(values)[:, None] * vectors.T
+    inner = T @ core @ T.T
+    found = np.linalg.eigvalsh((inner + inner.T) / 2)[-k:]
+    size = float(np.linalg.norm(np.abs(T) @ np.abs(core) @ np.abs(T.T))) if n else 0.0
+    return float(np.maximum(found, 0.0).sum()) + k * rounding_of(size, order)
+
+
+def _ritz_upper(data: CheckedData, V: FloatArray, X: FloatArray, couplings: FloatArray) -> Upper:
+    """Sum the largest Ritz values of H, each raised by its residual."""
+    labels = X.argmax(axis=1)
+
+    def product(Z: FloatArray) -> FloatArray:
+        Z = Z.reshape(data.n, -1)
+        image = data.product(Z)
+        for column in range(Z.shape[1]):
+            sums = X.T @ (V * Z[:, column, None])  # of v_lj with z, for l and j
+            image[:, column] += (V * (couplings * sums.T)[labels]).sum(axis=1)
+        return image
+
+    k, fixed = data.k, 0.0
+    if data.form.has_row_sums:
+        fixed, k = float(product(np.ones(data.n)).sum()) / data.n, k - 1
+
+        def apply(Z: FloatArray) -> FloatArray:
+            Z = Z.reshape(data.n, -1)
+            image = product(Z - Z.mean(axis=0))
+            return np.asarray(image - image.mean(axis=0))
+    else:
+        apply = product
+    if k == 0:
+        return Upper(fixed, 0.0)
+    H = LinearOperator((data.n, data.n), matvec=apply, matmat=apply, dtype=np.float64)
+    start = np.random.default_rng(987654321).standard_normal(data.n)
+    values, vectors = eigsh(H, k=k + _SPARE, which="LA", v0=start, ncv=4 * (k + _SPARE))
+    residuals = np.linalg.norm(apply(vectors) - vectors * values, axis=0)
+    margin = float(residuals.sum()) + rounding_of(1.0 + k * float(np.abs(values).max()), data.n)
+    # Ritz values of the search are raised by what they may have missed: those here only by errors.
+    total = fixed + float(np.sort(values)[-k:].sum()) + margin
+    return Upper(total, margin, is_rigorous=False)
