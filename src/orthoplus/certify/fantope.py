@@ -129,6 +129,11 @@ class LeadingPairs:
         self._degree = _FIRST_DEGREE
         self._floor, self._age = 0.0, 0
 
+    @property
+    def vectors(self) -> FloatArray | None:
+        """The leading vectors of the last matrix, more than k; None before the first."""
+        return self._vectors if self._vectors.shape[1] > self.k else None
+
     def project(self, W: FloatArray, tol: float = 0.0) -> LowRank:
         """Return the projection of W; pairs whose residuals exceed ``tol`` get more products."""
         width = max(self._vectors.shape[1], self.k + max(_SPARE, self.k // 2))
@@ -295,3 +300,25 @@ def split_off(H: FloatArray, unit: FloatArray) -> tuple[FloatArray, float]:
     fixed = float(unit @ image)
     half = image - (fixed / 2) * unit
     return H - np.outer(unit, half) - np.outer(half, unit), fixed
+
+
+def split_off_into(H: FloatArray, unit: FloatArray, lowered: float) -> float:
+    """Change H into PHP less uu' times ``lowered``, in place, and return u'Hu.
+
+    Examples
+    --------
+    >>> H = np.diag([1.0, 2.0])
+    >>> split_off_into(H, np.array([0.0, 1.0]), 5.0), H
+    (2.0, array([[ 1.,  0.],
+           [ 0., -5.]]))
+    """
+    image = multiply(H, unit[:, None])[:, 0]
+    fixed = float(unit @ image)
+    half = image - (fixed - lowered) / 2 * unit
+
+    def work(b: int, rows: slice) -> None:
+        for i in range(rows.start, rows.stop):
+            H[i] -= unit[i] * half + half[i] * unit
+
+    for_blocks(work, partition_rows(*H.shape))
+    return fixed

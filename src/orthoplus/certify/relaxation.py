@@ -15,6 +15,7 @@ is P, its negative part :math:`S / \rho`.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +26,13 @@ from orthoplus.certify.fantope import (
     LeadingPairs,
     LowRank,
     extreme_eigenvalues,
-    multiply,
     split_off,
 )
-from orthoplus.certify.spectral_bound import spectral_bound
+from orthoplus.certify.spectral_bound import ALL_ORDER, spectral_bound
 from orthoplus.certify.tuning import Move, Tuning
 from orthoplus.core.point import column_ranks, spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.kernels.blocks import for_blocks, partition_rows
 
 # The step beyond the Fantope's point, which needs fewer iterations than 1.
 _OVER_RELAXATION = 1.6
@@ -39,8 +40,13 @@ _OVER_RELAXATION = 1.6
 _DOUBLE_ORDER = 1000
 # The residuals of eigenpairs that are good enough, as a share of the distance between F and P.
 _EIGEN_TOL = 0.1
-# Every so many iterations cuts are added, for k-means.
-_CUT_EVERY = 20
+# Every so many iterations cuts are added, for k-means, up to this order.
+_CUT_EVERY, _MOST_CUT = 20, 4000
+# Beyond this order no other penalty parameters are tried: that takes further copies of the state,
+# and twice the iterations.
+_MOST_TUNED = 4000
+# Rows of a matrix that are worked on at a time, in the cache.
+_ROWS = 64
 # The first penalty parameter is this over k, for M of unit norm.
 _FIRST_PENALTY = 0.3
 
@@ -58,8 +64,9 @@ class Relaxation:
 
     Parameters
     ----------
-    M : ndarray of shape (n, n)
-        A symmetric matrix with entries of any sign.
+    M : ndarray of shape (n, n) or callable
+        A symmetric matrix with entries of any sign. A function that returns a new array is called
+        for every bound, and M is not kept: for large n.
     k : int
         The number of groups, at most n.
     has_row_sums : bool
@@ -99,7 +106,7 @@ class Relaxation:
 
     def __init__(  # noqa: PLR0913
         self,
-        M: FloatArray,
+        M: FloatArray | Callable[[], FloatArray],
         k: int,
         *,
         has_row_sums: bool = False,
@@ -109,27 +116,29 @@ class Relaxation:
         sizes: FloatArray | None = None,
         cuts: Cuts | None = None,
     ) -> None:
-        self.M, self.k, self.n = np.asarray(M, dtype=np.float64), int(k), len(M)
+        self._source, self.k = M, int(k)
+        M = self._matrix()
+        self.n = len(M)
         sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
         self.scale = sizes**-0.5
         self.unit = np.sqrt(sizes / sizes.sum()) if has_row_sums else None
         self.apart = apart
-        centered = self.M if self.unit is None else split_off(self.M, self.unit)[0]
-        norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
+        M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
+        norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
-        self._G = np.ldexp(centered, -self._exponent)
         self._penalty = _FIRST_PENALTY / self.k
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
-        self._G = self._G.astype(dtype)
-        self._T: FloatArray = self._first_state(start, S).astype(dtype)
+        self._G: FloatArray = np.ldexp(M, -self._exponent, dtype=np.float64).astype(dtype)
+        del M
+        self._T: FloatArray = self._first_state(start, S, dtype)
         self._offset: FloatArray | None = None
         if apart is not None:
             self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
         self._pool: CutPool | None = None
         if cuts is not None and self.unit is not None:
             self._start_cuts(cuts)
-        P, D = self._parts()
-        self._W: FloatArray = P - D + self._G / self._penalty
+        self._W: FloatArray = np.empty_like(self._T)
+        self._form_target()
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
         self._primal = math.inf
@@ -137,19 +146,25 @@ class Relaxation:
         self._tuning = Tuning()
         self._saved: list[_Saved] = []
         self._best = math.inf
-        self.best_S: FloatArray = np.zeros((self.n, self.n))
+        self.best_S: FloatArray = np.zeros((self.n, self.n), dtype=dtype)
         self.best_cuts = Cuts.none()
 
+    def _matrix(self) -> FloatArray:
+        """Return M, a new array if it is not kept."""
+        M = self._source() if callable(self._source) else self._source
+        return np.asarray(M, dtype=np.float64)
+
     def _first_state(
-        self, start: tuple[IntArray, FloatArray] | None, S: FloatArray | None
+        self, start: tuple[IntArray, FloatArray] | None, S: FloatArray | None, dtype: Any
     ) -> FloatArray:
-        T = np.zeros((self.n, self.n))
+        T = np.zeros((self.n, self.n), dtype=dtype)
         if start is not None:
             X = spread(np.asarray(start[0]), np.asarray(start[1], dtype=np.float64), self.k)
             X /= np.maximum(np.linalg.norm(X, axis=0), np.finfo(np.float64).tiny)
+            X = X.astype(dtype)
             T += X @ X.T
         if S is not None:
-            T -= np.ldexp(np.asarray(S, dtype=np.float64), -self._exponent) / self._penalty
+            T -= np.ldexp(np.asarray(S), -self._exponent) / self._penalty
         return T
 
     def _start_cuts(self, cuts: Cuts) -> None:
@@ -182,6 +197,8 @@ class Relaxation:
 
     def _tune(self) -> None:
         """Try other penalty parameters now and then, and keep the one with the better bound."""
+        if self.n > _MOST_TUNED:
+            return
         wanted = self._tuning.next(self._n_iter, self.estimate)
         if wanted is Move.SAVE:
             self._saved = [self._save()]
@@ -190,7 +207,7 @@ class Relaxation:
             self._restore(0, self._tuning.factor)
         elif wanted is Move.RETURN:
             self._restore(1)
-        if self.unit is not None and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
+        if self.n <= _MOST_CUT and self.unit is not None and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
             self._add_cuts()
 
     def _add_cuts(self) -> None:
@@ -214,8 +231,7 @@ class Relaxation:
         self._T[:], self._penalty = T, penalty * factor
         if self._pool is not None and cuts is not None:
             self._pool.restore(cuts)
-        P, D = self._parts()
-        np.add(P, D / factor, out=self._T)
+        self._for_rows(lambda i, P, D: np.add(P, D / factor, out=self._T[i]))
         if self._pool is not None:
             self._pool.rescale(factor)
         self._pairs.forget_floor()
@@ -223,9 +239,11 @@ class Relaxation:
 
     def _form_target(self) -> None:
         """Form the matrix W whose projection is next."""
-        P, D = self._parts()
-        np.subtract(P, D, out=self._W)
-        self._W += self._G / self._penalty
+
+        def work(i: slice, P: FloatArray, D: FloatArray) -> None:
+            np.add(P - D, self._G[i] / self._penalty, out=self._W[i])
+
+        self._for_rows(work)
 
     def _factors(self) -> tuple[FloatArray, FloatArray]:
         """Return L and R with F = LR', in the type of T."""
@@ -235,23 +253,35 @@ class Relaxation:
             V, shares = np.column_stack([V, self.unit]), np.append(shares, 1.0)
         return (V * shares).astype(self._T.dtype), np.ascontiguousarray(V, dtype=self._T.dtype)
 
-    def _parts(self) -> tuple[FloatArray, FloatArray]:
-        """Return P and D = -S / penalty, whose sum is T."""
-        shifted = self._T if self._offset is None else self._T - self._offset
-        P: FloatArray = np.maximum(shifted, 0)
-        return P, self._T - P
+    def _parts(self, rows: slice = slice(None)) -> tuple[FloatArray, FloatArray]:
+        """Return P and D = -S / penalty, whose sum is T, or some rows of them."""
+        T = self._T[rows]
+        P: FloatArray = np.maximum(T if self._offset is None else T - self._offset[rows], 0)
+        return P, T - P
+
+    def _for_rows(self, work: Callable[[slice, FloatArray, FloatArray], Any]) -> None:
+        """Call work(rows, P, D) for a few rows at a time, so that P and D need no memory."""
+
+        def some(b: int, rows: slice) -> None:
+            for start in range(rows.start, rows.stop, _ROWS):
+                i = slice(start, min(start + _ROWS, rows.stop))
+                work(i, *self._parts(i))
+
+        for_blocks(some, partition_rows(self.n, self.n))
 
     def _certificate(self) -> tuple[FloatArray, Cuts]:
-        """Return the current S and cuts in the scale of M."""
-        S = -self._parts()[1].astype(np.float64) * self._penalty
-        S = (S + S.T) / 2
+        """Return the current S, in the type of T, and cuts, both in the scale of M."""
+        S, dtype = np.empty_like(self._T), self._T.dtype
+        factor = dtype.type(-math.ldexp(self._penalty, self._exponent))
+        self._for_rows(lambda i, P, D: np.multiply(D, factor, out=S[i]))
+        _average_into(S)
         cuts = Cuts.none()
         if self._pool is not None:
             cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
-        S = np.ldexp(S, self._exponent) + cuts.matrix(self.n, self.scale)
+            S += cuts.matrix(self.n, self.scale)
         if self.apart is None:
-            return np.maximum(S, 0.0), cuts
-        return np.where(self.apart, S, np.maximum(S, 0.0)), cuts
+            return np.maximum(S, 0, out=S), cuts
+        return np.where(self.apart, S, np.maximum(S, 0)), cuts
 
     def upper_bound(self) -> float:
         """Return the best upper bound so far, after computing that of the current S.
@@ -259,6 +289,8 @@ class Relaxation:
         In the midst of a trial of another penalty parameter, it is that of the state before if
         its bound seems to be better.
         """
+        if self._F is None and self.n > ALL_ORDER:
+            self._step()  # its pairs serve the bound
         if self._tuning.is_trying and self._tuning.kept < self.estimate():
             self._saved.append(self._save())
             self._restore(1)
@@ -271,8 +303,11 @@ class Relaxation:
 
     def _bound_here(self) -> None:
         S, cuts = self._certificate()
-        H = self.M + S - cuts.matrix(self.n, self.scale)
-        bound = spectral_bound(H, self.k, self.unit)
+        H = self._matrix()
+        H = np.add(H, S, out=H if callable(self._source) else None)
+        if len(cuts.mu):
+            H -= cuts.matrix(self.n, self.scale)
+        bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts
 
@@ -280,22 +315,32 @@ class Relaxation:
         """Return about what `upper_bound` would compute, for a small part of its cost."""
         if self._F is None:
             return self._best
-        dtype = self._T.dtype.type
-        H = self._parts()[1] * -self._penalty + self._G
         fixed = 0.0
         if self.unit is not None:
-            fixed = float(self.unit @ multiply(H, self.unit[:, None].astype(dtype))[:, 0])
-            fixed += float(self.unit @ self.M @ self.unit) * 2.0**-self._exponent
+            fixed = float(self.unit @ self._multiply(self.unit[:, None])[:, 0])
+            fixed += math.ldexp(self._fixed, -self._exponent)
         k, V = self.k - (self.unit is not None), self._F.vectors
         for _ in range(2):
             V = np.linalg.qr(V)[0]
-            images = multiply(H, V.astype(dtype)).astype(np.float64)
+            images = self._multiply(V)
             if self.unit is not None:
                 images -= np.outer(self.unit, self.unit @ images)
             inner, V = V.T @ images, images
         values = np.linalg.eigvalsh((inner + inner.T) / 2)
         total = fixed + float(values[len(values) - k :].sum())
         return math.ldexp(total, self._exponent)
+
+    def _multiply(self, V: FloatArray) -> FloatArray:
+        """Return (G + S) V, in the scale of G."""
+        out, W = np.empty(V.shape), V.astype(self._T.dtype)
+
+        def work(i: slice, P: FloatArray, D: FloatArray) -> None:
+            D *= -self._penalty
+            D += self._G[i]
+            out[i] = D @ W
+
+        self._for_rows(work)
+        return out
 
     def similarity(self) -> FloatArray:
         """Return the nonnegative solution P of the relaxation as it stands."""
@@ -312,6 +357,14 @@ class Relaxation:
         if self.unit is not None:
             rows = np.column_stack([rows, self.unit])
         return group_rows(rows, self.k)
+
+
+def _average_into(S: FloatArray) -> None:
+    """Replace S by the mean of S and its transpose."""
+    for start in range(0, len(S), _ROWS):
+        i, rest = slice(start, start + _ROWS), slice(start, None)
+        mean = (S[i, rest] + S[rest, i].T) / 2
+        S[i, rest], S[rest, i] = mean, mean.T
 
 
 def group_rows(rows: FloatArray, k: int) -> IntArray:
