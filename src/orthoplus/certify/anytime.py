@@ -89,5 +89,28 @@ def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
 
 
 def pack(S: FloatArray) -> FloatArray:
-    """Return the upper half of S with its diagonal, by rows; negative entries become 0."""
-    return np.maximum(S[np.triu_indices(len(S))], 0.0)
+    """Return the upper half of S with its diagonal, by rows; negative entries become 0.
+
+    Examples
+    --------
+    >>> pack(np.array([[1.0, 2.0], [2.0, -3.0]]))
+    array([1., 2., 0.])
+    """
+    half = np.concatenate([S[i, i:] for i in range(len(S))])
+    return np.maximum(half, 0, out=half)
+
+
+def unpack(half: FloatArray, n: int) -> FloatArray:
+    """Return S of order n from its packed half, zeros if that is empty.
+
+    Examples
+    --------
+    >>> unpack(np.array([1.0, 2.0, 0.0]), 2)
+    array([[1., 2.],
+           [2., 0.]])
+    """
+    S, start = np.zeros((n, n)), 0
+    for i in range(n if len(half) else 0):
+        S[i, i:] = S[i:, i] = half[start : start + n - i]
+        start += n - i
+    return S

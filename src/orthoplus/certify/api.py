@@ -8,12 +8,14 @@ import numpy as np
 
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.between import Between, alternate
-from orthoplus.certify.blocks import bounds_by_blocks, can_be_cut
+from orthoplus.certify.blocks import can_be_cut, has_ratio_cuts
 from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, read_answer
+from orthoplus.certify.ratio_cuts import ratios_of
+from orthoplus.certify.refining import bounds_by_blocks
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.certify.sampling import sampled_bound
 from orthoplus.certify.stability import agreement_of, unsure_mass
@@ -22,13 +24,15 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.checks import as_generator, check_positive, check_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 Callback = Callable[[Certificate], Any]
 
 # All eigenvalues of a matrix of order n take about this many seconds times n^3; so many of them at
 # least have to fit into the time, unless n is small.
 _EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
+# The ratios of all rows take about this many seconds times n^3; up to so many rows they are computed.
+_RATIO_SECONDS, _MOST_RATIOS = 7e-10, 2000
 # The share of the time that the trials of a closed form may take.
 _CLOSED_FORM_SHARE = 0.2
 # Up to this many rows branch and bound follows.
@@ -259,6 +263,7 @@ class Search:
             has_row_sums=model.has_row_sums,
             start=(point.labels, point.weights),
             S=first,
+            ratios=self._ratios(),
         )
         margin = rounding_margin(model.size, model.n + model.rank)
         for upper in run_relaxation(relaxation, model.trace(point), self.deadline):
@@ -267,6 +272,14 @@ class Search:
             yield
             if not self.is_closed:
                 yield from self._round(relaxation.partition())
+
+    def _ratios(self) -> FloatArray | None:
+        """Return the ratios of rows for cuts, if there are cuts and the time allows."""
+        model, seconds = self.model, _RATIO_SECONDS * self.model.n**3
+        is_affordable = model.n <= _SMALL or perf_counter() + 10 * seconds <= self.deadline
+        if not has_ratio_cuts(model) or model.n > _MOST_RATIOS or not is_affordable:
+            return None
+        return ratios_of(model.dense(), model.rank)
 
     def _round(self, labels: IntArray) -> Iterator[None]:
         """Look whether a partition, or one near it, is better than the one so far."""

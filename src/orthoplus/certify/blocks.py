@@ -9,10 +9,13 @@ into :math:`A_1, \dots, A_T` therefore
 each term by the relaxation of a block. The loss is about k over the rows of a block, since each
 block fits centers of its own; it is least if the blocks are alike, so every group is spread over
 all of them.
+
+Every block has the spectral bound first. Then each relaxation runs for a short time, and the rest
+of the time goes where the bounds fall fastest; `orthoplus.certify.refining` decides.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
 from time import perf_counter
@@ -23,14 +26,16 @@ import numpy as np
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.certificate import DensePart
 from orthoplus.certify.model import Model
+from orthoplus.certify.ratio_cuts import ratios_of
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.threads import n_threads, set_most_threads, single_blas
+from orthoplus.kernels.threads import n_threads, set_most_threads
 
-# Seconds that the relaxation of 600 rows needs to be worth it; it grows with the square.
-_SECONDS, _ROWS = 3.0, 600
+# Seconds that the relaxation of so many rows needs to be worth it; it grows with the square. More
+# if there are cuts.
+_SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 12.0, 600
 # Fewest and most rows of a block, and at least so many for each group.
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
 # Entries of A that may be held in memory.
@@ -50,10 +55,16 @@ def can_be_cut(model: Model) -> bool:
     return A is not None and A.shape[0] * A.shape[1] <= _MOST_ENTRIES
 
 
+def has_ratio_cuts(model: Model) -> bool:
+    """Return whether the cuts of orthogonal NMF hold: M = AA' with A >= 0, and no row sums."""
+    return model.factor is not None and model.form.is_nonnegative and not model.has_row_sums
+
+
 def rows_per_block(model: Model, seconds: float) -> int:
     """Return how many rows a block may have, for this time in all."""
     # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2.
-    affordable = seconds * n_threads() * _ROWS**2 / (_SECONDS * model.n)
+    needed = _SECONDS_WITH_CUTS if has_ratio_cuts(model) else _SECONDS
+    affordable = seconds * n_threads() * _ROWS**2 / (needed * model.n)
     least = max(_FEWEST, _PER_GROUP * model.k)
     return int(min(max(affordable, least), _MOST, model.n))
 
@@ -74,71 +85,88 @@ def cut_rows(labels: IntArray, weights: FloatArray, n_blocks: int) -> list[IntAr
     return [np.sort(order[number == block]) for block in range(n_blocks)]
 
 
-def bound_block(
-    model: Model, point: SupportPoint, rows: IntArray, deadline: float, stop: Event
-) -> BlockBound:
-    """Bound <A_t A_t', XX'> of these rows by their relaxation, until the deadline or a stop."""
-    assert model.factor is not None
-    A = model.factor.sample_rows(rows).to_dense().astype(np.float64) * model.scale
-    own = SupportPoint(point.labels[rows], point.weights[rows], model.k).normalized()
-    upper, relaxation = bound_rows(A, own, model.has_row_sums, deadline, stop)
-    return BlockBound(upper, part_of(relaxation, rows))
+class Block:
+    """Some rows, the best bound of <A_t A_t', XX'> so far, and the relaxation that improves it.
 
-
-def bound_rows(
-    A: FloatArray, own: SupportPoint, has_row_sums: bool, deadline: float, stop: Event
-) -> tuple[float, Relaxation]:
-    """Bound <AA', XX'> for rows in memory, and return the relaxation that does it."""
-    M = A @ A.T
-    start = (own.labels, own.weights)
-    relaxation = Relaxation(M, own.k, has_row_sums=has_row_sums, start=start)
-    sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
-    upper = np.inf
-    for found in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
-        upper = found
-        if stop.is_set():
-            break
-    return upper + rounding_margin(float(np.trace(M)), sum(A.shape)), relaxation
-
-
-def bounds_by_blocks(
-    model: Model, point: SupportPoint, deadline: float
-) -> Iterator[tuple[float, tuple[DensePart, ...]]]:
-    """Yield upper bounds of <M, XX'>, after each block that is done; the others count in full.
-
-    Blocks run on threads, each with its share of the time. One whose time is over before it has
-    begun counts with S = 0.
+    Attributes
+    ----------
+    found : BlockBound
+        The spectral bound at first.
+    rate : float
+        By how much the bound fell per second when it was last improved.
+    is_done : bool
+        Whether the relaxation has converged, or the time is over.
     """
-    assert model.factor is not None
-    seconds = deadline - perf_counter()
-    n_blocks = -(-model.n // rows_per_block(model, seconds))
-    blocks = cut_rows(point.labels, point.weights, n_blocks)
-    A = model.factor
-    squares = np.asarray(A.gather(A.row_squares())) * model.scale**2
-    found = [_without(rows, squares) for rows in blocks]
-    threads = min(n_threads(), n_blocks)
-    share = seconds * threads / n_blocks
-    with single_blas, thread_pool(threads) as (pool, stop):
-        waiting: dict[Future[BlockBound], int] = {}
-        left = iter(range(n_blocks))
 
-        def submit() -> None:
-            number = next(left, None)
-            if number is not None and perf_counter() + share / 2 < deadline:
-                end = min(perf_counter() + share, deadline)
-                task = pool.submit(bound_block, model, point, blocks[number], end, stop)
-                waiting[task] = number
+    def __init__(self, model: Model, point: SupportPoint, rows: IntArray) -> None:
+        self.model, self.rows = model, rows
+        self._point = SupportPoint(point.labels[rows], point.weights[rows], model.k)
+        A = self._entries()
+        own = self._own()
+        sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
+        self.target = float(np.vdot(sums, sums))
+        self.found = _without(A, rows, model)
+        self.rate, self.is_done = np.inf, False
+        self._bounds: Iterator[BlockBound] | None = None
 
-        for _ in range(threads):
-            submit()
-        while waiting:
-            for task in wait(waiting, return_when=FIRST_COMPLETED).done:
-                number = waiting.pop(task)
-                bounded = task.result()
-                if bounded.upper < found[number].upper:
-                    found[number] = bounded
-                submit()
-            yield float(sum(block.upper for block in found)), tuple(b.part for b in found)
+    def _entries(self) -> FloatArray:
+        assert self.model.factor is not None
+        rows = self.model.factor.sample_rows(self.rows).to_dense()
+        return np.asarray(rows.astype(np.float64) * self.model.scale)
+
+    def _own(self) -> SupportPoint:
+        return self._point.normalized()
+
+    @property
+    def loss(self) -> float:
+        """By how much the bound exceeds the value of the answer."""
+        return self.found.upper - self.target
+
+    def improve(self, seconds: float, deadline: float, stop: Event) -> None:
+        """Continue the relaxation for some seconds, at least until its next bound."""
+        if self._bounds is None:
+            self._bounds = self._improve(deadline)
+        started, before = perf_counter(), self.found.upper
+        while not stop.is_set():
+            found = next(self._bounds, None)
+            if found is None:
+                self.release()
+                break
+            if found.upper < self.found.upper:
+                self.found = found
+            if perf_counter() >= min(started + seconds, deadline):
+                break
+        self.rate = (before - self.found.upper) / max(perf_counter() - started, 1e-6)
+
+    def _improve(self, deadline: float) -> Iterator[BlockBound]:
+        A, own = self._entries(), self._own()
+        for upper, relaxation in bounds_of_rows(A, own, self.model, deadline):
+            if upper < self.found.upper:
+                yield BlockBound(upper, part_of(relaxation, self.rows))
+            else:
+                yield BlockBound(upper, self.found.part)
+
+    def release(self) -> None:
+        """Forget the relaxation: its bound stays."""
+        self._bounds, self.is_done = None, True
+
+
+def bounds_of_rows(
+    A: FloatArray, own: SupportPoint, model: Model, deadline: float
+) -> Iterator[tuple[float, Relaxation]]:
+    """Yield bounds of <AA', XX'> for rows in memory, with the relaxation that gives them."""
+    M = A @ A.T
+    margin = rounding_margin(float(np.trace(M)), sum(A.shape))
+    relaxation = Relaxation(
+        M,
+        own.k,
+        has_row_sums=model.has_row_sums,
+        start=(own.labels, own.weights),
+        ratios=ratios_of(M, A.shape[1]) if has_ratio_cuts(model) else None,
+    )
+    sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
+    for upper in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
+        yield upper + margin, relaxation
 
 
 @contextmanager
@@ -154,10 +182,17 @@ def thread_pool(threads: int) -> Iterator[tuple[ThreadPoolExecutor, Event]]:
             stop.set()
 
 
-def _without(rows: IntArray, squares: FloatArray) -> BlockBound:
-    """Bound a block by its squared norm, which S = 0 proves."""
-    size = float(squares[rows].sum())
+def _without(A: FloatArray, rows: IntArray, model: Model) -> BlockBound:
+    """Bound a block by its singular values, which S = 0 proves."""
+    size, k, fixed = float(np.vdot(A, A)), model.k, 0.0
+    if model.has_row_sums:
+        mean = A.mean(axis=0)
+        A, k, fixed = A - mean, k - 1, len(A) * float(mean @ mean)
+    gram = A.T @ A if A.shape[1] < len(A) else A @ A.T
+    values = np.linalg.eigvalsh(gram) if k else np.zeros(1)
+    leading = float(np.maximum(values[max(len(values) - k, 0) :], 0.0).sum())
     nothing = np.zeros(0)
     cuts = np.zeros((0, 3), dtype=np.int64)
-    upper = size + rounding_margin(size, len(rows))
-    return BlockBound(upper, DensePart(rows, nothing, cuts, nothing))
+    # The eigenvalues are those of a matrix within rounding of the Gram matrix, in norm.
+    margin = rounding_margin((3 + 3 * model.k) * size, sum(A.shape))
+    return BlockBound(fixed + leading + margin, DensePart(rows, nothing, cuts, nothing))

@@ -28,6 +28,7 @@ from orthoplus.certify.fantope import (
     extreme_eigenvalues,
     split_off,
 )
+from orthoplus.certify.ratio_cuts import RatioCuts, RatioPool
 from orthoplus.certify.spectral_bound import ALL_ORDER, spectral_bound
 from orthoplus.certify.tuning import Move, Tuning
 from orthoplus.core.point import column_ranks, spread
@@ -83,6 +84,9 @@ class Relaxation:
         :math:`\sqrt{\text{size of the row} / \text{size of the group}}`.
     cuts : Cuts, optional
         Cuts to start from, with ``has_row_sums``.
+    ratios : ndarray of shape (n, n), optional
+        Without ``has_row_sums``, the ratios of rows from `orthoplus.certify.ratio_cuts.ratios_of`:
+        then cuts for orthogonal NMF are added.
 
     Attributes
     ----------
@@ -115,6 +119,7 @@ class Relaxation:
         apart: BoolArray | None = None,
         sizes: FloatArray | None = None,
         cuts: Cuts | None = None,
+        ratios: FloatArray | None = None,
     ) -> None:
         self._source, self.k = M, int(k)
         M = self._matrix()
@@ -122,7 +127,7 @@ class Relaxation:
         sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
         self.scale = sizes**-0.5
         self.unit = np.sqrt(sizes / sizes.sum()) if has_row_sums else None
-        self.apart = apart
+        self.apart, self._ratios = apart, ratios
         M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
         norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
@@ -147,7 +152,7 @@ class Relaxation:
         self._saved: list[_Saved] = []
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n), dtype=dtype)
-        self.best_cuts = Cuts.none()
+        self.best_cuts: Cuts | RatioCuts = Cuts.none()
 
     def _matrix(self) -> FloatArray:
         """Return M, a new array if it is not kept."""
@@ -207,7 +212,8 @@ class Relaxation:
             self._restore(0, self._tuning.factor)
         elif wanted is Move.RETURN:
             self._restore(1)
-        if self.n <= _MOST_CUT and self.unit is not None and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
+        has_cuts = self._ratios is not None or self.unit is not None
+        if self.n <= _MOST_CUT and has_cuts and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
             self._add_cuts()
 
     def _add_cuts(self) -> None:
@@ -219,6 +225,8 @@ class Relaxation:
     def _new_pool(self) -> CutPool:
         if self._offset is None:
             self._offset = np.zeros_like(self._T)
+        if self._ratios is not None:
+            return RatioPool(self._offset, self._ratios)
         return CutPool(self._offset, self.scale)
 
     def _save(self) -> _Saved:
@@ -269,13 +277,13 @@ class Relaxation:
 
         for_blocks(some, partition_rows(self.n, self.n))
 
-    def _certificate(self) -> tuple[FloatArray, Cuts]:
+    def _certificate(self) -> tuple[FloatArray, Cuts | RatioCuts]:
         """Return the current S, in the type of T, and cuts, both in the scale of M."""
         S, dtype = np.empty_like(self._T), self._T.dtype
         factor = dtype.type(-math.ldexp(self._penalty, self._exponent))
         self._for_rows(lambda i, P, D: np.multiply(D, factor, out=S[i]))
         _average_into(S)
-        cuts = Cuts.none()
+        cuts: Cuts | RatioCuts = Cuts.none()
         if self._pool is not None:
             cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
             S += cuts.matrix(self.n, self.scale)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.certify.between import scaled_slices
-from orthoplus.certify.blocks import bound_rows, thread_pool
+from orthoplus.certify.blocks import bounds_of_rows, thread_pool
 from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
@@ -99,7 +99,11 @@ def _upper_of(
     end = min(perf_counter() + share, deadline)
     if perf_counter() >= deadline or stop.is_set():
         return math.inf
-    return bound_rows(values, own, model.has_row_sums, end, stop)[0]
+    upper = math.inf
+    for upper, _ in bounds_of_rows(values, own, model, end):
+        if stop.is_set():
+            break
+    return upper
 
 
 def upper_mean(sample: FloatArray, confidence: float) -> float:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.certify.between import Between, Setting
+from orthoplus.certify.anytime import unpack
 from orthoplus.certify.certificate import DensePart
 from orthoplus.certify.cuts import Cuts
 from orthoplus.certify.eigenvalues import bound_dense, dense_of, is_narrow
@@ -32,6 +33,7 @@ from orthoplus.certify.factored import (
     sum_of_leading,
 )
 from orthoplus.certify.model import Model
+from orthoplus.certify.ratio_cuts import RatioCuts, ratios_of
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray
@@ -135,7 +137,7 @@ def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[fl
     if isinstance(proof, Between):
         H += dense_of(model, proof)
     elif proof:
-        H += _whole(proof[0], model.n)
+        H += _whole(proof[0], H, model)
     margin = rounding_margin(model.size, model.n + model.rank)
     value = model.trace(point) - margin
 
@@ -146,10 +148,15 @@ def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[fl
     return excess
 
 
-def _whole(part: DensePart, n: int) -> FloatArray:
+def _whole(part: DensePart, M: FloatArray, model: Model) -> FloatArray:
     """Return S less the cuts times their multipliers."""
-    S = np.zeros((n, n))
-    S[np.triu_indices(n)] = part.half
-    S += np.triu(S, 1).T
+    S = unpack(part.half, model.n)
     i, j, other = part.cuts.T
-    return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(n))
+    if model.has_row_sums or not len(i):
+        return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(model.n))
+    # These hold for all partitions, with the weights that are best for them.
+    R = ratios_of(M, model.rank)
+    second = np.where(other >= 0, R[i, other], 0.0)
+    return np.asarray(
+        S - RatioCuts(i, j, other, part.multipliers, R[i, j], second).matrix(model.n)
+    )

@@ -22,6 +22,8 @@ MOST_LISTED = 9
 _ONE_SIGN = 1e-9
 # Ritz values that are computed beyond those that are needed.
 _SPARE = 10
+# Cuts that are looked at together, and the least coefficient that one may have.
+_CUTS, _LEAST_QUOTIENT = 1000, 1e-150
 
 
 def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
@@ -83,33 +85,55 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
     for part in parts:
         if not (part.half >= 0).all() or not (part.multipliers >= 0).all():
             raise BrokenProofError("S or a multiplier of the proof has a negative entry.")
-        if len(part.multipliers) and not data.form.has_row_sums:
-            raise BrokenProofError("Cuts are valid for k-means only.")
         if len(part.rows):
             A = data.A.sample_rows(np.sort(part.rows)).to_dense().astype(np.float64) / data.root
             M = A @ A.T
         else:
             M = data.dense()
-        found = _dense_upper(data, M + _unpack(part, len(M)), data.k)
+        first = second = np.ones(len(part.multipliers))
+        if len(part.multipliers) and not data.form.has_row_sums:
+            if data.A is None or data.A.to_dense().min() < 0:
+                raise BrokenProofError("Cuts are valid for k-means and for A >= 0 only.")
+            first, second = (_least_quotients(M, part.cuts, at, data.r) for at in (1, 2))
+        found = _dense_upper(data, _add_part(M, part, first, second), data.k)
         total, margin = total + found.total, margin + found.margin
     return Upper(total, margin)
 
 
-def _unpack(part: Any, n: int) -> FloatArray:
-    """Return S less the cuts times their multipliers, n x n."""
-    S = np.zeros((n, n))
-    if len(part.half):
-        S[np.triu_indices(n)] = part.half
-    S = S + np.triu(S, 1).T
-    for (i, j, other), weight in zip(part.cuts, part.multipliers / 2, strict=True):
-        # Z_ij + Z_il - Z_ii - Z_jl <= 0, or Z_ij - Z_ii <= 0, times the weight is taken off.
-        pairs = [(i, j, 1.0), (i, i, -1.0)]
-        if other >= 0:
-            pairs += [(i, other, 1.0), (j, other, -1.0)]
-        for a, b, sign in pairs:
-            S[a, b] -= sign * weight
-            S[b, a] -= sign * weight
-    return S
+def _least_quotients(M: FloatArray, cuts: IntArray, at: int, r: int) -> FloatArray:
+    """Return at most the least M_im / M_jm over m, for i and j of each cut; 0 if there is no j.
+
+    Entries of M are sums of r nonnegative terms, so that each is accurate to r roundings.
+    """
+    found = np.zeros(len(cuts))
+    for start in range(0, len(cuts), _CUTS):
+        own = slice(start, start + _CUTS)
+        over, under = M[cuts[own, 0]], M[cuts[own, at]]
+        quotients = np.divide(over, under, out=np.full_like(over, np.inf), where=under > 0)
+        found[own] = quotients.min(axis=1)
+    is_usable = np.isfinite(found) & (found > _LEAST_QUOTIENT) & (cuts[:, at] >= 0)
+    return np.where(is_usable, found * (1.0 - (4.0 * r + 32.0) * np.finfo(np.float64).eps), 0.0)
+
+
+def _add_part(H: FloatArray, part: Any, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Add S to H, and take off the cuts times their multipliers; in place."""
+    n = len(H)
+    start = 0
+    for i in range(n if len(part.half) else 0):
+        row = part.half[start : start + n - i]
+        H[i, i:] += row
+        H[i + 1 :, i] += row[1:]
+        start += n - i
+    # aZ_ij + bZ_il - Z_ii - abZ_jl <= 0, or aZ_ij - Z_ii <= 0, times the weight is taken off.
+    i, j, other = part.cuts.T
+    is_triangle, weight = other >= 0, part.multipliers / 2
+    pairs = [(i, j, first, True), (i, i, -np.ones(len(i)), True)]
+    pairs += [(i, other, second, is_triangle), (j, other, -first * second, is_triangle)]
+    for a, b, sign, is_used in pairs:
+        taken = np.where(is_used, sign * weight, 0.0)
+        np.subtract.at(H, (a, b), taken)
+        np.subtract.at(H, (b, a), taken)
+    return H
 
 
 def upper_between(data: CheckedData, *proof: Any) -> Upper:

@@ -39,6 +39,11 @@ from orthoplus.kernels.fused.pairs import (
     single_moves_into,
     transfer_shares_into,
 )
+from orthoplus.kernels.fused.ratio_cuts import (
+    row_ratios,
+    sweep_ratio_cuts_into,
+    worst_ratio_cuts,
+)
 from orthoplus.kernels.fused.relaxation import relax_into, sweep_cuts_into, worst_cuts
 from orthoplus.kernels.fused.rows import (
     assign_rows,
@@ -78,6 +83,7 @@ __all__ = [
     "relax_into",
     "restrict_into",
     "row_energy",
+    "row_ratios",
     "sampled_products",
     "search_rows_into",
     "search_swaps",
@@ -88,8 +94,10 @@ __all__ = [
     "sparse_product",
     "stationarity_sq",
     "sweep_cuts_into",
+    "sweep_ratio_cuts_into",
     "transfer_shares_into",
     "worst_cuts",
+    "worst_ratio_cuts",
 ]
 
 load_numba()

@@ -8,6 +8,7 @@ from orthoplus.kernels.reference import (
     groups,
     oblique,
     pairs,
+    ratio_cuts,
     relaxation,
     rows,
 )
@@ -18,11 +19,13 @@ from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
+from orthoplus.kernels.reference.ratio_cuts import *  # noqa: F403
 from orthoplus.kernels.reference.relaxation import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 __all__ = sorted(
     name
-    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, relaxation, rows)
+    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, ratio_cuts,
+                   relaxation, rows)
     for name in module.__all__
 )
