@@ -49,10 +49,13 @@ _ACCURACY = 1e-9
 # The share of the distance from t to the last Ritz value that is counted on.
 _COUNTED = 0.5
 # Where t is tried: at these shares of the distance between the first and the last Ritz value above
-# the eigenvalue k + 1.
-_RISES = np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 28)])
+# the eigenvalue k + 1. The distance is at least this part of them.
+_RISES = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 37)])
+_LEAST_SPREAD = 1e-3
 # If the factorization breaks off, t rises by these shares of that distance.
 _RETRIES = (0.02, 0.2)
+# What is left of a vector off the others, if it lies in their span up to rounding.
+_LOST = 1e-9
 # Rows that are formed at a time.
 _ROWS = 256
 
@@ -86,9 +89,11 @@ def factored_bound(H: FloatArray, k: int, V: FloatArray) -> float:
     n, size = len(H), float(np.linalg.norm(H))
     if not np.isfinite(size):
         return np.inf
-    values, V, residuals = _refine(H, k, V, size)
-    t, d = _level(values, residuals, k, size)
-    spread = float(values[0] - values[-1]) + _ACCURACY * size
+    values, V, residuals = _refine(H, k, V)
+    t, d = _level(values, residuals, k)
+    if not np.isfinite(d).all():
+        return np.inf
+    spread = _spread(values)
     diagonal = H.diagonal().copy()
     for rise in (0.0, *_RETRIES):
         shares = np.maximum(d - rise * spread, 0.0)
@@ -134,7 +139,7 @@ def _is_above(H: FloatArray, diagonal: FloatArray, t: float, root: FloatArray) -
 
 
 def _refine(
-    H: FloatArray, k: int, V: FloatArray, size: float
+    H: FloatArray, k: int, V: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return Ritz values of H, falling, their vectors and residuals, from V by block Lanczos."""
     n, m = V.shape
@@ -151,7 +156,7 @@ def _refine(
         values, turn = values[::-1][:m], turn[:, ::-1][:, :m]
         V, image = Q @ turn, HQ @ turn
         residuals = np.linalg.norm(image - V * values, axis=0)
-        t, d = _level(values, residuals, k, size)
+        t, d = _level(values, residuals, k)
         excess = k * t + float(d.sum()) - float(values[:k].sum())
         if excess <= _ACCURACY * float(np.abs(values[:k]).sum()) or len(basis) == 1:
             break
@@ -159,21 +164,31 @@ def _refine(
 
 
 def _orthonormal(V: FloatArray, basis: FloatArray) -> FloatArray:
-    for _ in range(2):
-        V = np.linalg.qr(V - basis @ (basis.T @ V))[0]
+    """Return orthonormal columns off the basis: the span of V, filled up at random."""
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        before = np.linalg.norm(V, axis=0)
+        V = V - basis @ (basis.T @ V)
+        is_lost = np.linalg.norm(V, axis=0) <= _LOST * before
+        V[:, is_lost] = rng.standard_normal((len(V), int(is_lost.sum())))
+        V /= np.linalg.norm(V, axis=0)
+        V = np.linalg.qr(V)[0]
     return V
 
 
-def _level(
-    values: FloatArray, residuals: FloatArray, k: int, size: float
-) -> tuple[float, FloatArray]:
+def _spread(values: FloatArray) -> float:
+    """Return the distance between the first and the last value, at least a part of their size."""
+    return float(values[0] - values[-1] + _LEAST_SPREAD * np.abs(values).max())
+
+
+def _level(values: FloatArray, residuals: FloatArray, k: int) -> tuple[float, FloatArray]:
     """Return t and d with the least kt + sum of d, if H is as small off the vectors as it seems."""
     low, base = values[-1], values[min(k, len(values) - 1)]
-    spread = values[0] - low + _ACCURACY * size
+    spread = _spread(values)
     levels = np.append(base + _RISES * spread, (values[k - 1] + base) / 2)
     room = np.maximum(_COUNTED * (levels - low), _TINY)
     with np.errstate(over="ignore"):
-        slack = np.outer(float(residuals.sum()) / room, residuals)
+        slack = residuals.sum() * residuals / room[:, None]
         shares = np.maximum(values - levels[:, None] + slack, 0.0)
         best = int(np.argmin(k * levels + shares.sum(axis=1)))
     return float(levels[best]), shares[best]

@@ -106,6 +106,8 @@ class RatioPool(CutPool):
             self._least /= 10
             n_new = int((violation > self._least).sum())
         n_new = min(_MANY_PER_ROW * n, n_new)
+        if n_new == 0:
+            return 0
         worst = np.argpartition(violation, n * n - n_new, axis=None)[n * n - n_new :]
         i, j = np.unravel_index(np.sort(worst), violation.shape)
         new = np.column_stack([i, j, best[i, j]])
