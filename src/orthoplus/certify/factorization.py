@@ -165,7 +165,7 @@ def _refine(
 
 def _orthonormal(V: FloatArray, basis: FloatArray) -> FloatArray:
     """Return orthonormal columns off the basis: the span of V, filled up at random."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(basis.shape[1])  # other vectors for each block
     for _ in range(3):
         before = np.linalg.norm(V, axis=0)
         V = V - basis @ (basis.T @ V)
