@@ -12,8 +12,9 @@ from orthoplus.certify.blocks import can_be_cut, has_ratio_cuts
 from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
+from orthoplus.certify.coarse import CoarseStart, coarse_start
 from orthoplus.certify.eigenvalues import bound_without, dense_of
-from orthoplus.certify.model import MOST_DENSE_ROWS, Model, read_answer
+from orthoplus.certify.model import MOST_DENSE_ROWS, Model, fits_in_memory, read_answer
 from orthoplus.certify.ratio_cuts import ratios_of
 from orthoplus.certify.refining import bounds_by_blocks
 from orthoplus.certify.relaxation import Relaxation
@@ -28,9 +29,13 @@ from orthoplus.core.types import FloatArray, IntArray
 
 Callback = Callable[[Certificate], Any]
 
-# All eigenvalues of a matrix of order n take about this many seconds times n^3; so many of them at
-# least have to fit into the time, unless n is small.
-_EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
+# A bound by the factorization of a matrix of order n takes about this many seconds times n^3; so
+# many of them at least have to fit into the time, unless n is small.
+_BOUND_SECONDS, _FEWEST_BOUNDS, _SMALL = 4e-11, 5, 600
+# Of more rows than are relaxed at once in any case: the share of the time for the groups of alike
+# rows, and for blocks before it is decided whether all rows at once are better. They have to promise
+# this share of the gap.
+_COARSE_SHARE, _BLOCKS_SHARE, _PROMISED = 0.05, 0.4, 0.1
 # The ratios of all rows take about this many seconds times n^3; up to so many rows they are computed.
 _RATIO_SECONDS, _MOST_RATIOS = 7e-10, 2000
 # The share of the time that the trials of a closed form may take.
@@ -229,7 +234,7 @@ class Search:
         elif self.confidence is not None and self.model.factor is not None:
             yield from self._sampled(self.confidence)
         elif can_be_cut(self.model):
-            yield from self._blocks()
+            yield from self._many_rows()
 
     def _spectral(self) -> Iterator[None]:
         self.offer(bound_without(self.model), "spectral", None)
@@ -246,25 +251,30 @@ class Search:
                 break
 
     def _fits_densely(self) -> bool:
-        """Return whether a few bounds by all eigenvalues of an n x n matrix fit into the time."""
+        """Return whether all rows are relaxed at once, whatever blocks may give."""
         model = self.model
         if not can_be_cut(model):
             return model.n <= MOST_DENSE_ROWS
-        seconds = _FEWEST_BOUNDS * _EIGENVALUE_SECONDS * model.n**3
-        is_affordable = model.n <= _SMALL or perf_counter() + seconds <= self.deadline
-        return model.n <= MOST_DENSE_ROWS and is_affordable
+        return model.n <= MOST_DENSE_ROWS and (model.n <= _SMALL or self._is_affordable())
 
-    def _relaxation(self) -> Iterator[None]:
+    def _is_affordable(self) -> bool:
+        """Return whether a few bounds by an n x n matrix fit into the time."""
+        seconds = _FEWEST_BOUNDS * _BOUND_SECONDS * self.model.n**3
+        return perf_counter() + seconds <= self.deadline
+
+    def _relaxation(self, coarse: CoarseStart | None = None) -> Iterator[None]:
         model, point = self.model, self.model.refine(self.labels)
-        first = dense_of(model, self.proof) if isinstance(self.proof, Between) else None
+        is_start = coarse is None and isinstance(self.proof, Between)
         relaxation = Relaxation(
-            model.dense(),
+            model.dense if model.n > MOST_DENSE_ROWS else model.dense(),
             model.k,
             has_row_sums=model.has_row_sums,
             start=(point.labels, point.weights),
-            S=first,
+            S=dense_of(model, self.proof) if is_start else None,
             ratios=self._ratios(),
         )
+        if coarse is not None:
+            relaxation.start_from(*coarse.lift())
         margin = rounding_margin(model.size, model.n + model.rank)
         for upper in run_relaxation(relaxation, model.trace(point), self.deadline):
             if self.improves(upper + margin):
@@ -313,8 +323,24 @@ class Search:
         self.offer(upper, "sampled", None)
         yield
 
-    def _blocks(self) -> Iterator[None]:
-        point = self.model.refine(self.labels)
-        for upper, parts in bounds_by_blocks(self.model, point, self.deadline):
+    def _many_rows(self) -> Iterator[None]:
+        """Bound by blocks of rows; by all rows at once if that promises more and is affordable."""
+        model, point = self.model, self.model.refine(self.labels)
+        coarse = None
+        if fits_in_memory(model) and self._is_affordable():
+            coarse = coarse_start(model, point, self.deadline, _COARSE_SHARE)
+        now = perf_counter()
+        decided = np.inf if coarse is None else now + _BLOCKS_SHARE * (self.deadline - now)
+        bounds = bounds_by_blocks(model, point, self.deadline)
+        for upper, parts in bounds:
             self.offer(upper, "blocks", parts)
             yield
+            if coarse is None or perf_counter() < decided:
+                continue
+            # All rows at once cannot be better than the groups.
+            promised = (upper - coarse.optimum) / max(upper - model.trace(point), model.size * 1e-12)
+            if promised >= _PROMISED and self._is_affordable():
+                bounds.close()  # type: ignore[attr-defined]
+                yield from self._relaxation(coarse)
+                return
+            decided = np.inf

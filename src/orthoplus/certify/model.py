@@ -5,6 +5,7 @@ everything in this room is in units of ``model.unit``.
 """
 
 import math
+import os
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +28,9 @@ from orthoplus.linalg.symmetric import bottom_of_blocks
 _WRITTEN_OUT = 1 << 25
 # Up to this many rows the n x n matrix is formed.
 MOST_DENSE_ROWS = 4000
+# Beyond, up to this many, if the relaxation with its bytes per entry takes at most this share of the
+# memory: T, W and G of the iteration, two S and a start in float32, M + S in float64.
+_MOST_LARGE_ROWS, _BYTES_PER_ENTRY, _MEMORY_SHARE = 12000, 32, 0.5
 # Steps of the projected power method on the groups of a matrix of any sign, and their last change.
 _MAX_POWERS, _POWER_CHANGE = 500, 1e-12
 
@@ -170,6 +174,16 @@ class Model:
         given = given.normalized()
         is_complete = bool((given.counts() > 0).all())
         return given if is_complete and self.value_of(given) < self.value_of(point) else point
+
+
+def fits_in_memory(model: Model) -> bool:
+    """Return whether the relaxation of all rows may be held in memory."""
+    if model.n > _MOST_LARGE_ROWS:
+        return False
+    if not hasattr(os, "sysconf"):
+        return model.n <= MOST_DENSE_ROWS
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return model.n**2 * _BYTES_PER_ENTRY <= _MEMORY_SHARE * memory
 
 
 def _form_of(problem: Problem) -> TraceForm:

@@ -128,12 +128,15 @@ class Relaxation:
         self.scale = sizes**-0.5
         self.unit = np.sqrt(sizes / sizes.sum()) if has_row_sums else None
         self.apart, self._ratios = apart, ratios
+        self._has_cuts = self.n <= _MOST_CUT and (ratios is not None or has_row_sums)
         M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
         norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         self._penalty = _FIRST_PENALTY / self.k
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
-        self._G: FloatArray = np.ldexp(M, -self._exponent, dtype=np.float64).astype(dtype)
+        self._G: FloatArray = np.empty(M.shape, dtype=dtype)
+        for first in range(0, self.n, _ROWS):
+            self._G[first : first + _ROWS] = np.ldexp(M[first : first + _ROWS], -self._exponent)
         del M
         self._T: FloatArray = self._first_state(start, S, dtype)
         self._offset: FloatArray | None = None
@@ -178,6 +181,24 @@ class Relaxation:
         self._pool.add(cuts, math.ldexp(self._penalty, self._exponent))
         self._T += np.where(np.isfinite(self._pool.offset), self._pool.offset, 0.0)
 
+    def state(self) -> tuple[FloatArray, float]:
+        """Return T and the penalty parameter in the scale of M, those of the better trial."""
+        if self._tuning.is_trying and self._tuning.kept < self.estimate():
+            self._restore(1)
+            self._tuning = Tuning()
+        P, D = self._parts()
+        return np.where(P > 0, P, np.minimum(D, 0)), math.ldexp(self._penalty, self._exponent)
+
+    def start_from(self, T: FloatArray, penalty: float) -> None:
+        """Continue from a state of another relaxation that is like this one; T is taken over."""
+        self._T = T.astype(self._T.dtype, copy=False)
+        self._penalty = math.ldexp(penalty, -self._exponent)
+        self._form_target()
+
+    def without_cuts(self) -> None:
+        """Add no cuts."""
+        self._has_cuts = False
+
     def advance(self, n_iter: int) -> None:
         """Continue by this many iterations."""
         for _ in range(n_iter):
@@ -212,8 +233,7 @@ class Relaxation:
             self._restore(0, self._tuning.factor)
         elif wanted is Move.RETURN:
             self._restore(1)
-        has_cuts = self._ratios is not None or self.unit is not None
-        if self.n <= _MOST_CUT and has_cuts and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
+        if self._has_cuts and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
             self._add_cuts()
 
     def _add_cuts(self) -> None:

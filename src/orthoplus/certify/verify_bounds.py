@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from orthoplus.certify.verify_data import (
@@ -16,6 +17,9 @@ from orthoplus.core.types import FloatArray, IntArray
 
 # The largest n x n matrix, and the largest Gram matrix, whose eigenvalues are computed.
 _MOST_ROWS, _MOST_ORDER = 4500, 3500
+# Up to this many rows all eigenvalues are computed; beyond a factorization confirms the leading
+# ones, with a shift above the next one by these shares of the largest.
+_ALL_ROWS, _RISES = 1500, (1e-8, 1e-6, 1e-4)
 # Up to this many rows all partitions are listed.
 MOST_LISTED = 9
 # Entries of an eigenvector of this size have a sign.
@@ -35,8 +39,44 @@ def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
         fixed, k = float(means.sum()), k - 1
         H = H - means - means[:, None] + means.mean()
         H -= 2.0 * float(np.linalg.norm(H)) / n  # e itself is not among the eigenvectors
+    if n > _ALL_ROWS and k > 0:
+        total, excess = _factored_sum(H, k)
+        return Upper(fixed + total + margin, margin + excess)
     leading = float(np.linalg.eigvalsh((H + H.T) / 2)[n - k :].sum())
     return Upper(fixed + leading + margin, margin)
+
+
+def _factored_sum(H: FloatArray, k: int) -> tuple[float, float]:
+    """Return an upper bound of the k largest eigenvalues of H, and its excess over Ritz values.
+
+    With Lanczos vectors V, a number t and numbers d >= 0, the Cholesky factorization of
+    tI - H + V diag(d) V' exists: so H is at most tI + V diag(d) V', up to the rounding of the
+    factorization, which is at most n + 1 roundings of the trace. Then the eigenvalues sum to at most
+    kt and the trace of V diag(d) V'. If the vectors miss a large eigenvalue it does not exist.
+    """
+    n = len(H)
+    start = np.cos(1.3 * np.arange(n) ** 1.5)
+    count = min(k + _SPARE, n - 1)
+    values, V = eigsh(H, k=count, which="LA", v0=start, ncv=min(n, 4 * count), tol=1e-9)
+    values, V = values[::-1], V[:, ::-1]
+    error = float(np.linalg.norm(H @ V - V * values))
+    for rise in _RISES:
+        t = float(values[k]) + rise * float(np.abs(values).max())
+        d = np.where(values > t, values - t + error, 0.0)
+        trace = float(d @ (V * V).sum(axis=0))
+        B = (V * d) @ V.T
+        B -= H
+        B[np.diag_indices(n)] += t
+        margin = 2.0 * (n + 10) * np.finfo(np.float64).eps * (abs(np.trace(B)) + trace + abs(t))
+        B[np.diag_indices(n)] += margin
+        try:
+            factor = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            continue
+        if np.isfinite(factor.diagonal()).all() and factor.diagonal().min() > 0:
+            total = k * (t + 2.0 * margin) + trace
+            return total, total - float(values[:k].sum())
+    raise BrokenProofError("The leading eigenvalues of M + S could not be confirmed.")
 
 
 def upper_of_all(data: CheckedData) -> Upper:

@@ -1,0 +1,139 @@
+r"""A start for the relaxation of many rows: the solution for a few hundred groups of alike rows.
+
+Let D have one column for each small group of rows, with entries :math:`d_i \ge 0` and unit columns.
+The relaxation of the small matrix :math:`D^\top M D` has the solution :math:`Z` and multipliers
+:math:`S`; then :math:`DZD^\top` is feasible for all rows, and :math:`DSD^\top \ge 0` gives a valid
+bound, which is good if the rows of a group are nearly parallel. The iteration for all rows starts
+there, with the penalty parameter that was best for the groups: both save most of its iterations.
+
+Since :math:`DZD^\top` is feasible, the relaxation of all rows cannot have a better optimum than
+that of the groups. This says beforehand whether it may be worth its time.
+"""
+
+import heapq
+from time import perf_counter
+
+import numpy as np
+
+from orthoplus.certify.anytime import run_relaxation
+from orthoplus.certify.model import Model
+from orthoplus.certify.relaxation import Relaxation
+from orthoplus.core.point import SupportPoint
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.kernels.threads import single_blas
+
+# Groups of rows, and power steps for the direction in which a group is split.
+_GROUPS, _POWERS = 600, 6
+
+
+class CoarseStart:
+    """The relaxation of small groups of rows.
+
+    Attributes
+    ----------
+    groups : ndarray of int, shape (n,)
+        The small group of each row, within the groups of the answer.
+    scale : ndarray of shape (n,)
+        The entries of D.
+    relaxation : Relaxation
+    optimum : float
+        About its optimum, from above.
+    """
+
+    def __init__(self, model: Model, point: SupportPoint, deadline: float) -> None:
+        assert model.factor is not None
+        A = np.asarray(model.factor.to_dense(), dtype=np.float64) * model.scale
+        sizes = np.ones(model.n) if model.has_row_sums else np.linalg.norm(A, axis=1)
+        self.groups = split_rows(A, point.labels, _GROUPS, is_scaled=not model.has_row_sums)
+        m = int(self.groups.max()) + 1
+        lengths = np.sqrt(np.bincount(self.groups, sizes**2, minlength=m))
+        self.scale = sizes / np.maximum(lengths, np.finfo(np.float64).tiny)[self.groups]
+        B = np.zeros((m, A.shape[1]))
+        np.add.at(B, self.groups, A * self.scale[:, None])
+        labels = np.zeros(m, dtype=np.int64)
+        labels[self.groups] = point.labels
+        weights = np.bincount(self.groups, point.weights * self.scale, minlength=m)
+        self.relaxation = Relaxation(
+            B @ B.T,
+            model.k,
+            has_row_sums=model.has_row_sums,
+            start=(labels, weights),
+            sizes=lengths**2 if model.has_row_sums else None,
+        )
+        self.relaxation.without_cuts()
+        self.optimum = np.inf
+        with single_blas:
+            for upper in run_relaxation(self.relaxation, model.trace(point), deadline):
+                self.optimum = upper
+
+    def lift(self) -> tuple[FloatArray, float]:
+        """Return DTD' in float32, T of `Relaxation`, and the penalty parameter that goes with it."""
+        T, penalty = self.relaxation.state()
+        T = T.astype(np.float32)
+        lifted = T[:, self.groups][self.groups]
+        d = self.scale.astype(np.float32)
+        lifted *= d
+        lifted *= d[:, None]
+        return lifted, penalty
+
+
+def split_rows(A: FloatArray, labels: IntArray, m: int, *, is_scaled: bool) -> IntArray:
+    """Split the groups of an answer into at most m groups of rows that are alike.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, r)
+    labels : ndarray of int, shape (n,)
+        Rows of different groups are not mixed; -1 is a group, too.
+    m : int
+    is_scaled : bool
+        Whether rows are alike if they are nearly parallel, whatever their lengths.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.1, 1.0]])
+    >>> split_rows(A, np.zeros(4, dtype=int), 2, is_scaled=True)
+    array([0, 0, 1, 1])
+    """
+    lengths = np.linalg.norm(A, axis=1) if is_scaled else np.ones(len(A))
+    U = A / np.where(lengths > 0, lengths, 1.0)[:, None]
+    heap: list[tuple[float, int, IntArray]] = []
+
+    def push(rows: IntArray) -> None:
+        own, weights = U[rows], lengths[rows] ** 2
+        off = own - weights @ own / max(float(weights.sum()), np.finfo(np.float64).tiny)
+        variance = float(weights @ np.einsum("ij,ij->i", off, off)) if len(rows) > 1 else 0.0
+        heapq.heappush(heap, (-variance, int(rows[0]), rows))
+
+    for label in np.unique(labels):
+        push(np.flatnonzero(labels == label))
+    while len(heap) < m and heap[0][0] < 0:
+        rows = heapq.heappop(heap)[2]
+        is_left = _halve(U[rows], lengths[rows])
+        push(rows[is_left])
+        push(rows[~is_left])
+    groups = np.empty(len(A), dtype=np.int64)
+    for number, (_, _, rows) in enumerate(sorted(heap, key=lambda entry: entry[1])):
+        groups[rows] = number
+    return groups
+
+
+def _halve(own: FloatArray, lengths: FloatArray) -> BoolArray:
+    """Return which rows are on one side of the mean, along the direction of their variance."""
+    off = own - (lengths**2) @ own / float((lengths**2).sum())
+    weighted = off * lengths[:, None]
+    v = weighted[np.argmax(np.einsum("ij,ij->i", weighted, weighted))]
+    for _ in range(_POWERS):
+        v = weighted.T @ (weighted @ v)
+        v /= max(float(np.linalg.norm(v)), np.finfo(np.float64).tiny)
+    scores = off @ v
+    is_left = np.asarray(scores <= 0)
+    if is_left.all() or not is_left.any():  # by rounding
+        is_left = np.arange(len(own)) < len(own) // 2
+    return is_left
+
+
+def coarse_start(model: Model, point: SupportPoint, deadline: float, share: float) -> CoarseStart:
+    """Return the start from small groups, after this share of the time at most."""
+    now = perf_counter()
+    return CoarseStart(model, point, now + share * (deadline - now))
