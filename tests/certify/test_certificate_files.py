@@ -8,7 +8,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
 from every_storage import STORAGES, in_blocks
-from orthoplus.certify import api, blocks
+from orthoplus.certify import api, blocks, refining
 from orthoplus.data import as_data
 from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
 
@@ -120,6 +120,8 @@ def test_operator_and_float32_are_certified(rng):
 def test_blocks_bound_the_whole_and_verify(problem_type, rng, monkeypatch, tmp_path):
     monkeypatch.setattr(api, "MOST_DENSE_ROWS", 50)
     monkeypatch.setattr(blocks, "_MOST", 60)
+    monkeypatch.setattr(refining, "_MOST_MERGED", 0)
+    monkeypatch.setattr(api, "fits_in_memory", lambda model: False)
     A, _ = separated(150, 6, 3, rng)
     A += 3.0 * rng.random(A.shape)  # no closed form closes the gap
     problem = problem_type(A, 3)

@@ -38,6 +38,8 @@ from orthoplus.kernels.threads import n_threads, set_most_threads
 _SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 12.0, 600
 # Fewest and most rows of a block, and at least so many for each group.
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
+# A block is done if its bound exceeds the value of the answer by this share at most.
+_CLOSED = 1e-10
 # Entries of A that may be held in memory.
 _MOST_ENTRIES = 2.5e8
 
@@ -134,7 +136,9 @@ class Block:
                 break
             if found.upper < self.found.upper:
                 self.found = found
-            if perf_counter() >= min(started + seconds, deadline):
+            if self.loss <= _CLOSED * self.target:
+                self.release()
+            if self.is_done or perf_counter() >= min(started + seconds, deadline):
                 break
         self.rate = (before - self.found.upper) / max(perf_counter() - started, 1e-6)
 
