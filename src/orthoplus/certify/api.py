@@ -8,11 +8,11 @@ import numpy as np
 
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.between import Between, alternate
-from orthoplus.certify.blocks import can_be_cut, has_ratio_cuts
+from orthoplus.certify.blocks import can_be_cut, has_ratio_cuts, rows_per_block
 from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
-from orthoplus.certify.coarse import CoarseStart, coarse_start
+from orthoplus.certify.coarse import CoarseStart
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, fits_in_memory, read_answer
 from orthoplus.certify.ratio_cuts import ratios_of
@@ -32,10 +32,9 @@ Callback = Callable[[Certificate], Any]
 # A bound by the factorization of a matrix of order n takes about this many seconds times n^3; so
 # many of them at least have to fit into the time, unless n is small.
 _BOUND_SECONDS, _FEWEST_BOUNDS, _SMALL = 4e-11, 5, 600
-# Of more rows than are relaxed at once in any case: the share of the time for the groups of alike
-# rows, and for blocks before it is decided whether all rows at once are better. They have to promise
-# this share of the gap.
-_COARSE_SHARE, _BLOCKS_SHARE, _PROMISED = 0.05, 0.4, 0.1
+# Of more rows than are relaxed at once in any case: when the relaxations of groups of alike rows
+# end, without cuts and with them, as shares of the time.
+_COARSE_SHARES = (0.05, 0.12)
 # The ratios of all rows take about this many seconds times n^3; up to so many rows they are computed.
 _RATIO_SECONDS, _MOST_RATIOS = 7e-10, 2000
 # The share of the time that the trials of a closed form may take.
@@ -324,23 +323,15 @@ class Search:
         yield
 
     def _many_rows(self) -> Iterator[None]:
-        """Bound by blocks of rows; by all rows at once if that promises more and is affordable."""
+        """Bound by all rows at once if that seems better and is affordable, else by blocks."""
         model, point = self.model, self.model.refine(self.labels)
-        coarse = None
         if fits_in_memory(model) and self._is_affordable():
-            coarse = coarse_start(model, point, self.deadline, _COARSE_SHARE)
-        now = perf_counter()
-        decided = np.inf if coarse is None else now + _BLOCKS_SHARE * (self.deadline - now)
-        bounds = bounds_by_blocks(model, point, self.deadline)
-        for upper, parts in bounds:
-            self.offer(upper, "blocks", parts)
-            yield
-            if coarse is None or perf_counter() < decided:
-                continue
-            # All rows at once cannot be better than the groups.
-            promised = (upper - coarse.optimum) / max(upper - model.trace(point), model.size * 1e-12)
-            if promised >= _PROMISED and self._is_affordable():
-                bounds.close()  # type: ignore[attr-defined]
+            now, left = perf_counter(), self.deadline - perf_counter()
+            first, second = _COARSE_SHARES
+            coarse = CoarseStart(model, point, (now + first * left, now + second * left))
+            if coarse.favors_all_rows(rows_per_block(model, self.deadline - perf_counter())):
                 yield from self._relaxation(coarse)
                 return
-            decided = np.inf
+        for upper, parts in bounds_by_blocks(model, point, self.deadline):
+            self.offer(upper, "blocks", parts)
+            yield

@@ -253,6 +253,7 @@ def _split(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> list[_Nod
     apart = node.apart.copy()
     apart[a, b] = apart[b, a] = True
     S, cuts = relaxation.best_S, relaxation.best_cuts
+    assert isinstance(cuts, Cuts)  # no ratios were passed
     return [_Node(node.parts, apart, S, cuts), _merge(node, (a, b), (S, cuts), has_row_sums)]
 
 

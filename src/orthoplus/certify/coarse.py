@@ -7,27 +7,37 @@ bound, which is good if the rows of a group are nearly parallel. The iteration f
 there, with the penalty parameter that was best for the groups: both save most of its iterations.
 
 Since :math:`DZD^\top` is feasible, the relaxation of all rows cannot have a better optimum than
-that of the groups. This says beforehand whether it may be worth its time.
+that of the groups. Cuts are for blocks of rows, which are smaller: whether they improve the bound of
+the groups, by more than is lost by blocks, says which of both is worth the time.
 """
 
 import heapq
-from time import perf_counter
 
 import numpy as np
 
 from orthoplus.certify.anytime import run_relaxation
+from orthoplus.certify.blocks import has_ratio_cuts
 from orthoplus.certify.model import Model
+from orthoplus.certify.ratio_cuts import ratios_of
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.threads import single_blas
 
 # Groups of rows, and power steps for the direction in which a group is split.
-_GROUPS, _POWERS = 600, 6
+_GROUPS, _POWERS = 400, 6
 
 
 class CoarseStart:
     """The relaxation of small groups of rows.
+
+    Parameters
+    ----------
+    model : Model
+    point : SupportPoint
+        The answer.
+    deadlines : tuple of two floats
+        For the relaxation, and for the one with cuts that is compared with it.
 
     Attributes
     ----------
@@ -36,35 +46,55 @@ class CoarseStart:
     scale : ndarray of shape (n,)
         The entries of D.
     relaxation : Relaxation
-    optimum : float
-        About its optimum, from above.
+    optimum, cut_optimum : float
+        About its optimum, from above, and about that with cuts.
     """
 
-    def __init__(self, model: Model, point: SupportPoint, deadline: float) -> None:
+    def __init__(self, model: Model, point: SupportPoint, deadlines: tuple[float, float]) -> None:
         assert model.factor is not None
+        self._model, self._point = model, point
         A = np.asarray(model.factor.to_dense(), dtype=np.float64) * model.scale
         sizes = np.ones(model.n) if model.has_row_sums else np.linalg.norm(A, axis=1)
         self.groups = split_rows(A, point.labels, _GROUPS, is_scaled=not model.has_row_sums)
         m = int(self.groups.max()) + 1
-        lengths = np.sqrt(np.bincount(self.groups, sizes**2, minlength=m))
-        self.scale = sizes / np.maximum(lengths, np.finfo(np.float64).tiny)[self.groups]
-        B = np.zeros((m, A.shape[1]))
-        np.add.at(B, self.groups, A * self.scale[:, None])
+        self._lengths = np.sqrt(np.bincount(self.groups, sizes**2, minlength=m))
+        tiny = np.finfo(np.float64).tiny
+        self.scale = sizes / np.maximum(self._lengths, tiny)[self.groups]
+        self._B = np.zeros((m, A.shape[1]))
+        np.add.at(self._B, self.groups, A * self.scale[:, None])
+        self.relaxation = self._relaxation(has_cuts=False)
+        self.optimum = self._run(self.relaxation, deadlines[0])
+        self.cut_optimum = self._run(self._relaxation(has_cuts=True), deadlines[1])
+
+    def _relaxation(self, *, has_cuts: bool) -> Relaxation:
+        model, point, m = self._model, self._point, len(self._B)
         labels = np.zeros(m, dtype=np.int64)
         labels[self.groups] = point.labels
-        weights = np.bincount(self.groups, point.weights * self.scale, minlength=m)
-        self.relaxation = Relaxation(
-            B @ B.T,
+        weights = np.zeros(m)
+        np.add.at(weights, self.groups, point.weights * self.scale)
+        M = self._B @ self._B.T
+        relaxation = Relaxation(
+            M,
             model.k,
             has_row_sums=model.has_row_sums,
             start=(labels, weights),
-            sizes=lengths**2 if model.has_row_sums else None,
+            sizes=self._lengths**2 if model.has_row_sums else None,
+            ratios=ratios_of(M, model.rank) if has_cuts and has_ratio_cuts(model) else None,
         )
-        self.relaxation.without_cuts()
-        self.optimum = np.inf
+        if not has_cuts:
+            relaxation.without_cuts()
+        return relaxation
+
+    def _run(self, relaxation: Relaxation, deadline: float) -> float:
         with single_blas:
-            for upper in run_relaxation(self.relaxation, model.trace(point), deadline):
-                self.optimum = upper
+            found = list(run_relaxation(relaxation, self._model.trace(self._point), deadline))
+        return found[-1]
+
+    def favors_all_rows(self, rows_per_block: int) -> bool:
+        """Return whether all rows at once seem better than blocks of so many rows, with cuts."""
+        value = self._model.trace(self._point)
+        lost = (self._model.size - value) * self._model.k / rows_per_block
+        return self.optimum - value < self.cut_optimum - value + lost
 
     def lift(self) -> tuple[FloatArray, float]:
         """Return DTD' in float32, T of `Relaxation`, and the penalty parameter that goes with it."""
@@ -131,9 +161,3 @@ def _halve(own: FloatArray, lengths: FloatArray) -> BoolArray:
     if is_left.all() or not is_left.any():  # by rounding
         is_left = np.arange(len(own)) < len(own) // 2
     return is_left
-
-
-def coarse_start(model: Model, point: SupportPoint, deadline: float, share: float) -> CoarseStart:
-    """Return the start from small groups, after this share of the time at most."""
-    now = perf_counter()
-    return CoarseStart(model, point, now + share * (deadline - now))

@@ -138,9 +138,7 @@ def _is_above(H: FloatArray, diagonal: FloatArray, t: float, root: FloatArray) -
 # --- pairs ----------------------------------------------------------------------------------------
 
 
-def _refine(
-    H: FloatArray, k: int, V: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _refine(H: FloatArray, k: int, V: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return Ritz values of H, falling, their vectors and residuals, from V by block Lanczos."""
     n, m = V.shape
     V = np.linalg.qr(np.asarray(V, dtype=np.float64))[0]

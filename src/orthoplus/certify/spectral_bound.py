@@ -7,7 +7,6 @@ from orthoplus.certify.fantope import split_off, split_off_into
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray
 
-
 # Up to this order all eigenvalues are computed; beyond a factorization is cheaper.
 ALL_ORDER = 600
 # Up to this order they are, if the factorization breaks off.
@@ -67,9 +66,7 @@ def spectral_bound(
     return fixed + float(values[len(values) - k :].sum()) + rounding_margin(size, len(H))
 
 
-def _bound_by_factorization(
-    H: FloatArray, k: int, unit: FloatArray | None, V: FloatArray
-) -> float:
+def _bound_by_factorization(H: FloatArray, k: int, unit: FloatArray | None, V: FloatArray) -> float:
     if unit is None:
         return factored_bound(H, k, V)
     size = float(np.linalg.norm(H))

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.certify.between import Between, Setting
 from orthoplus.certify.anytime import unpack
+from orthoplus.certify.between import Between, Setting
 from orthoplus.certify.certificate import DensePart
 from orthoplus.certify.cuts import Cuts
 from orthoplus.certify.eigenvalues import bound_dense, dense_of, is_narrow
@@ -157,6 +157,4 @@ def _whole(part: DensePart, M: FloatArray, model: Model) -> FloatArray:
     # These hold for all partitions, with the weights that are best for them.
     R = ratios_of(M, model.rank)
     second = np.where(other >= 0, R[i, other], 0.0)
-    return np.asarray(
-        S - RatioCuts(i, j, other, part.multipliers, R[i, j], second).matrix(model.n)
-    )
+    return np.asarray(S - RatioCuts(i, j, other, part.multipliers, R[i, j], second).matrix(model.n))

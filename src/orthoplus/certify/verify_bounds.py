@@ -51,8 +51,8 @@ def _factored_sum(H: FloatArray, k: int) -> tuple[float, float]:
 
     With Lanczos vectors V, a number t and numbers d >= 0, the Cholesky factorization of
     tI - H + V diag(d) V' exists: so H is at most tI + V diag(d) V', up to the rounding of the
-    factorization, which is at most n + 1 roundings of the trace. Then the eigenvalues sum to at most
-    kt and the trace of V diag(d) V'. If the vectors miss a large eigenvalue it does not exist.
+    factorization, which is at most n + 1 roundings of the trace. Then the eigenvalues sum to at
+    most kt and the trace of V diag(d) V'. If the vectors miss a large eigenvalue, it does not exist.
     """
     n = len(H)
     start = np.cos(1.3 * np.arange(n) ** 1.5)
@@ -130,7 +130,8 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
             M = A @ A.T
         else:
             M = data.dense()
-        first = second = np.ones(len(part.multipliers))
+        first: FloatArray = np.ones(len(part.multipliers))
+        second = first
         if len(part.multipliers) and not data.form.has_row_sums:
             if data.A is None or data.A.to_dense().min() < 0:
                 raise BrokenProofError("Cuts are valid for k-means and for A >= 0 only.")

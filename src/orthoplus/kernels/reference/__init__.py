@@ -25,7 +25,17 @@ from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 __all__ = sorted(
     name
-    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, ratio_cuts,
-                   relaxation, rows)
+    for module in (
+        centres,
+        counts,
+        divergence,
+        exchange,
+        groups,
+        oblique,
+        pairs,
+        ratio_cuts,
+        relaxation,
+        rows,
+    )
     for name in module.__all__
 )
