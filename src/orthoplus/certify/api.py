@@ -1,7 +1,7 @@
 """`certify`: bounds in the order of their cost, until the gap is closed or the time is over."""
 
 from collections.abc import Callable, Iterator
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ _BOUND_SECONDS, _FEWEST_BOUNDS, _SMALL = 4e-11, 5, 600
 # Of more rows than are relaxed at once in any case: when the relaxations of groups of alike rows
 # end, without cuts and with them, as shares of the time.
 _COARSE_SHARES = (0.05, 0.12)
-# The ratios of all rows take about this many seconds times n^3; up to so many rows they are computed.
+# The ratios of all rows take about this many seconds times n^3; they are computed up to so many
+# rows.
 _RATIO_SECONDS, _MOST_RATIOS = 7e-10, 2000
 # The share of the time that the trials of a closed form may take.
 _CLOSED_FORM_SHARE = 0.2
@@ -130,6 +131,7 @@ class Search:
         rng: np.random.Generator | int | None = None,
     ) -> None:
         self.started, self.deadline, self.tol = perf_counter(), deadline, tol
+        self._processor = process_time()
         self.confidence, self.rng = confidence, as_generator(rng)
         self.problem, self.model = problem, Model(problem)
         self.answer, weights = read_answer(answer, self.model)
@@ -149,6 +151,11 @@ class Search:
     def seconds(self) -> float:
         """Wall time since the start."""
         return perf_counter() - self.started
+
+    @property
+    def speed(self) -> float:
+        """The part of a processor that this process had so far: less than 1 on a busy machine."""
+        return min(1.0, max(0.1, (process_time() - self._processor) / max(self.seconds, 1e-3)))
 
     @property
     def is_closed(self) -> bool:
@@ -329,9 +336,10 @@ class Search:
             now, left = perf_counter(), self.deadline - perf_counter()
             first, second = _COARSE_SHARES
             coarse = CoarseStart(model, point, (now + first * left, now + second * left))
-            if coarse.favors_all_rows(rows_per_block(model, self.deadline - perf_counter())):
+            seconds = (self.deadline - perf_counter()) * self.speed
+            if coarse.favors_all_rows(rows_per_block(model, seconds)):
                 yield from self._relaxation(coarse)
                 return
-        for upper, parts in bounds_by_blocks(model, point, self.deadline):
+        for upper, parts in bounds_by_blocks(model, point, self.deadline, self.speed):
             self.offer(upper, "blocks", parts)
             yield

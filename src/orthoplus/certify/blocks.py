@@ -35,7 +35,7 @@ from orthoplus.kernels.threads import n_threads, set_most_threads
 
 # Seconds that the relaxation of so many rows needs to be worth it; it grows with the square. More
 # if there are cuts.
-_SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 12.0, 600
+_SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 20.0, 600
 # Fewest and most rows of a block, and at least so many for each group.
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
 # A block is done if its bound exceeds the value of the answer by this share at most.

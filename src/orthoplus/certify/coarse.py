@@ -7,8 +7,8 @@ bound, which is good if the rows of a group are nearly parallel. The iteration f
 there, with the penalty parameter that was best for the groups: both save most of its iterations.
 
 Since :math:`DZD^\top` is feasible, the relaxation of all rows cannot have a better optimum than
-that of the groups. Cuts are for blocks of rows, which are smaller: whether they improve the bound of
-the groups, by more than is lost by blocks, says which of both is worth the time.
+that of the groups. Cuts are for blocks of rows, which are smaller: whether they improve the bound
+of the groups, by more than is lost by blocks, says which of both is worth the time.
 """
 
 import heapq
@@ -97,7 +97,7 @@ class CoarseStart:
         return self.optimum - value < self.cut_optimum - value + lost
 
     def lift(self) -> tuple[FloatArray, float]:
-        """Return DTD' in float32, T of `Relaxation`, and the penalty parameter that goes with it."""
+        """Return DTD' in float32, with T of the relaxation, and the penalty parameter."""
         T, penalty = self.relaxation.state()
         T = T.astype(np.float32)
         lifted = T[:, self.groups][self.groups]

@@ -28,8 +28,8 @@ from orthoplus.linalg.symmetric import bottom_of_blocks
 _WRITTEN_OUT = 1 << 25
 # Up to this many rows the n x n matrix is formed.
 MOST_DENSE_ROWS = 4000
-# Beyond, up to this many, if the relaxation with its bytes per entry takes at most this share of the
-# memory: T, W and G of the iteration, two S and a start in float32, M + S in float64.
+# Beyond, up to this many, if the relaxation with its bytes per entry takes at most this share of
+# the memory: T, W and G of the iteration, two S and a start in float32, M + S in float64.
 _MOST_LARGE_ROWS, _BYTES_PER_ENTRY, _MEMORY_SHARE = 12000, 32, 0.5
 # Steps of the projected power method on the groups of a matrix of any sign, and their last change.
 _MAX_POWERS, _POWER_CHANGE = 500, 1e-12

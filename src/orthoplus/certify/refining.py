@@ -23,11 +23,16 @@ _MOST_MERGED, _TURNS_LEFT = 3000, 4.0
 Bounds = Iterator[tuple[float, tuple[DensePart, ...]]]
 
 
-def bounds_by_blocks(model: Model, point: SupportPoint, deadline: float) -> Bounds:
-    """Yield falling upper bounds of <M, XX'>, after every turn of a block."""
+def bounds_by_blocks(
+    model: Model, point: SupportPoint, deadline: float, speed: float = 1.0
+) -> Bounds:
+    """Yield falling upper bounds of <M, XX'>, after every turn of a block.
+
+    The part of a processor that a thread has, ``speed``, decides on the size of the blocks.
+    """
     assert model.factor is not None
     seconds = deadline - perf_counter()
-    size = rows_per_block(model, seconds)
+    size = rows_per_block(model, seconds * speed)
     n_blocks = -(-model.n // size)
     rows = cut_rows(point.labels, point.weights, n_blocks)
     share = seconds * min(n_threads(), n_blocks) / n_blocks

@@ -150,7 +150,7 @@ class Relaxation:
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
         self._primal = math.inf
-        self._n_iter = 0
+        self._n_iter = self._last_cuts = 0
         self._tuning = Tuning()
         self._saved: list[_Saved] = []
         self._best = math.inf
@@ -233,7 +233,9 @@ class Relaxation:
             self._restore(0, self._tuning.factor)
         elif wanted is Move.RETURN:
             self._restore(1)
-        if self._has_cuts and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
+        is_due = self._n_iter >= self._last_cuts + _CUT_EVERY
+        if self._has_cuts and is_due and self._tuning.is_idle:
+            self._last_cuts = self._n_iter
             self._add_cuts()
 
     def _add_cuts(self) -> None:

@@ -100,7 +100,8 @@ def _upper_of(
     if perf_counter() >= deadline or stop.is_set():
         return math.inf
     upper = math.inf
-    for upper, _ in bounds_of_rows(values, own, model, end):
+    for found, _ in bounds_of_rows(values, own, model, end):
+        upper = found
         if stop.is_set():
             break
     return upper

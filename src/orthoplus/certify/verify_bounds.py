@@ -52,7 +52,7 @@ def _factored_sum(H: FloatArray, k: int) -> tuple[float, float]:
     With Lanczos vectors V, a number t and numbers d >= 0, the Cholesky factorization of
     tI - H + V diag(d) V' exists: so H is at most tI + V diag(d) V', up to the rounding of the
     factorization, which is at most n + 1 roundings of the trace. Then the eigenvalues sum to at
-    most kt and the trace of V diag(d) V'. If the vectors miss a large eigenvalue, it does not exist.
+    most kt and the trace of V diag(d) V'. If V misses a large eigenvalue, it does not exist.
     """
     n = len(H)
     start = np.cos(1.3 * np.arange(n) ** 1.5)
