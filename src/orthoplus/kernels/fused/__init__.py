@@ -16,6 +16,7 @@ from orthoplus.kernels.fused.groups import (
     sparse_group_dots,
     sparse_group_sums,
 )
+from orthoplus.kernels.fused.k_means import move_k_means, swap_k_means
 from orthoplus.kernels.fused.oblique import (
     assemble,
     column_dots,
@@ -71,6 +72,7 @@ __all__ = [
     "gather_pairs",
     "gradient_step_into",
     "largest_entries",
+    "move_k_means",
     "move_rows_into",
     "multipliers",
     "normalise_step_into",
@@ -88,6 +90,7 @@ __all__ = [
     "sparse_product",
     "stationarity_sq",
     "sweep_cuts_into",
+    "swap_k_means",
     "transfer_shares_into",
     "worst_cuts",
 ]
