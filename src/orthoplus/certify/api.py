@@ -23,6 +23,7 @@ from orthoplus.core.checks import as_generator, check_positive, check_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import IntArray
+from orthoplus.linalg.k_means import search_k_means
 
 Callback = Callable[[Certificate], Any]
 
@@ -31,6 +32,9 @@ Callback = Callable[[Certificate], Any]
 _EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
 # The share of the time that the trials of a closed form may take.
 _CLOSED_FORM_SHARE = 0.2
+# A better clustering for k-means is searched for at first if A has at most this many entries
+# times k: that takes a second or so.
+_SEARCHED_WORK = 2e7
 # Up to this many rows branch and bound follows.
 _MOST_BRANCHED = 100
 
@@ -218,7 +222,7 @@ class Search:
         """Yield after every step, in the order of their cost."""
         yield from self._spectral()
         yield from self._closed_form(self.answer)
-        yield from self._round(self.answer)
+        yield from self._round(self._near_answer())
         if self._fits_densely():
             yield from self._relaxation()
             yield from self._exactly()
@@ -267,6 +271,15 @@ class Search:
             yield
             if not self.is_closed:
                 yield from self._round(relaxation.partition())
+
+    def _near_answer(self) -> IntArray:
+        """Return the answer, or what a search for k-means makes of it."""
+        model = self.model
+        is_small = model.n * model.rank * model.k <= _SEARCHED_WORK
+        if not (model.has_row_sums and model.factor is not None and is_small):
+            return self.answer
+        A = model.factor.to_dense().astype(np.float64) * model.scale
+        return search_k_means(A, model.k, np.random.default_rng(0), self.answer)
 
     def _round(self, labels: IntArray) -> Iterator[None]:
         """Look whether a partition, or one near it, is better than the one so far."""

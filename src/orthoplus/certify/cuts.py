@@ -110,12 +110,11 @@ class CutPool:
             self._least /= 10
             n_new = int((violation > self._least * size).sum())
         n_new = min(_MANY_PER_ROW * len(Z), n_new)
-        worst = np.argsort(violation, axis=None, kind="stable")[::-1][:n_new]
-        i, j = np.unravel_index(worst, violation.shape)
+        worst = np.argpartition(violation, violation.size - max(n_new, 1), axis=None)
+        i, j = np.unravel_index(np.sort(worst[violation.size - n_new :]), violation.shape)
         new = np.column_stack([i, j, best[i, j]])
-        known = set(map(tuple, self._rows.tolist()))
-        new = np.array([row for row in new.tolist() if tuple(row) not in known], dtype=np.int64)
-        self._rows = np.vstack([self._rows, new.reshape(-1, 3)])
+        new = new[~np.isin(_keys(new, len(Z)), _keys(self._rows, len(Z)))]
+        self._rows = np.vstack([self._rows, new])
         self._multipliers = np.append(self._multipliers, np.zeros(len(new)))
         return len(new)
 
@@ -145,3 +144,8 @@ class CutPool:
         kept = self._multipliers > 0
         i, j, l = self._rows[kept].T.copy()  # noqa: E741
         return Cuts(i, j, l, self._multipliers[kept] * penalty)
+
+
+def _keys(cuts: IntArray, n: int) -> IntArray:
+    """Return a number for each cut that no other one has."""
+    return np.asarray((cuts[:, 0] * n + cuts[:, 1]) * (n + 1) + cuts[:, 2])

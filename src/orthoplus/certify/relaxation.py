@@ -29,7 +29,7 @@ from orthoplus.certify.fantope import (
     split_off,
 )
 from orthoplus.certify.spectral_bound import spectral_bound
-from orthoplus.certify.tuning import Move, Tuning
+from orthoplus.certify.tuning import Balance, Move, Tuning
 from orthoplus.core.point import column_ranks, spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
@@ -37,12 +37,13 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 _OVER_RELAXATION = 1.6
 # Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
 _DOUBLE_ORDER = 1000
-# The residuals of eigenpairs that are good enough, as a share of the distance between F and P.
-_EIGEN_TOL = 0.1
+# The residuals of eigenpairs that are good enough, as a share of the distance between F and P; the
+# second if cuts are added, which disturb more.
+_EIGEN_TOL, _EIGEN_TOL_WITH_CUTS = 0.1, 0.5
 # Every so many iterations cuts are added, for k-means.
-_CUT_EVERY = 20
-# The first penalty parameter is this over k, for M of unit norm.
-_FIRST_PENALTY = 0.3
+_CUT_EVERY = 10
+# The first penalty parameter is this over k, for M of unit norm; the second if cuts are added.
+_FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 100.0
 
 
 class _Saved(NamedTuple):
@@ -118,7 +119,9 @@ class Relaxation:
         norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         self._G = np.ldexp(centered, -self._exponent)
-        self._penalty = _FIRST_PENALTY / self.k
+        has_cuts = has_row_sums
+        self._penalty = (_FIRST_PENALTY_WITH_CUTS if has_cuts else _FIRST_PENALTY) / self.k
+        self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else _EIGEN_TOL
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
         self._G = self._G.astype(dtype)
         self._T: FloatArray = self._first_state(start, S).astype(dtype)
@@ -135,6 +138,7 @@ class Relaxation:
         self._primal = math.inf
         self._n_iter = 0
         self._tuning = Tuning()
+        self._balance = Balance() if has_cuts else None
         self._saved: list[_Saved] = []
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n))
@@ -161,11 +165,14 @@ class Relaxation:
     def advance(self, n_iter: int) -> None:
         """Continue by this many iterations."""
         for _ in range(n_iter):
-            self._step()
-            self._tune()
+            sums = self._step()
+            if self._balance is None:
+                self._tune()
+            else:
+                self._rebalance(self._balance.next(sums))
 
-    def _step(self) -> None:
-        self._F = self._pairs.project(self._W, _EIGEN_TOL * self._primal)
+    def _step(self) -> FloatArray:
+        self._F = self._pairs.project(self._W, self._eigen_tol * self._primal)
         sums = kernels.relax_into(
             self._factors(),
             self._T,
@@ -179,6 +186,7 @@ class Relaxation:
             self._form_target()
         self._primal = math.sqrt(sums[0])
         self._n_iter += 1
+        return sums
 
     def _tune(self) -> None:
         """Try other penalty parameters now and then, and keep the one with the better bound."""
@@ -190,7 +198,13 @@ class Relaxation:
             self._restore(0, self._tuning.factor)
         elif wanted is Move.RETURN:
             self._restore(1)
-        if self.unit is not None and self._n_iter % _CUT_EVERY == 0 and self._tuning.is_idle:
+
+    def _rebalance(self, factor: float) -> None:
+        """Multiply the penalty parameter with this factor, and add cuts now and then."""
+        if factor != 1.0:
+            self._saved = [self._save()]
+            self._restore(0, factor)
+        if self._n_iter % _CUT_EVERY == 0:
             self._add_cuts()
 
     def _add_cuts(self) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from orthoplus.certify.certificate import Certificate
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.method import OuterMethod
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix

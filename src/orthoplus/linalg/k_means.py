@@ -5,8 +5,9 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 
-# Seeded starts, of which the best is searched on; sweeps over the rows of a start and of a swap.
-_STARTS, _START_SWEEPS, _SWAP_SWEEPS = 5, 100, 15
+# Seeded starts, of which the best is searched on; most sweeps over the rows of a start, fewest for
+# large data, and those of a swap.
+_STARTS, _MOST_SWEEPS, _FEWEST_SWEEPS, _SWAP_SWEEPS = 5, 100, 10, 15
 # The search ends after so many failed swaps per center, or so many coordinates of rows compared
 # with centers, if a swap sweeps over the rows this often.
 _PATIENCE, _MOST_WORK, _MEAN_SWEEPS = 30, 1e9, 6
@@ -17,7 +18,7 @@ _BATCH = 5
 def search_k_means(
     A: FloatArray, k: int, rng: np.random.Generator, labels: IntArray | None = None
 ) -> IntArray:
-    """Return labels of a small inertia; no single row can move without raising it.
+    """Return labels of a small inertia; unless A is large, no move of a single row lowers it.
 
     Parameters
     ----------
@@ -44,19 +45,22 @@ def search_k_means(
     """
     order = np.lexsort(A.T)
     B = np.ascontiguousarray(A[order], dtype=np.float64)
-    starts = [_seeded(B, k, rng) for _ in range(_STARTS)]
+    affordable = int(_MOST_WORK / (max(B.size, 1) * k))  # sweeps over all rows
+    n_starts = min(_STARTS, max(1, affordable // _FEWEST_SWEEPS))
+    starts = [_seeded(B, k, rng) for _ in range(n_starts)]
     if labels is not None:
         starts.append(labels[order])
-    settled = [kernels.move_k_means(B, start, k, _START_SWEEPS) for start in starts]
+    n_sweeps = min(_MOST_SWEEPS, max(_FEWEST_SWEEPS, affordable // n_starts))
+    settled = [kernels.move_k_means(B, start, k, n_sweeps) for start in starts]
     best, _ = min(settled, key=lambda found: found[1])
-    most = _MOST_WORK / (B.size * k * _MEAN_SWEEPS)
+    most = affordable / _MEAN_SWEEPS
     n_trials = n_failed = 0
     while n_failed < _PATIENCE * k and n_trials < most:
         draws = rng.random((_BATCH * k, 2))
         best, _, failed = kernels.swap_k_means(B, best, k, draws, _SWAP_SWEEPS)
         n_trials += len(draws)
         n_failed = n_failed + failed if failed == len(draws) else failed
-    best, _ = kernels.move_k_means(B, best, k, _START_SWEEPS)
+    best, _ = kernels.move_k_means(B, best, k, n_sweeps)
     found = np.empty(len(A), dtype=np.int64)
     found[order] = best
     return found

@@ -89,8 +89,8 @@ __all__ = [
     "sparse_group_sums",
     "sparse_product",
     "stationarity_sq",
-    "sweep_cuts_into",
     "swap_k_means",
+    "sweep_cuts_into",
     "transfer_shares_into",
     "worst_cuts",
 ]
