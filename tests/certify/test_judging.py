@@ -23,7 +23,7 @@ def test_a_poor_partition_is_improved_and_the_certificate_says_so(poor):
 
 
 def test_the_better_partition_is_judged_by_the_same_proof(poor):
-    problem, certificate = poor
+    _, certificate = poor
     better = certificate.judge(certificate.labels)
     assert better.value == pytest.approx(certificate.best_value)
     assert better.bound == pytest.approx(certificate.bound)
@@ -75,7 +75,7 @@ def test_certificate_from_a_file_needs_its_problem_to_judge(poor, tmp_path):
 def test_a_bound_above_the_value_of_an_answer_is_an_error(poor):
     from dataclasses import replace
 
-    problem, certificate = poor
+    _, certificate = poor
     wrong = replace(certificate, bound=1.01 * certificate.best_value)
     with pytest.raises(ArithmeticError, match="the bound is wrong"):
         wrong.judge(certificate.labels)
