@@ -271,7 +271,7 @@ def _merge(
         return _Node(parts, apart, dual[0], Cuts.none())
     old, new = (np.bincount(p).astype(np.float64) for p in (node.parts, parts))
     C = _merging(renamed, old, new)
-    return _Node(parts, apart, C.T @ dual[0] @ C, dual[1].merged(renamed))
+    return _Node(parts, apart, C.T @ dual[0] @ C, dual[1].merged(renamed, old / new[renamed]))
 
 
 def _choose_pair(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> tuple[int, int]:

@@ -77,6 +77,9 @@ class Relaxation:
         :math:`\sqrt{\text{size of the row} / \text{size of the group}}`.
     cuts : Cuts, optional
         Cuts to start from, with ``has_row_sums``.
+    ratios : ndarray of shape (n, n), optional
+        Lower bounds of :math:`x_i / x_j` in a group, for cuts without ``has_row_sums``: see
+        `orthoplus.certify.cuts`.
 
     Attributes
     ----------
@@ -109,6 +112,7 @@ class Relaxation:
         apart: BoolArray | None = None,
         sizes: FloatArray | None = None,
         cuts: Cuts | None = None,
+        ratios: FloatArray | None = None,
     ) -> None:
         self.M, self.k, self.n = np.asarray(M, dtype=np.float64), int(k), len(M)
         sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
@@ -119,7 +123,8 @@ class Relaxation:
         norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         self._G = np.ldexp(centered, -self._exponent)
-        has_cuts = has_row_sums
+        self.ratios = np.outer(1 / self.scale, self.scale) if has_row_sums else ratios
+        has_cuts = self.ratios is not None
         self._penalty = (_FIRST_PENALTY_WITH_CUTS if has_cuts else _FIRST_PENALTY) / self.k
         self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else _EIGEN_TOL
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
@@ -129,7 +134,7 @@ class Relaxation:
         if apart is not None:
             self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
         self._pool: CutPool | None = None
-        if cuts is not None and self.unit is not None:
+        if cuts is not None and has_cuts:
             self._start_cuts(cuts)
         P, D = self._parts()
         self._W: FloatArray = P - D + self._G / self._penalty
@@ -216,7 +221,8 @@ class Relaxation:
     def _new_pool(self) -> CutPool:
         if self._offset is None:
             self._offset = np.zeros_like(self._T)
-        return CutPool(self._offset, self.scale)
+        assert self.ratios is not None
+        return CutPool(self._offset, self.ratios)
 
     def _save(self) -> _Saved:
         cuts = None if self._pool is None else self._pool.save()
@@ -262,7 +268,7 @@ class Relaxation:
         cuts = Cuts.none()
         if self._pool is not None:
             cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
-        S = np.ldexp(S, self._exponent) + cuts.matrix(self.n, self.scale)
+        S = np.ldexp(S, self._exponent) + cuts.matrix(self.n, self.ratios)
         if self.apart is None:
             return np.maximum(S, 0.0), cuts
         return np.where(self.apart, S, np.maximum(S, 0.0)), cuts
@@ -285,7 +291,7 @@ class Relaxation:
 
     def _bound_here(self) -> None:
         S, cuts = self._certificate()
-        H = self.M + S - cuts.matrix(self.n, self.scale)
+        H = self.M + S - cuts.matrix(self.n, self.ratios)
         bound = spectral_bound(H, self.k, self.unit)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts
