@@ -60,3 +60,17 @@ def test_worst_cuts_agree_with_reference():
     found, expected = fused.worst_cuts(P, ratios, 0.1), reference.worst_cuts(P, ratios, 0.1)
     assert np.array_equal(found[0], expected[0])
     assert np.allclose(found[1], expected[1], atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 2, 40, 300])
+def test_least_ratios_agree_with_reference_and_with_their_formula(n):
+    rng = np.random.default_rng(n)
+    A = rng.random((n, 3)) * (rng.random((n, 3)) < 0.8)
+    A[: n // 4] += 0.5
+    M = A @ A.T
+    found = fused.least_ratios(M, 0.05)
+    assert np.allclose(found, reference.least_ratios(M, 0.05), rtol=1e-14, atol=0)
+    for i, j in rng.integers(n, size=(20, 2)):
+        used = M[j] > 0
+        least = (M[i, used] / M[j, used]).min() if used.any() else 0.0
+        assert found[i, j] == pytest.approx(least if least >= 0.05 else 0.0)

@@ -42,7 +42,7 @@ def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> It
     upper = relaxation.upper_bound()
     cost = perf_counter() - started
     yield upper
-    part = _TIME_PART if relaxation.unit is None else _TIME_PART_WITH_CUTS
+    part = _TIME_PART if relaxation.ratios is None else _TIME_PART_WITH_CUTS
     seen, last, n_iter = [(0.0, upper)], perf_counter(), _FIRST_ITERATIONS
     while True:
         before = perf_counter()
@@ -86,7 +86,11 @@ def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
     S, cuts = relaxation.best_S, relaxation.best_cuts
     corners = np.stack([cuts.i, cuts.j, cuts.l], axis=1).astype(np.int64)
     own = np.zeros(0, dtype=np.int64) if rows is None else rows
-    return DensePart(own, pack(S), corners, np.asarray(cuts.mu, dtype=np.float64))
+    ratios = np.ones((len(corners), 2))
+    if relaxation.unit is None and relaxation.ratios is not None:
+        ratios = np.stack([relaxation.ratios[cuts.i, other] for other in (cuts.j, cuts.l)], axis=1)
+        ratios[cuts.l < 0, 1] = 1.0
+    return DensePart(own, pack(S), corners, np.asarray(cuts.mu, dtype=np.float64), ratios)
 
 
 def pack(S: FloatArray) -> FloatArray:

@@ -257,12 +257,14 @@ class Search:
     def _relaxation(self) -> Iterator[None]:
         model, point = self.model, self.model.refine(self.labels)
         first = dense_of(model, self.proof) if isinstance(self.proof, Between) else None
+        M = model.dense()
         relaxation = Relaxation(
-            model.dense(),
+            M,
             model.k,
             has_row_sums=model.has_row_sums,
             start=(point.labels, point.weights),
             S=first,
+            ratios=model.ratios(M),
         )
         margin = rounding_margin(model.size, model.n + model.rank)
         for upper in run_relaxation(relaxation, model.trace(point), self.deadline):
@@ -295,11 +297,13 @@ class Search:
         if model.n > _MOST_BRANCHED or left <= 0:
             return
         point = model.refine(self.labels)
+        M = model.dense()
         found = solve_exactly(
-            model.dense(),
+            M,
             model.k,
             has_row_sums=model.has_row_sums,
             start=(np.maximum(point.labels, 0), point.weights),
+            ratios=model.ratios(M),
             deadline=monotonic() + left,
         )
         self.offer_labels(found.labels)

@@ -81,17 +81,19 @@ def bound_block(
     assert model.factor is not None
     A = model.factor.sample_rows(rows).to_dense().astype(np.float64) * model.scale
     own = SupportPoint(point.labels[rows], point.weights[rows], model.k).normalized()
-    upper, relaxation = bound_rows(A, own, model.has_row_sums, deadline, stop)
+    upper, relaxation = bound_rows(A, own, model, deadline, stop)
     return BlockBound(upper, part_of(relaxation, rows))
 
 
 def bound_rows(
-    A: FloatArray, own: SupportPoint, has_row_sums: bool, deadline: float, stop: Event
+    A: FloatArray, own: SupportPoint, model: Model, deadline: float, stop: Event
 ) -> tuple[float, Relaxation]:
     """Bound <AA', XX'> for rows in memory, and return the relaxation that does it."""
     M = A @ A.T
     start = (own.labels, own.weights)
-    relaxation = Relaxation(M, own.k, has_row_sums=has_row_sums, start=start)
+    relaxation = Relaxation(
+        M, own.k, has_row_sums=model.has_row_sums, start=start, ratios=model.ratios(M)
+    )
     sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
     upper = np.inf
     for found in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
@@ -160,4 +162,4 @@ def _without(rows: IntArray, squares: FloatArray) -> BlockBound:
     nothing = np.zeros(0)
     cuts = np.zeros((0, 3), dtype=np.int64)
     upper = size + rounding_margin(size, len(rows))
-    return BlockBound(upper, DensePart(rows, nothing, cuts, nothing))
+    return BlockBound(upper, DensePart(rows, nothing, cuts, nothing, np.zeros((0, 2))))

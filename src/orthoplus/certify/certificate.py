@@ -37,14 +37,15 @@ class DensePart(NamedTuple):
     """S of some rows: its upper half with the diagonal by rows, and cuts with their multipliers.
 
     ``rows`` is rising, and empty if these are all rows; ``half`` is empty for S = 0. ``cuts`` has
-    shape (m, 3): rows i, j, l of the triangle Z_ij + Z_il <= Z_ii + Z_jl; l = -1 for the pair
-    Z_ij <= Z_ii.
+    shape (m, 3), ``ratios`` (m, 2): rows i, j, l and numbers p, q of the triangle
+    p Z_ij + q Z_il <= Z_ii + pq Z_jl; l = -1 for the pair p Z_ij <= Z_ii. For k-means both are 1.
     """
 
     rows: IntArray
     half: FloatArray
     cuts: IntArray
     multipliers: FloatArray
+    ratios: FloatArray
 
 
 Proof = Between | tuple[DensePart, ...] | None

@@ -24,6 +24,11 @@ from orthoplus.core.types import FloatArray, IntArray
 # pairs with smaller entries than a part of the diagonal are not looked at.
 _FIRST_VIOLATION, _LAST_VIOLATION = 1e-2, 1e-6
 _MANY_PER_ROW, _FEW_PER_ROW, _LEAST_ENTRY = 10, 0.2, 1e-3
+# Ratios below the first are of no use; cuts are left out if half of the rows have no other row with
+# a ratio above the second.
+_LEAST_RATIO, _USEFUL_RATIO = 0.05, 0.3
+# A ratio of two sums without negative terms is known to this many roundings for each term.
+_RATIO_ROUNDINGS = 8
 
 
 class Cuts(NamedTuple):
@@ -86,6 +91,40 @@ class Cuts(NamedTuple):
         np.add.at(C, (self.i[at], self.l[at]), il)
         np.add.at(C, (self.j[at], self.l[at]), -jl)
         return C + C.T
+
+
+def ratio_bounds(M: FloatArray, n_terms: int) -> FloatArray | None:
+    r"""Return R with :math:`x_i \ge R_{ij} x_j` for any two rows of a group of the best X.
+
+    With the groups fixed, the best x of a group is the leading eigenvector of its block of M, so
+    :math:`\sigma^2 x_i = \sum_l M_{il} x_l` over the group. If M has no negative entry,
+
+    .. math:: x_i \ge R_{ij} x_j, \qquad R_{ij} = \min_{l : M_{jl} > 0} M_{il} / M_{jl} .
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, n)
+        Without negative entries.
+    n_terms : int
+        Each entry of M is a sum of so many products without negative ones: it is known to as many
+        roundings, and R is smaller by these.
+
+    Returns
+    -------
+    R : ndarray of shape (n, n) or None
+        Zeros if nothing useful is known; None if that holds for most rows.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]])
+    >>> ratio_bounds(A[:2] @ A[:2].T, 2).round(12)
+    array([[1. , 0.3],
+           [3. , 1. ]])
+    """
+    margin = _RATIO_ROUNDINGS * (n_terms + _RATIO_ROUNDINGS) * np.finfo(np.float64).eps
+    ratios = kernels.least_ratios(np.ascontiguousarray(M), _LEAST_RATIO) * max(1.0 - margin, 0.0)
+    best = np.where(np.eye(len(M), dtype=bool), 0.0, ratios).max(axis=1)
+    return ratios if np.median(best) >= _USEFUL_RATIO else None
 
 
 class CutPool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.certify.cuts import ratio_bounds
 from orthoplus.core.bounds import relative_gap, rounding_margin
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.point import SupportPoint, spread
@@ -27,6 +28,8 @@ from orthoplus.linalg.symmetric import bottom_of_blocks
 _WRITTEN_OUT = 1 << 25
 # Up to this many rows the n x n matrix is formed.
 MOST_DENSE_ROWS = 4000
+# A rounding of float32 in those of float64, with a margin.
+_SINGLE_ROUNDINGS = 1 << 30
 # Steps of the projected power method on the groups of a matrix of any sign, and their last change.
 _MAX_POWERS, _POWER_CHANGE = 500, 1e-12
 
@@ -93,6 +96,18 @@ class Model:
             M = self.matrix.to_dense() / self.unit
             return np.asarray((M + M.T) / 2)
         return self._scaled.outer_gram()
+
+    def ratios(self, M: FloatArray) -> FloatArray | None:
+        """Return bounds of the ratios of weights for M, of all rows or of some, if there are any.
+
+        They are known for M = AA' without negative entries in A; k-means needs none.
+        """
+        if self.has_row_sums or self.factor is None or not self.form.is_nonnegative:
+            return None
+        if not M.size or M.min() < 0:  # an operator whose entries nobody has checked
+            return None
+        exact = self.factor.dtype == np.float64
+        return ratio_bounds(M, self.rank if exact else self.rank * _SINGLE_ROUNDINGS)
 
     @cached_property
     def _scaled(self) -> DataMatrix:

@@ -99,7 +99,7 @@ def _upper_of(
     end = min(perf_counter() + share, deadline)
     if perf_counter() >= deadline or stop.is_set():
         return math.inf
-    return bound_rows(values, own, model.has_row_sums, end, stop)[0]
+    return bound_rows(values, own, model, end, stop)[0]
 
 
 def upper_mean(sample: FloatArray, confidence: float) -> float:

@@ -152,4 +152,8 @@ def _whole(part: DensePart, n: int) -> FloatArray:
     S[np.triu_indices(n)] = part.half
     S += np.triu(S, 1).T
     i, j, other = part.cuts.T
-    return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(n))
+    ratios = np.ones((n, n))
+    ratios[i, j] = part.ratios[:, 0]
+    at = other >= 0
+    ratios[i[at], other[at]] = part.ratios[at, 1]
+    return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(n, ratios))

@@ -83,16 +83,41 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
     for part in parts:
         if not (part.half >= 0).all() or not (part.multipliers >= 0).all():
             raise BrokenProofError("S or a multiplier of the proof has a negative entry.")
-        if len(part.multipliers) and not data.form.has_row_sums:
-            raise BrokenProofError("Cuts are valid for k-means only.")
         if len(part.rows):
             A = data.A.sample_rows(np.sort(part.rows)).to_dense().astype(np.float64) / data.root
             M = A @ A.T
         else:
             M = data.dense()
+        _check_cuts(data, part, M)
         found = _dense_upper(data, M + _unpack(part, len(M)), data.k)
         total, margin = total + found.total, margin + found.margin
     return Upper(total, margin)
+
+
+def _check_cuts(data: CheckedData, part: Any, M: FloatArray) -> None:
+    """Check that the cuts of a proof hold for the best X.
+
+    Those of k-means have the ratios 1. Otherwise a ratio p of rows i and j needs x_i >= p x_j for
+    the leading eigenvector of any group of both: M_il >= p M_jl for all l, with no M_il below 0.
+    """
+    if not len(part.multipliers):
+        return
+    if data.form.has_row_sums:
+        if (part.ratios != 1.0).any():
+            raise BrokenProofError("A cut of k-means has a ratio that is not 1.")
+        return
+    if data.A is None or not data.form.is_nonnegative or M.min() < 0:
+        raise BrokenProofError("Cuts are valid for k-means and for data without negative entries.")
+    i, j, other = part.cuts.T
+    used = other >= 0
+    given = np.concatenate([part.ratios[:, 0], part.ratios[used, 1]])
+    pairs = np.concatenate([np.stack([i, j], axis=1), np.stack([i, other], axis=1)[used]])
+    pairs, at = np.unique(pairs, axis=0, return_inverse=True)
+    needed = np.zeros(len(pairs))
+    np.maximum.at(needed, at, given)
+    for (row, against), ratio in zip(pairs, needed, strict=True):
+        if not 0.0 <= ratio or (ratio * M[against] > M[row]).any():
+            raise BrokenProofError("A ratio of the proof is larger than the data allow.")
 
 
 def _unpack(part: Any, n: int) -> FloatArray:
@@ -101,11 +126,12 @@ def _unpack(part: Any, n: int) -> FloatArray:
     if len(part.half):
         S[np.triu_indices(n)] = part.half
     S = S + np.triu(S, 1).T
-    for (i, j, other), weight in zip(part.cuts, part.multipliers / 2, strict=True):
-        # Z_ij + Z_il - Z_ii - Z_jl <= 0, or Z_ij - Z_ii <= 0, times the weight is taken off.
-        pairs = [(i, j, 1.0), (i, i, -1.0)]
+    cuts = zip(part.cuts, part.ratios, part.multipliers / 2, strict=True)
+    for (i, j, other), (p, q), weight in cuts:
+        # p Z_ij + q Z_il - Z_ii - pq Z_jl <= 0, or p Z_ij - Z_ii <= 0, times the weight goes.
+        pairs = [(i, j, p), (i, i, -1.0)]
         if other >= 0:
-            pairs += [(i, other, 1.0), (j, other, -1.0)]
+            pairs += [(i, other, q), (j, other, -p * q)]
         for a, b, sign in pairs:
             S[a, b] -= sign * weight
             S[b, a] -= sign * weight

@@ -40,7 +40,12 @@ from orthoplus.kernels.fused.pairs import (
     single_moves_into,
     transfer_shares_into,
 )
-from orthoplus.kernels.fused.relaxation import relax_into, sweep_cuts_into, worst_cuts
+from orthoplus.kernels.fused.relaxation import (
+    least_ratios,
+    relax_into,
+    sweep_cuts_into,
+    worst_cuts,
+)
 from orthoplus.kernels.fused.rows import (
     assign_rows,
     best_partition,
@@ -72,6 +77,7 @@ __all__ = [
     "gather_pairs",
     "gradient_step_into",
     "largest_entries",
+    "least_ratios",
     "move_k_means",
     "move_rows_into",
     "multipliers",

@@ -5,9 +5,10 @@ import numpy as np
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.reference.relaxation import HUGE
 
-# Rows of F that are formed at a time.
-_ROWS = 32
+# Rows of F that are formed at a time, and entries between two looks at a ratio.
+_ROWS, _LOOK = 32, 128
 
 # Sums may be reordered for SIMD; infinity keeps its meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -157,3 +158,28 @@ def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArra
     blocks = partition_rows(n, n)
     for_blocks(lambda b, i: _worst(P, ratios, i.start, i.stop, least, best, violation), blocks)
     return best, violation
+
+
+@_compiled
+def _ratios(M, first, last, floor, ratios):  # type: ignore[no-untyped-def]
+    # IN M, first, last (rows), floor; OUT ratios (of these rows)
+    n = M.shape[0]
+    inverse = np.empty(n)
+    for i in range(first, last):
+        for l in range(n):  # noqa: E741
+            inverse[l] = 1.0 / M[i, l] if M[i, l] > 0.0 else HUGE
+        for j in range(n):
+            most, start = 0.0, 0
+            while start < n and most * floor <= 1.0:
+                stop = min(start + _LOOK, n)
+                for l in range(start, stop):  # noqa: E741
+                    most = max(most, M[j, l] * inverse[l])
+                start = stop
+            ratios[i, j] = 1.0 / most if most > 0.0 and most * floor <= 1.0 else 0.0
+
+
+def least_ratios(M: FloatArray, floor: float) -> FloatArray:
+    ratios = np.zeros_like(M)
+    blocks = partition_rows(*M.shape)
+    for_blocks(lambda b, i: _ratios(M, i.start, i.stop, floor, ratios), blocks)
+    return ratios

@@ -4,7 +4,10 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 
-__all__ = ["relax_into", "sweep_cuts_into", "worst_cuts"]
+__all__ = ["least_ratios", "relax_into", "sweep_cuts_into", "worst_cuts"]
+
+# In place of the reciprocal of 0: a product with 0 is still 0.
+HUGE = 1e300
 
 
 def relax_into(
@@ -95,3 +98,18 @@ def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArra
                 if value > violation[i, j]:
                     best[i, j], violation[i, j] = l, value
     return best, violation
+
+
+def least_ratios(M: FloatArray, floor: float) -> FloatArray:
+    """Return the least M_il / M_jl over the l with M_jl > 0, for all i and j; 0 if it is below floor.
+
+    M has no negative entry. Also 0 if row j of M is zero.
+    """
+    ratios = np.zeros_like(M)
+    for i, row in enumerate(M):
+        # Where M_il is 0, any positive M_jl makes the ratio 0.
+        inverse = np.divide(1.0, row, out=np.full(len(M), HUGE), where=row > 0)
+        most = (M * inverse).max(axis=1)
+        useful = (most > 0) & (most * floor <= 1)
+        ratios[i, useful] = 1.0 / most[useful]
+    return ratios
