@@ -101,6 +101,33 @@ def test_prove_says_how_far_the_best_clustering_may_be(grouped):
     assert "quick bound" not in page
 
 
+def test_a_better_partition_that_the_proof_finds_is_what_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    A = np.random.default_rng(3).random((60, 8))
+    np.save("data.npy", A)
+    options = ("-k", 5, "--method", "ep4orth", "--max-iter", 1, "--seed", 3)
+    run("cluster", "data.npy", *options, "-o", "before")
+    before = json.loads(Path("before/run.json").read_text())["result"]["objective"]
+    done = run("cluster", "data.npy", *options, "-o", "out", "--prove", 4)
+    assert "The proof found a better partition: explained" in done.stdout
+    assert "The files hold it." in done.stdout
+    record = json.loads(Path("out/run.json").read_text())
+    value = record["result"]["objective"]
+    assert value == pytest.approx(record["proof"]["value"])
+    assert value < before * (1 - 1e-6)
+    labels, weights = np.loadtxt(
+        "out/labels.csv", delimiter=",", skiprows=1, usecols=(1, 2), unpack=True
+    )
+    components = np.load("out/components.npz")["components"]
+    fitted = weights[:, None] * components[labels.astype(int)]
+    assert ((A - fitted) ** 2).sum() == pytest.approx(value)
+    certificate = op.Certificate.load("out/proof.npz")
+    assert not certificate.improved
+    assert certificate.value == pytest.approx(value)
+    assert certificate.verify(op.problems.ONMF(A, 5))
+    assert "better partition" in Path("out/report.html").read_text()
+
+
 def test_without_a_proof_the_bound_is_called_quick(grouped):
     done = run("cluster", "data.csv", "-k", 3, "-o", "out")
     assert "quick bound" in done.stdout

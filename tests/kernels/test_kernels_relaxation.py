@@ -35,7 +35,7 @@ def draw_cuts(n, rng):
 def test_sweep_agrees_with_reference_and_nears_the_cuts(dtype):
     rng = np.random.default_rng(0)
     n = 9
-    cuts, scale = draw_cuts(n, rng), rng.uniform(0.5, 1.0, n)
+    cuts, ratios = draw_cuts(n, rng), rng.uniform(0.5, 1.5, (n, n))
     T = rng.standard_normal((n, n)).astype(dtype)
     T = T + T.T
     apart = np.zeros((n, n), dtype=dtype)
@@ -43,20 +43,34 @@ def test_sweep_agrees_with_reference_and_nears_the_cuts(dtype):
     states = [(np.zeros(len(cuts)), apart.copy()) for _ in range(2)]
     for _ in range(300):
         for kernels, (multipliers, offset) in zip((fused, reference), states, strict=True):
-            kernels.sweep_cuts_into(cuts, scale, T, multipliers, offset)
+            kernels.sweep_cuts_into(cuts, ratios, T, multipliers, offset)
     tol = 1e-3 if dtype == np.float32 else 1e-9  # the offset adds up many changes
     assert np.allclose(states[0][0], states[1][0], atol=tol)
     assert np.array_equal(states[0][1], states[0][1].T)
-    Z = np.maximum(T - states[0][1], 0) * np.outer(scale, scale)
+    P = np.maximum(T - states[0][1], 0)
     i, j, l = cuts.T  # noqa: E741
-    triangle = np.where(l >= 0, Z[i, l] - Z[j, l], 0.0)
-    assert (Z[i, j] - Z[i, i] + triangle).max() <= 1e-2  # it converges slowly
+    triangle = np.where(l >= 0, ratios[i, l] * (P[i, l] - ratios[i, j] * P[j, l]), 0.0)
+    assert (ratios[i, j] * P[i, j] - P[i, i] + triangle).max() <= 1e-2  # it converges slowly
 
 
 def test_worst_cuts_agree_with_reference():
     rng = np.random.default_rng(1)
-    Z = rng.random((12, 12))
-    Z = Z + Z.T
-    found, expected = fused.worst_cuts(Z, 0.1), reference.worst_cuts(Z, 0.1)
+    P, ratios = rng.random((12, 12)), rng.uniform(0.5, 1.5, (12, 12))
+    P = P + P.T
+    found, expected = fused.worst_cuts(P, ratios, 0.1), reference.worst_cuts(P, ratios, 0.1)
     assert np.array_equal(found[0], expected[0])
-    assert np.array_equal(found[1], expected[1])
+    assert np.allclose(found[1], expected[1], atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 2, 40, 300])
+def test_least_ratios_agree_with_reference_and_with_their_formula(n):
+    rng = np.random.default_rng(n)
+    A = rng.random((n, 3)) * (rng.random((n, 3)) < 0.8)
+    A[: n // 4] += 0.5
+    M = A @ A.T
+    found = fused.least_ratios(M, 0.05)
+    assert np.allclose(found, reference.least_ratios(M, 0.05), rtol=1e-14, atol=0)
+    for i, j in rng.integers(n, size=(20, 2)):
+        used = M[j] > 0
+        least = (M[i, used] / M[j, used]).min() if used.any() else 0.0
+        assert found[i, j] == pytest.approx(least if least >= 0.05 else 0.0)

@@ -16,8 +16,8 @@ _WORTHWHILE, _PATIENCE, _MOST_PATIENCE = 0.02, 2.0, 8.0
 _SHORTEST, _LONGEST = 0.02, 1.0
 _FIRST_ITERATIONS = 3
 # The relaxation has converged if the last half of its time gained less than this share of the gap,
-# after at least so many bounds.
-_STALLED, _FEWEST_BOUNDS = 1e-3, 12
+# after at least so many bounds. New cuts need time to act: with them it is the last four fifths.
+_STALLED, _FEWEST_BOUNDS, _TIME_PART, _TIME_PART_WITH_CUTS = 1e-3, 12, 0.5, 0.2
 
 
 def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> Iterator[float]:
@@ -42,6 +42,7 @@ def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> It
     upper = relaxation.upper_bound()
     cost = perf_counter() - started
     yield upper
+    part = _TIME_PART if relaxation.ratios is None else _TIME_PART_WITH_CUTS
     seen, last, n_iter = [(0.0, upper)], perf_counter(), _FIRST_ITERATIONS
     while True:
         before = perf_counter()
@@ -56,7 +57,7 @@ def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> It
             cost = last - before
             seen.append((last - started, upper))
             yield upper
-        if is_last or _has_stalled(seen, target):
+        if is_last or _has_stalled(seen, target, part):
             return
 
 
@@ -72,12 +73,12 @@ def _is_worthwhile(relaxation: Relaxation, upper: float, target: float, patience
     return fall > _WORTHWHILE * (upper - target) or patience > _MOST_PATIENCE
 
 
-def _has_stalled(seen: list[tuple[float, float]], target: float) -> bool:
+def _has_stalled(seen: list[tuple[float, float]], target: float, part: float) -> bool:
     if len(seen) < _FEWEST_BOUNDS:
         return False
     elapsed, upper = seen[-1]
-    half = next(bound for seconds, bound in reversed(seen) if seconds <= elapsed / 2)
-    return half - upper < _STALLED * max(upper - target, 0.0)
+    before = next(bound for seconds, bound in reversed(seen) if seconds <= part * elapsed)
+    return before - upper < _STALLED * max(upper - target, 0.0)
 
 
 def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
@@ -85,7 +86,11 @@ def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
     S, cuts = relaxation.best_S, relaxation.best_cuts
     corners = np.stack([cuts.i, cuts.j, cuts.l], axis=1).astype(np.int64)
     own = np.zeros(0, dtype=np.int64) if rows is None else rows
-    return DensePart(own, pack(S), corners, np.asarray(cuts.mu, dtype=np.float64))
+    ratios = np.ones((len(corners), 2))
+    if relaxation.unit is None and relaxation.ratios is not None:
+        ratios = np.stack([relaxation.ratios[cuts.i, other] for other in (cuts.j, cuts.l)], axis=1)
+        ratios[cuts.l < 0, 1] = 1.0
+    return DensePart(own, pack(S), corners, np.asarray(cuts.mu, dtype=np.float64), ratios)
 
 
 def pack(S: FloatArray) -> FloatArray:

@@ -8,14 +8,13 @@ import numpy as np
 
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.between import Between, alternate
-from orthoplus.certify.blocks import can_be_cut, has_ratio_cuts, rows_per_block
+from orthoplus.certify.blocks import can_be_cut, rows_per_block
 from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.coarse import CoarseStart
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, fits_in_memory, read_answer
-from orthoplus.certify.ratio_cuts import ratios_of
 from orthoplus.certify.refining import bounds_by_blocks
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.certify.sampling import sampled_bound
@@ -26,6 +25,7 @@ from orthoplus.core.checks import as_generator, check_positive, check_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.linalg.k_means import search_k_means
 
 Callback = Callable[[Certificate], Any]
 
@@ -35,11 +35,14 @@ _BOUND_SECONDS, _FEWEST_BOUNDS, _SMALL = 4e-11, 5, 600
 # Of more rows than are relaxed at once in any case: when the relaxations of groups of alike rows
 # end, without cuts and with them, as shares of the time.
 _COARSE_SHARES = (0.05, 0.12)
-# The ratios of all rows take about this many seconds times n^3; they are computed up to so many
-# rows.
+# The ratios of the weights of all rows take about this many seconds times n^3; they are computed
+# up to so many rows.
 _RATIO_SECONDS, _MOST_RATIOS = 7e-10, 2000
 # The share of the time that the trials of a closed form may take.
 _CLOSED_FORM_SHARE = 0.2
+# A better clustering for k-means is searched for at first if A has at most this many entries
+# times k: that takes a second or so.
+_SEARCHED_WORK = 2e7
 # Up to this many rows branch and bound follows.
 _MOST_BRANCHED = 100
 
@@ -233,7 +236,7 @@ class Search:
         """Yield after every step, in the order of their cost."""
         yield from self._spectral()
         yield from self._closed_form(self.answer)
-        yield from self._round(self.answer)
+        yield from self._round(self._near_answer())
         if self._fits_densely():
             yield from self._relaxation()
             yield from self._exactly()
@@ -290,12 +293,21 @@ class Search:
                 yield from self._round(relaxation.partition())
 
     def _ratios(self) -> FloatArray | None:
-        """Return the ratios of rows for cuts, if there are cuts and the time allows."""
+        """Return bounds of the ratios of weights, if there are any and the time allows."""
         model, seconds = self.model, _RATIO_SECONDS * self.model.n**3
         is_affordable = model.n <= _SMALL or perf_counter() + 10 * seconds <= self.deadline
-        if not has_ratio_cuts(model) or model.n > _MOST_RATIOS or not is_affordable:
+        if not model.has_ratios or model.n > _MOST_RATIOS or not is_affordable:
             return None
-        return ratios_of(model.dense(), model.rank)
+        return model.ratios(model.dense())
+
+    def _near_answer(self) -> IntArray:
+        """Return the answer, or what a search for k-means makes of it."""
+        model = self.model
+        is_small = model.n * model.rank * model.k <= _SEARCHED_WORK
+        if not (model.has_row_sums and model.factor is not None and is_small):
+            return self.answer
+        A = model.factor.to_dense().astype(np.float64) * model.scale
+        return search_k_means(A, model.k, np.random.default_rng(0), self.answer)
 
     def _round(self, labels: IntArray) -> Iterator[None]:
         """Look whether a partition, or one near it, is better than the one so far."""
@@ -311,11 +323,13 @@ class Search:
         if model.n > _MOST_BRANCHED or left <= 0:
             return
         point = model.refine(self.labels)
+        M = model.dense()
         found = solve_exactly(
-            model.dense(),
+            M,
             model.k,
             has_row_sums=model.has_row_sums,
             start=(np.maximum(point.labels, 0), point.weights),
+            ratios=model.ratios(M),
             deadline=monotonic() + left,
         )
         self.offer_labels(found.labels)

@@ -26,7 +26,6 @@ import numpy as np
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.certificate import DensePart
 from orthoplus.certify.model import Model
-from orthoplus.certify.ratio_cuts import ratios_of
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.point import SupportPoint
@@ -57,15 +56,10 @@ def can_be_cut(model: Model) -> bool:
     return A is not None and A.shape[0] * A.shape[1] <= _MOST_ENTRIES
 
 
-def has_ratio_cuts(model: Model) -> bool:
-    """Return whether the cuts of orthogonal NMF hold: M = AA' with A >= 0, and no row sums."""
-    return model.factor is not None and model.form.is_nonnegative and not model.has_row_sums
-
-
 def rows_per_block(model: Model, seconds: float) -> int:
     """Return how many rows a block may have, for this time in all."""
     # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2.
-    needed = _SECONDS_WITH_CUTS if has_ratio_cuts(model) else _SECONDS
+    needed = _SECONDS_WITH_CUTS if model.has_ratios else _SECONDS
     affordable = seconds * n_threads() * _ROWS**2 / (needed * model.n)
     least = max(_FEWEST, _PER_GROUP * model.k)
     return int(min(max(affordable, least), _MOST, model.n))
@@ -166,7 +160,7 @@ def bounds_of_rows(
         own.k,
         has_row_sums=model.has_row_sums,
         start=(own.labels, own.weights),
-        ratios=ratios_of(M, A.shape[1]) if has_ratio_cuts(model) else None,
+        ratios=model.ratios(M),
     )
     sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
     for upper in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
@@ -199,4 +193,5 @@ def _without(A: FloatArray, rows: IntArray, model: Model) -> BlockBound:
     cuts = np.zeros((0, 3), dtype=np.int64)
     # The eigenvalues are those of a matrix within rounding of the Gram matrix, in norm.
     margin = rounding_margin((3 + 3 * model.k) * size, sum(A.shape))
-    return BlockBound(fixed + leading + margin, DensePart(rows, nothing, cuts, nothing))
+    part = DensePart(rows, nothing, cuts, nothing, np.zeros((0, 2)))
+    return BlockBound(fixed + leading + margin, part)

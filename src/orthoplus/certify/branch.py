@@ -57,6 +57,7 @@ def solve_exactly(
     *,
     has_row_sums: bool = False,
     start: tuple[IntArray, FloatArray] | None = None,
+    ratios: FloatArray | None = None,
     deadline: float = np.inf,
 ) -> ExactClustering:
     r"""Maximize :math:`\langle M, XX^\top \rangle` over S+ by branch and bound.
@@ -71,6 +72,8 @@ def solve_exactly(
         Whether X has the entries one over the root of the size of a group, as k-means has.
     start : tuple of (labels, weights), optional
         A clustering to improve.
+    ratios : ndarray of shape (n, n), optional
+        Bounds of the ratios of weights, see `orthoplus.certify.cuts.ratio_bounds`.
     deadline : float
         The time, as of `time.monotonic`, at which the search ends. The bound holds then too.
 
@@ -81,12 +84,15 @@ def solve_exactly(
     >>> found.labels, bool(found.upper - found.value < 1e-6)
     (array([0, 0, 1, 1, 2]), True)
     """
-    return _Search(np.asarray(M, dtype=np.float64), k, has_row_sums, deadline).run(start)
+    search = _Search(np.asarray(M, dtype=np.float64), k, has_row_sums, deadline)
+    search.ratios = ratios
+    return search.run(start)
 
 
 class _Search:
     def __init__(self, M: FloatArray, k: int, has_row_sums: bool, deadline: float) -> None:
         self.M, self.k, self.has_row_sums, self.deadline = M, k, has_row_sums, deadline
+        self.ratios: FloatArray | None = None
         self.tol = _NEAR * float(np.linalg.norm(M))
         self.labels: IntArray = np.minimum(np.arange(len(M)), k - 1)
         self.value = -np.inf
@@ -155,7 +161,9 @@ class _Search:
     def _relaxation_of(self, node: _Node) -> Relaxation:
         if not self.has_row_sums:
             apart = node.apart[np.ix_(node.parts, node.parts)]
-            return Relaxation(self.M, self.k, S=node.S, apart=apart)
+            cuts = None if self.ratios is None else node.cuts
+            ratios = self.ratios
+            return Relaxation(self.M, self.k, S=node.S, apart=apart, cuts=cuts, ratios=ratios)
         sizes = np.bincount(node.parts).astype(np.float64)
         C = _merging(node.parts, np.ones(len(node.parts)), sizes)
         return Relaxation(
@@ -269,10 +277,10 @@ def _merge(
     i, j = np.nonzero(node.apart)
     apart[renamed[i], renamed[j]] = True
     if not has_row_sums:
-        return _Node(parts, apart, dual[0], Cuts.none())
+        return _Node(parts, apart, *dual)
     old, new = (np.bincount(p).astype(np.float64) for p in (node.parts, parts))
     C = _merging(renamed, old, new)
-    return _Node(parts, apart, C.T @ dual[0] @ C, dual[1].merged(renamed))
+    return _Node(parts, apart, C.T @ dual[0] @ C, dual[1].merged(renamed, old / new[renamed]))
 
 
 def _choose_pair(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> tuple[int, int]:

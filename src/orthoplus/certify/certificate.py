@@ -37,14 +37,15 @@ class DensePart(NamedTuple):
     """S of some rows: its upper half with the diagonal by rows, and cuts with their multipliers.
 
     ``rows`` is rising, and empty if these are all rows; ``half`` is empty for S = 0. ``cuts`` has
-    shape (m, 3): rows i, j, l of the triangle Z_ij + Z_il <= Z_ii + Z_jl; l = -1 for the pair
-    Z_ij <= Z_ii.
+    shape (m, 3), ``ratios`` (m, 2): rows i, j, l and numbers p, q of the triangle
+    p Z_ij + q Z_il <= Z_ii + pq Z_jl; l = -1 for the pair p Z_ij <= Z_ii. For k-means both are 1.
     """
 
     rows: IntArray
     half: FloatArray
     cuts: IntArray
     multipliers: FloatArray
+    ratios: FloatArray
 
 
 Proof = Between | tuple[DensePart, ...] | None
@@ -76,7 +77,8 @@ class Certificate:
     best_value : float
         f at ``labels``.
     improved : bool
-        Whether a better partition than the answer was found.
+        Whether a better partition than the answer was found. ``judge(labels)`` is the certificate
+        of that one, and ``solve(problem, best_X())`` goes on from it.
     agreement : float or None
         The share of the rows on which each partition at least as good as the answer agrees with it;
         None if nothing is known.
@@ -133,7 +135,10 @@ class Certificate:
         else:
             text = f"No answer is better by more than {_percent(self.gap)} of the bound."
         if self.improved:
-            text += f" A better partition was found, of value {self.best_value:.10g}: see `labels`."
+            text += (
+                f" A better partition was found, of value {self.best_value:.10g}: `labels` holds "
+                f"it, and `solve(problem, certificate.best_X())` goes on from it."
+            )
         return text
 
     def __str__(self) -> str:
@@ -142,7 +147,8 @@ class Certificate:
             gap = "proven optimal"
         kind = self.kind if self.confidence is None else f"{self.kind}, {self.confidence:g}"
         text = f"value {self.value:.6g}, at least {self.bound:.6g} possible, {gap}"
-        return f"{text} ({kind}, {self.seconds:.2g} s)"
+        better = f"; better partition of value {self.best_value:.6g} found" if self.improved else ""
+        return f"{text} ({kind}, {self.seconds:.2g} s){better}"
 
     def sure_rows(self) -> BoolArray:
         """Return the rows on which each partition at least as good as the answer agrees with it.
@@ -171,18 +177,71 @@ class Certificate:
         Verification
             True if everything holds; otherwise ``failures`` says what does not.
         """
+        return verify(self._own_problem(problem, "verify(problem)"), self)
+
+    def judge(self, answer: Any, problem: Problem | None = None) -> "Certificate":
+        """Return the certificate of another answer to the same problem, by the same proof.
+
+        Parameters
+        ----------
+        answer : Result or array-like of n labels
+            From `solve` or from any library, as `orthoplus.certify` takes it.
+        problem : Problem, optional
+            Needed for a certificate from a file.
+
+        Returns
+        -------
+        Certificate
+            Of this answer. ``labels`` are the better ones of both.
+
+        Examples
+        --------
+        >>> import orthoplus as op
+        >>> problem = op.problems.KMeans(np.array([[0.0], [1.0], [9.0], [11.0]]), 2)
+        >>> certificate = op.certify(problem, [0, 0, 0, 1])
+        >>> certificate.is_optimal, certificate.improved
+        (False, True)
+        >>> certificate.judge(certificate.labels).is_optimal
+        True
+        """
+        from orthoplus.certify.judging import judge  # it returns certificates
+
+        return judge(self, self._own_problem(problem, "judge(answer, problem)"), answer)
+
+    def best_X(self, problem: Problem | None = None) -> FloatArray:
+        """Return X in S+ of the best partition that is known: a start for `orthoplus.solve`.
+
+        Parameters
+        ----------
+        problem : Problem, optional
+            Needed for a certificate from a file.
+
+        Examples
+        --------
+        >>> import orthoplus as op
+        >>> problem = op.problems.ONMF(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]]), 2)
+        >>> certificate = op.certify(problem, [0, 1, 1])
+        >>> op.solve(problem, certificate.best_X()).labels
+        array([0, 0, 1])
+        """
+        from orthoplus.certify.judging import best_point
+
+        return best_point(self, self._own_problem(problem, "best_X(problem)"))
+
+    def _own_problem(self, problem: Problem | None, call: str) -> Problem:
+        """Return the problem of the certificate, after a look at its data."""
         problem = self.problem if problem is None else problem
         if problem is None:
             raise InputError(
                 "A certificate from a file does not hold the data. Pass the problem: "
-                "`certificate.verify(problem)`."
+                f"`certificate.{call}`."
             )
         if not is_same_data(self.fingerprint, fingerprint_of(problem)):
             raise InputError(
                 "The certificate belongs to another problem: its data or its k differ from those "
                 "that were certified."
             )
-        return verify(problem, self)
+        return problem
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate to an ``.npz`` file, which appears only when it is complete.

@@ -16,9 +16,7 @@ import heapq
 import numpy as np
 
 from orthoplus.certify.anytime import run_relaxation
-from orthoplus.certify.blocks import has_ratio_cuts
 from orthoplus.certify.model import Model
-from orthoplus.certify.ratio_cuts import ratios_of
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
@@ -73,17 +71,15 @@ class CoarseStart:
         weights = np.zeros(m)
         np.add.at(weights, self.groups, point.weights * self.scale)
         M = self._B @ self._B.T
-        relaxation = Relaxation(
+        return Relaxation(
             M,
             model.k,
             has_row_sums=model.has_row_sums,
             start=(labels, weights),
             sizes=self._lengths**2 if model.has_row_sums else None,
-            ratios=ratios_of(M, model.rank) if has_cuts and has_ratio_cuts(model) else None,
+            ratios=model.ratios(M) if has_cuts else None,
+            has_cuts=has_cuts,
         )
-        if not has_cuts:
-            relaxation.without_cuts()
-        return relaxation
 
     def _run(self, relaxation: Relaxation, deadline: float) -> float:
         with single_blas:

@@ -1,10 +1,15 @@
-r"""Inequalities that hold for k-means only, and that the relaxation may add.
+r"""Inequalities that hold for clusterings only, and that the relaxation may add.
 
-For X with the entries :math:`1/\sqrt{\text{size}}` and :math:`Z = XX^\top`, for all rows i, j, l,
+For k-means let :math:`R_{ij} = 1`, otherwise let it be at most :math:`x_i / x_j` for any two rows
+of one group of the best X. For :math:`Z = XX^\top` and all rows i, j, l,
 
-.. math:: Z_{ij} \le Z_{ii}, \qquad Z_{ij} + Z_{il} \le Z_{ii} + Z_{jl}.
+.. math:: R_{ij} Z_{ij} \le Z_{ii}, \qquad
+          R_{ij} Z_{ij} + R_{il} Z_{il} \le Z_{ii} + R_{ij} R_{il} Z_{jl} :
 
-Written as :math:`\langle C_c, Z \rangle \le 0`, each has a multiplier :math:`\mu_c \ge 0`.
+if the three share a group, the second one is
+:math:`(x_i - R_{ij} x_j) (x_i - R_{il} x_l) \ge 0`, and otherwise no term on the left is without
+one that is at least as large on the right. Written as :math:`\langle C_c, Z \rangle \le 0`, each
+has a multiplier :math:`\mu_c \ge 0`.
 """
 
 from typing import NamedTuple
@@ -19,6 +24,11 @@ from orthoplus.core.types import FloatArray, IntArray
 # pairs with smaller entries than a part of the diagonal are not looked at.
 _FIRST_VIOLATION, _LAST_VIOLATION = 1e-2, 1e-6
 _MANY_PER_ROW, _FEW_PER_ROW, _LEAST_ENTRY = 10, 0.2, 1e-3
+# Ratios below the first are of no use; cuts are left out if half of the rows have no other row with
+# a ratio above the second.
+_LEAST_RATIO, _USEFUL_RATIO = 0.05, 0.3
+# A ratio of two sums without negative terms is known to this many roundings for each term.
+_RATIO_ROUNDINGS = 8
 
 
 class Cuts(NamedTuple):
@@ -53,27 +63,68 @@ class Cuts(NamedTuple):
         empty = np.zeros(0, dtype=np.int64)
         return Cuts(empty, empty, empty, np.zeros(0))
 
-    def merged(self, groups: IntArray) -> "Cuts":
-        """Return the cuts of merged rows, ``groups[i]`` that of row i; those within one go."""
+    def merged(self, groups: IntArray, factors: FloatArray) -> "Cuts":
+        """Return the cuts of merged rows, ``groups[i]`` that of row i; those within one go.
+
+        The multipliers of the cuts with the first row i are multiplied by ``factors[i]``.
+        """
         i, j = groups[self.i], groups[self.j]
         l = np.where(self.l >= 0, groups[self.l], -1)  # noqa: E741
         kept = (i != j) & (i != l) & (j != l)
-        return Cuts(i[kept], j[kept], l[kept], self.mu[kept])
+        mu = self.mu * factors[self.i]
+        return Cuts(i[kept], j[kept], l[kept], mu[kept])
 
-    def matrix(self, n: int, scale: FloatArray | None = None) -> FloatArray:
+    def matrix(self, n: int, ratios: FloatArray | None = None) -> FloatArray:
         r"""Return the n x n matrix :math:`\sum_c \mu_c C_c`, which is symmetric.
 
-        Rows that stand for several have a scale: entry (i, j) is multiplied by those of i and j.
+        ``ratios`` is R, all ones by default.
         """
         C = np.zeros((n, n))
         half = self.mu / 2
-        np.add.at(C, (self.i, self.j), half)
-        np.add.at(C, (self.i, self.i), -half)
         at = np.flatnonzero(self.l >= 0)
-        np.add.at(C, (self.i[at], self.l[at]), half[at])
-        np.add.at(C, (self.j[at], self.l[at]), -half[at])
-        C = C + C.T
-        return C if scale is None else C * np.outer(scale, scale)
+        ij, il = half, half[at]
+        if ratios is not None:
+            ij, il = half * ratios[self.i, self.j], il * ratios[self.i[at], self.l[at]]
+        jl = ij[at] * (1.0 if ratios is None else ratios[self.i[at], self.l[at]])
+        np.add.at(C, (self.i, self.j), ij)
+        np.add.at(C, (self.i, self.i), -half)
+        np.add.at(C, (self.i[at], self.l[at]), il)
+        np.add.at(C, (self.j[at], self.l[at]), -jl)
+        return C + C.T
+
+
+def ratio_bounds(M: FloatArray, n_terms: int) -> FloatArray | None:
+    r"""Return R with :math:`x_i \ge R_{ij} x_j` for any two rows of a group of the best X.
+
+    With the groups fixed, the best x of a group is the leading eigenvector of its block of M, so
+    :math:`\sigma^2 x_i = \sum_l M_{il} x_l` over the group. If M has no negative entry,
+
+    .. math:: x_i \ge R_{ij} x_j, \qquad R_{ij} = \min_{l : M_{jl} > 0} M_{il} / M_{jl} .
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, n)
+        Without negative entries.
+    n_terms : int
+        Each entry of M is a sum of so many products without negative ones: it is known to as many
+        roundings, and R is smaller by these.
+
+    Returns
+    -------
+    R : ndarray of shape (n, n) or None
+        Zeros if nothing useful is known; None if that holds for most rows.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]])
+    >>> ratio_bounds(A[:2] @ A[:2].T, 2).round(12)
+    array([[1. , 0.3],
+           [3. , 1. ]])
+    """
+    margin = _RATIO_ROUNDINGS * (n_terms + _RATIO_ROUNDINGS) * np.finfo(np.float64).eps
+    ratios = kernels.least_ratios(np.ascontiguousarray(M), _LEAST_RATIO) * max(1.0 - margin, 0.0)
+    best = np.where(np.eye(len(M), dtype=bool), 0.0, ratios).max(axis=1)
+    return ratios if np.median(best) >= _USEFUL_RATIO else None
 
 
 class CutPool:
@@ -85,8 +136,8 @@ class CutPool:
         K, the sum of the cuts with these multipliers, infinite where Z is to be 0.
     """
 
-    def __init__(self, offset: FloatArray, scale: FloatArray) -> None:
-        self.offset, self.scale = offset, scale
+    def __init__(self, offset: FloatArray, ratios: FloatArray) -> None:
+        self.offset, self.ratios = offset, ratios
         self._rows: IntArray = np.zeros((0, 3), dtype=np.int64)
         self._multipliers: FloatArray = np.zeros(0)
         self._least = _FIRST_VIOLATION
@@ -96,26 +147,25 @@ class CutPool:
 
     def sweep(self, T: FloatArray) -> None:
         """Improve all multipliers once, for the projection of T."""
-        kernels.sweep_cuts_into(self._rows, self.scale, T, self._multipliers, self.offset)
+        kernels.sweep_cuts_into(self._rows, self.ratios, T, self._multipliers, self.offset)
 
     def separate(self, P: FloatArray) -> int:
         """Add cuts that P violates and drop those without a multiplier; return how many are new."""
         kept = self._multipliers > 0
         self._rows, self._multipliers = self._rows[kept], self._multipliers[kept]
-        Z = np.asarray(P, dtype=np.float64) * np.outer(self.scale, self.scale)
-        best, violation = kernels.worst_cuts(Z, _LEAST_ENTRY)
+        Z = np.asarray(P, dtype=np.float64)
+        best, violation = kernels.worst_cuts(Z, self.ratios, _LEAST_ENTRY)
         size = float(Z.diagonal().max(initial=0.0))
         n_new = int((violation > self._least * size).sum())
         while n_new < _FEW_PER_ROW * len(Z) and self._least > _LAST_VIOLATION:
             self._least /= 10
             n_new = int((violation > self._least * size).sum())
         n_new = min(_MANY_PER_ROW * len(Z), n_new)
-        worst = np.argsort(violation, axis=None, kind="stable")[::-1][:n_new]
-        i, j = np.unravel_index(worst, violation.shape)
+        worst = np.argpartition(violation, violation.size - max(n_new, 1), axis=None)
+        i, j = np.unravel_index(np.sort(worst[violation.size - n_new :]), violation.shape)
         new = np.column_stack([i, j, best[i, j]])
-        known = set(map(tuple, self._rows.tolist()))
-        new = np.array([row for row in new.tolist() if tuple(row) not in known], dtype=np.int64)
-        self._rows = np.vstack([self._rows, new.reshape(-1, 3)])
+        new = new[~np.isin(_keys(new, len(Z)), _keys(self._rows, len(Z)))]
+        self._rows = np.vstack([self._rows, new])
         self._multipliers = np.append(self._multipliers, np.zeros(len(new)))
         return len(new)
 
@@ -124,7 +174,7 @@ class CutPool:
         self._rows = np.vstack([self._rows, np.column_stack([cuts.i, cuts.j, cuts.l])])
         self._multipliers = np.append(self._multipliers, cuts.mu / penalty)
         scaled = cuts._replace(mu=cuts.mu / penalty)
-        self.offset += scaled.matrix(len(self.offset), self.scale)
+        self.offset += scaled.matrix(len(self.offset), self.ratios)
 
     def rescale(self, factor: float) -> None:
         """Divide the multipliers by what the penalty parameter was multiplied with."""
@@ -145,3 +195,8 @@ class CutPool:
         kept = self._multipliers > 0
         i, j, l = self._rows[kept].T.copy()  # noqa: E741
         return Cuts(i, j, l, self._multipliers[kept] * penalty)
+
+
+def _keys(cuts: IntArray, n: int) -> IntArray:
+    """Return a number for each cut that no other one has."""
+    return np.asarray((cuts[:, 0] * n + cuts[:, 1]) * (n + 1) + cuts[:, 2])

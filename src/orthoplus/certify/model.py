@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.certify.cuts import ratio_bounds
 from orthoplus.core.bounds import relative_gap, rounding_margin
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.point import SupportPoint, spread
@@ -31,6 +32,8 @@ MOST_DENSE_ROWS = 4000
 # Beyond, up to this many, if the relaxation with its bytes per entry takes at most this share of
 # the memory: T, W and G of the iteration, two S and a start in float32, M + S in float64.
 _MOST_LARGE_ROWS, _BYTES_PER_ENTRY, _MEMORY_SHARE = 12000, 32, 0.5
+# A rounding of float32 in those of float64, with a margin.
+_SINGLE_ROUNDINGS = 1 << 30
 # Steps of the projected power method on the groups of a matrix of any sign, and their last change.
 _MAX_POWERS, _POWER_CHANGE = 500, 1e-12
 
@@ -97,6 +100,19 @@ class Model:
             M = self.matrix.to_dense() / self.unit
             return np.asarray((M + M.T) / 2)
         return self._scaled.outer_gram()
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether ratios of weights can be bounded: M = AA' with A >= 0; k-means needs none."""
+        return self.factor is not None and self.form.is_nonnegative and not self.has_row_sums
+
+    def ratios(self, M: FloatArray) -> FloatArray | None:
+        """Return bounds of the ratios of weights for M, of all rows or some, if there are any."""
+        # The entries of an operator are not checked.
+        if self.factor is None or not self.has_ratios or not M.size or M.min() < 0:
+            return None
+        exact = self.factor.dtype == np.float64
+        return ratio_bounds(M, self.rank if exact else self.rank * _SINGLE_ROUNDINGS)
 
     @cached_property
     def _scaled(self) -> DataMatrix:

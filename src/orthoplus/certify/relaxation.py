@@ -28,9 +28,8 @@ from orthoplus.certify.fantope import (
     extreme_eigenvalues,
     split_off,
 )
-from orthoplus.certify.ratio_cuts import RatioCuts, RatioPool
 from orthoplus.certify.spectral_bound import ALL_ORDER, spectral_bound
-from orthoplus.certify.tuning import Move, Tuning
+from orthoplus.certify.tuning import Balance, Move, Tuning
 from orthoplus.core.point import column_ranks, spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
@@ -39,17 +38,18 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 _OVER_RELAXATION = 1.6
 # Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
 _DOUBLE_ORDER = 1000
-# The residuals of eigenpairs that are good enough, as a share of the distance between F and P.
-_EIGEN_TOL = 0.1
-# Every so many iterations cuts are added, for k-means, up to this order.
-_CUT_EVERY, _MOST_CUT = 20, 4000
+# The residuals of eigenpairs that are good enough, as a share of the distance between F and P; the
+# second if cuts are added, which disturb more.
+_EIGEN_TOL, _EIGEN_TOL_WITH_CUTS = 0.1, 0.5
+# Every so many iterations cuts are added, up to this order.
+_CUT_EVERY, _MOST_CUT = 10, 4000
 # Beyond this order no other penalty parameters are tried: that takes further copies of the state,
 # and twice the iterations.
 _MOST_TUNED = 4000
 # Rows of a matrix that are worked on at a time, in the cache.
 _ROWS = 64
-# The first penalty parameter is this over k, for M of unit norm.
-_FIRST_PENALTY = 0.3
+# The first penalty parameter is this over k, for M of unit norm; the second if cuts are added.
+_FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 100.0
 
 
 class _Saved(NamedTuple):
@@ -85,8 +85,10 @@ class Relaxation:
     cuts : Cuts, optional
         Cuts to start from, with ``has_row_sums``.
     ratios : ndarray of shape (n, n), optional
-        Without ``has_row_sums``, the ratios of rows from `orthoplus.certify.ratio_cuts.ratios_of`:
-        then cuts for orthogonal NMF are added.
+        Lower bounds of :math:`x_i / x_j` in a group, for cuts without ``has_row_sums``: see
+        `orthoplus.certify.cuts`.
+    has_cuts : bool
+        Whether cuts are added, if there are any.
 
     Attributes
     ----------
@@ -120,6 +122,7 @@ class Relaxation:
         sizes: FloatArray | None = None,
         cuts: Cuts | None = None,
         ratios: FloatArray | None = None,
+        has_cuts: bool = True,
     ) -> None:
         self._source, self.k = M, int(k)
         M = self._matrix()
@@ -127,12 +130,16 @@ class Relaxation:
         sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
         self.scale = sizes**-0.5
         self.unit = np.sqrt(sizes / sizes.sum()) if has_row_sums else None
-        self.apart, self._ratios = apart, ratios
-        self._has_cuts = self.n <= _MOST_CUT and (ratios is not None or has_row_sums)
+        self.apart = apart
+        has_cuts = has_cuts and self.n <= _MOST_CUT and (has_row_sums or ratios is not None)
+        self.ratios: FloatArray | None = None
+        if has_cuts:
+            self.ratios = np.outer(1 / self.scale, self.scale) if has_row_sums else ratios
         M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
         norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
-        self._penalty = _FIRST_PENALTY / self.k
+        self._penalty = (_FIRST_PENALTY_WITH_CUTS if has_cuts else _FIRST_PENALTY) / self.k
+        self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else _EIGEN_TOL
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
         self._G: FloatArray = np.empty(M.shape, dtype=dtype)
         for first in range(0, self.n, _ROWS):
@@ -143,19 +150,20 @@ class Relaxation:
         if apart is not None:
             self._offset = np.where(apart, np.inf, 0.0).astype(dtype)
         self._pool: CutPool | None = None
-        if cuts is not None and self.unit is not None:
+        if cuts is not None and has_cuts:
             self._start_cuts(cuts)
         self._W: FloatArray = np.empty_like(self._T)
         self._form_target()
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
         self._primal = math.inf
-        self._n_iter = self._last_cuts = 0
+        self._n_iter = 0
         self._tuning = Tuning()
+        self._balance = Balance() if has_cuts else None
         self._saved: list[_Saved] = []
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n), dtype=dtype)
-        self.best_cuts: Cuts | RatioCuts = Cuts.none()
+        self.best_cuts = Cuts.none()
 
     def _matrix(self) -> FloatArray:
         """Return M, a new array if it is not kept."""
@@ -195,18 +203,17 @@ class Relaxation:
         self._penalty = math.ldexp(penalty, -self._exponent)
         self._form_target()
 
-    def without_cuts(self) -> None:
-        """Add no cuts."""
-        self._has_cuts = False
-
     def advance(self, n_iter: int) -> None:
         """Continue by this many iterations."""
         for _ in range(n_iter):
-            self._step()
-            self._tune()
+            sums = self._step()
+            if self._balance is None:
+                self._tune()
+            else:
+                self._rebalance(self._balance.next(sums))
 
-    def _step(self) -> None:
-        self._F = self._pairs.project(self._W, _EIGEN_TOL * self._primal)
+    def _step(self) -> FloatArray:
+        self._F = self._pairs.project(self._W, self._eigen_tol * self._primal)
         sums = kernels.relax_into(
             self._factors(),
             self._T,
@@ -220,6 +227,7 @@ class Relaxation:
             self._form_target()
         self._primal = math.sqrt(sums[0])
         self._n_iter += 1
+        return sums
 
     def _tune(self) -> None:
         """Try other penalty parameters now and then, and keep the one with the better bound."""
@@ -233,9 +241,13 @@ class Relaxation:
             self._restore(0, self._tuning.factor)
         elif wanted is Move.RETURN:
             self._restore(1)
-        is_due = self._n_iter >= self._last_cuts + _CUT_EVERY
-        if self._has_cuts and is_due and self._tuning.is_idle:
-            self._last_cuts = self._n_iter
+
+    def _rebalance(self, factor: float) -> None:
+        """Multiply the penalty parameter with this factor, and add cuts now and then."""
+        if factor != 1.0:
+            self._saved = [self._save()]
+            self._restore(0, factor)
+        if self._n_iter % _CUT_EVERY == 0:
             self._add_cuts()
 
     def _add_cuts(self) -> None:
@@ -247,9 +259,8 @@ class Relaxation:
     def _new_pool(self) -> CutPool:
         if self._offset is None:
             self._offset = np.zeros_like(self._T)
-        if self._ratios is not None:
-            return RatioPool(self._offset, self._ratios)
-        return CutPool(self._offset, self.scale)
+        assert self.ratios is not None
+        return CutPool(self._offset, self.ratios)
 
     def _save(self) -> _Saved:
         cuts = None if self._pool is None else self._pool.save()
@@ -299,16 +310,16 @@ class Relaxation:
 
         for_blocks(some, partition_rows(self.n, self.n))
 
-    def _certificate(self) -> tuple[FloatArray, Cuts | RatioCuts]:
+    def _certificate(self) -> tuple[FloatArray, Cuts]:
         """Return the current S, in the type of T, and cuts, both in the scale of M."""
         S, dtype = np.empty_like(self._T), self._T.dtype
         factor = dtype.type(-math.ldexp(self._penalty, self._exponent))
         self._for_rows(lambda i, P, D: np.multiply(D, factor, out=S[i]))
         _average_into(S)
-        cuts: Cuts | RatioCuts = Cuts.none()
+        cuts = Cuts.none()
         if self._pool is not None:
             cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
-            S += cuts.matrix(self.n, self.scale)
+            S += cuts.matrix(self.n, self.ratios)
         if self.apart is None:
             return np.maximum(S, 0, out=S), cuts
         return np.where(self.apart, S, np.maximum(S, 0)), cuts
@@ -336,7 +347,7 @@ class Relaxation:
         H = self._matrix()
         H = np.add(H, S, out=H if callable(self._source) else None)
         if len(cuts.mu):
-            H -= cuts.matrix(self.n, self.scale)
+            H -= cuts.matrix(self.n, self.ratios)
         bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts

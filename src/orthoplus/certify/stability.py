@@ -33,7 +33,6 @@ from orthoplus.certify.factored import (
     sum_of_leading,
 )
 from orthoplus.certify.model import Model
-from orthoplus.certify.ratio_cuts import RatioCuts, ratios_of
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray
@@ -137,7 +136,7 @@ def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[fl
     if isinstance(proof, Between):
         H += dense_of(model, proof)
     elif proof:
-        H += _whole(proof[0], H, model)
+        H += _whole(proof[0], model)
     margin = rounding_margin(model.size, model.n + model.rank)
     value = model.trace(point) - margin
 
@@ -148,13 +147,12 @@ def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[fl
     return excess
 
 
-def _whole(part: DensePart, M: FloatArray, model: Model) -> FloatArray:
+def _whole(part: DensePart, model: Model) -> FloatArray:
     """Return S less the cuts times their multipliers."""
     S = unpack(part.half, model.n)
     i, j, other = part.cuts.T
-    if model.has_row_sums or not len(i):
-        return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(model.n))
-    # These hold for all partitions, with the weights that are best for them.
-    R = ratios_of(M, model.rank)
-    second = np.where(other >= 0, R[i, other], 0.0)
-    return np.asarray(S - RatioCuts(i, j, other, part.multipliers, R[i, j], second).matrix(model.n))
+    ratios = np.ones((model.n, model.n))
+    ratios[i, j] = part.ratios[:, 0]
+    at = other >= 0
+    ratios[i[at], other[at]] = part.ratios[at, 1]
+    return np.asarray(S - Cuts(i, j, other, part.multipliers).matrix(model.n, ratios))

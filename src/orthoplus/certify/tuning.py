@@ -1,7 +1,8 @@
 """When the relaxation tries another penalty parameter, and which."""
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 # Iterations of a trial at least, and as a part of all so far; the next one is due after so many
@@ -9,6 +10,8 @@ from enum import Enum
 _LEAST_TRIAL, _TRIAL_PART, _PAUSE = 10, 0.1, 1.5
 # What the penalty parameter is multiplied with at first, and at least.
 _FIRST_FACTOR, _LEAST_FACTOR = 10.0, 1.5
+# Iterations between two looks at the residuals; the least change that is made, and the most.
+_BALANCE_EVERY, _LEAST_CHANGE, _MOST_CHANGE = 20, 1.2, 2.0
 
 
 class Move(Enum):
@@ -82,3 +85,38 @@ class Tuning:
         self._log_factor = -math.copysign(max(least, abs(self._log_factor) / 2), self._log_factor)
         self._due = int(_PAUSE * n_iter)
         return Move.RETURN
+
+
+class Balance:
+    """Choose the penalty parameter by the residuals, relative to the sizes of what they change.
+
+    A large parameter lets the distance of F and P fall faster, a small one the change of P. The
+    ratio of both, a geometric mean over some iterations, is to be about 1. This needs no trials,
+    which compare bounds: while cuts are added, bounds of a few iterations say little.
+
+    Examples
+    --------
+    >>> balance = Balance()
+    >>> factors = [balance.next((1.0, 0.01, 1.0, 1.0)) for _ in range(20)]
+    >>> factors[0], factors[-1]
+    (1.0, 2.0)
+    """
+
+    def __init__(self) -> None:
+        self._total, self._count = 0.0, 0
+
+    def next(self, sums: Sequence[float]) -> float:
+        """Return what to multiply the penalty parameter with.
+
+        ``sums`` are the squares of F - P, of the change of P, of P and of D, in this order.
+        """
+        tiny = sys.float_info.min
+        primal, change, size, dual = (max(float(part), tiny) for part in sums)
+        self._total += math.log(primal / size) - math.log(change / dual)
+        self._count += 1
+        if self._count < _BALANCE_EVERY:
+            return 1.0
+        ratio = math.exp(self._total / (2 * self._count))
+        self._total, self._count = 0.0, 0
+        factor = min(max(math.sqrt(ratio), 1 / _MOST_CHANGE), _MOST_CHANGE)
+        return factor if max(factor, 1 / factor) >= _LEAST_CHANGE else 1.0

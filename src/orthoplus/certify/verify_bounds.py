@@ -14,6 +14,7 @@ from orthoplus.certify.verify_data import (
     rounding_of,
 )
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import ask
 
 # The largest n x n matrix, and the largest Gram matrix, whose eigenvalues are computed.
 _MOST_ROWS, _MOST_ORDER = 4500, 3500
@@ -26,8 +27,6 @@ MOST_LISTED = 9
 _ONE_SIGN = 1e-9
 # Ritz values that are computed beyond those that are needed.
 _SPARE = 10
-# Cuts that are looked at together, and the least coefficient that one may have.
-_CUTS, _LEAST_QUOTIENT = 1000, 1e-150
 
 
 def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
@@ -130,33 +129,41 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
             M = A @ A.T
         else:
             M = data.dense()
-        first: FloatArray = np.ones(len(part.multipliers))
-        second = first
-        if len(part.multipliers) and not data.form.has_row_sums:
-            if data.A is None or data.A.to_dense().min() < 0:
-                raise BrokenProofError("Cuts are valid for k-means and for A >= 0 only.")
-            first, second = (_least_quotients(M, part.cuts, at, data.r) for at in (1, 2))
-        found = _dense_upper(data, _add_part(M, part, first, second), data.k)
+        _check_cuts(data, part, M)
+        found = _dense_upper(data, _add_part(M, part), data.k)
         total, margin = total + found.total, margin + found.margin
     return Upper(total, margin)
 
 
-def _least_quotients(M: FloatArray, cuts: IntArray, at: int, r: int) -> FloatArray:
-    """Return at most the least M_im / M_jm over m, for i and j of each cut; 0 if there is no j.
+def _check_cuts(data: CheckedData, part: Any, M: FloatArray) -> None:
+    """Check that the cuts of a proof hold for the best X.
 
-    Entries of M are sums of r nonnegative terms, so that each is accurate to r roundings.
+    Those of k-means have the ratios 1. Otherwise a ratio p of rows i and j needs x_i >= p x_j for
+    the leading eigenvector of any group of both: M_il >= p M_jl for all l. Entries of M are sums of
+    r terms without negative ones, so that each is accurate to r roundings.
     """
-    found = np.zeros(len(cuts))
-    for start in range(0, len(cuts), _CUTS):
-        own = slice(start, start + _CUTS)
-        over, under = M[cuts[own, 0]], M[cuts[own, at]]
-        quotients = np.divide(over, under, out=np.full_like(over, np.inf), where=under > 0)
-        found[own] = quotients.min(axis=1)
-    is_usable = np.isfinite(found) & (found > _LEAST_QUOTIENT) & (cuts[:, at] >= 0)
-    return np.where(is_usable, found * (1.0 - (4.0 * r + 32.0) * np.finfo(np.float64).eps), 0.0)
+    if not len(part.multipliers):
+        return
+    if data.form.has_row_sums:
+        if (part.ratios != 1.0).any():
+            raise BrokenProofError("A cut of k-means has a ratio that is not 1.")
+        return
+    if data.A is None or int(data.A.reduce_rows(ask("n_negative"))) or M.min() < 0:
+        raise BrokenProofError("Cuts are valid for k-means and for data without negative entries.")
+    i, j, other = part.cuts.T
+    used = other >= 0
+    given = np.concatenate([part.ratios[:, 0], part.ratios[used, 1]])
+    pairs = np.concatenate([np.stack([i, j], axis=1), np.stack([i, other], axis=1)[used]])
+    pairs, at = np.unique(pairs, axis=0, return_inverse=True)
+    needed = np.zeros(len(pairs))
+    np.maximum.at(needed, at, given)
+    slack = 1.0 + 4.0 * (data.r + 8.0) * float(np.finfo(np.float64).eps)
+    for (row, against), ratio in zip(pairs, needed, strict=True):
+        if not 0.0 <= ratio or (slack * ratio * M[against] > M[row]).any():
+            raise BrokenProofError("A ratio of the proof is larger than the data allow.")
 
 
-def _add_part(H: FloatArray, part: Any, first: FloatArray, second: FloatArray) -> FloatArray:
+def _add_part(H: FloatArray, part: Any) -> FloatArray:
     """Add S to H, and take off the cuts times their multipliers; in place."""
     n = len(H)
     start = 0
@@ -165,11 +172,12 @@ def _add_part(H: FloatArray, part: Any, first: FloatArray, second: FloatArray) -
         H[i, i:] += row
         H[i + 1 :, i] += row[1:]
         start += n - i
-    # aZ_ij + bZ_il - Z_ii - abZ_jl <= 0, or aZ_ij - Z_ii <= 0, times the weight is taken off.
+    # p Z_ij + q Z_il - Z_ii - pq Z_jl <= 0, or p Z_ij - Z_ii <= 0, times the weight is taken off.
     i, j, other = part.cuts.T
+    p, q = part.ratios.T
     is_triangle, weight = other >= 0, part.multipliers / 2
-    pairs = [(i, j, first, True), (i, i, -np.ones(len(i)), True)]
-    pairs += [(i, other, second, is_triangle), (j, other, -first * second, is_triangle)]
+    pairs = [(i, j, p, True), (i, i, -np.ones(len(i)), True)]
+    pairs += [(i, other, q, is_triangle), (j, other, -p * q, is_triangle)]
     for a, b, sign, is_used in pairs:
         taken = np.where(is_used, sign * weight, 0.0)
         np.subtract.at(H, (a, b), taken)

@@ -116,18 +116,19 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     problem = make_problem(job)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     model = fit(problem, RunOptions.of(job.options), title, silent=quiet or json)
-    proof = _prove(job, model, problem.total, silent=quiet or json)
+    proof = _prove(job, model, problem, silent=quiet or json)
     write = partial(_write, job, model, problem.total, proof)
     return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
 
 
-def _prove(job: Job, model: Any, total: float, *, silent: bool) -> Any:
-    """Return a certificate of the answer, if one was asked for."""
+def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
+    """Return a certificate of the answer, if one was asked for; the answer becomes the best."""
     if job.options["prove"] is None:
         return None
-    from orthoplus.cli.proving import prove
+    from orthoplus.cli.proving import improve, prove
 
-    return prove(model, job.content.values, total, job.options["prove"], silent=silent)
+    proof = prove(model, job.content.values, problem.total, job.options["prove"], silent=silent)
+    return improve(model, job.content.values, problem, proof)
 
 
 def make_problem(job: Job) -> Any:
@@ -202,12 +203,9 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     if proof is not None:
         from orthoplus.cli.proving import describe_proof
 
-        record["proof"] = describe_proof(proof)
-        if proof.improved:
-            notes.append(
-                f"The proof found a better partition, of objective {proof.best_value:.6g}: its "
-                f"labels are in proof.npz."
-            )
+        record["proof"] = describe_proof(proof.certificate)
+        if proof.found is not None:
+            notes.append(proof.found)
     return record | {"history": rec.history_of(result)}
 
 
@@ -228,7 +226,7 @@ def _write(job: Job, model: Any, total: float, proof: Any) -> Written:
         "run.json": "options, versions, objective, bound, history",
     }
     if proof is not None:
-        proof.save(job.folder / "proof.npz")
+        proof.certificate.save(job.folder / "proof.npz")
         files["proof.npz"] = "what proves the bound: `orthoplus.Certificate.load` reads it"
     if job.options["report"]:
         from orthoplus.report.clusters import ClusterFacts, cluster_page

@@ -110,9 +110,14 @@ def factorize_data(
         return result, float(np.sqrt(max(result.value, 0.0)))
     problem = model.problem(A)
     result = options.run(problem, rng)
-    if not A.has_cheap_products:
-        return result, float(np.sqrt(max(result.value, 0.0)))
-    return result, _residual(problem.A, result.point)
+    return result, residual_norm(problem, result)
+
+
+def residual_norm(problem: ONMF, result: Result) -> float:
+    """Return ||A - XX'A||_F, without cancellation if passes over the data are cheap."""
+    if not problem.A.has_cheap_products:
+        return float(np.sqrt(max(result.value, 0.0)))
+    return _residual(problem.A, result.point)
 
 
 def _factorize_gaps(
@@ -249,6 +254,12 @@ def settle(problem: ONMF, result: Result) -> Result:
     """The result at the fixed point of `alternate` from its groups; itself where that is none."""
     X, value = alternate(problem, result.X)
     return _at(problem, result, X) if value < result.value else result
+
+
+def settle_from(problem: ONMF, result: Result, X: FloatArray) -> Result:
+    """Return the result at the fixed point of `alternate` from X, if that is better than it."""
+    X, value = alternate(problem, X)
+    return _in_order(_at(problem, result, X)) if value < result.value else result
 
 
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from orthoplus.certify.certificate import Certificate
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.problem import Problem
@@ -17,7 +18,13 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.estimators import fitted
 from orthoplus.estimators.certified import Certified
-from orthoplus.estimators.factorize import Model, RunOptions, factorize_data
+from orthoplus.estimators.factorize import (
+    Model,
+    RunOptions,
+    factorize_data,
+    residual_norm,
+    settle_from,
+)
 from orthoplus.estimators.reading import (
     check_components,
     draw_seed,
@@ -160,6 +167,26 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ``callback, time_limit, resume, checkpoint, checkpoint_every``. No warning: see ``result_``.
         """
         self._fit(X, sample_weight, watch)
+        return self
+
+    def improve(self, X: Any, certificate: Certificate, sample_weight: Any = None) -> Self:
+        """Take over the best partition of a certificate, if it is better than the fitted one.
+
+        Parameters
+        ----------
+        X : data
+            Those of the fit.
+        certificate : Certificate
+            From ``certify(X)``, which leaves the estimator as it is.
+        sample_weight : array of shape (n_samples,), optional
+            As in the fit.
+        """
+        problem, result = self._solved(X, {"sample_weight": sample_weight})
+        better = settle_from(problem, result, certificate.best_X(problem))
+        if better is not result:
+            A = self._validated(X)
+            self._unpack(better, residual_norm(problem, better), A.dtype)
+            self.labels_ = fitted.assign(A, self.components_)
         return self
 
     def fit_predict(self, X: Any, y: object = None, sample_weight: Any = None) -> IntArray:

@@ -1,6 +1,5 @@
 """k-means as a problem over S+."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +17,12 @@ from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.dense import Dense
 from orthoplus.geometry.stiefel import assemble, cover_columns, labels_of
+from orthoplus.linalg.k_means import search_k_means
 from orthoplus.linalg.row_gains import entries_of, trace_gains
 from orthoplus.linalg.spectral_sum import sum_of_squares
 
 # The default weight, in units of the largest squared norm of a row.
 _EVENNESS = 1e4
-# Starts of scikit-learn's k-means for one start of the search.
-_STARTS = 20
 # Steps of the power method for the weights: they gain a factor of about the weight each.
 _MAX_POWERS, _POWER_CHANGE = 1000, 1e-15
 
@@ -176,8 +174,8 @@ class KMeans(Problem):
         return gains
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """The indicator matrix of the best of twenty runs of scikit-learn's k-means."""
-        return self.indicator(_k_means_labels(self.A, self.k, rng))
+        """Return the indicator matrix of the labels that `search_k_means` finds."""
+        return self.indicator(search_k_means(self.A, self.k, rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield `start` with ever new seeds."""
@@ -216,20 +214,3 @@ class KMeans(Problem):
     def inertia(self, labels: IntArray) -> float:
         """The sum of squared distances of the rows to the mean of their cluster."""
         return self.value(self.indicator(labels))
-
-
-def _k_means_labels(A: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """The labels of scikit-learn's k-means; a cluster that it leaves empty takes a row."""
-    from sklearn.cluster import KMeans as LloydKMeans  # slow to import
-    from sklearn.exceptions import ConvergenceWarning
-
-    model = LloydKMeans(k, n_init=_STARTS, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        order = np.lexsort(A.T)  # the rows meet the same random numbers, however they came
-        labels = np.empty(len(A), dtype=np.int64)
-        labels[order] = model.fit(A[order]).labels_
-    for empty in np.flatnonzero(np.bincount(labels, minlength=k) == 0):
-        counts = np.bincount(labels, minlength=k)
-        labels[np.flatnonzero(counts[labels] > 1)[0]] = empty
-    return labels

@@ -71,7 +71,8 @@ _PRESETS: dict[type[Problem], Preset] = {
         n_init=2,
         reduce=lambda problem: TraceMin(-problem.M, problem.k),  # ||M||^2 + k - 2 tr(X'MX) on S+
     ),
-    KMeans: Preset(lambda problem, number: SupportSearch(effort=4e5)),
+    # Its start is the end of a search by swaps, see `orthoplus.linalg.k_means`.
+    KMeans: Preset(lambda problem, number: SupportSearch(effort=4e5, with_projections=False)),
     QAP: Preset(lambda problem, number: AssignmentSearch()),
 }
 

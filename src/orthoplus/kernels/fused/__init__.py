@@ -16,6 +16,7 @@ from orthoplus.kernels.fused.groups import (
     sparse_group_dots,
     sparse_group_sums,
 )
+from orthoplus.kernels.fused.k_means import move_k_means, swap_k_means
 from orthoplus.kernels.fused.oblique import (
     assemble,
     column_dots,
@@ -39,12 +40,12 @@ from orthoplus.kernels.fused.pairs import (
     single_moves_into,
     transfer_shares_into,
 )
-from orthoplus.kernels.fused.ratio_cuts import (
-    row_ratios,
-    sweep_ratio_cuts_into,
-    worst_ratio_cuts,
+from orthoplus.kernels.fused.relaxation import (
+    least_ratios,
+    relax_into,
+    sweep_cuts_into,
+    worst_cuts,
 )
-from orthoplus.kernels.fused.relaxation import relax_into, sweep_cuts_into, worst_cuts
 from orthoplus.kernels.fused.rows import (
     assign_rows,
     best_partition,
@@ -76,6 +77,8 @@ __all__ = [
     "gather_pairs",
     "gradient_step_into",
     "largest_entries",
+    "least_ratios",
+    "move_k_means",
     "move_rows_into",
     "multipliers",
     "normalise_step_into",
@@ -83,7 +86,6 @@ __all__ = [
     "relax_into",
     "restrict_into",
     "row_energy",
-    "row_ratios",
     "sampled_products",
     "search_rows_into",
     "search_swaps",
@@ -93,11 +95,10 @@ __all__ = [
     "sparse_group_sums",
     "sparse_product",
     "stationarity_sq",
+    "swap_k_means",
     "sweep_cuts_into",
-    "sweep_ratio_cuts_into",
     "transfer_shares_into",
     "worst_cuts",
-    "worst_ratio_cuts",
 ]
 
 load_numba()

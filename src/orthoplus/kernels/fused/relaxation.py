@@ -5,9 +5,10 @@ import numpy as np
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.reference.relaxation import HUGE
 
-# Rows of F that are formed at a time.
-_ROWS = 32
+# Rows of F that are formed at a time, and entries between two looks at a ratio.
+_ROWS, _LOOK = 32, 128
 
 # Sums may be reordered for SIMD; infinity keeps its meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -89,23 +90,24 @@ def relax_into(
 
 
 @_exact
-def _sweep(cuts, scale, T, multipliers, K):  # type: ignore[no-untyped-def]
-    # IN cuts, scale, T; OUT multipliers, K (updated)
+def _sweep(cuts, ratios, T, multipliers, K):  # type: ignore[no-untyped-def]
+    # IN cuts, ratios, T; OUT multipliers, K (updated)
     for c in range(cuts.shape[0]):
         i, j, l = cuts[c, 0], cuts[c, 1], cuts[c, 2]  # noqa: E741
-        ij, ii = scale[i] * scale[j], -scale[i] * scale[i]
-        value = ij * max(T[i, j] - K[i, j], 0.0) + ii * max(T[i, i] - K[i, i], 0.0)
-        norm = 0.5 * ij * ij + ii * ii
+        ij = ratios[i, j]
+        value = ij * max(T[i, j] - K[i, j], 0.0) - max(T[i, i] - K[i, i], 0.0)
+        norm = 0.5 * ij * ij + 1.0
         il = jl = 0.0
         if l >= 0:
-            il, jl = scale[i] * scale[l], -scale[j] * scale[l]
+            il = ratios[i, l]
+            jl = -ij * il
             value += il * max(T[i, l] - K[i, l], 0.0) + jl * max(T[j, l] - K[j, l], 0.0)
             norm += 0.5 * (il * il + jl * jl)
         change = max(multipliers[c] + value / norm, 0.0) - multipliers[c]
         if change == 0.0:
             continue
         multipliers[c] += change
-        K[i, i] += change * ii
+        K[i, i] -= change
         K[i, j] += 0.5 * change * ij
         K[j, i] = K[i, j]
         if l >= 0:
@@ -117,39 +119,67 @@ def _sweep(cuts, scale, T, multipliers, K):  # type: ignore[no-untyped-def]
 
 def sweep_cuts_into(
     cuts: IntArray,
-    scale: FloatArray,
+    ratios: FloatArray,
     T: FloatArray,
     multipliers: FloatArray,
     offset: FloatArray,
 ) -> None:
-    _sweep(cuts, scale, T, multipliers, offset)
+    _sweep(cuts, ratios, T, multipliers, offset)
 
 
 @_exact
-def _worst(Z, first, last, least, best, violation):  # type: ignore[no-untyped-def]
-    # IN Z, first, last (rows), least; OUT best, violation (of these rows)
-    n = Z.shape[0]
+def _worst(P, ratios, first, last, least, best, violation):  # type: ignore[no-untyped-def]
+    # IN P, ratios, first, last (rows), least; OUT best, violation (of these rows)
+    n = P.shape[0]
     rows = np.empty(n, dtype=np.int64)
+    near, ratio = np.empty(n), np.empty(n)
     for i in range(first, last):
         count = 0
         for j in range(n):
-            if j != i and Z[i, j] > least * Z[i, i]:
+            if j != i and ratios[i, j] * P[i, j] > least * P[i, i]:
                 rows[count] = j
+                near[count] = ratios[i, j] * P[i, j]
+                ratio[count] = ratios[i, j]
                 count += 1
         for at in range(count):
             j = rows[at]
-            top, where = max(Z[i, j] - Z[i, i], 0.0), -1
+            own = near[at] - P[i, i]
+            top, where = max(own, 0.0), -1
             for other in range(at + 1, count):
-                l = rows[other]  # noqa: E741
-                value = Z[i, j] + Z[i, l] - Z[i, i] - Z[j, l]
+                value = own + near[other] - ratio[at] * ratio[other] * P[j, rows[other]]
                 if value > top:
-                    top, where = value, l
+                    top, where = value, rows[other]
             best[i, j], violation[i, j] = where, top
 
 
-def worst_cuts(Z: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
-    n = len(Z)
+def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+    n = len(P)
     best, violation = np.full((n, n), -1, dtype=np.int64), np.zeros((n, n))
     blocks = partition_rows(n, n)
-    for_blocks(lambda b, i: _worst(Z, i.start, i.stop, least, best, violation), blocks)
+    for_blocks(lambda b, i: _worst(P, ratios, i.start, i.stop, least, best, violation), blocks)
     return best, violation
+
+
+@_compiled
+def _ratios(M, first, last, floor, ratios):  # type: ignore[no-untyped-def]
+    # IN M, first, last (rows), floor; OUT ratios (of these rows)
+    n = M.shape[0]
+    inverse = np.empty(n)
+    for i in range(first, last):
+        for l in range(n):  # noqa: E741
+            inverse[l] = 1.0 / M[i, l] if M[i, l] > 0.0 else HUGE
+        for j in range(n):
+            most, start = 0.0, 0
+            while start < n and most * floor <= 1.0:
+                stop = min(start + _LOOK, n)
+                for l in range(start, stop):  # noqa: E741
+                    most = max(most, M[j, l] * inverse[l])
+                start = stop
+            ratios[i, j] = 1.0 / most if most > 0.0 and most * floor <= 1.0 else 0.0
+
+
+def least_ratios(M: FloatArray, floor: float) -> FloatArray:
+    ratios = np.zeros_like(M)
+    blocks = partition_rows(*M.shape)
+    for_blocks(lambda b, i: _ratios(M, i.start, i.stop, floor, ratios), blocks)
+    return ratios

@@ -6,9 +6,9 @@ from orthoplus.kernels.reference import (
     divergence,
     exchange,
     groups,
+    k_means,
     oblique,
     pairs,
-    ratio_cuts,
     relaxation,
     rows,
 )
@@ -17,9 +17,9 @@ from orthoplus.kernels.reference.counts import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
+from orthoplus.kernels.reference.k_means import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
-from orthoplus.kernels.reference.ratio_cuts import *  # noqa: F403
 from orthoplus.kernels.reference.relaxation import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
@@ -31,9 +31,9 @@ __all__ = sorted(
         divergence,
         exchange,
         groups,
+        k_means,
         oblique,
         pairs,
-        ratio_cuts,
         relaxation,
         rows,
     )

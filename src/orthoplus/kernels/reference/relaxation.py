@@ -4,7 +4,10 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 
-__all__ = ["relax_into", "sweep_cuts_into", "worst_cuts"]
+__all__ = ["least_ratios", "relax_into", "sweep_cuts_into", "worst_cuts"]
+
+# In place of the reciprocal of 0: a product with 0 is still 0.
+HUGE = 1e300
 
 
 def relax_into(
@@ -41,23 +44,23 @@ def _parts(T: FloatArray, offset: FloatArray | None) -> tuple[FloatArray, FloatA
 
 def sweep_cuts_into(
     cuts: IntArray,
-    scale: FloatArray,
+    ratios: FloatArray,
     T: FloatArray,
     multipliers: FloatArray,
     offset: FloatArray,
 ) -> None:
     """Improve the multipliers of all cuts in turn (Hildreth): P = max(T - K, 0) nears them all.
 
-    Cut c has the rows (i, j, l) = cuts[c] and says, for Z_ab = scale_a scale_b P_ab,
+    Cut c has the rows (i, j, l) = cuts[c] and says, with the ratios R,
 
-        Z_ij + Z_il - Z_ii - Z_jl <= 0,   or   Z_ij - Z_ii <= 0   if l = -1.
+        R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl <= 0,  or  R_ij P_ij - P_ii <= 0  if l = -1.
 
     With C its symmetric matrix and K = sum_c m_c C, a step is m_c <- max(0, m_c + <C, P> / |C|^2).
 
-    IN cuts, scale, T; OUT multipliers (updated), offset (K, updated; it may be infinite).
+    IN cuts, ratios, T; OUT multipliers (updated), offset (K, updated; it may be infinite).
     """
     for c, (i, j, l) in enumerate(cuts):  # noqa: E741
-        entries = _entries(i, j, l, scale)
+        entries = _entries(i, j, l, ratios)
         value = sum(weight * max(T[a, b] - offset[a, b], 0.0) for a, b, weight in entries)
         # Off the diagonal a weight stands for two entries of half of it.
         norm = sum(weight * weight * (1.0 if a == b else 0.5) for a, b, weight in entries)
@@ -68,28 +71,45 @@ def sweep_cuts_into(
             offset[b, a] = offset[a, b]
 
 
-def _entries(i: int, j: int, l: int, scale: FloatArray) -> list[tuple[int, int, float]]:  # noqa: E741
-    found = [(i, j, scale[i] * scale[j]), (i, i, -scale[i] * scale[i])]
+def _entries(i: int, j: int, l: int, ratios: FloatArray) -> list[tuple[int, int, float]]:  # noqa: E741
+    found = [(i, j, ratios[i, j]), (i, i, -1.0)]
     if l >= 0:
-        found += [(i, l, scale[i] * scale[l]), (j, l, -scale[j] * scale[l])]
+        found += [(i, l, ratios[i, l]), (j, l, -ratios[i, j] * ratios[i, l])]
     return found
 
 
-def worst_cuts(Z: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
-    """Return, for each pair (i, j), the cut of these rows that Z violates most, see below.
+def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+    """Return, for each pair (i, j), the cut of these rows that P violates most, see above.
 
-    It is the row l = best[i, j] with the largest Z_ij + Z_il - Z_ii - Z_jl, or -1 for the pair
-    itself, and that number. Only j and l > j with Z_ij, Z_il > least Z_ii count, else it is 0.
+    It is the row l = best[i, j] with the largest R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl, or
+    -1 for the pair itself, and that number. Only j and l > j with R_ij P_ij, R_il P_il above
+    ``least`` P_ii count, else it is 0.
     """
-    n = len(Z)
+    n = len(P)
     best, violation = np.full((n, n), -1, dtype=np.int64), np.zeros((n, n))
     for i in range(n):
-        rows = np.flatnonzero(Z[i] > least * Z[i, i])
+        near = ratios[i] * P[i]
+        rows = np.flatnonzero(near > least * P[i, i])
         rows = rows[rows != i]
         for at, j in enumerate(rows):
-            violation[i, j] = max(Z[i, j] - Z[i, i], 0.0)
+            violation[i, j] = max(near[j] - P[i, i], 0.0)
             for l in rows[at + 1 :]:  # noqa: E741
-                value = Z[i, j] + Z[i, l] - Z[i, i] - Z[j, l]
+                value = near[j] + near[l] - P[i, i] - ratios[i, j] * ratios[i, l] * P[j, l]
                 if value > violation[i, j]:
                     best[i, j], violation[i, j] = l, value
     return best, violation
+
+
+def least_ratios(M: FloatArray, floor: float) -> FloatArray:
+    """Return the least M_il / M_jl over the l with M_jl > 0, for all i and j; 0 if it is below floor.
+
+    M has no negative entry. Also 0 if row j of M is zero.
+    """
+    ratios = np.zeros_like(M)
+    for i, row in enumerate(M):
+        # Where M_il is 0, any positive M_jl makes the ratio 0.
+        inverse = np.divide(1.0, row, out=np.full(len(M), HUGE), where=row > 0)
+        most = (M * inverse).max(axis=1)
+        useful = (most > 0) & (most * floor <= 1)
+        ratios[i, useful] = 1.0 / most[useful]
+    return ratios

@@ -76,6 +76,9 @@ class SupportSearch(SeededMethod):
     effort : float
         The search ends after about this many evaluations of f times nk, or a third of those of the
         run before it if they are more; it never takes more than some thousands.
+    with_projections : bool
+        Whether 2 is done. It is the expensive part, and needless if the start comes from a search
+        that moves many rows at once, as that of k-means does.
     seed : int
         For the kicks.
 
@@ -102,6 +105,7 @@ class SupportSearch(SeededMethod):
     patience: int = 8
     trials: int = 64
     effort: float = 1.5e5
+    with_projections: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -213,6 +217,7 @@ class _Descent:
         self, options: SupportSearch, problem: Problem, limit: int, *, is_exact: bool
     ) -> None:
         self.problem, self.limit, self.is_exact = problem, limit, is_exact
+        self.with_projections = options.with_projections
         self.n_eval, self.is_complete = 0, False
         # Unless this is the last descent, keep most of the evaluations for kicks.
         share = limit if is_exact else max(limit // _SHARES_OF_LIMIT, 1)
@@ -268,7 +273,8 @@ class _Descent:
                 yield from _possible(moved(point, moves, k))
         singles = scores.single_moves()
         yield from _possible(moved(point, singles[:1], k))
-        yield from scores.projections()
+        if self.with_projections:
+            yield from scores.projections()
         most = self.most
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))
