@@ -101,7 +101,7 @@ def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArra
 
 
 def least_ratios(M: FloatArray, floor: float) -> FloatArray:
-    """Return the least M_il / M_jl over the l with M_jl > 0, for all i and j; 0 if it is below floor.
+    """Return the least M_il / M_jl over the l with M_jl > 0 for all i, j; 0 if it is below floor.
 
     M has no negative entry. Also 0 if row j of M is zero.
     """
