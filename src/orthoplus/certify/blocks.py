@@ -33,8 +33,8 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.threads import n_threads, set_most_threads
 
-# Seconds that the relaxation of so many rows needs to be worth it; it grows with the square, or with
-# the third power if there are cuts.
+# Seconds that the relaxation of so many rows needs to be worth it; it grows with the square, or
+# with the third power if there are cuts.
 _SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 10.0, 600
 # Fewest and most rows of a block, and at least so many for each group.
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
