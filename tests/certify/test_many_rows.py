@@ -47,8 +47,8 @@ def test_all_rows_at_once_are_bounded_and_verify(problem_type, small, rng, monke
     check = op.Certificate.load(tmp_path / "proof.npz").verify(problem)
     assert check
     assert check.is_rigorous
-    # The bound that is verified is that of the saved S, in float64, up to rounding.
-    assert check.bound == pytest.approx(certificate.bound, rel=1e-5)
+    # That of the saved S, up to what approximate eigenvectors lose.
+    assert check.bound == pytest.approx(certificate.bound, rel=1e-3)
 
 
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])

@@ -89,8 +89,9 @@ def certify(  # noqa: PLR0913
     -----
     In this order: the spectral bound; a certificate in closed form, that proves separated clusters
     of any number of rows optimal in a few passes over the data, see
-    `orthoplus.certify.closed_form`; a convex relaxation for up to a few thousand rows; for more,
-    relaxations of blocks of rows.
+    `orthoplus.certify.closed_form`; a convex relaxation, with cuts if the rows are at most 2000;
+    for more than 4000 rows relaxations of blocks of them, or of up to 12,000 rows at once if that
+    promises more and takes at most half of the memory.
 
     Examples
     --------

@@ -32,9 +32,9 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.threads import n_threads, set_most_threads
 
-# Seconds that the relaxation of so many rows needs to be worth it; it grows with the square. More
-# if there are cuts.
-_SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 20.0, 600
+# Seconds that the relaxation of so many rows needs to be worth it; it grows with the square, or
+# with the third power if there are cuts.
+_SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 10.0, 600
 # Fewest and most rows of a block, and at least so many for each group.
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
 # A block is done if its bound exceeds the value of the answer by this share at most.
@@ -58,9 +58,11 @@ def can_be_cut(model: Model) -> bool:
 
 def rows_per_block(model: Model, seconds: float) -> int:
     """Return how many rows a block may have, for this time in all."""
-    # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2.
-    needed = _SECONDS_WITH_CUTS if model.has_ratios else _SECONDS
-    affordable = seconds * n_threads() * _ROWS**2 / (needed * model.n)
+    # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2, say.
+    per_row = seconds * n_threads() * _ROWS / model.n
+    affordable = _ROWS * per_row / _SECONDS
+    if model.has_ratios:
+        affordable = _ROWS * float(np.sqrt(per_row / _SECONDS_WITH_CUTS))
     least = max(_FEWEST, _PER_GROUP * model.k)
     return int(min(max(affordable, least), _MOST, model.n))
 

@@ -43,7 +43,7 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 _TINY = float(np.finfo(np.float64).tiny)
 # Products with H of a round of refinement, and rounds at most.
-_PRODUCTS, _MAX_ROUNDS = 4, 6
+_PRODUCTS, _MAX_ROUNDS = 4, 10
 # What the bound may exceed the sum of the Ritz values by, relative to their sizes.
 _ACCURACY = 1e-9
 # The share of the distance from t to the last Ritz value that is counted on.

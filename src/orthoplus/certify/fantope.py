@@ -26,6 +26,8 @@ _MOST_SPREAD = 1e-3
 _LEAST_TOL = 100.0
 # Passes over one matrix, while its pairs are too inaccurate.
 _MAX_PASSES = 3
+# Rows that are averaged at a time.
+_SLICE = 64
 # The lower end of the spectrum is found again after so many matrices, by so many Lanczos steps.
 _FLOOR_EVERY, _LANCZOS_STEPS = 20, 12
 
@@ -322,3 +324,20 @@ def split_off_into(H: FloatArray, unit: FloatArray, lowered: float) -> float:
 
     for_blocks(work, partition_rows(*H.shape))
     return fixed
+
+
+def average_into(S: FloatArray) -> None:
+    """Replace S by the mean of S and its transpose.
+
+    Examples
+    --------
+    >>> S = np.array([[1.0, 2.0], [4.0, 3.0]])
+    >>> average_into(S)
+    >>> S
+    array([[1., 3.],
+           [3., 3.]])
+    """
+    for start in range(0, len(S), _SLICE):
+        i, rest = slice(start, start + _SLICE), slice(start, None)
+        mean = (S[i, rest] + S[rest, i].T) / 2
+        S[i, rest], S[rest, i] = mean, mean.T

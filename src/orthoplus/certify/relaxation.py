@@ -25,6 +25,7 @@ from orthoplus.certify.cuts import CutPool, Cuts
 from orthoplus.certify.fantope import (
     LeadingPairs,
     LowRank,
+    average_into,
     extreme_eigenvalues,
     split_off,
 )
@@ -315,7 +316,7 @@ class Relaxation:
         S, dtype = np.empty_like(self._T), self._T.dtype
         factor = dtype.type(-math.ldexp(self._penalty, self._exponent))
         self._for_rows(lambda i, P, D: np.multiply(D, factor, out=S[i]))
-        _average_into(S)
+        average_into(S)
         cuts = Cuts.none()
         if self._pool is not None:
             cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
@@ -398,14 +399,6 @@ class Relaxation:
         if self.unit is not None:
             rows = np.column_stack([rows, self.unit])
         return group_rows(rows, self.k)
-
-
-def _average_into(S: FloatArray) -> None:
-    """Replace S by the mean of S and its transpose."""
-    for start in range(0, len(S), _ROWS):
-        i, rest = slice(start, start + _ROWS), slice(start, None)
-        mean = (S[i, rest] + S[rest, i].T) / 2
-        S[i, rest], S[rest, i] = mean, mean.T
 
 
 def group_rows(rows: FloatArray, k: int) -> IntArray:

@@ -4,7 +4,7 @@ A proof is a symmetric S with nonnegative entries (and multipliers of cuts, at l
 these signs, the value of the answer, and that the bound follows from the leading eigenvalues of
 M + S:
 
-* all eigenvalues of the n x n matrix for small n;
+* all eigenvalues of the n x n matrix for small n, a Cholesky factorization for larger n;
 * those of a matrix of order r + k^2 with the same ones, for M = AA' of few columns;
 * otherwise Ritz values, by Lanczos from another start than that of the search.
 """
