@@ -1,6 +1,7 @@
 """`certify`: bounds in the order of their cost, until the gap is closed or the time is over."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -264,10 +265,10 @@ class Search:
             has_row_sums=model.has_row_sums,
             start=(point.labels, point.weights),
             S=first,
-            ratios=model.ratios(M),
         )
         margin = rounding_margin(model.size, model.n + model.rank)
-        for upper in run_relaxation(relaxation, model.trace(point), self.deadline):
+        find_ratios = partial(model.ratios, M)
+        for upper in run_relaxation(relaxation, model.trace(point), self.deadline, find_ratios):
             if self.improves(upper + margin):
                 self.offer(upper + margin, "relaxation", (part_of(relaxation),))
             yield

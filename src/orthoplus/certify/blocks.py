@@ -14,6 +14,7 @@ all of them.
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from time import perf_counter
 from typing import NamedTuple
@@ -91,12 +92,10 @@ def bound_rows(
     """Bound <AA', XX'> for rows in memory, and return the relaxation that does it."""
     M = A @ A.T
     start = (own.labels, own.weights)
-    relaxation = Relaxation(
-        M, own.k, has_row_sums=model.has_row_sums, start=start, ratios=model.ratios(M)
-    )
+    relaxation = Relaxation(M, own.k, has_row_sums=model.has_row_sums, start=start)
     sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
-    upper = np.inf
-    for found in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
+    upper, find_ratios = np.inf, partial(model.ratios, M)
+    for found in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline, find_ratios):
         upper = found
         if stop.is_set():
             break

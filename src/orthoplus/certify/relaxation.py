@@ -44,6 +44,8 @@ _EIGEN_TOL, _EIGEN_TOL_WITH_CUTS = 0.1, 0.5
 _CUT_EVERY = 10
 # The first penalty parameter is this over k, for M of unit norm; the second if cuts are added.
 _FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 100.0
+# With the first cuts it rises: their multipliers are to grow fast.
+_PENALTY_RISE = 5.0
 
 
 class _Saved(NamedTuple):
@@ -160,6 +162,15 @@ class Relaxation:
         if S is not None:
             T -= np.ldexp(np.asarray(S, dtype=np.float64), -self._exponent) / self._penalty
         return T
+
+    def use_ratios(self, ratios: FloatArray) -> None:
+        """Add cuts with these ratios from now on, see `orthoplus.certify.cuts.ratio_bounds`."""
+        if self._tuning.is_trying:
+            self._restore(1)
+        self._tuning = Tuning()
+        self.ratios, self._balance = ratios, Balance()
+        self._eigen_tol = _EIGEN_TOL_WITH_CUTS
+        self._rebalance(_PENALTY_RISE)
 
     def _start_cuts(self, cuts: Cuts) -> None:
         """Take over these cuts: T, which holds -S / penalty, gets K in addition."""
