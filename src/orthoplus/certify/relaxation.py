@@ -127,7 +127,8 @@ class Relaxation:
         self._G = np.ldexp(centered, -self._exponent)
         self.ratios = np.outer(1 / self.scale, self.scale) if has_row_sums else ratios
         has_cuts = self.ratios is not None
-        self._penalty = (_FIRST_PENALTY_WITH_CUTS if has_cuts else _FIRST_PENALTY) / self.k
+        is_new = has_cuts and cuts is None  # multipliers of given cuts need not grow so fast
+        self._penalty = (_FIRST_PENALTY_WITH_CUTS if is_new else _FIRST_PENALTY) / self.k
         self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else _EIGEN_TOL
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
         self._G = self._G.astype(dtype)
