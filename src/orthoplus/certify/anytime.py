@@ -1,6 +1,6 @@
 """Run a relaxation until a deadline: when to compute a bound, and when to give up."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
@@ -12,6 +12,9 @@ from orthoplus.core.types import FloatArray, IntArray
 # A bound costs all eigenvalues. It is computed if the estimate has fallen by this share of the gap
 # and the iterations since the last one took this many times as long, or the second many.
 _WORTHWHILE, _PATIENCE, _MOST_PATIENCE = 0.02, 2.0, 8.0
+# Cuts are added once the last third of the time gained less than this share of the gap, after at
+# least so many bounds.
+_SLOW, _BOUNDS_BEFORE_CUTS, _TIME_PART_BEFORE_CUTS = 0.1, 4, 2 / 3
 # Seconds of a round of iterations.
 _SHORTEST, _LONGEST = 0.02, 1.0
 _FIRST_ITERATIONS = 3
@@ -20,7 +23,12 @@ _FIRST_ITERATIONS = 3
 _STALLED, _FEWEST_BOUNDS, _TIME_PART, _TIME_PART_WITH_CUTS = 1e-3, 12, 0.5, 0.2
 
 
-def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> Iterator[float]:
+def run_relaxation(
+    relaxation: Relaxation,
+    target: float,
+    deadline: float,
+    find_ratios: Callable[[], FloatArray | None] | None = None,
+) -> Iterator[float]:
     """Yield upper bounds, each at most the one before, until the deadline or the last gain.
 
     Parameters
@@ -30,6 +38,8 @@ def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> It
         The value reached: the bound cannot fall below it.
     deadline : float
         In the seconds of ``time.perf_counter``; the last bound is computed before.
+    find_ratios : callable, optional
+        Return the ratios for cuts, or None. It is called once the relaxation is slow without.
 
     Examples
     --------
@@ -57,7 +67,14 @@ def run_relaxation(relaxation: Relaxation, target: float, deadline: float) -> It
             cost = last - before
             seen.append((last - started, upper))
             yield upper
-        if is_last or _has_stalled(seen, target, part):
+        if is_last:
+            return
+        if find_ratios is not None and _is_slow(seen, target):
+            ratios, find_ratios = find_ratios(), None
+            if ratios is not None:
+                relaxation.use_ratios(ratios)
+                part, started, seen = _TIME_PART_WITH_CUTS, perf_counter(), [(0.0, upper)]
+        elif _has_stalled(seen, target, part):
             return
 
 
@@ -73,12 +90,22 @@ def _is_worthwhile(relaxation: Relaxation, upper: float, target: float, patience
     return fall > _WORTHWHILE * (upper - target) or patience > _MOST_PATIENCE
 
 
+def _is_slow(seen: list[tuple[float, float]], target: float) -> bool:
+    if len(seen) < _BOUNDS_BEFORE_CUTS:
+        return False
+    return _gain(seen, _TIME_PART_BEFORE_CUTS) < _SLOW * max(seen[-1][1] - target, 0.0)
+
+
+def _gain(seen: list[tuple[float, float]], part: float) -> float:
+    """Return by how much the bound has fallen since this part of the time."""
+    elapsed, upper = seen[-1]
+    return next(bound for seconds, bound in reversed(seen) if seconds <= part * elapsed) - upper
+
+
 def _has_stalled(seen: list[tuple[float, float]], target: float, part: float) -> bool:
     if len(seen) < _FEWEST_BOUNDS:
         return False
-    elapsed, upper = seen[-1]
-    before = next(bound for seconds, bound in reversed(seen) if seconds <= part * elapsed)
-    return before - upper < _STALLED * max(upper - target, 0.0)
+    return _gain(seen, part) < _STALLED * max(seen[-1][1] - target, 0.0)
 
 
 def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:

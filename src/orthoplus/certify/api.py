@@ -281,12 +281,12 @@ class Search:
             has_row_sums=model.has_row_sums,
             start=(point.labels, point.weights),
             S=dense_of(model, self.proof) if is_start else None,
-            ratios=self._ratios(),
         )
         if coarse is not None:
             relaxation.start_from(*coarse.lift())
         margin = rounding_margin(model.size, model.n + model.rank)
-        for upper in run_relaxation(relaxation, model.trace(point), self.deadline):
+        value = model.trace(point)
+        for upper in run_relaxation(relaxation, value, self.deadline, self._ratios):
             if self.improves(upper + margin):
                 self.offer(upper + margin, "relaxation", (part_of(relaxation),))
             yield

@@ -17,6 +17,7 @@ of the time goes where the bounds fall fastest; `orthoplus.certify.refining` dec
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from time import perf_counter
 from typing import NamedTuple
@@ -157,15 +158,11 @@ def bounds_of_rows(
     """Yield bounds of <AA', XX'> for rows in memory, with the relaxation that gives them."""
     M = A @ A.T
     margin = rounding_margin(float(np.trace(M)), sum(A.shape))
-    relaxation = Relaxation(
-        M,
-        own.k,
-        has_row_sums=model.has_row_sums,
-        start=(own.labels, own.weights),
-        ratios=model.ratios(M),
-    )
+    start = (own.labels, own.weights)
+    relaxation = Relaxation(M, own.k, has_row_sums=model.has_row_sums, start=start)
     sums = np.array([own.weights[own.labels == j] @ A[own.labels == j] for j in range(own.k)])
-    for upper in run_relaxation(relaxation, float(np.vdot(sums, sums)), deadline):
+    value, find_ratios = float(np.vdot(sums, sums)), partial(model.ratios, M)
+    for upper in run_relaxation(relaxation, value, deadline, find_ratios):
         yield upper + margin, relaxation
 
 

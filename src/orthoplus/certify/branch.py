@@ -153,7 +153,12 @@ class _Search:
             excess = estimate - self.value - self.tol
             is_closed = excess <= 0 and relaxation.upper_bound() <= self.value + self.tol
             is_slow = excess > _PATIENCE * max(last - estimate, 0.0)
-            if is_closed or is_slow or time.monotonic() >= self.deadline:
+            if is_closed or time.monotonic() >= self.deadline:
+                break
+            if is_slow and self.ratios is not None and relaxation.ratios is None:
+                relaxation.use_ratios(self.ratios)
+                estimate = np.inf
+            elif is_slow:
                 break
             last = estimate
         return relaxation
@@ -161,9 +166,11 @@ class _Search:
     def _relaxation_of(self, node: _Node) -> Relaxation:
         if not self.has_row_sums:
             apart = node.apart[np.ix_(node.parts, node.parts)]
-            cuts = None if self.ratios is None else node.cuts
-            ratios = self.ratios
-            return Relaxation(self.M, self.k, S=node.S, apart=apart, cuts=cuts, ratios=ratios)
+            if self.ratios is None or not len(node.cuts.mu):  # cuts are added if it is slow
+                return Relaxation(self.M, self.k, S=node.S, apart=apart)
+            return Relaxation(
+                self.M, self.k, S=node.S, apart=apart, cuts=node.cuts, ratios=self.ratios
+            )
         sizes = np.bincount(node.parts).astype(np.float64)
         C = _merging(node.parts, np.ones(len(node.parts)), sizes)
         return Relaxation(

@@ -12,6 +12,8 @@ of the groups, by more than is lost by blocks, says which of both is worth the t
 """
 
 import heapq
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -62,7 +64,9 @@ class CoarseStart:
         np.add.at(self._B, self.groups, A * self.scale[:, None])
         self.relaxation = self._relaxation(has_cuts=False)
         self.optimum = self._run(self.relaxation, deadlines[0])
-        self.cut_optimum = self._run(self._relaxation(has_cuts=True), deadlines[1])
+        find_ratios = partial(model.ratios, self._B @ self._B.T)
+        with_cuts = self._relaxation(has_cuts=True)
+        self.cut_optimum = self._run(with_cuts, deadlines[1], find_ratios)
 
     def _relaxation(self, *, has_cuts: bool) -> Relaxation:
         model, point, m = self._model, self._point, len(self._B)
@@ -70,21 +74,24 @@ class CoarseStart:
         labels[self.groups] = point.labels
         weights = np.zeros(m)
         np.add.at(weights, self.groups, point.weights * self.scale)
-        M = self._B @ self._B.T
         return Relaxation(
-            M,
+            self._B @ self._B.T,
             model.k,
             has_row_sums=model.has_row_sums,
             start=(labels, weights),
             sizes=self._lengths**2 if model.has_row_sums else None,
-            ratios=model.ratios(M) if has_cuts else None,
             has_cuts=has_cuts,
         )
 
-    def _run(self, relaxation: Relaxation, deadline: float) -> float:
+    def _run(
+        self,
+        relaxation: Relaxation,
+        deadline: float,
+        find_ratios: Callable[[], FloatArray | None] | None = None,
+    ) -> float:
+        value = self._model.trace(self._point)
         with single_blas:
-            found = list(run_relaxation(relaxation, self._model.trace(self._point), deadline))
-        return found[-1]
+            return list(run_relaxation(relaxation, value, deadline, find_ratios))[-1]
 
     def favors_all_rows(self, rows_per_block: int) -> bool:
         """Return whether all rows at once seem better than blocks of so many rows, with cuts."""

@@ -51,6 +51,8 @@ _MOST_TUNED = 4000
 _ROWS = 64
 # The first penalty parameter is this over k, for M of unit norm; the second if cuts are added.
 _FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 100.0
+# With the first cuts it rises: their multipliers are to grow fast.
+_PENALTY_RISE = 5.0
 
 
 class _Saved(NamedTuple):
@@ -139,7 +141,8 @@ class Relaxation:
         M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
         norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
-        self._penalty = (_FIRST_PENALTY_WITH_CUTS if has_cuts else _FIRST_PENALTY) / self.k
+        is_new = has_cuts and cuts is None  # multipliers of given cuts need not grow so fast
+        self._penalty = (_FIRST_PENALTY_WITH_CUTS if is_new else _FIRST_PENALTY) / self.k
         self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else _EIGEN_TOL
         dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
         self._G: FloatArray = np.empty(M.shape, dtype=dtype)
@@ -183,6 +186,15 @@ class Relaxation:
         if S is not None:
             T -= np.ldexp(np.asarray(S), -self._exponent) / self._penalty
         return T
+
+    def use_ratios(self, ratios: FloatArray) -> None:
+        """Add cuts with these ratios from now on, see `orthoplus.certify.cuts.ratio_bounds`."""
+        if self._tuning.is_trying:
+            self._restore(1)
+        self._tuning = Tuning()
+        self.ratios, self._balance = ratios, Balance()
+        self._eigen_tol = _EIGEN_TOL_WITH_CUTS
+        self._rebalance(_PENALTY_RISE)
 
     def _start_cuts(self, cuts: Cuts) -> None:
         """Take over these cuts: T, which holds -S / penalty, gets K in addition."""

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 # Iterations of a trial at least, and as a part of all so far; the next one is due after so many
@@ -105,7 +105,7 @@ class Balance:
     def __init__(self) -> None:
         self._total, self._count = 0.0, 0
 
-    def next(self, sums: Sequence[float]) -> float:
+    def next(self, sums: Iterable[float]) -> float:
         """Return what to multiply the penalty parameter with.
 
         ``sums`` are the squares of F - P, of the change of P, of P and of D, in this order.

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from orthoplus.certify.certificate import Certificate
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.method import OuterMethod
-from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
@@ -32,6 +31,7 @@ from orthoplus.estimators.reading import (
     read_samples,
     weigh_rows,
 )
+from orthoplus.problems import ONMF
 
 
 class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -219,7 +219,7 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
         return fitted.explained_share(self._validated(X), self.components_, self.orthogonal)
 
-    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, Result]:
+    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[ONMF, Result]:
         A = weigh_rows(self._validated(X), options.pop("sample_weight", None))
         return self._model.problem(A), self.result_
 

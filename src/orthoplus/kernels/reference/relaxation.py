@@ -53,7 +53,7 @@ def sweep_cuts_into(
 
     Cut c has the rows (i, j, l) = cuts[c] and says, with the ratios R,
 
-        R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl <= 0,  or  R_ij P_ij - P_ii <= 0  if l = -1.
+        R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl <= 0,   or for l = -1   R_ij P_ij - P_ii <= 0.
 
     With C its symmetric matrix and K = sum_c m_c C, a step is m_c <- max(0, m_c + <C, P> / |C|^2).
 
@@ -101,9 +101,9 @@ def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArra
 
 
 def least_ratios(M: FloatArray, floor: float) -> FloatArray:
-    """Return the least M_il / M_jl over the l with M_jl > 0 for all i, j; 0 if it is below floor.
+    """Return the least M_il / M_jl over the l with M_jl > 0, for all i and j.
 
-    M has no negative entry. Also 0 if row j of M is zero.
+    M has no negative entry. Ratios below ``floor`` are 0, as are those for a row j of zeros.
     """
     ratios = np.zeros_like(M)
     for i, row in enumerate(M):
