@@ -8,10 +8,11 @@ import numpy as np
 
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.between import Between, alternate
-from orthoplus.certify.blocks import bounds_by_blocks, can_be_cut
+from orthoplus.certify.blocks import bounds_by_blocks, can_be_cut, expected_loss
 from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
+from orthoplus.certify.compression import bounds_by_compression, can_be_compressed
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, read_answer
 from orthoplus.certify.relaxation import Relaxation
@@ -31,6 +32,8 @@ Callback = Callable[[Certificate], Any]
 _EIGENVALUE_SECONDS, _FEWEST_BOUNDS, _SMALL = 3e-10, 5, 600
 # The share of the time that the trials of a closed form may take.
 _CLOSED_FORM_SHARE = 0.2
+# The share of the time that compression gets if blocks of rows may be better.
+_COMPRESSION_SHARE = 0.3
 # Up to this many rows branch and bound follows.
 _MOST_BRANCHED = 100
 
@@ -77,8 +80,9 @@ def certify(  # noqa: PLR0913
     -----
     In this order: the spectral bound; a certificate in closed form, that proves separated clusters
     of any number of rows optimal in a few passes over the data, see
-    `orthoplus.certify.closed_form`; a convex relaxation for up to a few thousand rows; for more,
-    relaxations of blocks of rows.
+    `orthoplus.certify.closed_form`; a convex relaxation for up to a few thousand rows; for more, a
+    relaxation of sums over small groups of rows, see `orthoplus.certify.compression`, and
+    relaxations of blocks of rows if there is time for them.
 
     Examples
     --------
@@ -224,8 +228,10 @@ class Search:
             yield from self._exactly()
         elif self.confidence is not None and self.model.factor is not None:
             yield from self._sampled(self.confidence)
-        elif can_be_cut(self.model):
-            yield from self._blocks()
+        else:
+            yield from self._compression()
+            if self._are_blocks_better():
+                yield from self._blocks()
 
     def _spectral(self) -> Iterator[None]:
         self.offer(bound_without(self.model), "spectral", None)
@@ -299,6 +305,26 @@ class Search:
         upper = sampled_bound(self.model, point, confidence, self.deadline, self.rng)
         self.offer(upper, "sampled", None)
         yield
+
+    def _compression(self) -> Iterator[None]:
+        model = self.model
+        if not can_be_compressed(model):
+            return
+        end = perf_counter() + _COMPRESSION_SHARE * (self.deadline - perf_counter())
+        point = model.refine(self.labels)
+        own = self.proof if isinstance(self.proof, Between) else self.closed
+        closed = own if own is not None and np.array_equal(own.labels, point.labels) else None
+        for upper, proof in bounds_by_compression(model, point, closed, self.deadline):
+            self.offer(upper, "compression", proof)
+            yield
+            if perf_counter() > end and self._are_blocks_better():
+                break
+
+    def _are_blocks_better(self) -> bool:
+        """Return whether blocks of rows may lose less in the time that is left than the gap."""
+        gap = self.model.gap(self.best_value, self.bound)
+        loss = expected_loss(self.model, self.deadline - perf_counter())
+        return can_be_cut(self.model) and (gap is None or gap > loss)
 
     def _blocks(self) -> Iterator[None]:
         point = self.model.refine(self.labels)
