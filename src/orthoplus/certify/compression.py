@@ -39,14 +39,17 @@ from orthoplus.certify.micro_groups import (
     Images,
     MicroSums,
     RowSample,
+    Splits,
     choose_splits,
     micro_sums,
+    sample_setting,
     split_rows,
 )
 from orthoplus.certify.model import Model
 from orthoplus.certify.signed_block import SignedBlock, Warmth
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.kernels.threads import single_blas
 
 # Most micro groups, and most directions beside them that the search for T looks at.
 _MOST_MICRO, _MOST_BESIDE = 1500, 300
@@ -55,6 +58,11 @@ _TRIED_MICRO, _TRIAL_SHARE = 4, 0.15
 # Iterations between bounds, at most this share of the time that is left; micro groups are split if
 # the last ones gained less than this share of the gap.
 _ITERATIONS, _PATIENCE, _STALLED, _CONVERGED = 30, 0.2, 0.03, 1e-3
+# A refinement takes about this many times as long as its bound; it splits at least this share of the
+# micro groups.
+_SEARCH_COST, _FEWEST_SPLITS = 12.0, 0.1
+# The share of the time for a sample of the rows.
+_SAMPLE_SHARE = 0.5
 # Directions below this share of the largest are rounding.
 _NO_DIRECTION = 1e-11
 
@@ -82,7 +90,8 @@ def bounds_by_compression(
 
     Notes
     -----
-    Two passes over the rows for each refinement.
+    Two passes over the rows for each refinement. Of many rows, a sample decides on the micro groups
+    and on a first T, so that there are few refinements with all rows.
 
     Examples
     --------
@@ -94,27 +103,67 @@ def bounds_by_compression(
     >>> bool(model.trace(point) <= min(uppers) < uppers[0])
     True
     """
-    setting, data = Setting(model, point), gram_sums(model)
-    levels = [setting.levels(0.0, np.inf)]
-    if closed is not None and not np.array_equal(closed.levels, levels[0]):
-        levels.insert(0, closed.levels)
+    # Threads of BLAS that wait for each other on a busy machine slow small matrices down.
+    with single_blas:
+        setting, data = Setting(model, point), gram_sums(model)
+        levels = [setting.levels(0.0, np.inf)]
+        if closed is not None and not np.array_equal(closed.levels, levels[0]):
+            levels.insert(0, closed.levels)
+        sampled = sample_setting(setting)
+        if sampled is None:
+            runs = _search(setting, data, levels, deadline)
+        else:
+            runs = _search_sample(setting, sampled, data, levels, deadline)
+        for run in runs:
+            yield run.upper, run.proof
+        if perf_counter() < deadline:
+            yield run.improve(deadline, _CONVERGED)
+
+
+def _search_sample(
+    setting: Setting,
+    sampled: Setting,
+    data: GramSums,
+    levels: list[FloatArray],
+    deadline: float,
+) -> Iterator["Compression"]:
+    """Find micro groups and T of a sample of the rows; then two passes over all rows prove them."""
+    end, run = perf_counter() + _SAMPLE_SHARE * (deadline - perf_counter()), None
+    for found in _search(sampled, gram_sums(sampled.model), levels, end):
+        if run is None and found.is_chosen:
+            run = found.moved_to(setting, data)
+            run.improve(deadline, _STALLED)
+            yield run
+    run = found.moved_to(setting, data)
+    run.improve(deadline, _STALLED)
+    yield run
+    yield from _refine(run, deadline)
+
+
+def _search(
+    setting: Setting, data: GramSums, levels: list[FloatArray], deadline: float
+) -> Iterator["Compression"]:
+    """Yield the state after each refinement: of one S_0 after the other, then of the best one."""
     runs = []
     for own in levels:
         run = Compression(setting, own, data)
         runs.append(run)
         end = perf_counter() + _TRIAL_SHARE * (deadline - perf_counter())
-        while True:
-            yield run.improve(end, _STALLED)
-            if len(levels) == 1 or run.m >= _TRIED_MICRO * model.k or perf_counter() >= end:
-                break
-            if not run.split():
-                break
+        run.improve(end, _STALLED)
+        yield run
+        while len(levels) > 1 and run.m < _TRIED_MICRO * setting.model.k and run.split(end):
+            run.improve(end, _STALLED)
+            yield run
     run = min(runs, key=lambda run: run.upper)
-    runs.clear()
-    while perf_counter() < deadline and run.split():
-        yield run.improve(deadline, _STALLED)
-    if perf_counter() < deadline:
-        yield run.improve(deadline, _CONVERGED)
+    run.is_chosen = True
+    yield run
+    yield from _refine(run, deadline)
+
+
+def _refine(run: "Compression", deadline: float) -> Iterator["Compression"]:
+    while run.split(deadline):
+        run.improve(deadline, _STALLED)
+        yield run
 
 
 class _Frame(NamedTuple):
@@ -134,6 +183,13 @@ class _Frame(NamedTuple):
     unit: FloatArray | None
 
 
+class _Vectors(NamedTuple):
+    """Vectors as D ``own`` + U ``beside``."""
+
+    own: FloatArray
+    beside: FloatArray
+
+
 class Compression:
     """One S_0, micro groups and their T.
 
@@ -143,10 +199,17 @@ class Compression:
         The number of micro groups.
     upper : float
         The best bound so far, of ``proof``.
+    is_chosen : bool
+        Whether this S_0 is the best of those that were tried.
+    rules : list of tuple of (Images, Splits)
+        How the micro groups came about.
     """
 
     def __init__(self, setting: Setting, levels: FloatArray, data: GramSums) -> None:
         self.setting, self.model = setting, setting.model
+        self.is_chosen = False
+        self.rules: list[tuple[Images, Splits]] = []
+        self._seconds, self._passes = 0.0, 0.0
         pairs = pair_sums(setting, levels)
         self.base = setting.between(levels, pairs.dots)
         self.factors = assemble_factors(data, pairs, self.base.couplings, self.model.n)
@@ -209,20 +272,22 @@ class Compression:
 
     def bound(self, T: FloatArray) -> float:
         """Return the bound of these T, valid in floating point."""
-        sums, H = self.sums, self.factors
+        before, sums, H = perf_counter(), self.sums, self.factors
         cross = self._beside(sums)
         gram = np.block([[H.gram, cross.T], [cross, np.diag(sums.squares)]])
         core = np.zeros_like(gram)
         core[: -self.m, : -self.m], core[-self.m :, -self.m :] = H.core, T
         whole = FactoredMatrix(gram, core, np.concatenate([H.sums, sums.sums]), H.n)
-        return sum_of_leading(whole, self.model.k, has_row_sums=self.model.has_row_sums)
+        upper = sum_of_leading(whole, self.model.k, has_row_sums=self.model.has_row_sums)
+        self._seconds = perf_counter() - before
+        return upper
 
     def improve(self, deadline: float, stalled: float) -> tuple[float, Compressed]:
         """Iterate until the gain is small or the time is over; return the best bound so far."""
         frame, scales = self.frame, np.outer(self.frame.root, self.frame.root)
         start = Warmth(self._Y, (self.T + frame.tau) * scales, self._penalty)
         block = SignedBlock(frame.K, self.model.k, start, frame.unit)
-        self._iterate(block, deadline, stalled)
+        self._iterate(block, deadline - self._seconds, stalled)
         # T' = T + tau is nonnegative; the frame has lost some directions, the bound has not.
         T = np.maximum(block.best_T / scales - frame.tau, -frame.tau)
         upper = self.bound(T)
@@ -245,38 +310,70 @@ class Compression:
             last, spent = bound, (perf_counter() - before) / n_iter
             n_iter = int(np.clip(_PATIENCE * (deadline - before) / spent, 1, _ITERATIONS))
 
-    def split(self) -> bool:
+    def split(self, deadline: float) -> bool:
         """Split micro groups where F has negative entries; return whether there were any."""
-        model, frame, m = self.model, self.frame, self.m
-        room = min(_MOST_MICRO, model.n, MOST_DENSE_ORDER - model.rank - model.k**2) - m
-        if room <= 0:
+        model, m = self.model, self.m
+        room = min(self._room(deadline), m)
+        if room < _FEWEST_SPLITS * m:
             return False
         if self.sample is None:
             self.sample = RowSample(model, self.base)
-        along, beside = self._Y[:m], frame.back @ self._Y[m:]
-        images = self._images(along, beside)
-        U = self.sample.images(images, self.micro)
+        vectors = self._vectors()
+        images = self._images(vectors)
         rows = self.sample.rows
-        splits = choose_splits(U, self.micro[rows], self.base.weights[rows], m, min(m, room))
-        parents = np.flatnonzero(splits.child >= 0)
-        if not len(parents):
+        U = self.sample.images(images, self.micro)
+        splits = choose_splits(U, self.micro[rows], self.base.weights[rows], m, room)
+        if (splits.child < 0).all():
             return False
-        parents = parents[np.argsort(splits.child[parents])]
-        self.micro = split_rows(model, self.base, self.micro, images, splits)
-        origin = np.concatenate([np.arange(m), parents])
+        before = perf_counter()
+        self.micro = split_rows(model, self.base, self.micro, [(images, splits)])
+        origin = splits.origin()
+        self.rules.append((images, splits))
         self.groups, self.T = self.groups[origin], self.T[np.ix_(origin, origin)]
-        own = (along - frame.B @ beside) / frame.root[:, None]
         self._look()
-        after = self.frame
-        own = own[origin] * np.where(self.sums.squares > 0, after.root, 0.0)[:, None]
-        self._Y = np.vstack([own + after.B @ beside, after.R @ beside])
+        self._passes = perf_counter() - before
+        self._Y = self._coordinates(_Vectors(vectors.own[origin], vectors.beside))
         return True
 
-    def _images(self, along: FloatArray, beside: FloatArray) -> Images:
-        """Return how F's vectors, with these coordinates, follow from A, V and D."""
-        model, frame = self.model, self.frame
-        own = (along - frame.B @ beside) / frame.root[:, None]
-        sizes = np.where(self.sizes > 0, self.sizes, 1.0)
-        coefficients = beside / sizes[:, None]
-        slopes = coefficients[model.rank :].reshape(model.k, model.k, -1)
-        return Images(coefficients[: model.rank], slopes, own)
+    def _room(self, deadline: float) -> int:
+        """Return how many micro groups more there may be, by order and time."""
+        model, m = self.model, self.m
+        order = model.rank + model.k**2
+        most = min(_MOST_MICRO, model.n, MOST_DENSE_ORDER - order)
+        left = deadline - perf_counter() - self._passes
+        if left <= 0:
+            return 0
+        # The bound costs the cube of the order, and the search for T a few times as much.
+        growth = (left / (_SEARCH_COST * max(self._seconds, 1e-6))) ** (1 / 3)
+        return int(min(most - m, growth * (order + m) - (order + m)))
+
+    def _vectors(self) -> "_Vectors":
+        """Return F's vectors as sums of the columns of D and of U."""
+        frame, m = self.frame, self.m
+        beside = frame.back @ self._Y[m:]
+        own = (self._Y[:m] - frame.B @ beside) / frame.root[:, None]
+        return _Vectors(own, beside)
+
+    def _coordinates(self, vectors: "_Vectors") -> FloatArray:
+        """Return these vectors in the frame."""
+        frame = self.frame
+        own = vectors.own * np.where(self.sums.squares > 0, frame.root, 0.0)[:, None]
+        return np.vstack([own + frame.B @ vectors.beside, frame.R @ vectors.beside])
+
+    def _images(self, vectors: "_Vectors") -> Images:
+        """Return how these vectors follow from A, V and D."""
+        k, r = self.model.k, self.model.rank
+        coefficients = vectors.beside / np.where(self.sizes > 0, self.sizes, 1.0)[:, None]
+        return Images(coefficients[:r], coefficients[r:].reshape(k, k, -1), vectors.own)
+
+    def moved_to(self, setting: Setting, data: GramSums) -> "Compression":
+        """Return the same S_0, micro groups and T for all rows."""
+        run = Compression(setting, self.base.levels, data)
+        run.micro = split_rows(run.model, run.base, run.micro, self.rules)
+        run.groups, run.T, run.rules = self.groups, self.T, self.rules
+        run._penalty, run._seconds = self._penalty, self._seconds
+        run._look()
+        vectors = self._vectors()
+        sizes = np.divide(run.sizes, self.sizes, out=np.zeros_like(run.sizes), where=self.sizes > 0)
+        run._Y = run._coordinates(vectors._replace(beside=vectors.beside * sizes[:, None]))
+        return run

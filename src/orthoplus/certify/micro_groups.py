@@ -5,12 +5,14 @@ the compressed relaxation needs of the rows are sums over them; see
 `orthoplus.certify.compression`.
 """
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.certify.between import Between, scaled_slices, slopes
+from orthoplus.certify.between import Between, Setting, scaled_slices, slopes
 from orthoplus.certify.model import Model
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
@@ -55,6 +57,12 @@ class Splits(NamedTuple):
     means: FloatArray
     directions: FloatArray
     child: IntArray
+
+    def origin(self) -> IntArray:
+        """Return from which micro group each of those after the splits comes."""
+        parents = np.flatnonzero(self.child >= 0)
+        order = np.argsort(self.child[parents])
+        return np.concatenate([np.arange(len(self.child)), parents[order]])
 
 
 def micro_sums(model: Model, base: Between, micro: IntArray, m: int) -> MicroSums:
@@ -107,6 +115,31 @@ def _lower_into(values: FloatArray, groups: IntArray, out: FloatArray) -> None:
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     found = ordered[starts]
     out[found] = np.minimum(out[found], np.minimum.reduceat(values[order], starts, axis=0))
+
+
+def sample_setting(setting: Setting) -> Setting | None:
+    """Return a setting of some rows, each of which stands for several; None if there are few.
+
+    Rows and weights are multiplied by the root of how many they stand for: sums of products are
+    then about those of all rows.
+    """
+    model, labels = setting.model, setting.own.labels
+    assert model.factor is not None
+    most = min(_MOST_SAMPLED, max(1, _MOST_ENTRIES // model.rank))
+    inside = np.flatnonzero(labels >= 0)
+    if len(inside) <= 2 * most:
+        return None
+    rows = np.sort(np.random.default_rng(0).choice(inside, most, replace=False))
+    root = (len(inside) / most) ** 0.5
+    sampled, few = copy(setting), copy(model)
+    few.n, few.factor, few.scale = most, model.factor.sample_rows(rows), model.scale * root
+    weights = setting.own.weights[rows] * root
+    own = SupportPoint(labels[rows], weights, model.k)
+    sums = few.factor.group_sums(own.labels, weights, model.k) * few.scale
+    squares = np.maximum(own.column_squares(), np.finfo(np.float64).tiny)
+    sampled.model, sampled.own = few, own
+    sampled.trace = float((np.einsum("jc,jc->j", sums, sums) / squares).sum())
+    return sampled
 
 
 # --- where to split -------------------------------------------------------------------------------
@@ -198,14 +231,14 @@ def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, mos
 
 
 def split_rows(
-    model: Model, base: Between, micro: IntArray, images: Images, splits: Splits
+    model: Model, base: Between, micro: IntArray, rules: list[tuple[Images, Splits]]
 ) -> IntArray:
-    """Return the micro groups of all rows after the splits, in one pass."""
+    """Return the micro groups of all rows after these splits, in one pass."""
     A = model.factor
     assert A is not None
     vectors = A.scatter(micro), A.scatter(base.labels), A.scatter(base.weights)
     args = (model.scale, base.centers, base.levels, model.has_row_sums)
-    return np.asarray(A.gather(A.map_rows(_split_work, *vectors, args=(args, images, splits))))
+    return np.asarray(A.gather(A.map_rows(_split_work, *vectors, args=(args, rules))))
 
 
 def _split_work(
@@ -215,11 +248,16 @@ def _split_work(
     weights: FloatArray,
     *args: Any,
 ) -> IntArray:
-    basis, images, splits = args
+    basis, rules = args
     found = micro.copy()
-    for rows, U in _image_slices(block, micro, labels, weights, basis, images):
-        own = micro[rows]
-        away = np.einsum("ij,ij->i", U - splits.means[own], splits.directions[own])
-        moves = (own >= 0) & (splits.child[own] >= 0) & (away > 0)
-        found[rows][moves] = splits.child[own[moves]]
+    # Slices outside, so that each of them is read once.
+    for rows in block.ranges(block.shape[1]):
+        part, pieces = block.rows(rows), (labels[rows], weights[rows])
+        for images, splits in rules:
+            own = found[rows].copy()
+            for inner, U in _image_slices(part, own, *pieces, basis, images):
+                number = own[inner]
+                away = np.einsum("ij,ij->i", U - splits.means[number], splits.directions[number])
+                moves = (number >= 0) & (splits.child[number] >= 0) & (away > 0)
+                found[rows][inner][moves] = splits.child[number[moves]]
     return found
