@@ -119,6 +119,7 @@ def test_operator_and_float32_are_certified(rng):
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
 def test_blocks_bound_the_whole_and_verify(problem_type, rng, monkeypatch, tmp_path):
     monkeypatch.setattr(api, "MOST_DENSE_ROWS", 50)
+    monkeypatch.setattr(api, "can_be_compressed", lambda model: False)
     monkeypatch.setattr(blocks, "_MOST", 60)
     A, _ = separated(150, 6, 3, rng)
     A += 3.0 * rng.random(A.shape)  # no closed form closes the gap

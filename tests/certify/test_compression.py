@@ -11,9 +11,9 @@ from test_certificates import k_means, onmf, pca, planted, signed_onmf, tiny_dat
 import orthoplus as op
 from every_storage import STORAGES, in_blocks
 from orthoplus.certify import api, micro_groups
+from orthoplus.certify.between import Setting
 from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.compression import Compression, bounds_by_compression
-from orthoplus.certify.between import Setting
 from orthoplus.certify.factored import gram_sums
 from orthoplus.certify.model import Model
 from orthoplus.certify.relaxation import Relaxation
@@ -26,7 +26,7 @@ from orthoplus.problems import ONMF, KMeans
 def dense_multipliers(model, proof):
     """Return S, n x n, from the formulas."""
     base, micro, T = proof
-    n, k = model.n, model.k
+    n = model.n
     A = model.factor.to_dense().astype(np.float64) * model.scale
     G = A @ base.centers
     S = np.zeros((n, n))
@@ -133,7 +133,7 @@ def compressed(monkeypatch):
 
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
 def test_certificate_by_compression_verifies_and_is_saved(problem_type, compressed, rng, tmp_path):
-    A, labels = between_groups(200, 6, 3, rng)
+    A, _ = between_groups(200, 6, 3, rng)
     problem = problem_type(A, 3)
     certificate = op.certify(problem, op.solve(problem), time_limit=1.0)
     assert certificate.kind == "compression"

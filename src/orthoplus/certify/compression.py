@@ -58,8 +58,8 @@ _TRIED_MICRO, _TRIAL_SHARE = 4, 0.15
 # Iterations between bounds, at most this share of the time that is left; micro groups are split if
 # the last ones gained less than this share of the gap.
 _ITERATIONS, _PATIENCE, _STALLED, _CONVERGED = 30, 0.2, 0.03, 1e-3
-# A refinement takes about this many times as long as its bound; it splits at least this share of the
-# micro groups.
+# A refinement takes about this many times as long as its bound; it splits at least this share of
+# the micro groups.
 _SEARCH_COST, _FEWEST_SPLITS = 12.0, 0.1
 # The share of the time for a sample of the rows.
 _SAMPLE_SHARE = 0.5
@@ -221,7 +221,7 @@ class Compression:
         self.upper, self.proof = np.inf, Compressed(self.base, self.micro, self.T)
         self._look()
         # The columns of X in the frame.
-        self._Y = np.zeros((len(self.frame.K), self.model.k))
+        self._Y: FloatArray = np.zeros((len(self.frame.K), self.model.k))
         self._Y[self.groups, self.groups] = 1.0
         self._penalty: float | None = None
         self._block: SignedBlock | None = None

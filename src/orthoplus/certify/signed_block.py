@@ -69,9 +69,9 @@ class SignedBlock:
         norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         dtype = np.float64 if len(K) <= _DOUBLE_ORDER else np.float32
-        self._G = np.ldexp(centered, -self._exponent).astype(dtype)
+        self._G: FloatArray = np.ldexp(centered, -self._exponent).astype(dtype)
         self.penalty = _FIRST_PENALTY / k if start.penalty is None else start.penalty
-        self._state: FloatArray = start.Y @ start.Y.T
+        self._state: FloatArray = np.asarray(start.Y @ start.Y.T)
         # P D = 0: where there is a multiplier, the point is 0.
         inner, T = self._inner, np.ldexp(start.T, -self._exponent) / self.penalty
         inner[:] = np.where(T > 0, -T, np.maximum(inner, 0.0))
@@ -95,8 +95,7 @@ class SignedBlock:
             self._tune()
 
     def _step(self) -> None:
-        m, inverse = self.m, self._G.dtype.type(1.0 / self.penalty)
-        target = self._state + inverse * self._G
+        m, target = self.m, self._state + self._G / self.penalty
         # P - D is the absolute value in the block, since D = -T / penalty is the negative part.
         target[:m, :m] += np.abs(self._inner) - self._inner
         self._F = self._pairs.project(target, _EIGEN_TOL * self._primal)
