@@ -195,8 +195,6 @@ class Compression:
 
     Attributes
     ----------
-    m : int
-        The number of micro groups.
     upper : float
         The best bound so far, of ``proof``.
     is_chosen : bool
@@ -224,10 +222,10 @@ class Compression:
         self._Y: FloatArray = np.zeros((len(self.frame.K), self.model.k))
         self._Y[self.groups, self.groups] = 1.0
         self._penalty: float | None = None
-        self._block: SignedBlock | None = None
 
     @property
     def m(self) -> int:
+        """The number of micro groups."""
         return len(self.groups)
 
     def _look(self) -> None:
@@ -294,7 +292,7 @@ class Compression:
         if upper < self.upper:
             self.upper, self.T = upper, T
             self.proof = Compressed(self.base, self.micro, T)
-        self._block, self._penalty = block, block.penalty
+        self._penalty = block.penalty
         F = block.solution()
         self._Y = F.vectors * np.sqrt(F.shares)
         return self.upper, self.proof
