@@ -322,9 +322,10 @@ class Search:
 
     def _are_blocks_better(self) -> bool:
         """Return whether blocks of rows may lose less in the time that is left than the gap."""
+        if not can_be_cut(self.model) or self.kind != "compression":
+            return can_be_cut(self.model)
         gap = self.model.gap(self.best_value, self.bound)
-        loss = expected_loss(self.model, self.deadline - perf_counter())
-        return can_be_cut(self.model) and (gap is None or gap > loss)
+        return gap is None or gap > expected_loss(self.model, self.deadline - perf_counter())
 
     def _blocks(self) -> Iterator[None]:
         point = self.model.refine(self.labels)
