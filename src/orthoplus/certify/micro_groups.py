@@ -20,6 +20,8 @@ from orthoplus.data.base import MemoryMatrix
 _KNOWN = 1e-12
 # Rows and entries of the sample that decides where micro groups are split.
 _MOST_SAMPLED, _MOST_ENTRIES = 20_000, 10_000_000
+# Rows of the sample whose products with all micro groups are in memory at a time.
+_SLICE = 1000
 
 
 class MicroSums(NamedTuple):
@@ -212,8 +214,11 @@ def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, mos
     total = np.bincount(own, masses, minlength=m)
     sums = np.stack([np.bincount(own, masses * u, minlength=m) for u in U.T], axis=1)
     means = np.divide(sums, total[:, None], out=np.zeros_like(sums), where=total[:, None] > 0)
-    negative = np.minimum(U @ (means * np.sqrt(total)[:, None]).T, 0.0)
-    scores = np.bincount(own, masses * np.einsum("ij,ij->i", negative, negative), minlength=m)
+    centers, squares = (means * np.sqrt(total)[:, None]).T, np.zeros(len(U))
+    for start in range(0, len(U), _SLICE):
+        negative = np.minimum(U[start : start + _SLICE] @ centers, 0.0)
+        squares[start : start + _SLICE] = np.einsum("ij,ij->i", negative, negative)
+    scores = np.bincount(own, masses * squares, minlength=m)
     scores[np.bincount(own, minlength=m) < 2] = 0.0
     splits = Splits(means, np.zeros_like(means), np.full(m, -1, dtype=np.int64))
     order = np.argsort(own, kind="stable")
