@@ -2,11 +2,14 @@
 
 Every bound has to be at most the optimum, and an answer may be called optimal only if it is. The
 optimum is that of `orthoplus.bench.oracles`; the answers are the best partition in one half of the
-instances and a random one in the other.
+instances and a random one in the other. So few rows need no compression: of every third
+certificate its bounds are computed and verified in addition.
 """
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,9 @@ from orthoplus.bench.support_descent import full_labelings
 from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
 from orthoplus.certify.api import certify
 from orthoplus.certify.certificate import Certificate
+from orthoplus.certify.compression import bounds_by_compression
+from orthoplus.certify.model import Model
+from orthoplus.certify.verify import verify
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.stiefel import labels_of
@@ -25,6 +31,8 @@ from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
 COUNT, QUICK_COUNT = 750, 10
 # Seconds for each certificate: enough for every stage at this size.
 SECONDS = 0.05
+# Every so many instances are bounded by compression, with these seconds.
+COMPRESS_EVERY, COMPRESS_SECONDS = 3, 0.03
 SCALE = 1e12
 
 Draw = Callable[[np.random.Generator, int, int], FloatArray]
@@ -93,14 +101,34 @@ def find_faults(problem: Problem, certificate: Certificate, optimum: float) -> l
     return [name for name, is_wrong in checks.items() if is_wrong]
 
 
+def find_compression_faults(
+    problem: Problem, certificate: Certificate, optimum: float
+) -> list[str] | None:
+    """Return what is wrong with the bounds by compression; None if M is not a product."""
+    own = Model(problem)
+    if own.factor is None:
+        return None
+    point, faults = own.refine(certificate.answer), set()
+    deadline = perf_counter() + COMPRESS_SECONDS
+    for upper, proof in bounds_by_compression(own, point, None, deadline):
+        bound = own.to_bound(upper)
+        if bound > optimum + (problem.rounding() or 0.0):
+            faults.add("compression")
+        made = replace(certificate, kind="compression", proof=proof, bound=bound)
+        if not verify(problem, made):
+            faults.add("verify compression")
+    return sorted(faults)
+
+
 def check(model: str, kind: str, session: Session) -> Figures:
-    """Count certificates, proofs of optimality and faults."""
+    """Count certificates, proofs of optimality, bounds by compression and faults."""
     rng = session.rng(list(MODELS).index(model), list(KINDS).index(kind))
     faults, n_optimal, count = Counter[str](), 0, session.pick(COUNT, QUICK_COUNT)
+    n_compressed = 0
 
     def run() -> None:
-        nonlocal n_optimal
-        for _ in range(count):
+        nonlocal n_optimal, n_compressed
+        for number in range(count):
             n = int(rng.integers(4, 8))
             k = int(rng.integers(2, 4))
             problem = MODELS[model](KINDS[kind](rng, n, int(rng.integers(2, 6))), k)
@@ -110,11 +138,15 @@ def check(model: str, kind: str, session: Session) -> Figures:
             )
             n_optimal += certificate.is_optimal
             faults.update(find_faults(problem, certificate, optimum.value))
+            if number % COMPRESS_EVERY == 0:
+                found = find_compression_faults(problem, certificate, optimum.value)
+                n_compressed += found is not None
+                faults.update(found or ())
 
     seconds = timed(run).cpu
     words = ", ".join(f"{name} {many}" for name, many in faults.items())
-    return {"count": count, "optimal": n_optimal, "faults": sum(faults.values()), "cpu": seconds,
-            "note": words}  # fmt: skip
+    return {"count": count, "optimal": n_optimal, "compressed": n_compressed,
+            "faults": sum(faults.values()), "cpu": seconds, "note": words}  # fmt: skip
 
 
 def _answer(rng: np.random.Generator, X: FloatArray, problem: Problem) -> Any:
@@ -136,7 +168,11 @@ def tasks(session: Session) -> Items:
 def judge(rows: Rows) -> list[str]:
     """Say how many bounds were checked, and how many were wrong."""
     count, faults = sum(rows.numbers("count")), sum(rows.numbers("faults"))
-    return [f"{count:.0f} certificates checked against all partitions: {faults:.0f} faults."]
+    compressed = sum(rows.numbers("compressed"))
+    return [
+        f"{count:.0f} certificates, and {compressed:.0f} by compression, checked against all "
+        f"partitions: {faults:.0f} faults."
+    ]
 
 
 TABLE = Table(
@@ -144,6 +180,7 @@ TABLE = Table(
     columns=(
         Column("count", "instances", ".0f"),
         Column("optimal", "proven optimal", ".0f"),
+        Column("compressed", "compressed", ".0f", "", "instances bounded by compression, too"),
         Column("faults", "faults", ".0f", "", "bounds above the optimum, false proofs"),
         Column("cpu", "CPU s", ".1f"),
     ),

@@ -8,11 +8,12 @@ import numpy as np
 
 from orthoplus.certify.anytime import part_of, run_relaxation
 from orthoplus.certify.between import Between, alternate
-from orthoplus.certify.blocks import can_be_cut, rows_per_block
+from orthoplus.certify.blocks import can_be_cut, expected_loss, rows_per_block
 from orthoplus.certify.branch import solve_exactly
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.coarse import CoarseStart
+from orthoplus.certify.compression import bounds_by_compression, can_be_compressed
 from orthoplus.certify.eigenvalues import bound_without, dense_of
 from orthoplus.certify.model import MOST_DENSE_ROWS, Model, fits_in_memory, read_answer
 from orthoplus.certify.refining import bounds_by_blocks
@@ -43,6 +44,9 @@ _CLOSED_FORM_SHARE = 0.2
 # A better clustering for k-means is searched for at first if A has at most this many entries
 # times k: that takes a second or so.
 _SEARCHED_WORK = 2e7
+# The share of the time that compression gets if other bounds may be better: if blocks of rows may,
+# and if all rows can be relaxed at once.
+_COMPRESSION_SHARES = (0.3, 0.1)
 # Up to this many rows branch and bound follows.
 _MOST_BRANCHED = 100
 
@@ -90,8 +94,9 @@ def certify(  # noqa: PLR0913
     In this order: the spectral bound; a certificate in closed form, that proves separated clusters
     of any number of rows optimal in a few passes over the data, see
     `orthoplus.certify.closed_form`; a convex relaxation, with cuts if the rows are at most 2000;
-    for more than 4000 rows relaxations of blocks of them, or of up to 12,000 rows at once if that
-    promises more and takes at most half of the memory.
+    for more than 4000 rows a relaxation of sums over small groups of rows, see
+    `orthoplus.certify.compression`, then relaxations of blocks of rows if there is time for them,
+    or of up to 12,000 rows at once if that promises more and takes at most half of the memory.
 
     Examples
     --------
@@ -243,8 +248,10 @@ class Search:
             yield from self._exactly()
         elif self.confidence is not None and self.model.factor is not None:
             yield from self._sampled(self.confidence)
-        elif can_be_cut(self.model):
-            yield from self._many_rows()
+        else:
+            yield from self._compression()
+            if self._are_blocks_better():
+                yield from self._many_rows()
 
     def _spectral(self) -> Iterator[None]:
         self.offer(bound_without(self.model), "spectral", None)
@@ -343,6 +350,30 @@ class Search:
         upper = sampled_bound(self.model, point, confidence, self.deadline, self.rng)
         self.offer(upper, "sampled", None)
         yield
+
+    def _compression(self) -> Iterator[None]:
+        """Bound by sums over small groups of rows."""
+        model = self.model
+        if not can_be_compressed(model):
+            return
+        share = _COMPRESSION_SHARES[fits_in_memory(model)]
+        end = perf_counter() + share * (self.deadline - perf_counter())
+        point = model.refine(self.labels)
+        own = self.proof if isinstance(self.proof, Between) else self.closed
+        closed = own if own is not None and np.array_equal(own.labels, point.labels) else None
+        for upper, proof in bounds_by_compression(model, point, closed, self.deadline):
+            self.offer(upper, "compression", proof)
+            yield
+            if perf_counter() > end and self._are_blocks_better():
+                break
+
+    def _are_blocks_better(self) -> bool:
+        """Return whether blocks of rows may lose less in the time that is left than the gap."""
+        model = self.model
+        if not can_be_cut(model) or self.kind != "compression" or fits_in_memory(model):
+            return can_be_cut(model)
+        gap = model.gap(self.best_value, self.bound)
+        return gap is None or gap > expected_loss(model, self.deadline - perf_counter())
 
     def _many_rows(self) -> Iterator[None]:
         """Bound by all rows at once if that seems better and is affordable, else by blocks."""

@@ -68,6 +68,13 @@ def rows_per_block(model: Model, seconds: float) -> int:
     return int(min(max(affordable, least), _MOST, model.n))
 
 
+def expected_loss(model: Model, seconds: float) -> float:
+    """Return about what share of the residual blocks lose in this time; infinity if too few fit."""
+    rows = rows_per_block(model, seconds)
+    needed = model.n * rows * _SECONDS / (_ROWS**2 * n_threads())
+    return model.k / rows if needed <= 2.0 * seconds else np.inf
+
+
 def cut_rows(labels: IntArray, weights: FloatArray, n_blocks: int) -> list[IntArray]:
     """Deal the rows into blocks that are alike: each group in the order of its weights.
 

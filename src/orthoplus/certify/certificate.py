@@ -48,7 +48,19 @@ class DensePart(NamedTuple):
     ratios: FloatArray
 
 
-Proof = Between | tuple[DensePart, ...] | None
+class Compressed(NamedTuple):
+    """S = S_0 + DTD': a closed form, and for each row a micro group, a column of D.
+
+    ``micro`` is -1 for a row without a group; the entries of D are the weights of ``base``.
+    ``multipliers`` is T, of shape (m, m), with negative entries as far as S_0 allows.
+    """
+
+    base: Between
+    micro: IntArray
+    multipliers: FloatArray
+
+
+Proof = Between | Compressed | tuple[DensePart, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +80,8 @@ class Certificate:
     is_optimal : bool
         Whether the gap is at most ``tol`` and the bound is a proof.
     kind : str
-        Where the bound comes from: "spectral", "closed form", "relaxation", "exact", "blocks" or
-        "sampled".
+        Where the bound comes from: "spectral", "closed form", "relaxation", "exact", "compression",
+        "blocks" or "sampled".
     confidence : float or None
         None for a proof; the probability that the bound holds if it was sampled.
     labels : ndarray of int, shape (n,)
@@ -298,6 +310,9 @@ def _percent(gap: float) -> str:
 
 
 def _proof_arrays(proof: Any) -> dict[str, Any]:
+    if isinstance(proof, Compressed):
+        own = {f"compressed/{name}": getattr(proof, name) for name in Compressed._fields[1:]}
+        return {**_proof_arrays(proof.base), **own}
     if isinstance(proof, Between):
         return {
             f"between/{name}": part for name, part in proof._asdict().items() if part is not None
@@ -319,4 +334,6 @@ def _read_proof(file: Any, n_parts: int) -> Any:
     if names[0] not in file.files:
         return None
     parts: list[Any] = [file[name] if name in file.files else None for name in names]
-    return Between(*parts)
+    base = Between(*parts)
+    names = [f"compressed/{name}" for name in Compressed._fields[1:]]
+    return Compressed(base, *(file[name] for name in names)) if names[0] in file.files else base

@@ -22,7 +22,7 @@ import numpy as np
 
 from orthoplus.certify.anytime import unpack
 from orthoplus.certify.between import Between, Setting
-from orthoplus.certify.certificate import DensePart
+from orthoplus.certify.certificate import Compressed, DensePart
 from orthoplus.certify.cuts import Cuts
 from orthoplus.certify.eigenvalues import bound_dense, dense_of, is_narrow
 from orthoplus.certify.factored import (
@@ -100,7 +100,7 @@ def agreement_of(weights: FloatArray, delta: float) -> float:
 
 
 def _is_cut_up(proof: Any) -> bool:
-    return type(proof) is tuple and len(proof) > 1
+    return isinstance(proof, Compressed) or (type(proof) is tuple and len(proof) > 1)
 
 
 def _factored_excess(model: Model, point: SupportPoint, proof: Between) -> Callable[[float], float]:

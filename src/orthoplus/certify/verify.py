@@ -6,6 +6,7 @@ M + S:
 
 * all eigenvalues of the n x n matrix for small n, a Cholesky factorization for larger n;
 * those of a matrix of order r + k^2 with the same ones, for M = AA' of few columns;
+* those of a matrix of order r + k^2 + m, for m micro groups;
 * otherwise Ritz values, by Lanczos from another start than that of the search.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.certify.verify_bounds import MOST_LISTED, upper_between, upper_of_all, upper_of_parts
+from orthoplus.certify.verify_compression import upper_compressed
 from orthoplus.certify.verify_data import BrokenProofError, CheckedData, Upper, rounding_of
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
@@ -108,6 +110,8 @@ def _upper(data: CheckedData, certificate: Any) -> Upper:
     proof = certificate.proof
     if type(proof) is tuple:
         return upper_of_parts(data, proof)
+    if hasattr(proof, "micro"):
+        return upper_compressed(data, proof)
     if proof is None:
         k = data.k
         nothing = np.zeros((k, k))

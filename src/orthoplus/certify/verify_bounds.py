@@ -188,16 +188,13 @@ def _add_part(H: FloatArray, part: Any) -> FloatArray:
 def upper_between(data: CheckedData, *proof: Any) -> Upper:
     """Bound with S_lj = c_lj v_lj v_jl' between groups, V from levels and scores, clipped at 0."""
     labels, weights, levels, couplings, centers, scores = proof
-    couplings = np.array(couplings)
-    np.fill_diagonal(couplings, 0.0)
-    if not (couplings >= 0).all() or (couplings != couplings.T).any():
-        raise BrokenProofError("The couplings of the proof are negative, or not symmetric.")
+    couplings = checked_couplings(couplings)
     narrow = data.A is not None and data.r + data.k**2 <= min(data.n, _MOST_ORDER)
     if narrow:
         return _upper_by_factors(data, labels, weights, levels, couplings, centers)
     if scores is None:
         scores = data.A.entries().astype(np.float64) @ centers / data.root
-    V = _clipped(scores, labels, weights, levels, data.form.has_row_sums)
+    V = slack_rows(scores, labels, weights, levels, data.form.has_row_sums)
     X = np.zeros((data.n, data.k))
     X[labels >= 0, labels[labels >= 0]] = 1.0
     if data.n <= _MOST_ROWS:
@@ -207,7 +204,16 @@ def upper_between(data: CheckedData, *proof: Any) -> Upper:
     return _ritz_upper(data, V, X, couplings)
 
 
-def _clipped(
+def checked_couplings(couplings: FloatArray) -> FloatArray:
+    """Return the couplings without their diagonal, or refuse them."""
+    couplings = np.array(couplings)
+    np.fill_diagonal(couplings, 0.0)
+    if not (couplings >= 0).all() or (couplings != couplings.T).any():
+        raise BrokenProofError("The couplings of the proof are negative, or not symmetric.")
+    return couplings
+
+
+def slack_rows(
     scores: FloatArray, labels: IntArray, weights: FloatArray, levels: FloatArray, has_sums: bool
 ) -> FloatArray:
     """Return V: what is missing from each score to the level of the row's group, at least 0."""
@@ -232,7 +238,7 @@ def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
     def columns(A: FloatArray, own: IntArray, x: FloatArray) -> FloatArray:
         E = np.zeros((len(own), k))
         E[own >= 0, own[own >= 0]] = x[own >= 0]
-        V = _clipped(A @ centers, own, x, levels, has_sums)
+        V = slack_rows(A @ centers, own, x, levels, has_sums)
         wide = np.zeros((len(own), k, k))
         wide[own >= 0, own[own >= 0]] = V[own >= 0]
         return np.hstack([E, A, wide.reshape(len(own), k * k), np.ones((len(own), 1))])
@@ -242,8 +248,8 @@ def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
         return cross_product(B, B)
 
     gram = data.rows(inner, labels, weights)
-    K = _core(data.r, couplings)
-    general = _gram_upper(gram[k:, k:], K, data, has_sums)
+    K = core_between(data.r, couplings)
+    general = gram_upper(gram[k:, k:], K, data, has_sums)
     sizes = np.sqrt(np.diag(gram)[:k])
     if not (sizes > 0).all():
         return general
@@ -265,7 +271,7 @@ def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
     return min(general, _split_upper(L, squares, top, C, data))
 
 
-def _core(r: int, couplings: FloatArray) -> FloatArray:
+def core_between(r: int, couplings: FloatArray) -> FloatArray:
     k = len(couplings)
     K = np.zeros((r + k * k, r + k * k))
     K[:r, :r] = np.eye(r)
@@ -288,7 +294,7 @@ def _split_upper(
     return Upper(whole + float(np.trace(squares)) / t if t > 0 else np.inf, margin)
 
 
-def _gram_upper(gram: FloatArray, K: FloatArray, data: CheckedData, has_sums: bool) -> Upper:
+def gram_upper(gram: FloatArray, K: FloatArray, data: CheckedData, has_sums: bool) -> Upper:
     """Bound the leading eigenvalues of BKB' from the Gram matrix of [B, e]."""
     inner, sums, n = gram[:-1, :-1], gram[-1, :-1], data.n
     squares, k, fixed, margin = np.diag(inner), data.k, 0.0, 0.0

@@ -1,0 +1,179 @@
+r"""A relaxation whose signs matter in a leading block only, for `orthoplus.certify.compression`.
+
+.. math:: \max \langle K, F \rangle \quad \text{over } 0 \preceq F \preceq I, \quad
+          \operatorname{tr} F = k, \quad F_{pq} \ge 0 \ (p, q \le m).
+
+Its multipliers T, m x m and nonnegative, bound it by the k largest eigenvalues of K + T. As in
+`orthoplus.certify.relaxation`, the state of ADMM is one matrix: in the block its positive part is
+the nonnegative point and its negative part T over the penalty parameter; elsewhere it is the point.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.certify.fantope import LeadingPairs, LowRank, extreme_eigenvalues, split_off
+from orthoplus.certify.spectral_bound import spectral_bound
+from orthoplus.certify.tuning import Move, Tuning
+from orthoplus.core.types import FloatArray
+
+# The step beyond the Fantope's point, and the accuracy of its eigenpairs as a share of its distance
+# to the nonnegative point.
+_OVER_RELAXATION, _EIGEN_TOL = 1.6, 0.1
+# Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
+_DOUBLE_ORDER = 1000
+# The first penalty parameter is this over k, for K of unit norm.
+_FIRST_PENALTY = 0.3
+
+
+class Warmth(NamedTuple):
+    """Where to start: F = YY', multipliers, and a penalty parameter, None for the first one."""
+
+    Y: FloatArray
+    T: FloatArray
+    penalty: float | None
+
+
+class SignedBlock:
+    r"""Upper bounds of the relaxation that improve with the iterations.
+
+    Parameters
+    ----------
+    K : ndarray of shape (N, N)
+        A symmetric matrix.
+    k : int
+        The trace of F.
+    start : Warmth
+        T has the shape (m, m), Y the shape (N, any).
+    unit : ndarray of shape (N,), optional
+        A unit vector u with Fu = u.
+
+    Attributes
+    ----------
+    best, best_T : float, ndarray of shape (m, m)
+        The least bound so far, and its multipliers.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 1.5, 0.0], [1.5, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    >>> block = SignedBlock(K, 2, Warmth(np.zeros((3, 1)), np.zeros((3, 3)), None))
+    >>> block.advance(100)
+    >>> round(block.upper_bound(), 6)
+    4.5
+    """
+
+    def __init__(self, K: FloatArray, k: int, start: Warmth, unit: FloatArray | None = None):
+        self.K, self.k, self.m, self.unit = K, k, len(start.T), unit
+        centered = K if unit is None else split_off(K, unit)[0]
+        norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
+        self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
+        dtype = np.float64 if len(K) <= _DOUBLE_ORDER else np.float32
+        self._G: FloatArray = np.ldexp(centered, -self._exponent).astype(dtype)
+        self.penalty = _FIRST_PENALTY / k if start.penalty is None else start.penalty
+        self._state: FloatArray = np.asarray(start.Y @ start.Y.T)
+        # P D = 0: where there is a multiplier, the point is 0.
+        inner, T = self._inner, np.ldexp(start.T, -self._exponent) / self.penalty
+        inner[:] = np.where(T > 0, -T, np.maximum(inner, 0.0))
+        self._state = self._state.astype(dtype)
+        self._pairs = LeadingPairs(len(K), k - (unit is not None), unit)
+        self._F: LowRank | None = None
+        self._primal, self._n_iter = math.inf, 0
+        self._tuning = Tuning()
+        self._saved: list[tuple[FloatArray, float]] = []
+        self.best, self.best_T = math.inf, np.maximum(start.T, 0.0)
+
+    @property
+    def _inner(self) -> FloatArray:
+        """The block of the state with signs."""
+        return self._state[: self.m, : self.m]
+
+    def advance(self, n_iter: int) -> None:
+        """Continue by this many iterations."""
+        for _ in range(n_iter):
+            self._step()
+            self._tune()
+
+    def _step(self) -> None:
+        m, target = self.m, self._state + self._G / self.penalty
+        # P - D is the absolute value in the block, since D = -T / penalty is the negative part.
+        target[:m, :m] += np.abs(self._inner) - self._inner
+        self._F = self._pairs.project(target, _EIGEN_TOL * self._primal)
+        V, shares = self.solution()
+        F = ((V * shares) @ V.T).astype(target.dtype)
+        # a F + (1 - a) P + D, in the block with P = state - D: F replaces a share of P.
+        negative = np.minimum(self._inner, 0.0)
+        self._state *= 1.0 - _OVER_RELAXATION
+        self._inner[:] += _OVER_RELAXATION * negative
+        self._state += _OVER_RELAXATION * F
+        F -= self._state
+        F[:m, :m] += np.minimum(self._inner, 0.0)
+        self._primal = float(np.linalg.norm(F))
+        self._n_iter += 1
+
+    def _tune(self) -> None:
+        """Try other penalty parameters now and then, and keep the one with the better bound."""
+        wanted = self._tuning.next(self._n_iter, self.estimate)
+        if wanted is Move.SAVE:
+            self._saved = [(self._state.copy(), self.penalty)]
+        elif wanted is Move.TRY:
+            self._saved.append((self._state.copy(), self.penalty))
+            self._restore(0, self._tuning.factor)
+        elif wanted is Move.RETURN:
+            self._restore(1)
+
+    def _restore(self, number: int, factor: float = 1.0) -> None:
+        """Return to a saved state, with the penalty parameter times this factor."""
+        state, penalty = self._saved[number]
+        self._state[:], self.penalty = state, penalty * factor
+        self._inner[:] = np.where(self._inner < 0, self._inner / factor, self._inner)
+        self._pairs.forget_floor()
+
+    def solution(self) -> LowRank:
+        """Return F of the last iteration, the part along u included."""
+        if self._F is None:
+            self._step()
+        assert self._F is not None
+        if self.unit is None:
+            return self._F
+        V, shares = self._F
+        return LowRank(np.column_stack([V, self.unit]), np.append(shares, 1.0))
+
+    def multipliers(self) -> FloatArray:
+        """Return T as it stands, in the scale of K."""
+        T = np.maximum(-self._inner.astype(np.float64), 0.0) * self.penalty
+        return np.ldexp((T + T.T) / 2, self._exponent)
+
+    def upper_bound(self) -> float:
+        """Return the best bound so far, after computing that of the current T."""
+        if self._tuning.is_trying and self._tuning.kept < self.estimate():
+            here = self._state.copy(), self.penalty
+            self._restore(1)
+            self._bound_here()
+            self._state[:], self.penalty = here
+        else:
+            self._bound_here()
+        return self.best
+
+    def _bound_here(self) -> None:
+        T, H = self.multipliers(), self.K.copy()
+        H[: self.m, : self.m] += T
+        bound = spectral_bound(H, self.k, self.unit)
+        if bound < self.best:
+            self.best, self.best_T = bound, T
+
+    def estimate(self) -> float:
+        """Return about what `upper_bound` would compute, for a small part of its cost."""
+        if self._F is None:
+            return self.best
+        H, fixed = self.K.copy(), 0.0
+        H[: self.m, : self.m] += self.multipliers()
+        V, k = self._F.vectors, self.k
+        if self.unit is not None:
+            (H, fixed), k = split_off(H, self.unit), k - 1
+        for _ in range(2):
+            V = np.linalg.qr(V)[0]
+            images = H @ V
+            inner, V = V.T @ images, images
+        values = np.linalg.eigvalsh((inner + inner.T) / 2)
+        return fixed + float(values[len(values) - k :].sum())
