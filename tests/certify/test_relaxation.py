@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from all_partitions import best_value
-from orthoplus.certify.relaxation import Relaxation, group_rows
+from orthoplus.certify.relaxation import Relaxation
+from orthoplus.certify.rounding import group_rows
 
 KINDS = ("gram", "signed", "ties", "duplicates", "zero rows", "graph")
 
