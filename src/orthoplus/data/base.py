@@ -329,6 +329,13 @@ class MemoryMatrix(DataMatrix):
     def T(self) -> "MemoryMatrix":
         """The transpose."""
 
+    def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return the entries by rows, their columns, and where the rows begin.
+
+        Without columns, every row has all of them.
+        """
+        raise TypeError(f"{type(self).__name__} has no entries to read.")
+
     # --- derived from these -----------------------------------------------------------------------
 
     def row_sums(self) -> FloatArray:
