@@ -329,6 +329,14 @@ class MemoryMatrix(DataMatrix):
     def T(self) -> "MemoryMatrix":
         """The transpose."""
 
+    @abstractmethod
+    def scaled_rows(self, factors: FloatArray) -> "MemoryMatrix":
+        """Return the rows times these factors."""
+
+    @abstractmethod
+    def scaled_columns(self, factors: FloatArray) -> "MemoryMatrix":
+        """Return the columns times these factors."""
+
     def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
         """Return the entries by rows, their columns, and where the rows begin.
 

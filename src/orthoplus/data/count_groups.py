@@ -206,6 +206,19 @@ def _missed_of_profiles(
     return max(total, 0.0)
 
 
+def independence_divergence(A: DataMatrix) -> float:
+    """Return D of A from its independence model, (row sums) x (column sums) / total.
+
+    It is what one group misses. Two passes over A.
+    """
+    whole = A.map_rows(_one_group)
+    return missed_of_profiles(A, whole, sum_groups(A, whole, 1))
+
+
+def _one_group(A: MemoryMatrix) -> IntArray:
+    return np.zeros(len(A), dtype=np.int64)
+
+
 def _triplets(A: MemoryMatrix) -> tuple[IntArray, IntArray, FloatArray]:
     """Return row numbers, column numbers and entries, those that are stored, in float64."""
     values = A.entries()

@@ -348,7 +348,7 @@ def _first_rows(labels: IntArray, numbers: IntArray, k: int, n: int) -> IntArray
 
 def _column_sums(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     kept = np.flatnonzero(labels >= 0)
-    return np.bincount(labels[kept], weights[kept].astype(np.float64), minlength=k)
+    return np.bincount(labels[kept], weights[kept].astype(np.float64), k).astype(np.float64)
 
 
 def _gradient_squares(

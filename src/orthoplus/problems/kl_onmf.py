@@ -12,7 +12,7 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_counts
 from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.count_groups import (
-    missed_of_profiles,
+    independence_divergence,
     row_entropies,
     sum_groups,
     x_log_x,
@@ -87,8 +87,7 @@ class KLONMF(Problem):
 
         It is what one group misses; f over it is the share that is not explained.
         """
-        whole = self.A.map_rows(_one_group)
-        return missed_of_profiles(self.A, whole, sum_groups(self.A, whole, 1))
+        return independence_divergence(self.A)
 
     @cached_property
     def constant(self) -> float:
@@ -176,10 +175,6 @@ class KLFit(Problem):
 
     def second_block(self, X: FloatArray) -> FloatArray:
         return self.Y
-
-
-def _one_group(A: MemoryMatrix) -> IntArray:
-    return np.zeros(len(A), dtype=np.int64)
 
 
 def _sum_of(vector: FloatArray) -> float:

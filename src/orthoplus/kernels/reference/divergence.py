@@ -31,9 +31,9 @@ def move_rows_into(
 
     With the sums c_l over a group and its total s, the group contributes -g(c), where
     g(c) = sum_l c_l log c_l - s log s; row a moves from group j to the group m with the largest
-    g(c_m + a) - g(c_m), if that is above g(c_j) - g(c_j - a) and j keeps a row. ``labels`` (n), ``sums``
-    (r x k) and ``counts`` (k), the rows of each group, are renewed after each move; rows with label
-    -1 stay. Returns the number of moves.
+    g(c_m + a) - g(c_m), if that is above g(c_j) - g(c_j - a) and j keeps a row. ``labels`` (n),
+    ``sums`` (r x k) and ``counts`` (k), the rows of each group, are renewed after each move; rows
+    with label -1 stay. Returns the number of moves.
     """
     data, indices, indptr = parts
     columns = np.arange(sums.shape[0])
