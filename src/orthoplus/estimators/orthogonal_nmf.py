@@ -98,6 +98,8 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     components_ : ndarray of shape (n_components, n_features)
         H, in the units of the data also if these were scaled: WH approximates X for the W of
         `transform`.
+    scaled_components_ : ndarray of shape (n_components, n_features)
+        The components in the units of the scaled features; `components_` without ``column_scale``.
     labels_ : ndarray of shape (n_samples,)
         The component of each sample, ``predict(X)``; -1 for a sample of zeros. For "features" the
         component with the largest coefficient.
@@ -232,21 +234,22 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         has what no sample of its component had. If the data are scaled, of the scaled data.
         """
         A = self._scaling.samples(self._validated(X))
-        return float(self._fitted.explained_share(A, self._scaled_components, self.orthogonal))
+        return float(self._fitted.explained_share(A, self.scaled_components_, self.orthogonal))
 
     @property
     def _fitted(self) -> Any:
         return _FITTED[self.loss]
 
     @property
-    def _scaled_components(self) -> FloatArray:
+    def scaled_components_(self) -> FloatArray:
+        check_is_fitted(self)
         return self._scaling.from_data(self.components_)
 
     def _assign(self, A: DataMatrix) -> IntArray:
-        return self._fitted.assign(A, self._scaled_components)
+        return self._fitted.assign(A, self.scaled_components_)
 
     def _coefficients(self, A: DataMatrix) -> FloatArray:
-        return self._fitted.coefficients(A, self._scaled_components, self.orthogonal)
+        return self._fitted.coefficients(A, self.scaled_components_, self.orthogonal)
 
     def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, Result]:
         A = self._scaling.samples(self._validated(X))

@@ -51,6 +51,33 @@ def seed_profiles(
     return A.take_rows(np.array(chosen)).astype(np.float64)
 
 
+def swap_profile(
+    A: MemoryMatrix, sums: FloatArray, smoothing: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return the sums of groups with one of them, that is missed little, replaced by a row.
+
+    One of the few groups that their rows can do without best goes; the row is drawn by what the
+    others miss of it. O(nnz k).
+    """
+    k, rows = len(sums), np.arange(len(A))
+    scores = A.matmul(log_profiles(sums, smoothing).T).astype(np.float64)
+    own = scores.argmax(axis=1)
+    first = scores[rows, own].copy()
+    scores[rows, own] = -np.inf
+    second = scores.max(axis=1) if k > 1 else np.minimum(first, np.asarray(row_entropies(A)))
+    losses = np.bincount(own, first - second, minlength=k)
+    gone = int(np.argsort(losses, kind="stable")[rng.integers(min(_CANDIDATES, k))])
+    fits = np.where(own == gone, second, first)
+    missed = np.maximum(np.asarray(row_entropies(A)) - fits, 0.0)
+    drawn = _draw_rows(missed, rng, rows)
+    taken = A.take_rows(drawn).astype(np.float64)
+    new = A.matmul(log_profiles(taken, smoothing, sums.sum(axis=0)).T).astype(np.float64)
+    best = int(np.maximum(new, fits[:, None]).sum(axis=0).argmax())
+    swapped = sums.copy()
+    swapped[gone] = taken[best]
+    return swapped
+
+
 def _draw_rows(missed: FloatArray, rng: np.random.Generator, others: IntArray) -> IntArray:
     total = missed.sum()
     if total > 0:

@@ -26,10 +26,12 @@ from orthoplus.data.count_groups import (
 from orthoplus.data.groups import Centres, assign_rows, count_rows, support_labels, unit_entries
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import leading_centres
-from orthoplus.methods.count_seeds import sample_counts, seed_profiles
+from orthoplus.methods.count_seeds import sample_counts, seed_profiles, swap_profile
 
 # Products of entries and groups that the starts of a small problem may cost, and their most.
 _CHEAP_STARTS, _MOST_STARTS = 1 << 21, 40
+# Every start of this number begins with rows at random, the others with a swap.
+_FRESH_START = 4
 # Alternations on the sample before a start meets all rows.
 _SAMPLE_STEPS = 50
 
@@ -107,7 +109,8 @@ class KLAlternating(SeededMethod):
         First labels from the singular vectors of A, from k rows that are far apart, or from the
         given X.
     n_init : int
-        Starts, of which the best end is kept: after the first, from rows drawn at random, each by
+        Starts, of which the best end is kept: after the first, from the best groups so far with
+        one replaced by a row that the others miss; every fourth from rows drawn at random, each by
         what those before it miss. Rows move singly from the starts whose alternation ends better
         than those before it. More starts are never worse.
     smoothing : float
@@ -163,7 +166,7 @@ class KLAlternating(SeededMethod):
         """The first labels: of X, or of starting centres, or of random rows."""
         A = _counts(problem).A
         if self.start == "random":
-            labels = self._draw(problem, 0)
+            labels = self._draw(problem, 0, None)
         elif isinstance(X, Centres):
             labels = assign_rows(A, X.vectors).labels
         elif self.start == "given":
@@ -226,16 +229,20 @@ class KLAlternating(SeededMethod):
         """The first labels of the next start; the end after the last one."""
         if state.n_started >= self.n_init:
             return state._replace(is_fixed=True)
-        found = self._groups(problem, self._draw(problem, state.n_started))
+        found = self._groups(problem, self._draw(problem, state.n_started, state.best_sums))
         state = state._replace(n_started=state.n_started + 1, is_smooth=True)
         return _moved(state, *found)
 
-    def _draw(self, problem: Problem, number: int) -> Any:
-        """Labels from random rows, alternated on a sample of the rows."""
+    def _draw(self, problem: Problem, number: int, best: FloatArray | None) -> Any:
+        """Labels of the start with this number, alternated on a sample of the rows."""
         model, k = _counts(problem), problem.shape[1]
         rng = np.random.default_rng([self.seed, number])
         rows = sample_counts(model.A, model.row_sums, max(self.sample, k), self.seed)
-        sums, value = seed_profiles(rows, k, self.smoothing, rng), np.inf
+        if best is None or number % _FRESH_START == _FRESH_START - 1:
+            sums = seed_profiles(rows, k, self.smoothing, rng)
+        else:
+            sums = swap_profile(rows, best, self.smoothing, rng)
+        value = np.inf
         for _ in range(_SAMPLE_STEPS):
             labels = likeliest_groups(rows, log_profiles(sums, self.smoothing))
             own = sum_groups(rows, cover_groups(rows, labels, rows.row_sums(), k), k)
