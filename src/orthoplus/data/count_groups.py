@@ -67,7 +67,8 @@ def log_profiles(
 
 def group_divergence(sums: FloatArray) -> float:
     """Return -sum_j g(c_j): the divergence of the groups up to a constant of the data."""
-    return float(x_log_x(sums.sum(axis=1)).sum() - x_log_x(sums).sum())
+    present = sums[sums > 0]  # words that a group lacks need no logarithm: most of them
+    return float(x_log_x(sums.sum(axis=1)).sum() - (present * np.log(present)).sum())
 
 
 def likeliest_groups(A: DataMatrix, logs: FloatArray) -> Any:
