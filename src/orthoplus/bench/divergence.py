@@ -135,16 +135,15 @@ def _divergence(A: Any, labels: IntArray, k: int) -> float:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say the means over the sets, and how often each method has the best purity and NMI."""
+    """Say the means of purity and NMI over the sets, the best first."""
     lines, by_method = [], rows.by_method()
     for key, title in (("purity", "purity"), ("nmi", "NMI")):
         means = {
             name: float(np.mean([row.number(key) for row in own]))
             for name, own in by_method.items()
         }
-        words = ", ".join(
-            f"{name} {means[name]:.1f}" for name in sorted(means, key=means.get)[::-1]
-        )  # type: ignore[arg-type]
+        ordered = sorted(means.items(), key=lambda item: -item[1])
+        words = ", ".join(f"{name} {mean:.1f}" for name, mean in ordered)
         lines.append(f"Mean {title} over {len(rows.by_case())} sets: {words}.")
     return lines
 
