@@ -83,8 +83,10 @@ _KL = partial(_onmf, loss="kullback-leibler")
 # Whether the counts are weighted by tf-idf, rows of unit norm, and the method.
 METHODS: dict[str, tuple[bool, Labeller]] = {
     KL_RAW: (False, _KL),
+    "KL, counts, unit rows": (False, partial(_KL, row_scale="l2")),
     KL_TFIDF: (True, _KL),
     "Frobenius, counts": (False, _onmf),
+    "Frobenius, counts, unit rows": (False, partial(_onmf, row_scale="l2")),
     "Frobenius, tf-idf": (True, _onmf),
     "k-means, tf-idf": (True, _kmeans),
     "spherical k-means, tf-idf": (True, _spherical),
@@ -151,7 +153,8 @@ def judge(rows: Rows) -> list[str]:
 TABLE = Table(
     about="OrthogonalNMF with its default starts, by the Kullback-Leibler divergence (KL) and by "
     "the Frobenius norm, beside k-means, spherical k-means and LSA (100 columns) + k-means with "
-    "ten starts each; counts as they are, and weighted by tf-idf with rows of unit norm.",
+    "ten starts each; counts as they are, with rows of unit norm, and weighted by tf-idf with rows "
+    "of unit norm.",
     columns=(
         *score_columns(".1f"),
         Column(
