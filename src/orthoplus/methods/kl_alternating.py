@@ -30,6 +30,8 @@ from orthoplus.methods.count_seeds import sample_counts, seed_profiles, swap_pro
 
 # Products of entries and groups that the starts of a small problem may cost, and their most.
 _CHEAP_STARTS, _MOST_STARTS = 1 << 21, 40
+# Products of entries and groups of a problem so small that rows move singly from every start.
+_CHEAP_SWEEP = 1 << 16
 # Every start of this number begins with rows at random, the others with a swap.
 _FRESH_START = 4
 # Alternations on the sample before a start meets all rows.
@@ -112,7 +114,7 @@ class KLAlternating(SeededMethod):
         Starts, of which the best end is kept: after the first, from the best groups so far with
         one replaced by a row that the others miss; every fourth from rows drawn at random, each by
         what those before it miss. Rows move singly from the starts whose alternation ends better
-        than those before it. More starts are never worse.
+        than those before it, in a small problem from all. More starts are never worse.
     smoothing : float
         :math:`\lambda`; 0 is the plain alternation.
     max_iter : int
@@ -200,8 +202,10 @@ class KLAlternating(SeededMethod):
         found = self._groups(problem, likeliest_groups(_counts(problem).A, logs))
         if found[2] < state.current:
             return _moved(state, *found)
-        if state.current < state.best_smooth:
-            return state._replace(is_smooth=False, best_smooth=state.current)
+        is_small = _counts(problem).A.n_stored * problem.shape[1] <= _CHEAP_SWEEP
+        if state.current < state.best_smooth or is_small:
+            least = min(state.current, state.best_smooth)
+            return state._replace(is_smooth=False, best_smooth=least)
         return self._next_start(problem, state)
 
     def _sweep(self, problem: Problem, state: KLState) -> KLState | None:

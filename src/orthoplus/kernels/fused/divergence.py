@@ -43,8 +43,9 @@ def _x_log_x(x):  # type: ignore[no-untyped-def]
 
 
 @_bounding
-def _most_gains(entries, columns, state, most):  # type: ignore[no-untyped-def]
-    # IN entries, columns, state = (sums, terms, totals); OUT most: no gain of a group is above it
+def _most_gains(entries, alone, columns, state, most):  # type: ignore[no-untyped-def]
+    # IN entries, alone = a log a of each, columns, state = (sums, terms, totals);
+    # OUT most: no gain of a group is above it; returns the sum of the row
     # (c + a) log(c + a) - c log c = a log c + (c + a) log(1 + a/c), and for x >= 0
     # log(1 + x) <= x (6 + x) / (6 + 4x): sums without a logarithm, one division each.
     sums, terms, totals = state
@@ -53,16 +54,34 @@ def _most_gains(entries, columns, state, most):  # type: ignore[no-untyped-def]
     for at in range(entries.size):
         a, l = np.float64(entries[at]), columns[at]  # noqa: E741
         size += a
-        alone = a * np.log(a) if a > 0.0 else 0.0
+        single = alone[at]
         for j in range(most.size):
             c = sums[l, j]
             d = 6.0 * c + 4.0 * a
             above = a * (terms[l, j] * d + (c + a) * (6.0 * c + a)) / (c * d)
-            most[j] += above if c > 0.0 else alone
+            most[j] += above if c > 0.0 else single
     for j in range(most.size):
         s = totals[j]
         most[j] -= (s + size) * np.log(s + size) - s * np.log(s) if s > 0.0 else 0.0
     return size
+
+
+@_bounding
+def _least_loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
+    # IN all; returns a number that the loss of the row's group is not below
+    # c log c - (c - a) log(c - a) = a log c + (c - a) log(1 + x) with x = a / (c - a), and for
+    # x >= 0 log(1 + x) >= 2x / (2 + x): no logarithm here either.
+    sums, terms, totals = state
+    least, size = 0.0, 0.0
+    for at in range(entries.size):
+        a, l = np.float64(entries[at]), columns[at]  # noqa: E741
+        c = sums[l, own]
+        size += a
+        below = a * (terms[l, own] / c + 2.0 * max(c - a, 0.0) / (2.0 * c - a))
+        least += below if c > 0.0 else 0.0
+    s, rest = totals[own], totals[own] - size
+    least -= s * np.log(s) if s > 0.0 else 0.0
+    return least + (rest * np.log(rest) if rest > 0.0 else 0.0)
 
 
 @_exact
@@ -91,14 +110,18 @@ def _gain(entries, columns, group, state):  # type: ignore[no-untyped-def]
 
 
 @_exact
-def _best_group(entries, columns, own, state, most):  # type: ignore[no-untyped-def]
+def _best_group(entries, alone, columns, own, state, most):  # type: ignore[no-untyped-def]
     # IN all but most, which is overwritten; returns the group where the row gains, -1 for none
+    size = _most_gains(entries, alone, columns, state, most)
+    least = _least_loss(entries, columns, own, state)
+    slack = BOUND_ROUNDING * (abs(least) + size + _x_log_x(state[2].max() + size))
+    most[own] = -np.inf
+    if most.max() + slack <= least - slack:
+        return -1  # no gain can exceed the loss: the exact sums need not be made
     loss, rounding = _loss(entries, columns, own, state)
-    size = _most_gains(entries, columns, state, most)
-    slack = BOUND_ROUNDING * (abs(loss) + size + _x_log_x(state[2].max() + size))
     best, largest = -1, loss + rounding
     for j in range(most.size):
-        if j != own and most[j] + slack > largest:
+        if most[j] + slack > largest:
             gain = _gain(entries, columns, j, state)
             if gain > largest:
                 best, largest = j, gain
@@ -119,8 +142,9 @@ def _move(entries, columns, own, best, state):  # type: ignore[no-untyped-def]
 
 
 @_exact
-def _move_rows(parts, labels, counts, state):  # type: ignore[no-untyped-def]
-    # IN parts = (data, indices, indptr); IN/OUT labels, counts, state = (sums, terms, totals)
+def _move_rows(parts, alone, labels, counts, state):  # type: ignore[no-untyped-def]
+    # IN parts = (data, indices, indptr), alone = a log a of the data;
+    # IN/OUT labels, counts, state = (sums, terms, totals)
     data, indices, indptr = parts
     every = np.arange(state[0].shape[0]).astype(indices.dtype)
     most, moved = np.empty(counts.size), 0
@@ -129,9 +153,10 @@ def _move_rows(parts, labels, counts, state):  # type: ignore[no-untyped-def]
         if own < 0 or counts[own] < 2:
             continue
         columns = indices[low:high] if indices.size > 0 else every
-        best = _best_group(data[low:high], columns, own, state, most)
+        row, single = data[low:high], alone[low:high]
+        best = _best_group(row, single, columns, own, state, most)
         if best >= 0:
-            _move(data[low:high], columns, own, best, state)
+            _move(row, columns, own, best, state)
             counts[own] -= 1
             counts[best] += 1
             labels[i] = best
@@ -146,4 +171,6 @@ def move_rows_into(
     counts: IntArray,
 ) -> int:
     terms = sums * np.log(np.where(sums > 0, sums, 1.0))
-    return int(_move_rows(parts, labels, counts, (sums, terms, sums.sum(axis=0))))
+    data = parts[0].astype(np.float64, copy=False)
+    alone = data * np.log(np.where(data > 0, data, 1.0))
+    return int(_move_rows(parts, alone, labels, counts, (sums, terms, sums.sum(axis=0))))
