@@ -20,7 +20,7 @@ K = 3
 @parametrize_with_checks(
     [
         op.OrthogonalNMF(loss=KL),
-        op.OrthogonalNMF(loss=KL, orthogonal="features", n_init=2, column_scale="max"),
+        op.OrthogonalNMF(loss=KL, orthogonal="features", column_scale="max"),
     ]
 )
 def test_scikit_learn_check(estimator, check):
