@@ -3,8 +3,8 @@ Topics of documents, with their words
 =====================================
 
 A library's own documentation as a corpus: the docstrings of scikit-learn, one document for each
-public class or function. Orthogonal NMF of the sparse tf-idf matrix gives every document to one
-topic, and every topic its words.
+public class or function. Orthogonal NMF of the sparse counts of words, by the Kullback-Leibler
+divergence, gives every document to one topic, and every topic its words.
 """
 
 # %%
@@ -17,7 +17,7 @@ import re
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 import orthoplus as op
 
@@ -35,18 +35,30 @@ for name in modules:
 sources = np.array(sources)
 
 # %%
-# The matrix stays sparse all the way.
+# The matrix stays sparse all the way. The Kullback-Leibler divergence is the likelihood of counts.
 
-vectorizer = TfidfVectorizer(
-    stop_words="english", min_df=3, max_df=0.35, sublinear_tf=True, token_pattern=r"[a-z]{4,}"
+vectorizer = CountVectorizer(
+    stop_words="english", min_df=3, max_df=0.35, token_pattern=r"[a-z]{4,}"
 )
-A = vectorizer.fit_transform(documents)
-model = op.OrthogonalNMF(n_components=len(modules), random_state=0).fit(A)
+A = vectorizer.fit_transform(documents).astype(float)
+model = op.OrthogonalNMF(len(modules), loss="kullback-leibler", random_state=0).fit(A)
 words = vectorizer.get_feature_names_out()
 chance = np.unique(sources, return_counts=True)[1].max() / len(sources)
 purity = op.metrics.purity(sources, model.labels_)
 print(f"{A.shape[0]} documents, {A.shape[1]} words, {A.nnz / np.prod(A.shape):.1%} nonzero")
 print(f"purity {purity:.2f}; by chance {chance:.2f}")
+
+# %%
+# Which loss, and which weighting? Both losses take both matrices; on other corpora the order is
+# another one, see :doc:`/text`.
+
+weighted = TfidfTransformer(sublinear_tf=True).fit_transform(A)
+nmi = {}
+for loss in ("kullback-leibler", "frobenius"):
+    for name, matrix in (("counts", A), ("tf-idf", weighted)):
+        other = op.OrthogonalNMF(len(modules), loss=loss, random_state=0).fit(matrix)
+        nmi[loss, name] = op.metrics.nmi(sources, other.labels_)
+        print(f"{loss:17s} {name}: NMI {nmi[loss, name]:.2f}")
 
 # %%
 # The eight words with the largest weights, beside the modules their documents came from.
@@ -64,8 +76,10 @@ for j, axis in enumerate(axes.flat):
 plt.show()
 
 # %%
-# The claim: far better than chance, and each document in exactly one topic. Next: :doc:`/cluster`
-# has the options, pipelines and weights; :doc:`/command-line` does the same from a file.
+# The claim: far better than chance, for counts better than by squares, and each document in exactly
+# one topic. Next: :doc:`/cluster` has the options, pipelines and weights; :doc:`/command-line` does
+# the same from a file.
 
 assert purity > 0.6
+assert nmi["kullback-leibler", "counts"] > nmi["frobenius", "counts"]
 assert ((model.transform(A) > 0).sum(axis=1) == 1).all()

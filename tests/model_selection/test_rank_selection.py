@@ -16,6 +16,7 @@ from orthoplus.model_selection.agreement import (
     match_components,
     summarise_runs,
 )
+from orthoplus.model_selection.count_path import predict_hidden_counts
 from orthoplus.model_selection.rank_choice import RankRow, choose
 from orthoplus.model_selection.rank_path import PathPoint, fit_path
 from orthoplus.model_selection.rank_selection import _predict_hidden
@@ -322,3 +323,43 @@ def test_proof_bounds_what_is_unexplained_at_each_rank(rng):
     assert all(0 < row.bound <= row.unexplained for row in found.rows)
     assert found.rows[1].gap <= 1e-8
     assert "at least" in str(found)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_rank_of_counts_is_found(container):
+    rng = np.random.default_rng(0)
+    profiles = rng.dirichlet(np.full(30, 0.2), 3)
+    A = rng.poisson(30 * rng.uniform(0.5, 3, (90, 1)) * profiles[np.arange(90) % 3]).astype(float)
+    found = op.select_rank(container(A), range(1, 6), loss="kullback-leibler", n_splits=2)
+    assert found.k == 3
+    assert found.rows[0].unexplained == pytest.approx(1.0)
+    assert len(set(zip(found.labels.tolist(), (np.arange(90) % 3).tolist(), strict=True))) == 3
+
+
+def test_hidden_counts_are_predicted_by_the_definition(rng):
+    A = rng.poisson(3.0, (12, 6)).astype(float) + 1.0
+    profiles = rng.dirichlet(np.ones(6), 2)
+    mean = A.sum(axis=0) / A.sum()
+    smooth = 0.9 * profiles + 0.1 * mean
+
+    def missed(P):
+        total = 0.0
+        for hidden in ([0, 1, 2], [3, 4, 5]):
+            shown = [j for j in range(6) if j not in hidden]
+            for a in A:
+                own = P[:, shown] / P[:, shown].sum(axis=1, keepdims=True)
+                p = P[(np.log(own) @ a[shown]).argmax()]
+                model = a[shown].sum() / p[shown].sum() * p[hidden]
+                h = a[hidden]
+                total += (h * np.log(h / model) - h + model).sum()
+        return total
+
+    pieces = [as_data(A[:, :3]), as_data(csr_array(A[:, 3:]))]
+    share = predict_hidden_counts(pieces, [profiles[:, :3], profiles[:, 3:]])
+    assert share == pytest.approx(missed(smooth) / missed(mean[None]), rel=1e-12)
+
+
+def test_counts_have_no_proof_and_no_sign(rng):
+    for options in ({"allow_negative": True}, {"with_proof": True}):
+        with pytest.raises(op.InputError, match=r'needs `loss="frobenius"`'):
+            op.select_rank(rng.random((20, 4)), [2], loss="kullback-leibler", **options)

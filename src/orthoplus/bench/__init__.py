@@ -23,7 +23,7 @@ TABLES = {
     "speed-large": "Large dense matrices: seconds and peak memory",
     "speed-growth": "How the cost grows",
     "scaling": "Orthogonal NMF in memory, from disk and on a cluster",
-    "divergence": "Document clusters by the Kullback-Leibler divergence",
+    "divergence": "Document clusters: models, counts and tf-idf",
     "spectral": "Nonnegative and ordinary spectral clustering",
     "ranks": "The number of clusters that each criterion names",
     "solvers": "First- and second-order inner solvers near a solution",

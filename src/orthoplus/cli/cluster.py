@@ -1,6 +1,6 @@
 """``orthoplus cluster``: the rows of a matrix in k groups, with weights, by orthogonal NMF."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import guarded
+from orthoplus.cli.modeling import ModelOptions, weigh_words
 from orthoplus.cli.summary import Written, finish
 from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
 from orthoplus.core.errors import InputError
@@ -48,6 +49,10 @@ def cluster(  # noqa: PLR0913
         str | None,
         typer.Option(metavar="HxW", help="Features are pixels: draw components as images."),
     ] = None,
+    loss: opt.Loss = None,
+    weighting: opt.Weighting = None,
+    scale_rows: opt.ScaleRows = None,
+    scale_columns: opt.ScaleColumns = None,
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
@@ -65,11 +70,14 @@ def cluster(  # noqa: PLR0913
 
     Each row gets one cluster and a weight; the components are the nonnegative centres.
 
+    [dim]orthoplus cluster corpus.mtx -k 20 --loss kl[/dim]
+
     [dim]orthoplus cluster cells.h5ad:X -k 8 --labels cells.h5ad:obs/kind[/dim]
     """
     given = {
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
+    ModelOptions.of(given)  # raises before a large file is read
     path, inline_key = split_key(data)
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_matrix(path, key or inline_key)
@@ -112,12 +120,16 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     from orthoplus.estimators import OrthogonalNMF
 
     n, r = job.content.values.shape
+    chosen = ModelOptions.of(job.options)
     job.options["method"] = job.options["method"] or opt.default_method(OrthogonalNMF)
-    problem = make_problem(job)
+    job = replace(job, content=prepare(job, chosen))
+    values, silent = job.content.values, quiet or json
+    problem = chosen.problem(values, job.k)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
-    model = fit(problem, RunOptions.of(job.options), title, silent=quiet or json)
-    proof = _prove(job, model, problem, silent=quiet or json)
-    write = partial(_write, job, model, problem.total, proof)
+    options = RunOptions.of(job.options)
+    model = fit(problem, values, options, title, silent=silent, **chosen.for_estimator)
+    proof = _prove(job, model, problem, silent=silent)
+    write = partial(_write, job, model, problem, proof)
     return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
 
 
@@ -131,15 +143,19 @@ def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
     return improve(model, job.content.values, problem, proof)
 
 
-def make_problem(job: Job) -> Any:
-    """Return the problem; if the library refuses the data, name the first bad entry."""
-    from orthoplus.problems import ONMF
+def prepare(job: Job, chosen: ModelOptions) -> Content:
+    """Return the data, weighted if asked for; if the library refuses them, name the first entry."""
+    from orthoplus.data import as_nonnegative_data
 
+    content = job.content
     try:
-        return ONMF(job.content.values, job.k)
+        as_nonnegative_data(content.values)
     except InputError:
-        explain_entries(job.path, job.content)
+        explain_entries(job.path, content)
         raise
+    notes = (*content.notes, *chosen.notes(content.values))
+    values = weigh_words(content.values, chosen.weighting)
+    return replace(content, values=values, notes=notes)
 
 
 def explain_entries(path: Path, content: Content) -> None:
@@ -191,6 +207,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     record = rec.make_record("cluster", str(job.path), job.options) | {
         "data": rec.describe_data(job.path, job.key, job.content.values),
         "method": rec.describe_method(model.method),
+        "model": asdict(ModelOptions.of(job.options)),
         "seed": job.options["seed"],
         "result": rec.describe_result(result) | {"total": total, "cluster_sizes": sizes.tolist()},
         "notes": notes,
@@ -209,9 +226,9 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     return record | {"history": rec.history_of(result)}
 
 
-def _write(job: Job, model: Any, total: float, proof: Any) -> Written:
+def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
-    record, (n, r) = _record(job, model, total, proof), job.content.values.shape
+    record, (n, r) = _record(job, model, problem.total, proof), job.content.values.shape
     names = job.content.row_names or tuple(map(str, range(n)))
     labels, components = model.labels_, model.components_
     weights = np.where(labels >= 0, model.result_.weights, 0.0)
@@ -235,10 +252,10 @@ def _write(job: Job, model: Any, total: float, proof: Any) -> Written:
         used = np.flatnonzero((labels >= 0) | (labels.max() < 0))
         facts = ClusterFacts(
             record=record,
-            A=job.content.values[used],
+            A=problem.A.entries()[used],
             labels=np.maximum(labels[used], 0),
             weights=weights[used],
-            components=components,
+            components=model.scaled_components_,
             features=features,
             truth=None if job.truth is None else (job.truth.codes[used], job.truth.names),
             image=job.image,

@@ -10,7 +10,6 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.estimators.factorize import choose_method
-from orthoplus.problems import ONMF
 from orthoplus.run.checkpoint import load_state
 
 
@@ -54,12 +53,12 @@ class RunOptions:
         }
 
 
-def choose(problem: ONMF, options: RunOptions) -> OuterMethod:
+def choose(problem: Any, options: RunOptions) -> OuterMethod:
     """Return the method, with the options for it."""
     return choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
 
 
-def goal_of(problem: ONMF, method: OuterMethod, title: str) -> Goal:
+def goal_of(problem: Any, method: OuterMethod, title: str) -> Goal:
     """Return what the display shows the way to."""
     return Goal(
         title=title,
@@ -70,15 +69,24 @@ def goal_of(problem: ONMF, method: OuterMethod, title: str) -> Goal:
     )
 
 
-def fit(problem: ONMF, options: RunOptions, title: str, *, silent: bool) -> OrthogonalNMF:
-    """Fit the estimator to the data of the problem, with a display."""
+def fit(
+    problem: Any,
+    values: Any,
+    options: RunOptions,
+    title: str,
+    *,
+    silent: bool,
+    **model: Any,
+) -> OrthogonalNMF:
+    """Fit the estimator to the data, with a display; ``problem`` is what it will solve."""
     method = choose(problem, options)
-    model = OrthogonalNMF(
+    estimator = OrthogonalNMF(
         problem.k,
         method=method,
         n_init=options.n_init,
         random_state=options.seed,
         with_bound=True,
+        **model,
     )
     with watching(goal_of(problem, method, title), silent=silent) as display:
-        return model.fit_watched(problem.A.entries(), **options.watch(display))
+        return estimator.fit_watched(values, **options.watch(display))

@@ -10,13 +10,22 @@ import typer
 
 from orthoplus.core.errors import InputError
 
-RUN, OUTPUT = "How it runs", "What it writes and prints"
+MODEL, RUN, OUTPUT = "Which model", "How it runs", "What it writes and prints"
 
 
 def _methods() -> list[str]:
     from orthoplus.estimators.factorize import METHODS
 
     return list(METHODS)
+
+
+def _names(table: str) -> Callable[[], list[str]]:
+    def names() -> list[str]:
+        from orthoplus.cli import modeling
+
+        return list(getattr(modeling, table))
+
+    return names
 
 
 Components = Annotated[int, typer.Option("-k", "--components", help="How many to find.", min=1)]
@@ -33,6 +42,30 @@ MethodName = Annotated[
     str | None,
     typer.Option("--method", rich_help_panel=RUN, autocompletion=_methods,
                  help="auto, ep4orth or unmixing. [dim]default: the library's[/dim]"),
+]  # fmt: skip
+Loss = Annotated[
+    str | None,
+    typer.Option("--loss", metavar="LOSS", rich_help_panel=MODEL, autocompletion=_names("LOSSES"),
+                 help="frobenius, or kl (kullback-leibler) for counts. "
+                 "[dim]default: frobenius[/dim]"),
+]  # fmt: skip
+Weighting = Annotated[
+    str | None,
+    typer.Option("--weighting", metavar="NAME", rich_help_panel=MODEL,
+                 autocompletion=_names("WEIGHTINGS"),
+                 help="tfidf weighs counts of words by how rare they are; none leaves them."),
+]  # fmt: skip
+ScaleRows = Annotated[
+    str | None,
+    typer.Option("--scale-rows", metavar="NORM", rich_help_panel=MODEL,
+                 autocompletion=_names("ROW_SCALES"),
+                 help="l2 or l1: rows of unit norm, as in spherical k-means; none."),
+]  # fmt: skip
+ScaleColumns = Annotated[
+    str | None,
+    typer.Option("--scale-columns", metavar="SCALE", rich_help_panel=MODEL,
+                 autocompletion=_names("COLUMN_SCALES"),
+                 help="std or max: divide features in different units by their scale; none."),
 ]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="For random starts.", min=0, rich_help_panel=RUN)]
 Starts = Annotated[

@@ -13,6 +13,7 @@ from orthoplus.cli.terminal import console, printable
 from orthoplus.cli.writing import to_json
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
+from orthoplus.report.clusters import explained_words
 
 # The record of a run, and what each of its files holds.
 Written = tuple[dict[str, Any], dict[str, str]]
@@ -23,7 +24,7 @@ def print_result(record: dict[str, Any], result: Result) -> None:
     total = record["result"]["total"] or 1.0
     lines = {
         "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
-        "explained": f"{1 - result.value / total:.2%} of the sum of squares",
+        "explained": f"{1 - result.value / total:.2%} {explained_words(record)}",
     }
     lines |= _bound_lines(record, result, total)
     lines["violation"] = f"{result.violation:.1e}  of X'X = I, X >= 0"

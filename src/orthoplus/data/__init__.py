@@ -2,6 +2,7 @@
 
 from orthoplus.data.base import DataMatrix, MemoryMatrix, inner_product
 from orthoplus.data.read import (
+    as_counts,
     as_data,
     as_dense_data,
     as_entries,
@@ -12,6 +13,7 @@ from orthoplus.data.read import (
 __all__ = [
     "DataMatrix",
     "MemoryMatrix",
+    "as_counts",
     "as_data",
     "as_dense_data",
     "as_entries",

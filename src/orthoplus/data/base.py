@@ -329,6 +329,21 @@ class MemoryMatrix(DataMatrix):
     def T(self) -> "MemoryMatrix":
         """The transpose."""
 
+    @abstractmethod
+    def scaled_rows(self, factors: FloatArray) -> "MemoryMatrix":
+        """Return the rows times these factors."""
+
+    @abstractmethod
+    def scaled_columns(self, factors: FloatArray) -> "MemoryMatrix":
+        """Return the columns times these factors."""
+
+    def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return the entries by rows, their columns, and where the rows begin.
+
+        Without columns, every row has all of them.
+        """
+        raise TypeError(f"{type(self).__name__} has no entries to read.")
+
     # --- derived from these -----------------------------------------------------------------------
 
     def row_sums(self) -> FloatArray:

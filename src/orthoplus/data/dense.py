@@ -123,6 +123,10 @@ class Dense(MemoryMatrix):
         """Return the rows times these factors."""
         return Dense(self.values * factors[:, None])
 
+    def scaled_columns(self, factors: FloatArray) -> "Dense":
+        """Return the columns times these factors."""
+        return Dense(self.values * factors.astype(self.dtype))
+
     def n_negative(self) -> int:
         """Return the number of negative entries."""
         return int(np.count_nonzero(self.values < 0))

@@ -14,13 +14,13 @@ from scipy.sparse import csr_array, issparse
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.base import DataMatrix, MemoryMatrix
 
 # Entries of the model that are in memory at a time, for dense data.
 _BLOCK_SIZE = 1 << 18
 
 
-def kl_divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
+def kl_divergence(A: DataMatrix, X: FloatArray, Y: FloatArray) -> float:
     """D(A || XY'), infinite where A has an entry that the model lacks; O(nnz k).
 
     Examples
@@ -32,6 +32,10 @@ def kl_divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
     >>> kl_divergence(A, np.array([[1.0], [0.0]]), np.array([[2.0], [0.0]]))
     inf
     """
+    return float(A.reduce_rows(_divergence, A.scatter(X), args=(Y,)))
+
+
+def _divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
     total = float(X.sum(axis=0, dtype=np.float64) @ Y.sum(axis=0, dtype=np.float64))
     for _, block, model in _blocks(A.entries(), X, Y):
         data = (block.data if issparse(block) else block).astype(np.float64)
@@ -43,19 +47,36 @@ def kl_divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
     return total
 
 
-def ratio_products(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def ratio_products(A: DataMatrix, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """ZY (n x k) and Z'X (r x k) for Z = A / XY' entry by entry, with 0 / 0 = 0; O(nnz k)."""
+    return ratio_rows(A, X, Y), A.reduce_rows(_ratio_columns, A.scatter(X), args=(Y,))
+
+
+def ratio_rows(A: DataMatrix, X: FloatArray, Y: FloatArray) -> FloatArray:
+    """ZY alone, of `ratio_products`."""
+    return A.gather(A.map_rows(_ratio_rows, A.scatter(X), args=(Y,)))
+
+
+def _ratio_rows(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> FloatArray:
     ZY = np.zeros(X.shape)
+    for rows, block, model in _blocks(A.entries(), X, Y):
+        ZY[rows] = _over(block, model) @ Y
+    return ZY
+
+
+def _ratio_columns(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> FloatArray:
     ZtX = np.zeros(Y.shape)
     for rows, block, model in _blocks(A.entries(), X, Y):
-        Z = _over(block, model)
-        ZY[rows] = Z @ Y
-        ZtX += Z.T @ X[rows]
-    return ZY, ZtX
+        ZtX += _over(block, model).T @ X[rows]
+    return ZtX
 
 
-def ratio_squares(A: MemoryMatrix, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatArray:
+def ratio_squares(A: DataMatrix, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatArray:
     """(A DY' / (XY')^2) Y, entry by entry: the curvature of D(A || XY') in X along D."""
+    return A.gather(A.map_rows(_ratio_squares, A.scatter(X), A.scatter(D), args=(Y,)))
+
+
+def _ratio_squares(A: MemoryMatrix, X: FloatArray, D: FloatArray, Y: FloatArray) -> FloatArray:
     product = np.zeros(X.shape)
     for rows, block, model in _blocks(A.entries(), X, Y):
         (_, _, bend), *_ = _blocks(block, D[rows], Y)

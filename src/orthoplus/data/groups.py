@@ -117,7 +117,7 @@ def _spare_rows(
     """A row for each of the empty groups."""
     most = len(empty) + len(counts)  # at most one row of each group is its last
     worst = A.reduce_rows(
-        _worst_rows, labels, scores, A.row_indices(), args=(most,), combine=_keep_worst
+        _worst_rows, labels, scores, A.row_indices(), args=(most,), combine=keep_worst
     )
     counts = counts.copy()
     rows: list[int] = []
@@ -137,15 +137,17 @@ def _worst_rows(
 ) -> _Worst:
     """What is missed of the rows that are fitted worst, their numbers and labels."""
     missed = np.maximum(A.row_squares() - np.maximum(scores, 0.0).astype(np.float64) ** 2, 0.0)
-    return _sorted_worst(missed, numbers, labels, most)
+    return sort_worst(missed, numbers, labels, most)
 
 
-def _keep_worst(one: _Worst, other: _Worst) -> _Worst:
+def keep_worst(one: _Worst, other: _Worst) -> _Worst:
+    """Return those of two lists of `sort_worst` that stay when both are one."""
     missed, rows, labels = (np.concatenate(pair) for pair in zip(one[:3], other[:3], strict=True))
-    return _sorted_worst(missed, rows, labels, one[3])
+    return sort_worst(missed, rows, labels, one[3])
 
 
-def _sorted_worst(missed: FloatArray, rows: IntArray, labels: IntArray, most: int) -> _Worst:
+def sort_worst(missed: FloatArray, rows: IntArray, labels: IntArray, most: int) -> _Worst:
+    """Return the largest numbers, their rows and labels, and how many of them are kept."""
     order = np.lexsort((rows, -missed))[:most]
     return missed[order], rows[order], labels[order], most
 
@@ -155,8 +157,12 @@ def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArra
 
     A group of rows that v_j does not meet has equal entries.
     """
-    k = len(V)
     raw = A.map_rows(_raw_entries, labels, args=(V, reciprocals(np.sqrt(squares))))
+    return unit_entries(A, labels, raw, len(V))
+
+
+def unit_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
+    """Return the entries of unit columns; those of a column of zeros are equal."""
     sums = A.reduce_rows(sum_squares, labels, raw, args=(k,), vectors_only=True)
     counts = count_rows(A, labels, k)
     return A.map_rows(_unit_entries, labels, raw, args=(reciprocals(np.sqrt(sums)), counts))

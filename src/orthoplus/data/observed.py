@@ -49,6 +49,9 @@ class ObservedDense(Dense):
     def scaled_rows(self, factors: FloatArray) -> "ObservedDense":
         return ObservedDense(super().scaled_rows(factors).values, self.seen)
 
+    def scaled_columns(self, factors: FloatArray) -> "ObservedDense":
+        return ObservedDense(super().scaled_columns(factors).values, self.seen)
+
     @property
     def T(self) -> "ObservedDense":
         transposed = ObservedDense(self.values.T, self.seen.T)
@@ -99,6 +102,9 @@ class ObservedSparse(Sparse):
 
     def scaled_rows(self, factors: FloatArray) -> "ObservedSparse":
         return ObservedSparse(super().scaled_rows(factors).values, self.gaps)
+
+    def scaled_columns(self, factors: FloatArray) -> "ObservedSparse":
+        return ObservedSparse(super().scaled_columns(factors).values, self.gaps)
 
     @property
     def T(self) -> "ObservedSparse":

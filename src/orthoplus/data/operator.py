@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse import diags_array
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import spread
@@ -81,6 +82,12 @@ class Operator(MemoryMatrix):
     @property
     def T(self) -> "Operator":
         return Operator(self.values.T)
+
+    def scaled_rows(self, factors: FloatArray) -> "Operator":
+        return Operator(aslinearoperator(diags_array(factors)) @ self.values)
+
+    def scaled_columns(self, factors: FloatArray) -> "Operator":
+        return Operator(self.values @ aslinearoperator(diags_array(factors)))
 
     def ranges(self, width: int) -> list[slice]:
         return [slice(0, self.shape[0])]

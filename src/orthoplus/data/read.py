@@ -73,6 +73,17 @@ def as_nonnegative_data(
     return data
 
 
+def as_counts(A: Any, name: str = "A") -> DataMatrix:
+    """Return nonnegative data whose entries can be read, in any storage."""
+    data = as_nonnegative_data(A, name)
+    if not data.has_entries:
+        raise InputTypeError(
+            f"`{name}` is a LinearOperator: the divergence needs the entries of {name}. Pass a "
+            f"dense or sparse matrix, or use ONMF({name}, k)."
+        )
+    return data
+
+
 def as_entries(A: Any, name: str = "A", *, instead: str) -> MemoryMatrix:
     """Return nonnegative data whose entries are in memory; ``instead`` is what others may use."""
     data = as_nonnegative_data(A, name)

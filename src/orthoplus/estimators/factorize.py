@@ -26,14 +26,15 @@ from orthoplus.data.groups import Centres
 from orthoplus.estimators.missing import factorize_observed
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.ep4orth import EP4Orth
+from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.methods.search.alternation import alternate
 from orthoplus.optimality.conditions import stationarity
-from orthoplus.problems import ONMF
+from orthoplus.problems import KLONMF, ONMF
 from orthoplus.run.api import solve
 from orthoplus.run.presets import preset_of
 from orthoplus.run.processes import run_all
 
-METHODS: dict[str, Callable[[ONMF], OuterMethod]] = {
+METHODS: dict[str, Callable[[Any], OuterMethod]] = {
     "auto": lambda problem: preset_of(problem).method(problem, 0),
     "ep4orth": lambda problem: EP4Orth.for_onmf(size=problem.total or 1.0),
     "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
@@ -44,19 +45,22 @@ _ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 
 @dataclass(frozen=True)
 class Model:
-    """What is factorized: k, which factor is orthonormal, and whether data may be negative."""
+    """What is factorized: k, which factor is orthonormal, which data may come, by which loss."""
 
     k: int
     orthogonal: str = "samples"
     allow_negative: bool = False
+    loss: str = "frobenius"
 
-    def problem(self, A: DataMatrix) -> ONMF:
+    def problem(self, A: DataMatrix) -> ONMF | KLONMF:
         """Return the problem for data without gaps."""
         if A.has_gaps:
             raise InputError(
                 "Data with missing entries are not a problem over S+ alone: impute them, or leave "
                 "out the rows that have some."
             )
+        if self.loss == "kullback-leibler":
+            return self._count_problem(A)
         if self.orthogonal == "samples":
             return ONMF(A, self.k, allow_negative=self.allow_negative)
         if A.has_cheap_products:
@@ -65,6 +69,16 @@ class Model:
         checked = as_data(A, "X") if self.allow_negative else as_nonnegative_data(A, "X")
         root = checked.gram_root()
         return ONMF(root, self.k, squares=checked.squared_norm(), allow_negative=True)
+
+    def _count_problem(self, A: DataMatrix) -> KLONMF:
+        if self.orthogonal == "samples":
+            return KLONMF(A, self.k)
+        if not A.has_cheap_products:
+            raise InputError(
+                '`orthogonal="features"` with `loss="kullback-leibler"` needs the data in memory, '
+                "or its transpose stored: the entries of a feature are in all blocks."
+            )
+        return KLONMF(A.in_memory().T, self.k)
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ class RunOptions:
         own = {field.name for field in dataclasses.fields(cls)} & params.keys()
         return cls(**{name: params[name] for name in own}, watch=watch or {})
 
-    def run(self, problem: ONMF, rng: np.random.Generator) -> Result:
+    def run(self, problem: ONMF | KLONMF, rng: np.random.Generator) -> Result:
         """Return the best of the runs."""
         return factorize(
             problem,
@@ -104,12 +118,17 @@ class RunOptions:
 def factorize_data(
     A: DataMatrix, model: Model, options: RunOptions, rng: np.random.Generator
 ) -> tuple[Result, float]:
-    """Factorize data of any storage, with missing entries or without; and the residual's norm."""
+    """Factorize data of any storage, with missing entries or without; and what is missed.
+
+    That is the norm of the residual, or the divergence.
+    """
     if A.has_gaps:
         result = _factorize_gaps(A, model, options, rng)
         return result, float(np.sqrt(max(result.value, 0.0)))
     problem = model.problem(A)
     result = options.run(problem, rng)
+    if isinstance(problem, KLONMF):
+        return result, result.value
     return result, residual_norm(problem, result)
 
 
@@ -140,6 +159,21 @@ def _factorize_gaps(
     )
 
 
+def share_weights(result: Result, weights: FloatArray) -> Result:
+    """Return the result for rows times their weights as one for rows times the roots of these.
+
+    Entry x_i of the first is over the root of w_i in the second: then columns have unit norm, and
+    Y has the same size, if a row of weight 2 stands for two rows.
+    """
+    roots = np.sqrt(np.where(weights > 0, weights, 1.0))
+    raw = (result.point.weights / roots).astype(result.weights.dtype)
+    point = dataclasses.replace(result.point, weights=raw)
+    sizes = np.sqrt(point.column_squares())
+    scales = np.where(sizes > 0, sizes, 1.0)
+    Y = (np.asarray(result.Y) * scales).astype(np.asarray(result.Y).dtype)
+    return dataclasses.replace(result, point=point.normalized(), Y=Y)
+
+
 def _residual(A: DataMatrix, point: SupportPoint) -> float:
     """Return ||A - XX'A||_F."""
     weights = point.weights.astype(np.float64, copy=False)
@@ -148,11 +182,16 @@ def _residual(A: DataMatrix, point: SupportPoint) -> float:
 
 
 def choose_method(
-    problem: ONMF, method: str | OuterMethod, *, max_iter: int | None, tol: float | None
+    problem: ONMF | KLONMF, method: str | OuterMethod, *, max_iter: int | None, tol: float | None
 ) -> OuterMethod:
     """The method by its name, or itself; with its iteration limit and its tolerance replaced."""
     if isinstance(method, str):
         check_choice(method, "method", tuple(METHODS))
+        if method != "auto" and isinstance(problem, KLONMF):
+            raise InputError(
+                f'`method="{method}"` has parameters for the Frobenius norm: with '
+                f'`loss="kullback-leibler"` use "auto", or an object such as EP4Orth().'
+            )
         method = METHODS[method](problem)
     if max_iter is None and tol is None:
         return method
@@ -169,7 +208,7 @@ def choose_method(
 
 
 def factorize(
-    problem: ONMF,
+    problem: ONMF | KLONMF,
     method: OuterMethod,
     *,
     n_init: int | None,
@@ -214,7 +253,7 @@ def _in_order(result: Result) -> Result:
 
 
 def _run(
-    problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
+    problem: ONMF | KLONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
 ) -> Result:
     """The i-th run, settled."""
     # The bound is the same for all of them.
@@ -228,7 +267,7 @@ def _run(
 
 
 def _start(
-    problem: ONMF, method: OuterMethod, i: int, rng: np.random.Generator
+    problem: ONMF | KLONMF, method: OuterMethod, i: int, rng: np.random.Generator
 ) -> FloatArray | Centres:
     """From the singular vectors for the first run, at random for the others."""
     if i > 0:
@@ -242,9 +281,11 @@ def starts_by_itself(method: OuterMethod) -> bool:
     return as_outer_method(method).has_own_starts
 
 
-def _settle_unless_interrupted(problem: ONMF, result: Result) -> Result:
+def _settle_unless_interrupted(problem: ONMF | KLONMF, result: Result) -> Result:
     """Ctrl-C while settling keeps the point as it was."""
     try:
+        if isinstance(problem, KLONMF):
+            return _settle_counts(problem, result)
         return settle(problem, result)
     except KeyboardInterrupt:
         return dataclasses.replace(result, status=Status.INTERRUPTED)
@@ -260,6 +301,17 @@ def settle_from(problem: ONMF, result: Result, X: FloatArray) -> Result:
     """Return the result at the fixed point of `alternate` from X, if that is better than it."""
     X, value = alternate(problem, X)
     return _in_order(_at(problem, result, X)) if value < result.value else result
+
+
+def _settle_counts(problem: KLONMF, result: Result) -> Result:
+    """Return the result where no row gains by moving alone, or the input if it is not better."""
+    method = KLAlternating(start="given", n_init=1)
+    moved = solve(problem, result.X, method=method, with_bound=False)
+    if not moved.value < result.value:
+        return result
+    return dataclasses.replace(
+        result, point=moved.point, value=moved.value, stationarity=moved.stationarity, Y=moved.Y
+    )
 
 
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:

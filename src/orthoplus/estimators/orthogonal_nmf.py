@@ -15,7 +15,7 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.estimators import fitted
+from orthoplus.estimators import fitted, fitted_counts
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.factorize import (
     Model,
@@ -23,38 +23,53 @@ from orthoplus.estimators.factorize import (
     factorize_data,
     residual_norm,
     settle_from,
+    share_weights,
 )
 from orthoplus.estimators.reading import (
     check_components,
+    check_loss,
     draw_seed,
     read_coordinates,
     read_samples,
+    read_weights,
     weigh_rows,
 )
-from orthoplus.problems import ONMF
+from orthoplus.estimators.scaling import Scaling, fit_scaling, note_mixed_units
+
+# What fitted components say of samples, by the loss.
+_FITTED: dict[str, Any] = {"frobenius": fitted, "kullback-leibler": fitted_counts}
 
 
 class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Orthogonal nonnegative matrix factorisation: cluster the rows, or find disjoint parts.
 
     .. math:: \min_{W, H \ge 0} \|X - WH\|_F^2, \qquad W^\top W = I
-              \ \text{(samples)} \quad \text{or} \quad HH^\top = I \ \text{(features)}.
+              \ \text{(samples)} \quad \text{or} \quad HH^\top = I \ \text{(features)},
+
+    or, for counts, the Kullback-Leibler divergence :math:`D(X \,\|\, WH)` in its place.
 
     Parameters
     ----------
     n_components : int
         k, the number of clusters or parts; at most the number of samples (or features).
+    loss : {"frobenius", "kullback-leibler"}
+        What is minimized. "kullback-leibler" is the likelihood of counts (words in documents,
+        events, reads), see `orthoplus.problems.KLONMF`: a sample goes to the component that makes
+        it likeliest, and a long document counts no more in the choice than a short one. It needs
+        nonnegative data without gaps.
     orthogonal : {"samples", "features"}
         Which factor is orthonormal. "samples", the setting of the paper: every sample belongs to
         one component, with a weight. "features": every feature belongs to at most one component, so
         that components are parts that do not overlap.
     method : {"auto", "ep4orth", "unmixing"} or object
-        "auto" is `SwapSearch`, which finds the best objective in the least time. "ep4orth" is the
-        penalty method with the paper's parameters for text and images, "unmixing" with those for
-        hyperspectral images. An object such as ``EP4Orth(penalty_growth=1.5)`` has its own.
+        "auto" is `SwapSearch`, which finds the best objective in the least time, and
+        `KLAlternating` for the Kullback-Leibler divergence. "ep4orth" is the penalty method with
+        the paper's parameters for text and images, "unmixing" with those for hyperspectral images,
+        both for the Frobenius loss. An object such as ``EP4Orth(penalty_growth=1.5)`` has its own.
     n_init : int, optional
         Number of searches or runs, of which the best is kept: the first from the singular vectors
-        of X, the others at random. By default three searches for "auto", one run otherwise.
+        of X, the others at random. By default three searches for "auto" (four for the
+        Kullback-Leibler divergence, more if X is tiny), one run otherwise.
     max_iter, tol : int, float, optional
         Iterations, and for the penalty method the violation at which they end; by default the
         method's own.
@@ -68,6 +83,14 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     missing : {"error", "mask"}
         What NaN in X means: an error, or an entry that was not observed and counts nowhere, which
         is not the same as 0. Entries that a sparse X does not store are observed zeros.
+    row_scale : {None, "l1", "l2"}
+        Divide each sample by the sum of its absolute values, or by its norm, before the
+        factorization: then all samples count alike. With "l2" and the Frobenius loss this is
+        spherical k-means with weights.
+    column_scale : {None, "std", "max"}
+        Divide each feature by its standard deviation in the data of the fit, or by its largest
+        absolute value, before that: for features in different units. Nothing is subtracted, so
+        that 0 stays 0. New samples are divided by the same numbers.
     n_jobs : int, optional
         Runs at a time, each in a process of its own; -1 for all processors. The answer does not
         depend on it. The searches of "auto" are one run, which uses threads where X is large.
@@ -80,7 +103,10 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        H.
+        H, in the units of the data also if these were scaled: WH approximates X for the W of
+        `transform`.
+    scaled_components_ : ndarray of shape (n_components, n_features)
+        The components in the units of the scaled features; `components_` without ``column_scale``.
     labels_ : ndarray of shape (n_samples,)
         The component of each sample, ``predict(X)``; -1 for a sample of zeros. For "features" the
         component with the largest coefficient.
@@ -92,10 +118,12 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         The factorisation; its ``labels`` and ``weights`` are those of the orthonormal factor.
     reconstruction_err_ : float
         The Frobenius norm of X - WH (rows times the root of their weights), over the entries that
-        were observed.
+        were observed; or the divergence D(X || WH), rows times their weights. Of the scaled data if
+        that was asked for.
     bound_, gap_ : float or None
         A proven lower bound of ``reconstruction_err_`` over all matrices of this kind, and the
-        relative distance to it; None without ``with_bound``, or where entries are missing.
+        relative distance to it; None without ``with_bound``, if entries are missing, and for the
+        Kullback-Leibler divergence, for which no bound is known.
     n_iter_ : int
         Outer iterations of the run that was kept.
     n_features_in_, feature_names_in_
@@ -120,6 +148,7 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self,
         n_components: int = 2,
         *,
+        loss: str = "frobenius",
         orthogonal: str = "samples",
         method: str | OuterMethod = "auto",
         n_init: int | None = None,
@@ -129,10 +158,13 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         with_bound: bool = False,
         allow_negative: bool = False,
         missing: str = "error",
+        row_scale: str | None = None,
+        column_scale: str | None = None,
         n_jobs: int | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
         self.n_components = n_components
+        self.loss = loss
         self.orthogonal = orthogonal
         self.method = method
         self.n_init = n_init
@@ -142,6 +174,8 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.with_bound = with_bound
         self.allow_negative = allow_negative
         self.missing = missing
+        self.row_scale = row_scale
+        self.column_scale = column_scale
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
 
@@ -186,7 +220,7 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if better is not result:
             A = self._validated(X)
             self._unpack(better, residual_norm(problem, better), A.dtype)
-            self.labels_ = fitted.assign(A, self.components_)
+            self.labels_ = self._assign(A)
         return self
 
     def fit_predict(self, X: Any, y: object = None, sample_weight: Any = None) -> IntArray:
@@ -195,7 +229,7 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def fit_transform(self, X: Any, y: object = None, sample_weight: Any = None) -> FloatArray:
         """Factorize X and return W, as ``transform(X)`` gives it."""
-        return fitted.coefficients(self._fit(X, sample_weight), self.components_, self.orthogonal)
+        return self._coefficients(self._fit(X, sample_weight))
 
     def transform(self, X: Any) -> FloatArray:
         r"""Return W for these samples, with the components as they are.
@@ -203,8 +237,12 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         For "samples", each row has one entry, at the component with the largest cosine:
         :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`, 0 where that is negative.
         For "features", :math:`W = XH^\top`. Of a sample with missing entries only the others count.
+        For the Kullback-Leibler divergence, at the component of the largest likelihood
+        :math:`\sum_l x_{il} \log (h_{jl} / \sum_m h_{jm})`,
+        :math:`w_{ij} = \sum_l x_{il} / \sum_l h_{jl}`; for "features" the same sums over the
+        features of each part. A sample goes where least of it is impossible.
         """
-        return fitted.coefficients(self._validated(X), self.components_, self.orthogonal)
+        return self._coefficients(self._validated(X))
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Return the samples WH that belong to ``X = W``, of shape (n_samples, n_components)."""
@@ -213,29 +251,60 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def predict(self, X: Any) -> IntArray:
         """Return the component of each sample; -1 for a sample of zeros."""
-        return fitted.assign(self._validated(X), self.components_)
+        return self._assign(self._validated(X))
 
     def score(self, X: Any, y: object = None) -> float:
-        r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`."""
-        return fitted.explained_share(self._validated(X), self.components_, self.orthogonal)
+        r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`.
 
-    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[ONMF, Result]:
-        A = weigh_rows(self._validated(X), options.pop("sample_weight", None))
+        For the Kullback-Leibler divergence :math:`1 - D(X \,\|\, WH) / D(X \,\|\, M)`, where M is
+        the independence model of X, (row sums) x (column sums) / total; minus infinity if a sample
+        has what no sample of its component had. If the data are scaled, of the scaled data.
+        """
+        A = self._scaling.samples(self._validated(X))
+        return float(self._fitted.explained_share(A, self.scaled_components_, self.orthogonal))
+
+    @property
+    def _fitted(self) -> Any:
+        return _FITTED[self.loss]
+
+    @property
+    def scaled_components_(self) -> FloatArray:
+        check_is_fitted(self)
+        return self._scaling.from_data(self.components_)
+
+    def _assign(self, A: DataMatrix) -> IntArray:
+        return self._fitted.assign(A, self.scaled_components_)
+
+    def _coefficients(self, A: DataMatrix) -> FloatArray:
+        return self._fitted.coefficients(A, self.scaled_components_, self.orthogonal)
+
+    def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Any, Result]:
+        A = self._scaling.samples(self._validated(X))
+        weights = read_weights(A, options.pop("sample_weight", None))
+        A = weigh_rows(A, weights, self.loss)
         return self._model.problem(A), self.result_
 
     @property
     def _model(self) -> Model:
-        return Model(self.n_components, self.orthogonal, self.allow_negative)
+        return Model(self.n_components, self.orthogonal, self.allow_negative, self.loss)
 
     def _fit(self, X: Any, sample_weight: Any, watch: Any = None) -> DataMatrix:
+        check_loss(self.loss, missing=self.missing, allow_negative=self.allow_negative)
         A = read_samples(self, X, reset=True)
         check_components(self.n_components, self.orthogonal, A.shape)
-        seed = draw_seed(self.random_state)
+        rng = np.random.default_rng(draw_seed(self.random_state))
         options = RunOptions.of(self.get_params(deep=False), watch)
-        rng = np.random.default_rng(seed)
-        result, missed = factorize_data(weigh_rows(A, sample_weight), self._model, options, rng)
+        weights = read_weights(A, sample_weight)
+        self._scaling: Scaling = fit_scaling(A, weights, self.row_scale, self.column_scale)
+        notes = note_mixed_units(A, self._scaling)
+        A = self._scaling.features(A)
+        weighted = weigh_rows(self._scaling.samples(A), weights, self.loss)
+        result, missed = factorize_data(weighted, self._model, options, rng)
+        if weights is not None and self.loss != "frobenius" and self.orthogonal == "samples":
+            result = share_weights(result, weights)
+        result = dataclasses.replace(result, notes=(*result.notes, *notes))
         self._unpack(result, missed, A.dtype)
-        self.labels_ = fitted.assign(A, self.components_)
+        self.labels_ = self._assign(A)
         if not result.success and watch is None:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return A
@@ -245,7 +314,8 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         point = dataclasses.replace(result.point, weights=weights)
         components = point.dense() if self.orthogonal == "features" else np.asarray(result.Y)
         self.result_ = dataclasses.replace(result, point=point, state=None)
-        self.components_ = np.ascontiguousarray(components.T, dtype=dtype)
+        scaled = np.ascontiguousarray(components.T, dtype=dtype)
+        self.components_ = self._scaling.to_data(scaled)
         self.reconstruction_err_ = missed
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
         # A gap that is 0 or unknown within rounding stays so: the roots would show the rounding.
@@ -258,8 +328,9 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self.result_.X
 
     def _validated(self, X: Any) -> DataMatrix:
+        """Return the data checked, with its columns scaled as in the fit."""
         check_is_fitted(self)
-        return read_samples(self, X, reset=False)
+        return self._scaling.features(read_samples(self, X, reset=False))
 
     @property
     def _n_features_out(self) -> int:

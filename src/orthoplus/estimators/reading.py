@@ -8,10 +8,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
+from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.observed import as_observed
 from orthoplus.data.read import reads_in_blocks
 
+LOSSES = ("frobenius", "kullback-leibler")
 # What scikit-learn's own words for bad data do not say.
 _ADVICE = {
     "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
@@ -100,15 +102,40 @@ def check_row_count(X: Any, n: int) -> None:
         )
 
 
-def weigh_rows(A: DataMatrix, sample_weight: Any) -> DataMatrix:
-    """Return the rows times the root of their weights: squares of residuals are then weighted."""
+def check_loss(loss: str, *, missing: str, allow_negative: bool) -> None:
+    """Raise unless there is this loss, for data of this kind."""
+    check_choice(loss, "loss", LOSSES)
+    if loss == "frobenius":
+        return
+    if missing == "mask":
+        raise InputError(
+            f'`missing="mask"` needs `loss="frobenius"`: for {loss!r} impute the entries that '
+            f"were not observed, or leave out their samples."
+        )
+    if allow_negative:
+        raise InputError(
+            f'`allow_negative=True` needs `loss="frobenius"`: {loss!r} is a divergence of counts.'
+        )
+
+
+def read_weights(A: DataMatrix, sample_weight: Any) -> FloatArray | None:
+    """Return the weights of the rows, checked; None for 1."""
     if sample_weight is None:
-        return A
+        return None
     rows = np.broadcast_to(np.zeros(1), (len(A), 1))
-    weights = _check_sample_weight(
+    return _check_sample_weight(
         np.asarray(sample_weight), rows, dtype=A.dtype, ensure_non_negative=True
     )
-    return A.scale_rows(np.sqrt(weights))
+
+
+def weigh_rows(A: DataMatrix, weights: FloatArray | None, loss: str = "frobenius") -> DataMatrix:
+    """Return the rows times factors by which their part of the loss is multiplied by the weight.
+
+    The root of the weight for squares of residuals, the weight itself for the divergence.
+    """
+    if weights is None:
+        return A
+    return A.scale_rows(np.sqrt(weights) if loss == "frobenius" else weights)
 
 
 def check_components(n_components: int, orthogonal: str, shape: tuple[int, int]) -> None:

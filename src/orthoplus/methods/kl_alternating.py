@@ -1,49 +1,96 @@
 """Clusters of counts: alternation and exact row moves for the Kullback-Leibler divergence."""
 
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
-from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range
-from orthoplus.core.errors import InputTypeError
-from orthoplus.core.outer_method import RestStop, SeededMethod
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data import MemoryMatrix
+from orthoplus.data import DataMatrix
+from orthoplus.data.count_groups import (
+    cover_groups,
+    group_divergence,
+    keep_first_moves,
+    likeliest_groups,
+    log_profiles,
+    missed_of_profiles,
+    moved_range,
+    sum_groups,
+    sweep_rows,
+)
+from orthoplus.data.groups import Centres, assign_rows, count_rows, support_labels, unit_entries
 from orthoplus.geometry.stiefel import assemble, labels_of
-from orthoplus.linalg.starts import svd_start
+from orthoplus.linalg.starts import leading_centres
+from orthoplus.methods.count_seeds import sample_counts, seed_profiles, swap_profile
+
+# Products of entries and groups that the starts of a small problem may cost, and their most.
+_CHEAP_STARTS, _MOST_STARTS = 1 << 21, 40
+# Products of entries and groups of a problem so small that rows move singly from every start.
+_CHEAP_SWEEP = 1 << 16
+# Every start of this number begins with rows at random, the others with a swap.
+_FRESH_START = 4
+# Alternations on the sample before a start meets all rows.
+_SAMPLE_STEPS = 50
 
 
 class CountModel(Protocol):
     """What the alternation asks of a problem: KLONMF."""
 
-    A: MemoryMatrix
+    A: DataMatrix
 
     @property
-    def row_sums(self) -> FloatArray: ...
+    def row_sums(self) -> Any: ...
     @property
-    def parts(self) -> tuple[FloatArray, IntArray, IntArray]: ...
+    def constant(self) -> float: ...
 
 
 def _counts(problem: Problem) -> CountModel:
-    if not hasattr(problem, "parts"):
+    if not hasattr(problem, "row_sums"):
         own = type(getattr(problem, "problem", problem)).__name__
         raise InputTypeError(f"KLAlternating solves KLONMF(A, k), not {own}. Use EP4Orth for it.")
     return cast(CountModel, problem)
 
 
 class KLState(NamedTuple):
-    """A feasible point; while ``is_smooth`` the profiles are smoothed, then rows move singly."""
+    """The best groups so far, and the start that is under way.
 
-    X: FloatArray
+    While it ``is_smooth`` the profiles of the start are smoothed, then rows move singly. Labels are
+    n-vectors in the form of the data; those that are not in memory are not saved with the state,
+    and `KLAlternating` makes them again from the sums of their groups.
+    """
+
+    labels: Any
+    sums: FloatArray  # k x r: of the groups of `labels`
+    current: float  # the value of `labels`
+    best_labels: Any
+    best_sums: FloatArray
     value: float
+    sizes: Any  # the sums of the rows
     n_iter: int
+    n_started: int
+    best_smooth: float  # of the starts so far, at the end of the smoothed alternation
     is_smooth: bool
     is_fixed: bool
     violation: float = 0.0
     Y: FloatArray | None = None
+
+    @property
+    def X(self) -> FloatArray:
+        """The best point as a dense matrix, computed on each access."""
+        if not isinstance(self.best_labels, np.ndarray):
+            raise InputError(
+                "The rows of this state are not in memory: `result.labels` and `result.weights` "
+                "hold the point, in the form of the data."
+            )
+        k = len(self.sums)
+        masses = np.append(self.best_sums.sum(axis=1), 1.0)
+        weights = np.where(masses[self.best_labels] > 0, self.sizes, 1.0)
+        return assemble(self.best_labels, weights, k)
 
 
 @dataclass(frozen=True)
@@ -61,19 +108,29 @@ class KLAlternating(SeededMethod):
     Parameters
     ----------
     start : {"svd", "random", "given"}
-        First labels from the singular vectors of A, from k random rows, or from the given X.
+        First labels from the singular vectors of A, from k rows that are far apart, or from the
+        given X.
+    n_init : int
+        Starts, of which the best end is kept: after the first, from the best groups so far with
+        one replaced by a row that the others miss; every fourth from rows drawn at random, each by
+        what those before it miss. Rows move singly from the starts whose alternation ends better
+        than those before it, in a small problem from all. More starts are never worse.
     smoothing : float
         :math:`\lambda`; 0 is the plain alternation.
     max_iter : int
         Steps, each an alternation or a sweep over the rows.
+    sample : int
+        Most rows from which starts are drawn, by their sums, and alternated on before they meet
+        all rows.
     seed : int
-        For the random rows and the SVD.
+        For the random rows and the singular vectors.
 
     Notes
     -----
     The alternation is that of arXiv 2410.07786. A step costs O(nnz k). The value never rises: a
     smoothed step that would raise it ends the alternation, and a sweep only makes moves that lower
-    it.
+    it. Where no row gains by moving alone, every row is in its likeliest group: g in
+    `orthoplus.data.count_groups` is convex.
 
     Examples
     --------
@@ -84,82 +141,235 @@ class KLAlternating(SeededMethod):
     """
 
     state_type = KLState
+    ends_with_search = False  # it moves single rows itself
 
     start: str = "svd"
+    n_init: int = 4
     smoothing: float = 0.5
-    max_iter: int = 200
+    max_iter: int = 1000
+    sample: int = 4096
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_choice(self.start, "start", ("svd", "random", "given"))
+        check_count(self.n_init, "n_init", low=1)
         check_range(self.smoothing, "smoothing", low=0.0, high=1.0)
         check_count(self.max_iter, "max_iter", low=1)
+        check_count(self.sample, "sample", low=1)
         check_count(self.seed, "seed")
 
-    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> KLState:
-        """The first labels."""
-        A, k = _counts(problem).A, problem.shape[1]
-        rng = np.random.default_rng(self.seed)
+    @classmethod
+    def for_size(cls, problem: Any) -> Self:
+        """Return the method with more starts if they cost next to nothing."""
+        cost = max(1, problem.A.n_stored * problem.shape[1])
+        return cls(n_init=max(cls.n_init, min(_MOST_STARTS, _CHEAP_STARTS // cost)))
+
+    def init(self, problem: Problem, X: Any, carry: Carry | None = None) -> KLState:
+        """The first labels: of X, or of starting centres, or of random rows."""
+        A = _counts(problem).A
         if self.start == "random":
-            rows = A.take_rows(rng.permutation(A.shape[0])[:k])
-            labels = self._closest(problem, np.asarray(rows, dtype=np.float64))
+            labels = self._draw(problem, 0, None)
+        elif isinstance(X, Centres):
+            labels = assign_rows(A, X.vectors).labels
+        elif self.start == "given":
+            labels = A.scatter(labels_of(X))
         else:
-            labels = labels_of(X if self.start == "given" else svd_start(A, k, "clipped", rng))
-        return self._state(problem, labels, X.dtype, (0, True, False))
+            rng = np.random.default_rng(self.seed)
+            labels = assign_rows(A, leading_centres(A, problem.shape[1], rng).vectors).labels
+        labels, sums, value = self._groups(problem, labels)
+        return KLState(
+            labels=labels,
+            sums=sums,
+            current=value,
+            best_labels=labels,
+            best_sums=sums,
+            value=value,
+            sizes=_counts(problem).row_sums,
+            n_iter=0,
+            n_started=1,
+            best_smooth=np.inf,
+            is_smooth=True,
+            is_fixed=False,
+        )
 
     def step(self, problem: Problem, state: KLState) -> KLState:
-        """One alternation while that lowers D, then sweeps of single moves."""
-        model, k, n_iter = _counts(problem), problem.shape[1], state.n_iter + 1
-        labels = labels_of(state.X)
-        sums = model.A.group_sums(labels, np.ones(len(labels)), k)
-        if state.is_smooth:
-            moved = self._closest(problem, sums)
-            new = self._state(problem, moved, state.X.dtype, (n_iter, True, False))
-            return (
-                new if new.value < state.value else state._replace(n_iter=n_iter, is_smooth=False)
-            )
-        sums = np.ascontiguousarray(sums.T)
-        n_moved = kernels.move_rows_into(model.parts, labels, sums)
-        new = self._state(problem, labels, state.X.dtype, (n_iter, False, n_moved == 0))
-        return new if new.value < state.value else state._replace(n_iter=n_iter, is_fixed=True)
+        """One alternation while that lowers D, then sweeps of single moves; then the next start."""
+        state = self._complete(problem, state)._replace(n_iter=state.n_iter + 1)
+        if not state.is_smooth:
+            swept = self._sweep(problem, state)
+            return self._next_start(problem, state) if swept is None else swept
+        logs = log_profiles(state.sums, self.smoothing)
+        found = self._groups(problem, likeliest_groups(_counts(problem).A, logs))
+        if found[2] < state.current:
+            return _moved(state, *found)
+        is_small = _counts(problem).A.n_stored * problem.shape[1] <= _CHEAP_SWEEP
+        if state.current < state.best_smooth or is_small:
+            least = min(state.current, state.best_smooth)
+            return state._replace(is_smooth=False, best_smooth=least)
+        return self._next_start(problem, state)
+
+    def _sweep(self, problem: Problem, state: KLState) -> KLState | None:
+        """The state after moves of single rows; None if none gains.
+
+        Blocks of rows that sweep at once may spoil each other's gains: then only the first moves
+        are made, half of the rows at a time. The first of all always gains.
+        """
+        A = _counts(problem).A
+        after = sweep_rows(A, state.labels, state.sums)
+        low, high = moved_range(A, state.labels, after)
+        while low <= high:
+            if count_rows(A, after, len(state.sums)).all():
+                sums = sum_groups(A, after, len(state.sums))
+                value = _counts(problem).constant + group_divergence(sums)
+                if value < state.current:
+                    return _moved(state, after, sums, value)
+            if low == high:
+                break  # what it gains is rounding
+            high = (low + high) // 2
+            after = keep_first_moves(A, state.labels, after, high)
+        return None
+
+    def _next_start(self, problem: Problem, state: KLState) -> KLState:
+        """The first labels of the next start; the end after the last one."""
+        if state.n_started >= self.n_init:
+            return state._replace(is_fixed=True)
+        found = self._groups(problem, self._draw(problem, state.n_started, state.best_sums))
+        state = state._replace(n_started=state.n_started + 1, is_smooth=True)
+        return _moved(state, *found)
+
+    def _draw(self, problem: Problem, number: int, best: FloatArray | None) -> Any:
+        """Labels of the start with this number, alternated on a sample of the rows."""
+        model, k = _counts(problem), problem.shape[1]
+        rng = np.random.default_rng([self.seed, number])
+        rows = sample_counts(model.A, model.row_sums, max(self.sample, k), self.seed)
+        if best is None or number % _FRESH_START == _FRESH_START - 1:
+            sums = seed_profiles(rows, k, self.smoothing, rng)
+        else:
+            sums = swap_profile(rows, best, self.smoothing, rng)
+        value = np.inf
+        for _ in range(_SAMPLE_STEPS):
+            labels = likeliest_groups(rows, log_profiles(sums, self.smoothing))
+            own = sum_groups(rows, cover_groups(rows, labels, rows.row_sums(), k), k)
+            before, value = value, group_divergence(own)
+            if not value < before:
+                break
+            sums = own
+        return likeliest_groups(model.A, log_profiles(sums, self.smoothing))
+
+    def _groups(self, problem: Problem, labels: Any) -> tuple[Any, FloatArray, float]:
+        """The labels with no group empty, the sums of the groups, and the value."""
+        model, k = _counts(problem), problem.shape[1]
+        labels = cover_groups(model.A, labels, model.row_sums, k)
+        sums = sum_groups(model.A, labels, k)
+        return labels, sums, model.constant + group_divergence(sums)
+
+    def _complete(self, problem: Problem, state: KLState) -> KLState:
+        """The state with the vectors that were not saved with it."""
+        if state.labels is not None:
+            return state
+        A, k = _counts(problem).A, problem.shape[1]
+        labels, best = (
+            cover_groups(A, likeliest_groups(A, log_profiles(sums)), _counts(problem).row_sums, k)
+            for sums in (state.sums, state.best_sums)
+        )
+        return state._replace(labels=labels, best_labels=best, sizes=_counts(problem).row_sums)
 
     def stop(self) -> RestStop:
-        """Stop where no row moves, or at the limit."""
+        """Stop where no row moves from any start, or at the limit."""
         return RestStop("is_fixed", self.max_iter)
 
-    def _closest(self, problem: Problem, sums: FloatArray) -> IntArray:
-        """The group of the largest smoothed likelihood for each row; sums is k x r."""
-        mean = sums.sum(axis=0)
-        profiles = (1.0 - self.smoothing) * _shares(sums) + self.smoothing * _shares(mean[None])
-        logs = np.log(np.maximum(profiles, np.finfo(np.float64).tiny))
-        return np.asarray(_counts(problem).A.matmul(logs.T).argmax(axis=1))
+    def progress(self, state: KLState) -> float:
+        """The share of the starts that is done."""
+        return (state.n_started - (0.0 if state.is_fixed else 1.0)) / self.n_init
 
-    def _state(
-        self,
-        problem: Problem,
-        labels: IntArray,
-        dtype: Any,
-        progress: tuple[int, bool, bool],
-    ) -> KLState:
-        """The state at these labels, all groups made non-empty, weights at their best."""
-        labels = _without_empty(labels, _counts(problem).row_sums, problem.shape[1])
-        X = assemble(labels, np.ones(len(labels), dtype=dtype), problem.shape[1])
-        refined = problem.refine(X)
-        X = X if refined is None else refined
-        return KLState(X, problem.value(X), *progress)
+    @property
+    def has_own_starts(self) -> bool:
+        return True
+
+    def own_start(self, problem: Problem, rng: np.random.Generator) -> Centres | None:
+        """Return the centres of `orthoplus.linalg.starts.leading_centres`, unless X is needed."""
+        if self.start != "svd":
+            return None
+        return leading_centres(_counts(problem).A, problem.shape[1], rng)
+
+    def check_start(self, problem: Problem, start: Any) -> None:
+        wanted = (problem.shape[1], _counts(problem).A.shape[1])
+        if start.vectors.shape != wanted:
+            raise InputError(
+                f"`X0` has centres of shape {start.vectors.shape}, but the problem needs {wanted}."
+            )
+
+    def shape_of(self, state: KLState, problem: Problem) -> tuple[int, int]:
+        is_here = isinstance(state.labels, np.ndarray)
+        return len(state.labels) if is_here else problem.shape[0], len(state.sums)
+
+    def answer(self, problem: Problem, state: KLState | None, start: Any) -> Answer:
+        """Return the best groups with their best weights: no n x k matrix is made."""
+        if state is None:  # ended before there was one
+            state = self.init(problem, start)
+        state = self._complete(problem, state)
+        model, k = _counts(problem), problem.shape[1]
+        A, sums = model.A, state.best_sums
+        order = _appearance(A, state.best_labels, k)
+        weights = unit_entries(A, state.best_labels, model.row_sums, k)
+        labels = support_labels(A, state.best_labels, weights)
+        heights = A.reduce_rows(_column_sums, labels, weights, args=(k,), vectors_only=True)
+        Y = sums / np.where(heights > 0, heights, 1.0)[:, None]
+        levels = Y.sum(axis=1)
+        left, whole = A.reduce_rows(
+            _gradient_squares, labels, weights, model.row_sums, args=(levels,), vectors_only=True
+        )
+        return Answer(
+            point=A.point(labels, weights, k).renumbered(order),
+            Y=np.ascontiguousarray(Y[order].T, dtype=A.dtype),
+            value=missed_of_profiles(A, labels, sums),
+            stationarity=math.sqrt(float(left)),
+            gradient_size=math.sqrt(float(whole)) or 1.0,
+            is_row_optimal=True if state.is_fixed else None,
+        )
 
 
-def _shares(sums: FloatArray) -> FloatArray:
-    totals = sums.sum(axis=1, keepdims=True)
-    return np.asarray(sums / np.where(totals > 0, totals, 1.0))
+def _moved(state: KLState, labels: Any, sums: FloatArray, value: float) -> KLState:
+    """The state at these groups, which are the best so far if D is lower."""
+    state = state._replace(labels=labels, sums=sums, current=value)
+    if value < state.value:
+        state = state._replace(best_labels=labels, best_sums=sums, value=value)
+    return state
 
 
-def _without_empty(labels: IntArray, sizes: FloatArray, k: int) -> IntArray:
-    """Every row in a group, and no group empty: those take the largest rows of groups with more."""
-    labels = np.where(labels < 0, 0, labels)
-    counts = np.bincount(labels, minlength=k)
-    for j in np.flatnonzero(counts == 0):
-        row = int(np.where(counts[labels] > 1, sizes, -1.0).argmax())
-        counts[labels[row]] -= 1
-        labels[row], counts[j] = j, 1
-    return labels
+def _appearance(A: DataMatrix, labels: Any, k: int) -> IntArray:
+    """The groups in the order of their first rows."""
+    first = A.reduce_rows(
+        _first_rows,
+        labels,
+        A.row_indices(),
+        args=(k, len(A)),
+        combine=np.minimum,
+        vectors_only=True,
+    )
+    return np.argsort(first, kind="stable")
+
+
+def _first_rows(labels: IntArray, numbers: IntArray, k: int, n: int) -> IntArray:
+    first = np.full(k, n, dtype=np.int64)
+    kept = np.flatnonzero(labels >= 0)
+    np.minimum.at(first, labels[kept], numbers[kept])
+    return first
+
+
+def _column_sums(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    kept = np.flatnonzero(labels >= 0)
+    return np.bincount(labels[kept], weights[kept].astype(np.float64), k).astype(np.float64)
+
+
+def _gradient_squares(
+    labels: IntArray, weights: FloatArray, sizes: FloatArray, levels: FloatArray
+) -> tuple[float, float]:
+    """On the support the gradient is e'y_j - r_i / x_i; its squares, and those of e'y_j.
+
+    A row of X that is zero belongs to a row of A that is, and would raise D.
+    """
+    kept = np.flatnonzero(labels >= 0)
+    parts = levels[labels[kept]]
+    gradient = parts - sizes[kept] / weights[kept].astype(np.float64)
+    return float(gradient @ gradient), float(parts @ parts)

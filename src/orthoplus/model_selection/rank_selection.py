@@ -8,17 +8,22 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.certify.api import certify
-from orthoplus.core.checks import check_count
+from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
 from orthoplus.data.groups import best_column
+from orthoplus.model_selection.count_path import (
+    fit_count_path,
+    likeliest_profiles,
+    predict_hidden_counts,
+)
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
 from orthoplus.model_selection.rank_path import PathPoint, fit_path, nearest_centres
 from orthoplus.problems import ONMF
@@ -98,6 +103,7 @@ def select_rank(  # noqa: PLR0913
     *,
     n_splits: int = 5,
     n_init: int = 2,
+    loss: str = "frobenius",
     allow_negative: bool = False,
     n_jobs: int | None = None,
     random_state: int = 0,
@@ -128,6 +134,10 @@ def select_rank(  # noqa: PLR0913
         Random halvings; at least two, for the standard errors.
     n_init : int
         Searches for each fit, the first from the rank before.
+    loss : {"frobenius", "kullback-leibler"}
+        As in `OrthogonalNMF`. For counts, errors are divergences: what is unexplained is a share of
+        that of the independence model, and what is held out is predicted by profiles mixed with a
+        tenth of that of all rows.
     allow_negative : bool
         As in `OrthogonalNMF`.
     n_jobs : int, optional
@@ -156,8 +166,9 @@ def select_rank(  # noqa: PLR0913
     >>> select_rank(X, range(2, 7)).k
     3
     """
+    _check_loss(loss, allow_negative, with_proof)
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
-    work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state)
+    work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state, loss)
     done = _run(A, work, n_jobs, resume)
     splits = [done[name] for name in work.tasks if name != _FULL]
     rows = _summarise(work.ranks, done[_FULL]["unexplained"], splits)
@@ -178,6 +189,7 @@ class _Work:
     n_init: int
     allow_negative: bool
     random_state: int
+    loss: str = "frobenius"
 
     def __post_init__(self) -> None:
         check_count(self.n_splits, "n_splits", low=2)
@@ -188,14 +200,25 @@ class _Work:
     def tasks(self) -> dict[str, Callable[[Any, "_Work", str], Arrays]]:
         return {_FULL: _fit_all} | {f"split{i}": _fit_halves for i in range(self.n_splits)}
 
+    @property
+    def criteria(self) -> "_Criteria":
+        return _CRITERIA[self.loss]
+
     def rng(self, task: str) -> np.random.Generator:
         return np.random.default_rng([self.random_state, list(self.tasks).index(task)])
 
     def fit(self, A: Any, rng: np.random.Generator) -> Iterator[PathPoint]:
         seed = int(rng.integers(2**31))
-        return fit_path(
+        return self.criteria.fit_path(
             A, self.ranks, n_init=self.n_init, seed=seed, allow_negative=self.allow_negative
         )
+
+
+def _check_loss(loss: str, allow_negative: bool, with_proof: bool | float) -> None:
+    check_choice(loss, "loss", tuple(_CRITERIA))
+    if loss != "frobenius" and (allow_negative or with_proof):
+        name = "allow_negative" if allow_negative else "with_proof"
+        raise InputError(f'`{name}` needs `loss="frobenius"`: {loss!r} is a divergence of counts.')
 
 
 def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
@@ -237,15 +260,16 @@ def _fit_all(A: Any, work: _Work, task: str) -> Arrays:
 def _fit_halves(A: Any, work: _Work, task: str) -> Arrays:
     """Stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
     rng, (n, r) = work.rng(task), A.shape
+    assign, predict = work.criteria.assign, work.criteria.predict_hidden
     order, folds = rng.permutation(n), np.array_split(rng.permutation(r), min(_FOLDS, r))
     halves = [A.sample_rows(np.sort(rows)) for rows in (order[: n // 2], order[n // 2 :])]
     pieces = [[half.columns(np.sort(fold)) for fold in folds] for half in halves]
     stability, heldout = [], []
     for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
-        stability.append(adjusted_rand_score(*(nearest_centres(A, p.centres) for p in points)))
+        stability.append(adjusted_rand_score(*(assign(A, p.centres) for p in points)))
         heldout.append(
             [
-                _predict_hidden(other, [point.centres[:, np.sort(fold)] for fold in folds])
+                predict(other, [point.centres[:, np.sort(fold)] for fold in folds])
                 for point, other in zip(points, reversed(pieces), strict=True)
             ]
         )
@@ -269,6 +293,20 @@ def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> float:
         weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
         missed += float(np.sum(weights * (weights * size[labels] - 2.0 * hidden[rows, labels])))
     return missed / (sum(squares) or 1.0)
+
+
+class _Criteria(NamedTuple):
+    """How data are fitted, assigned and predicted, by the loss."""
+
+    fit_path: Callable[..., Iterator[PathPoint]]
+    assign: Callable[[Any, FloatArray], IntArray]
+    predict_hidden: Callable[[list[Any], list[FloatArray]], float]
+
+
+_CRITERIA = {
+    "frobenius": _Criteria(fit_path, nearest_centres, _predict_hidden),
+    "kullback-leibler": _Criteria(fit_count_path, likeliest_profiles, predict_hidden_counts),
+}
 
 
 def _summarise(

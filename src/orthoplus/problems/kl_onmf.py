@@ -9,10 +9,18 @@ import numpy as np
 from orthoplus.core.checks import check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data import as_entries
-from orthoplus.data.divergence import kl_divergence, ratio_products, ratio_squares
+from orthoplus.data import as_counts
+from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.count_groups import (
+    independence_divergence,
+    row_entropies,
+    sum_groups,
+    x_log_x,
+)
+from orthoplus.data.divergence import kl_divergence, ratio_products, ratio_rows, ratio_squares
+from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import assemble, labels_of
-from orthoplus.linalg.starts import svd_start
+from orthoplus.linalg.starts import leading_centres, svd_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +37,10 @@ class KLONMF(Problem):
 
     Parameters
     ----------
-    A : nonnegative array or SciPy sparse matrix of shape (n, r)
-        Sparse stays sparse: only its stored entries are touched. A row that is not zero needs an
-        entry in X, or the divergence is infinite.
+    A : nonnegative array, SciPy sparse matrix or DataMatrix of shape (n, r)
+        Sparse stays sparse: only its stored entries are touched. Arrays of h5py and Zarr and Dask
+        arrays are read in row blocks, see `orthoplus.data.as_data`. A row that is not zero needs
+        an entry in X, or the divergence is infinite.
     k : int
 
     Notes
@@ -59,7 +68,7 @@ class KLONMF(Problem):
     k: int
 
     def __post_init__(self) -> None:
-        A = as_entries(self.A, instead="ONMF(A, k)")
+        A = as_counts(self.A)
         check_shape(A.shape[0], self.k, "X")
         object.__setattr__(self, "A", A)
 
@@ -68,14 +77,22 @@ class KLONMF(Problem):
         return self.A.shape[0], self.k
 
     @cached_property
-    def row_sums(self) -> FloatArray:
-        """The sum of each row of A."""
+    def row_sums(self) -> Any:
+        """The sum of each row of A, a vector in the form of the data."""
         return self.A.row_sums()
 
-    @property
-    def parts(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """A as CSR parts (data, indices, indptr); no indices where A is dense."""
-        return self.A.csr_parts()
+    @cached_property
+    def total(self) -> float:
+        """The divergence of A from its independence model, (row sums) x (column sums) / total.
+
+        It is what one group misses; f over it is the share that is not explained.
+        """
+        return independence_divergence(self.A)
+
+    @cached_property
+    def constant(self) -> float:
+        """What f is beyond `orthoplus.data.count_groups.group_divergence`."""
+        return float(self.A.reduce_rows(_sum_of, row_entropies(self.A), vectors_only=True))
 
     def value(self, X: FloatArray) -> float:
         return kl_divergence(self.A, X, self.second_block(X))
@@ -85,7 +102,7 @@ class KLONMF(Problem):
         Y, rows, sizes = self.second_block(X), _row_totals(X), X.sum(axis=0, dtype=np.float64)
         ZY, ZtX = ratio_products(self.A, X, Y)
         in_y = (sizes - ZtX) / _or_one(sizes)  # the gradient in Y, over the size of its column
-        through = self.A.matmul(in_y)
+        through = self.A.times(in_y)
         shares = X / _or_one(rows)
         gradient = Y.sum(axis=0, dtype=np.float64) - ZY - np.einsum("lj,lj->j", Y, in_y)
         gradient += (through - (through * shares).sum(axis=1, keepdims=True)) / _or_one(rows)
@@ -97,7 +114,7 @@ class KLONMF(Problem):
         Over S+ a share is 0 or 1, and this is the minimiser.
         """
         shares = X / _or_one(_row_totals(X))
-        Y = self.A.rmatmul(shares) / _or_one(X.sum(axis=0, dtype=np.float64))
+        Y = self.A.times_transposed(shares) / _or_one(X.sum(axis=0, dtype=np.float64))
         return np.asarray(Y, dtype=X.dtype)
 
     def freeze(self, X: FloatArray) -> Problem:
@@ -105,10 +122,10 @@ class KLONMF(Problem):
 
     def refine(self, X: FloatArray) -> FloatArray:
         """Weights as the row sums of A, on the support; its own in a group of zero rows."""
-        labels = labels_of(X)
+        labels, sizes = labels_of(X), self.A.gather(self.row_sums)
         kept = np.flatnonzero(labels >= 0)
-        own = np.bincount(labels[kept], self.row_sums[kept], minlength=self.k) > 0
-        weights = np.where(own[labels], self.row_sums, X.max(axis=1))
+        own = np.bincount(labels[kept], sizes[kept], minlength=self.k) > 0
+        weights = np.where(own[labels], sizes, X.max(axis=1))
         return assemble(labels, weights.astype(X.dtype, copy=False), self.k)
 
     def move_gains(self, X: FloatArray) -> FloatArray:
@@ -117,35 +134,19 @@ class KLONMF(Problem):
         Exact, at O(nnz k) for all moves. A row that is not zero must stay in a group.
         """
         labels = labels_of(X)
-        data, indices, indptr = self.parts
-        rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
-        columns = indices if indices.size else np.tile(np.arange(self.A.shape[1]), len(labels))
-        entries, sizes = data.astype(np.float64), self.row_sums.astype(np.float64)
-        sums = self.A.group_sums(labels, np.ones(len(labels)), self.k).astype(np.float64)
-        totals, gains = sums.sum(axis=1), np.full((len(labels), self.k + 1), -np.inf)
-
-        def change(before: FloatArray, after: FloatArray) -> FloatArray:
-            terms = _x_log_x(after) - _x_log_x(before)
-            return np.asarray(np.bincount(rows, terms, minlength=len(labels)), dtype=np.float64)
-
-        own = np.maximum(labels, 0)
-        here = sums[own[rows], columns]
-        loss = change(np.maximum(here - entries, 0.0), here)
-        loss -= _x_log_x(totals[own]) - _x_log_x(np.maximum(totals[own] - sizes, 0.0))
-        loss[labels < 0] = 0.0
+        sums = sum_groups(self.A, self.A.scatter(labels), self.k)
         counts = np.bincount(labels[labels >= 0], minlength=self.k)
-        loss[(labels >= 0) & (counts[own] < 2)] = np.inf
-        for j in range(self.k):
-            there = sums[j, columns]
-            gain = change(there, there + entries)
-            gain -= _x_log_x(totals[j] + sizes) - _x_log_x(totals[j : j + 1])
-            gains[:, j] = np.where(labels == j, -np.inf, gain - loss)
-        return gains
+        gains = self.A.map_rows(_move_gains, self.A.scatter(labels), args=(sums, counts))
+        return np.asarray(self.A.gather(gains))
 
     def start(self, rng: np.random.Generator) -> FloatArray:
         """NNDSVD, its zeros at the mean, with unit columns: so that the divergence is finite."""
+        if self.A.has_cheap_products:
+            X = svd_start(self.A, self.k, "nndsvd", rng).astype(np.float64)
+        else:
+            centres = leading_centres(self.A, self.k, rng).vectors
+            X = project_oblique_plus(self.A.times(centres.T)).astype(np.float64)
         # The mean of X, not of A as in NNDSVDa: X grows with the root of A.
-        X = svd_start(self.A, self.k, "nndsvd", rng).astype(np.float64)
         mean = X.mean()
         X = np.where(X > 0, X, mean) + 1e-3 * mean
         return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)
@@ -166,7 +167,7 @@ class KLFit(Problem):
         return kl_divergence(self.A, X, self.Y)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        gradient = self.Y.sum(axis=0, dtype=np.float64) - ratio_products(self.A, X, self.Y)[0]
+        gradient = self.Y.sum(axis=0, dtype=np.float64) - ratio_rows(self.A, X, self.Y)
         return self.value(X), gradient.astype(X.dtype, copy=False)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
@@ -176,8 +177,35 @@ class KLFit(Problem):
         return self.Y
 
 
-def _x_log_x(x: FloatArray) -> FloatArray:
-    return np.asarray(x * np.log(np.where(x > 0.0, x, 1.0)))
+def _sum_of(vector: FloatArray) -> float:
+    return float(vector.sum())
+
+
+def _move_gains(
+    A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
+) -> FloatArray:
+    data, indices, indptr = A.csr_parts()
+    k, rows = len(sums), np.repeat(np.arange(len(labels)), np.diff(indptr))
+    columns = indices if indices.size else np.tile(np.arange(A.shape[1]), len(labels))
+    entries, sizes = data.astype(np.float64), A.row_sums()
+    totals, gains = sums.sum(axis=1), np.full((len(labels), k + 1), -np.inf)
+
+    def change(before: FloatArray, after: FloatArray) -> FloatArray:
+        terms = x_log_x(after) - x_log_x(before)
+        return np.asarray(np.bincount(rows, terms, minlength=len(labels)), dtype=np.float64)
+
+    own = np.maximum(labels, 0)
+    here = sums[own[rows], columns]
+    loss = change(np.maximum(here - entries, 0.0), here)
+    loss -= x_log_x(totals[own]) - x_log_x(np.maximum(totals[own] - sizes, 0.0))
+    loss[labels < 0] = 0.0
+    loss[(labels >= 0) & (counts[own] < 2)] = np.inf
+    for j in range(k):
+        there = sums[j, columns]
+        gain = change(there, there + entries)
+        gain -= x_log_x(totals[j] + sizes) - x_log_x(totals[j : j + 1])
+        gains[:, j] = np.where(labels == j, -np.inf, gain - loss)
+    return gains
 
 
 def _row_totals(X: FloatArray) -> FloatArray:

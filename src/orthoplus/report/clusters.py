@@ -19,6 +19,26 @@ _MOST_CARDS, _MOST_POINTS = 60, 5000
 _MOST_GAP = 1000.0
 
 
+# What an objective is a share of, and what it is, by the loss.
+_MEASURES = {
+    "frobenius": ("of the sum of squares", "what is left, ||A-XX'A||²"),
+    "kullback-leibler": (
+        "of the divergence from the independence model (row sums x column sums / total)",
+        "the Kullback-Leibler divergence of the data from the model",
+    ),
+}
+
+
+def loss_of(record: dict[str, Any]) -> str:
+    """Return the loss that was minimized."""
+    return str(record.get("model", {}).get("loss", "frobenius"))
+
+
+def explained_words(record: dict[str, Any]) -> str:
+    """Return what the share that is explained is a share of."""
+    return _MEASURES[loss_of(record)][0]
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterFacts:
     """What the page is made from: the record of the run, and its arrays.
@@ -28,9 +48,10 @@ class ClusterFacts:
     record : dict
         As in ``run.json``.
     A : matrix of shape (n, r)
-        Dense or sparse; used for the map of the rows only.
+        Dense or sparse, as it was factorized; used for the map of the rows only.
     labels, weights : ndarray of shape (n,)
     components : ndarray of shape (k, r)
+        In the units of A.
     features : tuple of str
     truth : tuple, optional
         The class of each row as a number, and the names of the classes.
@@ -60,16 +81,19 @@ def cluster_page(facts: ClusterFacts) -> str:
     k = len(facts.components)
     bars = ("Rows in each cluster.", figures.size_bars(facts.sizes))
     sizes = Section("Cluster sizes", figures=(bars,))
-    sections = [_fit(record), sizes, _features(facts), _map(facts)]
+    sections = [sizes, _features(facts), _map(facts)]
+    if result["bound"] is not None:
+        sections.insert(0, _fit(record))
     if facts.truth is not None:
         sections.append(_confusion(facts))
     sections += [convergence_section(record), again_section(record)]
     page = Page(
         title=f"{Path(record['data']['file']).name}: {k} clusters",
-        subtitle=f"{n} rows x {r} features, grouped by orthogonal nonnegative factorisation.",
+        subtitle=f"{n} rows x {r} features{_prepared(record)}, grouped by orthogonal nonnegative "
+        f"factorization{_by_loss(record)}.",
         status=result["message"],
         is_success=result["success"],
-        facts=(*quality_facts(result, record.get("proof")), *_metric_facts(record)),
+        facts=(*quality_facts(record), *_metric_facts(record)),
         sections=tuple(sections),
         notes=tuple(record["notes"]),
         foot=foot_of(record),
@@ -77,16 +101,44 @@ def cluster_page(facts: ClusterFacts) -> str:
     return render(page)
 
 
-def quality_facts(result: dict[str, Any], proof: dict[str, Any] | None = None) -> tuple[Fact, ...]:
+def _prepared(record: dict[str, Any]) -> str:
+    """How the entries were weighted and scaled, in words."""
+    model = record.get("model", {})
+    words = {
+        "weighting": {"tfidf": "weighted by tf-idf"},
+        "column_scale": {
+            "std": "each feature over its standard deviation",
+            "max": "each feature over its largest value",
+        },
+        "row_scale": {"l2": "rows of unit norm", "l1": "rows of sum 1"},
+    }
+    found = [of[model[name]] for name, of in words.items() if model.get(name)]
+    return f" ({', '.join(found)})" if found else ""
+
+
+def _by_loss(record: dict[str, Any]) -> str:
+    return "" if loss_of(record) == "frobenius" else " with the Kullback-Leibler divergence"
+
+
+def quality_facts(record: dict[str, Any]) -> tuple[Fact, ...]:
     """Objective, bound, gap, violation and work, as every page begins."""
+    result, proof = record["result"], record.get("proof")
     total = result["total"] or 1.0
+    share, meaning = _MEASURES[loss_of(record)]
+    facts = [
+        Fact("Explained", f"{1 - result['objective'] / total:.2%}", share),
+        Fact("Objective", f"{result['objective']:.6g}", meaning),
+    ]
     bounded = result if proof is None else proof
-    kind = "the quick bound: no rank-k matrix leaves less" if proof is None else "proven"
+    if bounded["bound"] is not None:
+        kind = "the quick bound: no rank-k matrix leaves less" if proof is None else "proven"
+        gap = "objective over bound; 0 would prove it optimal"
+        facts += [
+            Fact("Bound", f"{bounded['bound']:.6g}", kind),
+            Fact("Gap", _gap_text(bounded["gap"]), gap),
+        ]
     return (
-        Fact("Explained", f"{1 - result['objective'] / total:.2%}", "of the sum of squares"),
-        Fact("Objective", f"{result['objective']:.6g}", "what is left, ||A-XX'A||²"),
-        Fact("Bound", f"{bounded['bound']:.6g}", kind),
-        Fact("Gap", _gap_text(bounded["gap"]), "objective over bound; 0 would prove it optimal"),
+        *facts,
         Fact("Violation", f"{result['violation']:.1e}", "of X'X = I and X ≥ 0: rounding"),
         Fact("Work", f"{result['seconds']:.3g} s", f"{result['iterations']} outer iterations"),
     )
@@ -105,15 +157,16 @@ _PENALTY_TEXT = (
     "is given up; rounding and refinement come after the last point."
 )
 _FEASIBLE_TEXT = (
-    "Every iterate is feasible, and the best one is kept: the objective, as a share of the sum of "
-    "squares, never rises. It falls where a search ends in a better clustering."
+    "Every iterate is feasible, and the best one is kept: the objective never rises. It is drawn "
+    "as a share, {share}. It falls where a search ends in a better clustering."
 )
 
 
 def convergence_section(record: dict[str, Any]) -> Section:
     """sigma, violation and objective."""
     history = record["history"]
-    text = _PENALTY_TEXT if any(row["violation"] for row in history) else _FEASIBLE_TEXT
+    is_penalty = any(row["violation"] for row in history)
+    text = _PENALTY_TEXT if is_penalty else _FEASIBLE_TEXT.format(share=explained_words(record))
     if not history:
         return Section("Convergence", "The run ended before its first iteration.")
     svg = figures.convergence(history, record["result"]["total"] or 1.0)

@@ -38,7 +38,7 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
         subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed.",
         status=result["message"],
         is_success=result["success"],
-        facts=quality_facts(result),
+        facts=quality_facts(record),
         sections=sections,
         notes=tuple(record["notes"]),
         foot=foot_of(record),

@@ -5,7 +5,7 @@ problem to be solved gets the best that is known for it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orthoplus.core.method import OuterMethod
@@ -61,7 +61,11 @@ _PRESETS: dict[type[Problem], Preset] = {
     Projection: Preset(lambda problem, number: Polish(tol=1e-12, max_passes=100)),
     ONMF: Preset(lambda problem, number: SwapSearch()),
     FactorTrace: Preset(lambda problem, number: SwapSearch()),
-    KLONMF: Preset(lambda problem, number: KLAlternating(start="svd" if number == 0 else "random")),
+    KLONMF: Preset(
+        lambda problem, number: replace(
+            KLAlternating.for_size(problem), start="svd" if number == 0 else "random"
+        )
+    ),
     KIndicators: Preset(
         lambda problem, number: EP4Orth.for_indicators(problem.shape[1]), reduce=KIndicators.scaled
     ),

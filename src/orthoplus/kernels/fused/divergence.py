@@ -6,9 +6,14 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.divergence import MOVE_ROUNDING
 
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+_compiled = njit(nogil=True, fastmath=_FAST)
+# 0 / 0 is discarded: no check for it, so that the loop over the groups is vectorized.
+_bounding = njit(nogil=True, fastmath=_FAST, error_model="numpy")
 # Gains are compared: no fast mathematics.
 _exact = njit(nogil=True)
+# Share of the terms of a bound on gains that may be rounding.
+BOUND_ROUNDING = 1e-11
 
 
 @_compiled
@@ -37,25 +42,90 @@ def _x_log_x(x):  # type: ignore[no-untyped-def]
     return x * np.log(x) if x > 0.0 else 0.0
 
 
-@_exact
-def _gains(entries, columns, own, state, gain):  # type: ignore[no-untyped-def]
-    # IN entries, columns, own, state = (sums, terms, totals); OUT gain; returns loss and best group
+@_bounding
+def _most_gains(entries, alone, columns, state, most):  # type: ignore[no-untyped-def]
+    # IN entries, alone = a log a of each, columns, state = (sums, terms, totals);
+    # OUT most: no gain of a group is above it; returns the sum of the row
+    # (c + a) log(c + a) - c log c = a log c + (c + a) log(1 + a/c), and for x >= 0
+    # log(1 + x) <= x (6 + x) / (6 + 4x): sums without a logarithm, one division each.
     sums, terms, totals = state
-    gain[:] = 0.0
+    most[:] = 0.0
+    size = 0.0
+    for at in range(entries.size):
+        a, l = np.float64(entries[at]), columns[at]  # noqa: E741
+        size += a
+        single = alone[at]
+        for j in range(most.size):
+            c = sums[l, j]
+            d = 6.0 * c + 4.0 * a
+            above = a * (terms[l, j] * d + (c + a) * (6.0 * c + a)) / (c * d)
+            most[j] += above if c > 0.0 else single
+    for j in range(most.size):
+        s = totals[j]
+        most[j] -= (s + size) * np.log(s + size) - s * np.log(s) if s > 0.0 else 0.0
+    return size
+
+
+@_bounding
+def _least_loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
+    # IN all; returns a number that the loss of the row's group is not below
+    # c log c - (c - a) log(c - a) = a log c + (c - a) log(1 + x) with x = a / (c - a), and for
+    # x >= 0 log(1 + x) >= 2x / (2 + x): no logarithm here either.
+    sums, terms, totals = state
+    least, size = 0.0, 0.0
+    for at in range(entries.size):
+        a, l = np.float64(entries[at]), columns[at]  # noqa: E741
+        c = sums[l, own]
+        size += a
+        below = a * (terms[l, own] / c + 2.0 * max(c - a, 0.0) / (2.0 * c - a))
+        least += below if c > 0.0 else 0.0
+    s, rest = totals[own], totals[own] - size
+    least -= s * np.log(s) if s > 0.0 else 0.0
+    return least + (rest * np.log(rest) if rest > 0.0 else 0.0)
+
+
+@_exact
+def _loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
+    # IN all; returns what the group of the row loses with it, and the size of the terms it is of
+    sums, terms, totals = state
     loss, size = 0.0, 0.0
     for at in range(entries.size):
-        a, c = np.float64(entries[at]), columns[at]
+        a, l = np.float64(entries[at]), columns[at]  # noqa: E741
         size += a
-        for j in range(gain.size):
-            gain[j] += _x_log_x(sums[c, j] + a) - terms[c, j]
-        loss += terms[c, own] - _x_log_x(max(sums[c, own] - a, 0.0))
+        loss += terms[l, own] - _x_log_x(max(sums[l, own] - a, 0.0))
     loss -= _x_log_x(totals[own]) - _x_log_x(max(totals[own] - size, 0.0))
-    best = -1
-    for j in range(gain.size):
-        gain[j] -= _x_log_x(totals[j] + size) - _x_log_x(totals[j])
-        if j != own and (best < 0 or gain[j] > gain[best]):
-            best = j
-    return loss + MOVE_ROUNDING * _x_log_x(totals[own] + size), best
+    return loss, MOVE_ROUNDING * _x_log_x(totals[own] + size)
+
+
+@_exact
+def _gain(entries, columns, group, state):  # type: ignore[no-untyped-def]
+    # IN all; returns what the group gains by the row
+    sums, terms, totals = state
+    gain, size = 0.0, 0.0
+    for at in range(entries.size):
+        a, l = np.float64(entries[at]), columns[at]  # noqa: E741
+        size += a
+        gain += _x_log_x(sums[l, group] + a) - terms[l, group]
+    return gain - (_x_log_x(totals[group] + size) - _x_log_x(totals[group]))
+
+
+@_exact
+def _best_group(entries, alone, columns, own, state, most):  # type: ignore[no-untyped-def]
+    # IN all but most, which is overwritten; returns the group where the row gains, -1 for none
+    size = _most_gains(entries, alone, columns, state, most)
+    least = _least_loss(entries, columns, own, state)
+    slack = BOUND_ROUNDING * (abs(least) + size + _x_log_x(state[2].max() + size))
+    most[own] = -np.inf
+    if most.max() + slack <= least - slack:
+        return -1  # no gain can exceed the loss: the exact sums need not be made
+    loss, rounding = _loss(entries, columns, own, state)
+    best, largest = -1, loss + rounding
+    for j in range(most.size):
+        if most[j] + slack > largest:
+            gain = _gain(entries, columns, j, state)
+            if gain > largest:
+                best, largest = j, gain
+    return best
 
 
 @_exact
@@ -72,19 +142,21 @@ def _move(entries, columns, own, best, state):  # type: ignore[no-untyped-def]
 
 
 @_exact
-def _move_rows(parts, labels, counts, state):  # type: ignore[no-untyped-def]
-    # IN parts = (data, indices, indptr); IN/OUT labels, counts, state = (sums, terms, totals)
+def _move_rows(parts, alone, labels, counts, state):  # type: ignore[no-untyped-def]
+    # IN parts = (data, indices, indptr), alone = a log a of the data;
+    # IN/OUT labels, counts, state = (sums, terms, totals)
     data, indices, indptr = parts
     every = np.arange(state[0].shape[0]).astype(indices.dtype)
-    gain, moved = np.empty(counts.size), 0
+    most, moved = np.empty(counts.size), 0
     for i in range(labels.size):
         own, low, high = labels[i], indptr[i], indptr[i + 1]
         if own < 0 or counts[own] < 2:
             continue
         columns = indices[low:high] if indices.size > 0 else every
-        loss, best = _gains(data[low:high], columns, own, state, gain)
-        if best >= 0 and gain[best] > loss:
-            _move(data[low:high], columns, own, best, state)
+        row, single = data[low:high], alone[low:high]
+        best = _best_group(row, single, columns, own, state, most)
+        if best >= 0:
+            _move(row, columns, own, best, state)
             counts[own] -= 1
             counts[best] += 1
             labels[i] = best
@@ -93,8 +165,12 @@ def _move_rows(parts, labels, counts, state):  # type: ignore[no-untyped-def]
 
 
 def move_rows_into(
-    parts: tuple[FloatArray, IntArray, IntArray], labels: IntArray, sums: FloatArray
+    parts: tuple[FloatArray, IntArray, IntArray],
+    labels: IntArray,
+    sums: FloatArray,
+    counts: IntArray,
 ) -> int:
     terms = sums * np.log(np.where(sums > 0, sums, 1.0))
-    counts = np.bincount(labels[labels >= 0], minlength=sums.shape[1])
-    return int(_move_rows(parts, labels, counts, (sums, terms, sums.sum(axis=0))))
+    data = parts[0].astype(np.float64, copy=False)
+    alone = data * np.log(np.where(data > 0, data, 1.0))
+    return int(_move_rows(parts, alone, labels, counts, (sums, terms, sums.sum(axis=0))))

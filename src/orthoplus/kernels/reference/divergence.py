@@ -22,18 +22,21 @@ def sampled_products(
 
 
 def move_rows_into(
-    parts: tuple[FloatArray, IntArray, IntArray], labels: IntArray, sums: FloatArray
+    parts: tuple[FloatArray, IntArray, IntArray],
+    labels: IntArray,
+    sums: FloatArray,
+    counts: IntArray,
 ) -> int:
     r"""One sweep over the rows, each moved to the group where the divergence is least.
 
     With the sums c_l over a group and its total s, the group contributes -g(c), where
     g(c) = sum_l c_l log c_l - s log s; row a moves from group j to the group m with the largest
-    g(c_m + a) - g(c_m), if that is above g(c_j) - g(c_j - a) and j keeps a row. ``labels`` (n) and
-    ``sums`` (r x k) are renewed after each move; rows with label -1 stay. Returns the moves.
+    g(c_m + a) - g(c_m), if that is above g(c_j) - g(c_j - a) and j keeps a row. ``labels`` (n),
+    ``sums`` (r x k) and ``counts`` (k), the rows of each group, are renewed after each move; rows
+    with label -1 stay. Returns the number of moves.
     """
     data, indices, indptr = parts
     columns = np.arange(sums.shape[0])
-    counts = np.bincount(labels[labels >= 0], minlength=sums.shape[1])
     moved = 0
     for i, j in enumerate(labels):
         row = slice(indptr[i], indptr[i + 1])

@@ -1,0 +1,123 @@
+"""Which model ``orthoplus cluster`` fits: the loss, the weighting of words, the scaling."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from orthoplus.core.errors import InputError
+
+LOSSES = {
+    "frobenius": "frobenius",
+    "kl": "kullback-leibler",
+    "kullback-leibler": "kullback-leibler",
+}
+WEIGHTINGS = {"none": None, "tfidf": "tfidf"}
+ROW_SCALES = {"none": None, "l1": "l1", "l2": "l2"}
+COLUMN_SCALES = {"none": None, "std": "std", "max": "max"}
+# Whole numbers of which at least this share is 0 are taken for counts of words or reads.
+_SHARE_OF_ZEROS = 0.5
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model as the user gave it, by the names of the estimator."""
+
+    loss: str = "frobenius"
+    weighting: str | None = None
+    row_scale: str | None = None
+    column_scale: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "ModelOptions":
+        """Return those among all options of a command, checked."""
+        chosen = cls(
+            loss=_choose(given.get("loss"), "--loss", LOSSES) or "frobenius",
+            weighting=_choose(given.get("weighting"), "--weighting", WEIGHTINGS),
+            row_scale=_choose(given.get("scale_rows"), "--scale-rows", ROW_SCALES),
+            column_scale=_choose(given.get("scale_columns"), "--scale-columns", COLUMN_SCALES),
+        )
+        if chosen.loss != "frobenius":
+            if given.get("prove") is not None:
+                raise InputError(
+                    "`--prove` needs `--loss frobenius`: no proof is known for the divergence."
+                )
+            if given.get("method") not in (None, "auto"):
+                raise InputError(f"`--method {given['method']}` needs `--loss frobenius`.")
+        return chosen
+
+    @property
+    def for_estimator(self) -> dict[str, Any]:
+        """The parameters of `OrthogonalNMF`."""
+        return {
+            "loss": self.loss,
+            "row_scale": self.row_scale,
+            "column_scale": self.column_scale,
+        }
+
+    def problem(self, values: Any, k: int) -> Any:
+        """Return the problem that the estimator will solve for these data."""
+        from orthoplus.data import as_data, as_nonnegative_data
+        from orthoplus.estimators.factorize import Model
+        from orthoplus.estimators.scaling import fit_scaling
+
+        A = as_nonnegative_data(as_data(values))
+        scaling = fit_scaling(A, None, self.row_scale, self.column_scale)
+        return Model(k, loss=self.loss).problem(scaling.samples(scaling.features(A)))
+
+    def notes(self, values: Any) -> list[str]:
+        """Return what a reader of the results has to know of the units, and may want to try."""
+        found = []
+        if self.weighting is not None:
+            found.append(
+                "The entries were weighted by tf-idf, as scikit-learn's TfidfTransformer does: the "
+                "components are in these units."
+            )
+        elif self.loss == "frobenius" and look_like_counts(values):
+            found.append(
+                "The entries are whole numbers, most of them 0, like counts of words: `--loss kl` "
+                "is made for counts and often finds better clusters of them."
+            )
+        return found
+
+
+def _choose(given: Any, name: str, known: Mapping[str, Any]) -> Any:
+    if given is None:
+        return None
+    if given not in known:
+        raise InputError(f"`{name} {given}` is not known: choose one of {', '.join(known)}.")
+    return known[given]
+
+
+def weigh_words(values: Any, weighting: str | None) -> Any:
+    """Return counts weighted by tf-idf, rows of unit norm; sparse stays sparse.
+
+    Examples
+    --------
+    >>> weigh_words(np.array([[2.0, 0.0], [0.0, 5.0]]), "tfidf")
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if weighting is None:
+        return values
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    weighted = csr_array(TfidfTransformer().fit_transform(csr_array(values)))
+    return weighted if issparse(values) else weighted.toarray().astype(values.dtype)
+
+
+def look_like_counts(values: Any) -> bool:
+    """Return whether all entries are whole numbers and most are 0, and some are not 0 or 1.
+
+    Examples
+    --------
+    >>> look_like_counts(np.array([[0, 3, 0], [0, 0, 1]])), look_like_counts(np.eye(3))
+    (True, False)
+    """
+    stored = values.data if issparse(values) else np.asarray(values).ravel()
+    n_positive = int(np.count_nonzero(stored))
+    if not n_positive or n_positive > (1 - _SHARE_OF_ZEROS) * values.shape[0] * values.shape[1]:
+        return False
+    return bool(stored.max() > 1 and (stored == np.floor(stored)).all())

@@ -1,0 +1,244 @@
+r"""Groups of rows of counts: the likeliest group of each row, moves of single rows, what is missed.
+
+A group j of rows has the column sums :math:`c_j`, of total :math:`s_j`, and the profile
+:math:`p_j = c_j / s_j`. With the best factors on the groups the Kullback-Leibler divergence is
+
+.. math:: D = \sum_{il} a_{il} \log \frac{a_{il}}{r_i p_{j(i) l}}
+            = \text{const} - \sum_j g(c_j), \qquad
+          g(c) = \sum_l c_l \log c_l - s \log s,
+
+where :math:`r_i` is the sum of row i.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from orthoplus import kernels
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.groups import count_rows, give_rows, keep_worst, sort_worst
+from orthoplus.kernels.blocks import for_blocks
+
+# Probabilities of 0 count as this: a row avoids groups that make any of its entries impossible.
+_IMPOSSIBLE = float(np.finfo(np.float64).tiny)
+
+
+def x_log_x(x: FloatArray) -> FloatArray:
+    """Return x log x, with 0 log 0 = 0."""
+    return np.asarray(x * np.log(np.where(x > 0.0, x, 1.0)))
+
+
+def shares(sums: FloatArray) -> FloatArray:
+    """Return the rows over their totals; rows of zeros stay.
+
+    Examples
+    --------
+    >>> shares(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    totals = sums.sum(axis=1, keepdims=True)
+    return np.asarray(sums / np.where(totals > 0, totals, 1.0))
+
+
+def log_profiles(
+    sums: FloatArray, smoothing: float = 0.0, mean: FloatArray | None = None
+) -> FloatArray:
+    r"""Return :math:`\log ((1 - \lambda) p_j + \lambda \bar p)`, k x r.
+
+    A column that is zero in all profiles says nothing of any row, and has 0.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (k, r)
+    smoothing : float
+        :math:`\lambda`.
+    mean : ndarray of shape (r,), optional
+        Sums whose profile is :math:`\bar p`; by default those of all groups.
+    """
+    mean = sums.sum(axis=0) if mean is None else mean
+    profiles = (1.0 - smoothing) * shares(sums) + smoothing * shares(mean[None])
+    logs = np.log(np.maximum(profiles, _IMPOSSIBLE))
+    logs[:, ~profiles.any(axis=0)] = 0.0
+    return np.asarray(logs)
+
+
+def group_divergence(sums: FloatArray) -> float:
+    """Return -sum_j g(c_j): the divergence of the groups up to a constant of the data."""
+    present = sums[sums > 0]  # words that a group lacks need no logarithm: most of them
+    return float(x_log_x(sums.sum(axis=1)).sum() - (present * np.log(present)).sum())
+
+
+def likeliest_groups(A: DataMatrix, logs: FloatArray) -> Any:
+    """Return the group with the largest a_i'(log p_j) for each row, -1 for a row of zeros.
+
+    The first among those equal up to rounding. One pass over A, O(nnz k).
+    """
+    return A.map_rows(_likeliest_groups, args=(logs,))
+
+
+def _likeliest_groups(A: MemoryMatrix, logs: FloatArray) -> IntArray:
+    labels = np.empty(A.shape[0], dtype=np.int64)
+
+    def work(number: int, rows: slice) -> None:
+        part = A.rows(rows)
+        own, scores = kernels.best_columns(part.matmul(logs.T))
+        idle = np.flatnonzero(scores == 0)  # a row of one certain entry has the score 0 as well
+        if len(idle):
+            own[idle[part.zero_rows(idle)]] = -1
+        labels[rows] = own
+
+    for_blocks(work, A.ranges(len(logs)))
+    return labels
+
+
+def sum_groups(A: DataMatrix, labels: Any, k: int) -> FloatArray:
+    """Return the column sums of each group, k x r in float64."""
+    return A.group_sums(labels, A.map_rows(_ones), k)
+
+
+def _ones(A: MemoryMatrix) -> FloatArray:
+    return np.ones(len(A))
+
+
+def cover_groups(A: DataMatrix, labels: Any, sizes: Any, k: int) -> Any:
+    """Return the labels with no group empty: those take the largest rows that can be spared.
+
+    A row can be spared if it is not the last of its group; ``sizes`` are the sums of the rows.
+    """
+    counts = count_rows(A, labels, k)
+    empty = np.flatnonzero(counts == 0)
+    if not len(empty):
+        return labels
+    most = len(empty) + k  # at most one row of each group is its last
+    largest = A.reduce_rows(
+        _largest_rows, labels, sizes, A.row_indices(), args=(most,), combine=keep_worst
+    )
+    rows: list[int] = []
+    for _, row, label in zip(*largest[:3], strict=True):
+        if len(rows) < len(empty) and (label < 0 or counts[label] > 1):
+            rows.append(row)
+            if label >= 0:
+                counts[label] -= 1
+    return give_rows(A, labels, np.array(rows, dtype=np.int64), empty)
+
+
+def _largest_rows(
+    A: MemoryMatrix, labels: IntArray, sizes: FloatArray, numbers: IntArray, most: int
+) -> Any:
+    return sort_worst(sizes, numbers, labels, most)
+
+
+def sweep_rows(A: DataMatrix, labels: Any, sums: FloatArray) -> Any:
+    """Return the labels after a sweep of moves of single rows, each of which lowers D.
+
+    Every block begins with ``sums`` (k x r) and follows its own moves only: with one block D falls
+    with each move. If no row moves, none can: all were examined at ``sums``. ``counts`` keeps the
+    last row of a group, over all blocks, where it is.
+    """
+    counts = count_rows(A, labels, len(sums))
+    return A.map_rows(_sweep_rows, labels, args=(sums, counts))
+
+
+def _sweep_rows(A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray) -> IntArray:
+    moved = labels.copy()
+    kernels.move_rows_into(A.csr_parts(), moved, np.ascontiguousarray(sums.T), counts.copy())
+    return moved
+
+
+def moved_range(A: DataMatrix, before: Any, after: Any) -> tuple[int, int]:
+    """Return the first and the last row whose label differs; the first is larger for none."""
+    low, high = A.reduce_rows(
+        _moved_range,
+        before,
+        after,
+        A.row_indices(),
+        args=(len(A),),
+        combine=_merge_ranges,
+        vectors_only=True,
+    )
+    return int(low), int(high)
+
+
+def _moved_range(before: IntArray, after: IntArray, numbers: IntArray, n: int) -> tuple[int, int]:
+    moved = numbers[before != after]
+    return (int(moved[0]), int(moved[-1])) if len(moved) else (n, -1)
+
+
+def _merge_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def keep_first_moves(A: DataMatrix, before: Any, after: Any, last: int) -> Any:
+    """Return the new labels up to the row ``last``, the old ones after it."""
+    return A.map_rows(_keep_first_moves, before, after, A.row_indices(), args=(last,))
+
+
+def _keep_first_moves(
+    A: MemoryMatrix, before: IntArray, after: IntArray, numbers: IntArray, last: int
+) -> IntArray:
+    return np.where(numbers <= last, after, before)
+
+
+def missed_of_profiles(A: DataMatrix, labels: Any, H: FloatArray) -> float:
+    r"""Return :math:`\sum_{il} a_{il} \log (a_{il} / (r_i p_{j(i) l}))`: D with the best weights.
+
+    The profiles are the rows of H (k x r) over their totals. Infinite if a group lacks what one of
+    its rows has. Rows with label -1 count nowhere. One pass over A, O(nnz).
+    """
+    return float(A.reduce_rows(_missed_of_profiles, labels, args=(log_profiles(H), H > 0)))
+
+
+def _missed_of_profiles(
+    A: MemoryMatrix, labels: IntArray, logs: FloatArray, is_there: Any
+) -> float:
+    sizes, total = A.row_sums(), 0.0
+    for part in A.ranges(A.shape[1]):
+        block = A.rows(part)
+        rows, columns, data = _triplets(block)
+        own = labels[part][rows]
+        used = (data > 0) & (own >= 0)
+        rows, columns, data, own = rows[used], columns[used], data[used], own[used]
+        if not is_there[own, columns].all():
+            return np.inf
+        total += float((data * (np.log(data / sizes[part][rows]) - logs[own, columns])).sum())
+    return max(total, 0.0)
+
+
+def independence_divergence(A: DataMatrix) -> float:
+    """Return D of A from its independence model, (row sums) x (column sums) / total.
+
+    It is what one group misses. Two passes over A.
+    """
+    whole = A.map_rows(_one_group)
+    return missed_of_profiles(A, whole, sum_groups(A, whole, 1))
+
+
+def _one_group(A: MemoryMatrix) -> IntArray:
+    return np.zeros(len(A), dtype=np.int64)
+
+
+def _triplets(A: MemoryMatrix) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return row numbers, column numbers and entries, those that are stored, in float64."""
+    values = A.entries()
+    if issparse(values):
+        rows = np.repeat(np.arange(len(A)), np.diff(values.indptr))
+        return rows, values.indices, values.data.astype(np.float64)
+    n, r = values.shape
+    rows, columns = np.repeat(np.arange(n), r), np.tile(np.arange(r), n)
+    return rows, columns, values.astype(np.float64).ravel()
+
+
+def row_entropies(A: DataMatrix) -> Any:
+    r"""Return :math:`\sum_l a_{il} \log (a_{il} / r_i)` for each row, a vector in float64."""
+    return A.map_rows(_row_entropies)
+
+
+def _row_entropies(A: MemoryMatrix) -> FloatArray:
+    totals = -x_log_x(A.row_sums())
+    for part in A.ranges(A.shape[1]):
+        rows, _, data = _triplets(A.rows(part))
+        totals[part] += np.bincount(rows, x_log_x(data), minlength=part.stop - part.start)
+    return totals

@@ -1,0 +1,54 @@
+"""What fitted components say of samples for the Kullback-Leibler divergence, in any storage.
+
+As `orthoplus.estimators.fitted` has it for the Frobenius norm: the component of each sample, its
+coefficients, and the share that is explained.
+"""
+
+import numpy as np
+
+from orthoplus.core.point import spread
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import DataMatrix
+from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.count_groups import (
+    independence_divergence,
+    likeliest_groups,
+    log_profiles,
+)
+from orthoplus.data.divergence import kl_divergence
+
+
+def assign(A: DataMatrix, H: FloatArray) -> IntArray:
+    """Return the component of the largest likelihood for each row, -1 for a row of zeros.
+
+    What a component makes impossible counts before all else: a row goes where least of it is.
+    """
+    return A.collect(likeliest_groups(A, _logs(H)), np.int64)
+
+
+def coefficients(A: DataMatrix, H: FloatArray, orthogonal: str) -> FloatArray:
+    """Return W: the multiple of its component for each row, or of each part."""
+    W = A.map_rows(_coefficients, args=(H, _logs(H), orthogonal))
+    return A.collect(W, A.dtype, width=len(H))
+
+
+def explained_share(A: DataMatrix, H: FloatArray, orthogonal: str) -> float:
+    """Return 1 - D(A, WH) / D(A, independence model of A); minus infinity if D(A, WH) is."""
+    W = A.map_rows(_coefficients, args=(H, _logs(H), orthogonal))
+    missed, total = kl_divergence(A, W, H.T), independence_divergence(A)
+    return 1.0 - missed / total if total else 1.0
+
+
+def _logs(H: FloatArray) -> FloatArray:
+    return log_profiles(H.astype(np.float64))
+
+
+def _coefficients(
+    block: MemoryMatrix, H: FloatArray, logs: FloatArray, orthogonal: str
+) -> FloatArray:
+    totals = H.sum(axis=1, dtype=np.float64)
+    totals[totals == 0] = 1.0
+    if orthogonal == "features":  # the entries of each part of a row, over the total of the part
+        return np.asarray(block.matmul((H > 0).T / totals), dtype=H.dtype)
+    labels = likeliest_groups(block, logs)
+    return spread(labels, (block.row_sums() / totals[labels]).astype(H.dtype), len(H))

@@ -1,0 +1,84 @@
+"""Scaling of samples and features before a factorization: by factors only, so that 0 stays 0."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus.core.checks import check_choice
+from orthoplus.core.types import FloatArray
+from orthoplus.data import DataMatrix, MemoryMatrix
+from orthoplus.data.columns import column_deviations, column_peaks, column_sizes, scale_columns
+
+ROW_SCALES, COLUMN_SCALES = ("l1", "l2"), ("std", "max")
+# Columns whose scales differ by this factor are probably in different units.
+_MIXED_UNITS = 100.0
+
+
+class Scaling(NamedTuple):
+    """Factors of the columns, None for 1, and the norm that each row is then divided by."""
+
+    columns: FloatArray | None = None
+    row_norm: str | None = None
+
+    def features(self, A: DataMatrix) -> DataMatrix:
+        """Return the data with scaled columns: what coefficients are computed from."""
+        return A if self.columns is None else scale_columns(A, self.columns)
+
+    def samples(self, A: DataMatrix) -> DataMatrix:
+        """Return data of scaled columns with scaled rows, too: what is factorized."""
+        if self.row_norm is None:
+            return A
+        scaled = A.derive(_unit_rows, args=(self.row_norm,))
+        scaled.has_gaps = A.has_gaps
+        return scaled
+
+    def to_data(self, H: FloatArray) -> FloatArray:
+        """Return components of scaled data in the units of the data."""
+        return H if self.columns is None else (H / self.columns).astype(H.dtype)
+
+    def from_data(self, H: FloatArray) -> FloatArray:
+        """Return components in the units of the data for scaled data."""
+        return H if self.columns is None else (H * self.columns).astype(H.dtype)
+
+
+def fit_scaling(
+    A: DataMatrix, weights: FloatArray | None, row_scale: str | None, column_scale: str | None
+) -> Scaling:
+    """Return the scaling of data with these weights of the rows, 1 for None.
+
+    One or two passes over them for the columns.
+    """
+    if row_scale is not None:
+        check_choice(row_scale, "row_scale", ROW_SCALES)
+    if column_scale is None:
+        return Scaling(None, row_scale)
+    check_choice(column_scale, "column_scale", COLUMN_SCALES)
+    measure = column_deviations if column_scale == "std" else column_peaks
+    sizes = measure(A, np.ones(len(A)) if weights is None else weights)
+    return Scaling(1.0 / np.where(sizes > 0, sizes, 1.0), row_scale)
+
+
+def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
+    """Return a note if the entries of some columns are far larger than those of others.
+
+    The scale of a column is the mean size of its entries that are not zero: a rare word is not a
+    small one. Data of which a pass is expensive is not looked at.
+    """
+    if scaling.columns is not None or not A.has_cheap_products:
+        return ()
+    scales = column_sizes(A)
+    scales = scales[scales > 0]
+    if not len(scales) or not scales.max() >= _MIXED_UNITS * scales.min():
+        return ()
+    ratio = scales.max() / scales.min()
+    return (
+        f"The entries of some features are {ratio:.0f} times as large as those of others, and "
+        f'decide the clusters: `column_scale="std"` (on the command line `--scale-columns std`) '
+        f"gives all features the same weight, as tables of mixed units need.",
+    )
+
+
+def _unit_rows(block: MemoryMatrix, norm: str) -> MemoryMatrix:
+    sizes = abs(block.row_sums()) if norm == "l1" else np.sqrt(block.row_squares())
+    factors = 1.0 / np.where(sizes > 0, sizes, 1.0)
+    return block.scaled_rows(factors.astype(block.dtype))

@@ -1,0 +1,83 @@
+r"""Clusters of counts for one rank after the other, and how well they predict hidden counts.
+
+The Kullback-Leibler counterpart of `rank_path`: centres are profiles, rows of sum 1.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import DataMatrix
+from orthoplus.data.count_groups import likeliest_groups, log_profiles, shares, x_log_x
+from orthoplus.methods.kl_alternating import KLAlternating
+from orthoplus.model_selection.rank_path import PathPoint
+from orthoplus.problems import KLONMF
+from orthoplus.run.api import solve
+
+# The share of the profile of all rows in one that predicts rows it has not seen: without it, a
+# word that is new to a cluster would be impossible.
+_SMOOTHING = 0.1
+
+
+def fit_count_path(
+    A: DataMatrix, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
+) -> Iterator[PathPoint]:
+    """Yield a clustering for each of the ranks, with the share of the divergence it misses."""
+    for k in ranks:
+        problem = KLONMF(A, k)
+        method = KLAlternating(n_init=n_init, seed=seed)
+        result = solve(problem, method=method, with_bound=False)
+        centres = shares(np.asarray(result.Y, dtype=np.float64).T)
+        labels = likeliest_profiles(A, centres)
+        yield PathPoint(k, centres, labels, result.value / (problem.total or 1.0))
+
+
+def likeliest_profiles(A: DataMatrix, centres: FloatArray) -> IntArray:
+    """Return the profile of the largest likelihood for each row; the first for a row of zeros."""
+    labels = A.gather(likeliest_groups(A, log_profiles(centres)))
+    return np.asarray(np.maximum(labels, 0))
+
+
+def predict_hidden_counts(pieces: list[Any], centres: list[FloatArray]) -> float:
+    r"""Return the share missed of counts given in pieces of their columns, each hidden once.
+
+    A row goes to the profile p that is likeliest by the other pieces, and its hidden piece is
+    predicted by w p with the w that fits the others, their sum over that of p there. What is
+    missed is :math:`\sum_l a_l \log (a_l / (w p_l)) - a_l + w p_l`, over the same for one cluster.
+    """
+    mean = [np.asarray(A.group_sums(_zeros(A), np.ones(len(A)), 1))[0] for A in pieces]
+    total = sum(part.sum() for part in mean) or 1.0
+    smooth = [
+        (1.0 - _SMOOTHING) * own + _SMOOTHING * part / total
+        for own, part in zip(centres, mean, strict=True)
+    ]
+    whole = [part[None] / total for part in mean]
+    baseline = _missed(pieces, whole)
+    return _missed(pieces, smooth) / baseline if baseline > 0 else 0.0
+
+
+def _missed(pieces: list[Any], profiles: list[FloatArray]) -> float:
+    logs = [np.log(np.where(p > 0, p, 1.0)) for p in profiles]
+    fits = [A.times(own.T).astype(np.float64) for A, own in zip(pieces, logs, strict=True)]
+    sizes = [np.asarray(A.row_sums()) for A in pieces]
+    masses = [p.sum(axis=1) for p in profiles]
+    rows, missed = np.arange(len(sizes[0])), 0.0
+    for A, fit, size, mass in zip(pieces, fits, sizes, masses, strict=True):
+        shown = sum(fits) - fit
+        left = np.maximum(sum(masses) - mass, np.finfo(np.float64).tiny)
+        rest = sum(sizes) - size
+        # By the shown columns alone profiles are to be compared with their sum there.
+        labels = (shown - rest[:, None] * np.log(left)).argmax(axis=1)
+        w = rest / left[labels]
+        entries = A.csr_parts()[0].astype(np.float64)
+        missed += float(x_log_x(entries).sum()) - float(size.sum())
+        missed -= float(fit[rows, labels].sum())
+        scaled = np.where(w > 0, w, 1.0)  # a row that shows nothing counts alike for all k
+        missed += float((w * mass[labels] - size * np.log(scaled)).sum())
+    return missed
+
+
+def _zeros(A: Any) -> IntArray:
+    return np.zeros(len(A), dtype=np.int64)
