@@ -5,6 +5,7 @@ from orthoplus.kernels.reference import (
     counts,
     divergence,
     exchange,
+    fractions,
     groups,
     oblique,
     pairs,
@@ -15,6 +16,7 @@ from orthoplus.kernels.reference.centres import *  # noqa: F403
 from orthoplus.kernels.reference.counts import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
+from orthoplus.kernels.reference.fractions import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
@@ -23,6 +25,8 @@ from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 __all__ = sorted(
     name
-    for module in (centres, counts, divergence, exchange, groups, oblique, pairs, relaxation, rows)
+    for module in (
+        centres, counts, divergence, exchange, fractions, groups, oblique, pairs, relaxation, rows,
+    )  # fmt: skip
     for name in module.__all__
 )
