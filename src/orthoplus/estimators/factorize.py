@@ -88,11 +88,17 @@ class RunOptions:
         own = {field.name for field in dataclasses.fields(cls)} & params.keys()
         return cls(**{name: params[name] for name in own}, watch=watch or {})
 
-    def run(self, problem: ONMF, rng: np.random.Generator) -> Result:
-        """Return the best of the runs."""
+    def run(
+        self,
+        problem: ONMF,
+        rng: np.random.Generator,
+        each: Callable[[Result], object] | None = None,
+    ) -> Result:
+        """Return the best of the runs; ``each`` is called with every one of them."""
         return factorize(
             problem,
             choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
+            each=each,
             n_init=self.n_init,
             rng=rng,
             n_jobs=self.n_jobs,
@@ -171,13 +177,14 @@ def factorize(
     rng: np.random.Generator,
     n_jobs: int | None = None,
     with_bound: bool = False,
+    each: Callable[[Result], object] | None = None,
     **watch: Any,
 ) -> Result:
     """The best of several runs, the first from the singular vectors, the others at random.
 
     Each is settled: no row would fit another column better, but for ties. The columns come by
     falling weight. A method with starts of its own makes them in one run; None leaves it their
-    number, and is one run of another method.
+    number, and is one run of another method. ``each`` is called with every run.
     ``n_jobs`` runs go on at a time, each in a process of its own, with the same answer. ``watch``
     goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the
     last.
@@ -191,6 +198,8 @@ def factorize(
     run: Callable[..., Result] = partial(_run, problem, method, with_bound=with_bound, **watch)
     best: Result | None = None
     for result in run_all(run, enumerate(children), n_jobs):
+        if each is not None:
+            each(result)
         if best is None:
             best = result
         elif result.value < best.value:

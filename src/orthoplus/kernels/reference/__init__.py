@@ -26,7 +26,16 @@ from orthoplus.kernels.reference.rows import *  # noqa: F403
 __all__ = sorted(
     name
     for module in (
-        centres, counts, divergence, exchange, fractions, groups, oblique, pairs, relaxation, rows,
+        centres,
+        counts,
+        divergence,
+        exchange,
+        fractions,
+        groups,
+        oblique,
+        pairs,
+        relaxation,
+        rows,
     )  # fmt: skip
     for name in module.__all__
 )
