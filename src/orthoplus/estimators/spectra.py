@@ -50,6 +50,7 @@ def choose_spectra(
     k = len(factored[0])
     search, total = VertexSearch.of(A, k), A.squared_norm()
     Z, missed = search.scores, max(total - float((search.scores**2).sum()), 0.0)
+    starts: list[tuple[str, FloatArray]]
     starts = [(f"factorization {i + 1}", Y @ search.basis) for i, Y in enumerate(factored)]
     children = rng.spawn(max(_VERTEX_STARTS, n_init or 0))
     starts += [(f"vertices {i + 1}", Z[search.draw(c)]) for i, c in enumerate(children)]

@@ -15,22 +15,21 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import spread
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data import DataMatrix, MemoryMatrix, as_data
+from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.base import ask
 from orthoplus.data.read import reads_in_blocks
-from orthoplus.estimators.factorize import RunOptions, choose_method, starts_by_itself
+from orthoplus.estimators.factorize import RunOptions, best_run, choose_method, starts_by_itself
 from orthoplus.estimators.spectra import choose_spectra
 from orthoplus.linalg.fractions import MODELS, check_spectra, fitting_model, fractions_of_rows
 from orthoplus.metrics import spectral_angle_distance
 from orthoplus.problems import ONMF
-
 
 FRACTIONS = ("auto", *MODELS)
 
 
 @dataclass(frozen=True, eq=False)
 class Unmixing:
-    """What `unmix` returns: ``cube`` is about ``brightness * abundances @ endmembers``.
+    """What `unmix` returns: ``cube`` is about ``abundances @ endmembers``, up to brightness.
 
     Attributes
     ----------
@@ -40,10 +39,10 @@ class Unmixing:
     endmembers : ndarray of shape (k, n_bands)
         Spectra of the pure materials in the units of the cube, the largest share of it first.
     labels : ndarray of int, shape (h, w)
-        The hard map: the endmember that alone fits each pixel best, the one at the smallest angle;
-        -1 for a pixel of zeros.
+        The hard map: the endmember with the largest fraction in each pixel, -1 for a pixel of
+        zeros.
     brightness : ndarray of shape (h, w)
-        The factor of that endmember which fits the pixel best, 0 for a pixel of zeros.
+        The factor by which that endmember alone fits the pixel best, 0 for a pixel of zeros.
     model : {"fcls", "nnls"}
         Which fractions these are, see `unmix`.
     result : Result
@@ -90,7 +89,7 @@ class Unmixing:
         return abundances(cube, self.endmembers, fractions=self.model, memory_limit=memory_limit)
 
 
-def unmix(
+def unmix(  # noqa: PLR0913
     cube: Any,
     n_endmembers: int,
     *,
@@ -140,10 +139,10 @@ def unmix(
     -----
     The factorization gives groups of pixels. Their centers, and vertices of the data
     (`orthoplus.linalg.vertices.VertexSearch`), are starts: in turn, all pixels get nonnegative
-    fractions, and each endmember becomes the mean of the purest tenth of its pixels. The start whose
-    endmembers explain the cube with the smallest error is taken. An inner step of the factorization
-    costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k), the fractions about O(nk^3);
-    a few matrices of n x k numbers are held.
+    fractions, and each endmember becomes the mean of the purest tenth of its pixels. The start
+    whose endmembers explain the cube with the smallest error is taken. An inner step of the
+    factorization costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k), the fractions
+    about O(nk^3); a few matrices of n x k numbers are held.
 
     Examples
     --------
@@ -169,13 +168,16 @@ def unmix(
     (vertex_rng,) = rng.spawn(1)
     result, starts = _factorize(ONMF(pixels, n_endmembers), options, rng)
     E, chosen = choose_spectra(pixels, starts, vertex_rng, n_init)
-    E, labels, brightness = _hard_map(pixels, E)
     model = fitting_model(pixels, E) if fractions == "auto" else fractions
     said = () if fractions != "auto" else (_MODEL_NOTES[model],)
+    F = pixels.gather(fractions_of_rows(pixels, E, model))
+    labels = np.where(F.any(axis=1), F.argmax(axis=1), -1)
+    brightness, fitted = _sizes(pixels, labels, E)
+    order = np.argsort(-fitted, kind="stable")
     return Unmixing(
-        endmembers=E,
-        abundances=_fractions(pixels, E, model, size),
-        labels=labels.reshape(size),
+        endmembers=E[order],
+        abundances=F[:, order].reshape(*size, n_endmembers),
+        labels=np.append(np.argsort(order), -1)[labels].reshape(size),  # the label -1 stays
         brightness=brightness.reshape(size),
         model=model,
         result=dataclasses.replace(result, notes=(*result.notes, *notes, chosen, *said)),
@@ -223,58 +225,38 @@ def abundances(
     pixels, size, _ = _read_cube(cube, memory_limit)
     E = check_spectra(endmembers, "endmembers", pixels.shape[1])
     model = fitting_model(pixels, E) if fractions == "auto" else fractions
-    return _fractions(pixels, E, model, size)
-
-
-def _fractions(pixels: DataMatrix, E: FloatArray, model: str, size: tuple[int, ...]) -> FloatArray:
-    found = pixels.gather(fractions_of_rows(pixels, E, model))
-    return np.asarray(found).reshape(*size, len(E))
+    found: FloatArray = pixels.gather(fractions_of_rows(pixels, E, model))
+    return found.reshape(*size, len(E))
 
 
 def _factorize(
     problem: ONMF, options: RunOptions, rng: np.random.Generator
 ) -> tuple[Result, list[FloatArray]]:
     """Return the factorization with the best objective, and the spectra of every run."""
-    runs: list[Result] = []
-    method = choose_method(problem, options.method, max_iter=None, tol=None)
+    method, usual = choose_method(problem, options.method, max_iter=None, tol=None), []
     if starts_by_itself(method) and options.n_init is not None:
         # Such a method keeps one of its starts: what it finds by default stays a candidate.
-        usual = dataclasses.replace(options, n_init=None, with_bound=False)
-        usual.run(problem, copy.deepcopy(rng), each=runs.append)
-    result = options.run(problem, rng, each=runs.append)
-    return result, [_centers(problem.A, run, problem.shape[1]) for run in runs]
+        default = dataclasses.replace(options, n_init=None, with_bound=False)
+        usual = list(default.runs(problem, copy.deepcopy(rng)))
+    runs = list(options.runs(problem, rng))
+    k = problem.shape[1]
+    return best_run(problem, runs), [_centers(run, k) for run in (*usual, *runs)]
 
 
-def _centers(pixels: DataMatrix, run: Result, k: int) -> FloatArray:
+def _centers(run: Result, k: int) -> FloatArray:
     """Return the spectra of a factorization, scaled to fit its pixels with factors of mean 1."""
     scale = _mean_weights(np.asarray(run.labels), np.asarray(run.weights), k)
     return np.asarray(scale[:, None] * np.asarray(run.Y).T, dtype=np.float64)
 
 
-def _hard_map(pixels: DataMatrix, E: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Return the endmembers by falling size of what they fit alone, and that map."""
-    found = pixels.map_rows(_nearest, args=(E,), n_vectors=2)
-    labels, brightness = (pixels.gather(vector) for vector in found)
-    used, norms = labels >= 0, np.linalg.norm(E, axis=1)
-    fits = np.bincount(labels[used], brightness[used].astype(np.float64) ** 2, minlength=len(E))
-    order = np.argsort(-fits * norms**2, kind="stable")
-    ranks = np.append(np.argsort(order), -1)  # the label -1 stays
-    return E[order], ranks[labels], brightness
-
-
-def _nearest(block: MemoryMatrix, E: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the endmember at the smallest angle to each row, and the factor that fits best."""
-    norms = np.linalg.norm(E, axis=1)
-    labels = np.full(block.shape[0], -1)
-    brightness = np.zeros(block.shape[0], dtype=block.dtype)
-    U = E / np.where(norms > 0.0, norms, np.inf)[:, None]
-    for rows in block.ranges(len(E)):
-        cosines = block.rows(rows).matmul(U.T)
-        best = cosines.argmax(axis=1)
-        top = np.take_along_axis(cosines, best[:, None], axis=1).ravel()
-        labels[rows] = np.where(top > 0.0, best, -1)
-        brightness[rows] = np.where(top > 0.0, top / np.where(norms > 0, norms, 1.0)[best], 0.0)
-    return labels, brightness
+def _sizes(pixels: DataMatrix, labels: IntArray, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the factor of its endmember that fits each pixel best, and the squares they fit."""
+    squares = np.einsum("jc,jc->j", E, E)
+    dots = pixels.gather(pixels.group_dots(pixels.scatter(labels), E))
+    factors = np.maximum(dots, 0.0) / np.where(squares > 0.0, squares, 1.0)[labels]
+    factors[labels < 0] = 0.0
+    fitted = np.bincount(labels + 1, factors**2, minlength=len(E) + 1)[1:] * squares
+    return factors.astype(pixels.dtype), fitted
 
 
 _Pixels = tuple[DataMatrix, tuple[int, ...], tuple[str, ...]]
@@ -321,7 +303,7 @@ def _check_cube(cube: Any) -> FloatArray:
     if values.dtype.kind not in "fiub":
         raise InputTypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
     dtype = np.float32 if values.dtype == np.float32 else np.float64
-    pixels = values.reshape(-1, values.shape[-1]).astype(dtype, copy=False)
+    pixels: FloatArray = values.reshape(-1, values.shape[-1]).astype(dtype, copy=False)
     bad = ~np.isfinite(pixels).all(axis=1)
     if bad.any():
         first = np.unravel_index(int(bad.argmax()), values.shape[:-1])

@@ -23,19 +23,16 @@ from orthoplus.kernels.reference.pairs import *  # noqa: F403
 from orthoplus.kernels.reference.relaxation import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
-__all__ = sorted(
-    name
-    for module in (
-        centres,
-        counts,
-        divergence,
-        exchange,
-        fractions,
-        groups,
-        oblique,
-        pairs,
-        relaxation,
-        rows,
-    )  # fmt: skip
-    for name in module.__all__
+_MODULES = (
+    centres,
+    counts,
+    divergence,
+    exchange,
+    fractions,
+    groups,
+    oblique,
+    pairs,
+    relaxation,
+    rows,
 )
+__all__ = sorted(name for module in _MODULES for name in module.__all__)

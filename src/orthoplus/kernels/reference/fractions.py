@@ -21,8 +21,8 @@ def constrained_fractions(G: FloatArray, B: FloatArray, sums_to_one: bool) -> Fl
     are exact; the point moves toward z until an entry vanishes, which leaves P; once z > 0, the
     column with the largest w_j = b_j - (Ga)_j - lambda > 0 joins P. At the end all w_j <= 0 up to
     rounding, which proves that a is the minimizer. G must be positive definite for uniqueness; a
-    column that depends on those of P cannot improve the point and does not join. Float64 inside, the
-    dtype of B outside.
+    column that depends on those of P cannot improve the point and does not join. Float64 inside,
+    the dtype of B outside.
     """
     rows = [_solve_row(G, np.asarray(b, dtype=np.float64), sums_to_one) for b in B]
     return np.array(rows, dtype=B.dtype).reshape(B.shape)
@@ -30,7 +30,8 @@ def constrained_fractions(G: FloatArray, B: FloatArray, sums_to_one: bool) -> Fl
 
 def _solve_row(G: FloatArray, b: FloatArray, sums_to_one: bool) -> FloatArray:
     k = len(b)
-    a, passive, barred = np.zeros(k), np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
+    a: FloatArray = np.zeros(k)
+    passive, barred = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
     slack = SLACK_UNITS * np.finfo(np.float64).eps * (np.abs(b).max() + np.abs(G).max())
     multiplier = 0.0
     if sums_to_one:
