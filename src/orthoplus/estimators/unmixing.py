@@ -236,7 +236,8 @@ def _factorize(
     method, usual = choose_method(problem, options.method, max_iter=None, tol=None), []
     if starts_by_itself(method) and options.n_init is not None:
         # Such a method keeps one of its starts: what it finds by default stays a candidate.
-        default = dataclasses.replace(options, n_init=None, with_bound=False)
+        limit = {"time_limit": options.watch.get("time_limit")}
+        default = dataclasses.replace(options, n_init=None, with_bound=False, watch=limit)
         usual = list(default.runs(problem, copy.deepcopy(rng)))
     runs = list(options.runs(problem, rng))
     k = problem.shape[1]
