@@ -157,8 +157,8 @@ def fraction_maps(
 ) -> str:
     """Draw the material of each pixel and the fractions of each material, with a color bar."""
     height, width, k = abundances.shape
-    columns = min(k + 1, most)
-    rows = -(-(k + 1) // columns)
+    rows = -(-(k + 1) // most)
+    columns = -(-(k + 1) // rows)
     cell = (WIDTH - 0.6) / columns
     with canvas("maps", WIDTH, rows * (cell * min(height / width, 2.5) + 0.3)) as drawn:
         axes = np.atleast_1d(drawn.figure.subplots(rows, columns)).ravel()

@@ -31,8 +31,8 @@ def draw_spectra(file: IO[bytes], endmembers: FloatArray, bands: tuple[str, ...]
 def draw_maps(file: IO[bytes], abundances: FloatArray, labels: IntArray) -> None:
     """Draw the material of each pixel, and one image of fractions from 0 to 1 per material."""
     h, w, k = abundances.shape
-    columns = min(k + 1, 4)
-    rows = -(-(k + 1) // columns)
+    rows = -(-(k + 1) // 4)
+    columns = -(-(k + 1) // rows)
     cell = 2.6
     figure = new_figure(columns * cell + 0.9, rows * (cell * min(h / w, 2.0) + 0.35))
     axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
