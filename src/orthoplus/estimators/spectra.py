@@ -19,6 +19,8 @@ _ROUNDS = 6
 _VERTEX_STARTS = 4
 # A later start must lower the error by this share: less is noise.
 _GAIN = 0.01
+# Starts are compared on so many pixels at most; the best is then refined on all of them.
+_COMPARED_PIXELS = 1 << 14
 # Fractions that differ by less are equally pure.
 _SAME_PURITY = 1e-7
 
@@ -47,22 +49,26 @@ def choose_spectra(
     factorization: that one asks for centers of groups, this one for pure materials. The pixels
     enter by their scores on the k leading singular vectors; what these miss is the same for all.
     """
-    k = len(factored[0])
-    search, total = VertexSearch.of(A, k), A.squared_norm()
-    Z, missed = search.scores, max(total - float((search.scores**2).sum()), 0.0)
+    search = VertexSearch.of(A, len(factored[0]))
+    Z, squares = search.scores, np.asarray(A.gather(A.row_squares()), dtype=np.float64)
+    children = rng.spawn(max(_VERTEX_STARTS, n_init or 0))
     starts: list[tuple[str, FloatArray]]
     starts = [(f"factorization {i + 1}", Y @ search.basis) for i, Y in enumerate(factored)]
-    children = rng.spawn(max(_VERTEX_STARTS, n_init or 0))
     starts += [(f"vertices {i + 1}", Z[search.draw(c)]) for i, c in enumerate(children)]
-    found = [_refine(Z, scores, name, (missed, total)) for name, scores in starts]
+    is_sampled = len(Z) > _COMPARED_PIXELS
+    rows = rng.choice(len(Z), _COMPARED_PIXELS, replace=False) if is_sampled else slice(None)
+    found = [_refine(Z[rows], E, name, squares[rows]) for name, E in starts]
     best = found[0]
     for other in found[1:]:
         if other.error < (1.0 - _GAIN) * best.error - rounding_error(A):
             best = other
-    return _means(A, best, search.basis), _note(best, found)
+    note = _note(best, found, "a sample of the cube" if is_sampled else "the cube")
+    if is_sampled:
+        best = _refine(Z, best.scores, best.start, squares)
+    return _means(A, best, search.basis), note
 
 
-def _refine(Z: FloatArray, E: FloatArray, name: str, sizes: tuple[float, float]) -> Candidate:
+def _refine(Z: FloatArray, E: FloatArray, name: str, squares: FloatArray) -> Candidate:
     """Alternate the fractions of all pixels and the means of the purest pixels of each material."""
     labels = weights = None
     for _ in range(_ROUNDS):
@@ -73,7 +79,7 @@ def _refine(Z: FloatArray, E: FloatArray, name: str, sizes: tuple[float, float])
         E = _group_means(Z, labels, weights, E)
     assert labels is not None
     assert weights is not None
-    return Candidate(name, E, labels, weights, _error(Z, E, sizes))
+    return Candidate(name, E, labels, weights, _error(Z, E, squares))
 
 
 def _purest(F: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -105,9 +111,10 @@ def _group_means(Z: FloatArray, labels: IntArray, weights: FloatArray, E: FloatA
     return means
 
 
-def _error(Z: FloatArray, E: FloatArray, sizes: tuple[float, float]) -> float:
-    """Return the relative error of the best nonnegative coefficients."""
-    missed, total = sizes
+def _error(Z: FloatArray, E: FloatArray, squares: FloatArray) -> float:
+    """Return the relative error of the best nonnegative coefficients; ||a_i||^2 are the squares."""
+    total = float(squares.sum())
+    missed = max(total - float((Z**2).sum()), 0.0)
     left = Z - on_orthant(Z.__matmul__, E) @ E
     return float(np.sqrt((float((left**2).sum()) + missed) / (total or 1.0)))
 
@@ -121,13 +128,13 @@ def _means(A: DataMatrix, best: Candidate, basis: FloatArray) -> FloatArray:
     return np.asarray(sums, dtype=np.float64)
 
 
-def _note(best: Candidate, found: Sequence[Candidate]) -> str:
+def _note(best: Candidate, found: Sequence[Candidate], where: str) -> str:
     """Say how the spectra were chosen."""
     first = found[0]
     text = (
         f"The spectra are means of the purest pixels; of {len(found)} starts the one with the "
         f"smallest error of nonnegative fractions was taken: {best.start}, {best.error:.3g} of the "
-        f"norm of the cube"
+        f"norm of {where}"
     )
     if best is first:
         return f"{text}."

@@ -140,7 +140,8 @@ def unmix(  # noqa: PLR0913
     The factorization gives groups of pixels. Their centers, and vertices of the data
     (`orthoplus.linalg.vertices.VertexSearch`), are starts: in turn, all pixels get nonnegative
     fractions, and each endmember becomes the mean of the purest tenth of its pixels. The start
-    whose endmembers explain the cube with the smallest error is taken. An inner step of the
+    whose endmembers explain the cube with the smallest error is taken, on a sample of 16,384 pixels
+    if there are more. An inner step of the
     factorization costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k), the fractions
     about O(nk^3); a few matrices of n x k numbers are held.
 
