@@ -22,9 +22,9 @@ from orthoplus.bench.table import (
     one_row,
 )
 from orthoplus.core.types import FloatArray
+from orthoplus.data import as_data
 from orthoplus.datasets import SceneData, load_scene, mixed_scene
 from orthoplus.geometry.stiefel import labels_of, violation
-from orthoplus.linalg.fractions import fit_fractions
 from orthoplus.methods import baselines
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.metrics import match_spectra, spectral_angle_distance
@@ -52,11 +52,14 @@ def run_unmix(A: Any, k: int, seed: int, limit: float) -> onmf.Answer:
     )
 
 
-def run_vca(A: Any, k: int, seed: int, limit: float) -> onmf.Answer:
-    """Run VCA; its fractions are fully constrained least squares on its own spectra."""
-    found = onmf.baseline(baselines.VCA)(A, k, seed, limit)
-    E = _spectra(found)
-    return replace(found, Y=E.T, fractions=fit_fractions(A, E))
+def run_vca(A: Any, k: int, seed: int, limit: float, model: str = "fcls") -> onmf.Answer:
+    """Run VCA, and find the fractions of its spectra: fully constrained, or as `unmix` does."""
+    from orthoplus.estimators import abundances
+
+    E = baselines.VCA(seed=seed).find_spectra(as_data(A), k)
+    F = abundances(A, E, fractions=model)
+    X = onmf.round_any(F)
+    return onmf.Answer(X, E.T, violation(X), violation(F), fractions=F)
 
 
 def run_image_penalty(A: Any, k: int, seed: int, limit: float) -> onmf.Answer:
@@ -69,7 +72,7 @@ IMAGE_METHODS: dict[str, onmf.Runner] = METHODS | {
     DEFAULT: run_unmix,
     PENALTY: run_image_penalty,
     VERTICES_FCLS: run_vca,
-    VERTICES: onmf.baseline(baselines.VCA),
+    VERTICES: partial(run_vca, model="auto"),
 }
 
 

@@ -8,6 +8,7 @@ from orthoplus.core.checks import check_count
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
+from orthoplus.data import DataMatrix
 from orthoplus.linalg.fractions import fractions_of_rows
 from orthoplus.linalg.vertices import VertexSearch
 from orthoplus.methods.factors import ChangeStop, FactorState, data_of, factor_state, start_state
@@ -61,13 +62,17 @@ class VCA(SeededMethod):
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Find the vertices, then the fractions."""
         A = data_of(problem)
-        search = VertexSearch.of(A, problem.shape[1])
-        rows = search.draw(np.random.default_rng(self.seed))
-        E = np.maximum(search.scores[rows] @ search.basis.T, 0.0)
+        E = self.find_spectra(A, problem.shape[1])
         F = A.gather(fractions_of_rows(A, E, "fcls")).astype(np.float64, copy=False)
         norms = np.linalg.norm(F, axis=0)
         X, Y = F / np.where(norms > 0.0, norms, 1.0), E.T * norms
         return factor_state(problem, X, Y, before=state)._replace(change=0.0)
+
+    def find_spectra(self, A: DataMatrix, k: int) -> FloatArray:
+        """Return the spectra of the vertices, k x r."""
+        search = VertexSearch.of(A, k)
+        rows = search.draw(np.random.default_rng(self.seed))
+        return np.maximum(search.scores[rows] @ search.basis.T, 0.0)
 
     def stop(self) -> ChangeStop:
         """Stop after the fit."""
