@@ -33,7 +33,8 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
     )
     page = Page(
         title=f"{Path(record['data']['file']).name}: {k} materials",
-        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed.",
+        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed. "
+        "The figures are those of the factorization with one material per pixel.",
         status=found.result.status.message,
         is_success=result["success"],
         facts=quality_facts(result),
