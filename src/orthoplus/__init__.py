@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         NonnegativePCA,
         NonnegativeSpectralClustering,
         OrthogonalNMF,
+        abundances,
         unmix,
     )
     from orthoplus.methods import baselines
@@ -53,6 +54,7 @@ _LAZY = {
     "NonnegativePCA": "estimators",
     "NonnegativeSpectralClustering": "estimators",
     "OrthogonalNMF": "estimators",
+    "abundances": "estimators",
     "autodiff": "",
     "baselines": "methods",
     "check_gradient": "optimality.derivatives",
@@ -83,6 +85,7 @@ __all__ = [
     "Result",
     "Status",
     "__version__",
+    "abundances",
     "autodiff",
     "baselines",
     "certify",

@@ -113,6 +113,10 @@ def test_unmixing_table_finds_planted_spectra_and_draws_maps(small_data):
     angles = {row.method: row.figures["angle"] for row in outcome.rows}
     assert angles["default"] < 0.02  # the noise is a thousandth of the signal
     assert "within 0.075" in outcome.verdicts[0]
+    errors = {row.method: row.figures["rmse"] for row in outcome.rows}
+    assert {"VCA + FCLS", "VCA"} <= errors.keys()
+    assert errors["default"] < 0.02  # as the truth has pure pixels
+    assert "of 1 images" in outcome.verdicts[1]
     assert [drawing.name for drawing in outcome.drawings] == ["unmixing-Samson"]
     assert outcome.drawings[0].png[:8] == PNG
 

@@ -351,6 +351,7 @@ def bad_calls():
         ("quote", ["cluster", "quote.csv", "-k", 1], "after line 2: unexpected end of data"),
         ("other state", ["cluster", "data.csv", "-k", 2, "--resume", "state.npz"], "resume"),
         ("pixels", ["unmix", "cube.npy", "-k", 9], "exceeds the number of pixels"),
+        ("model", ["unmix", "cube.npy", "-k", 2, "--fractions", "x"], "--fractions x.*fcls, nnls"),
     ]  # fmt: skip
 
 
@@ -496,8 +497,11 @@ def test_unmix_writes_spectra_and_maps(rng, tmp_path, monkeypatch):
     found = np.array([row[1:] for row in rows[1:]], dtype=float).T
     assert op.metrics.spectral_angle_distance(found, spectra) == pytest.approx(0.0, abs=1e-6)
     with np.load("cube-k2/maps.npz") as maps:
-        np.testing.assert_allclose(maps["abundances"] @ found, cube, atol=1e-6)
+        np.testing.assert_allclose(maps["hard_abundances"] @ found, cube, atol=1e-6)
+        np.testing.assert_allclose(maps["abundances"].sum(axis=-1), 1.0)
         labels = maps["labels"]
+        np.testing.assert_array_equal(maps["abundances"].argmax(axis=-1), labels)
+    assert json.loads(Path("cube-k2/run.json").read_text())["result"]["fractions"] == "nnls"
     # The same image as MATLAB keeps it: bands first, pixels down the columns.
     np.save("flat.npy", cube.transpose(2, 1, 0).reshape(4, -1))
     words = ("--shape", "6x7", "--bands-first", "--column-major", "--no-report", "-q")

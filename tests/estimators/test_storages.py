@@ -229,9 +229,10 @@ def test_unmixing_has_one_method_on_every_storage(method, storage, rng, tmp_path
     assert found.labels[-2] == -1
     np.testing.assert_allclose(found.endmembers, whole.endmembers, atol=1e-6)
     np.testing.assert_allclose(found.brightness, whole.brightness, atol=1e-6)
+    np.testing.assert_allclose(found.abundances, whole.abundances, atol=1e-6)
     assert found.result.value == pytest.approx(whole.result.value, rel=RTOL)
     assert found.result.notes == whole.result.notes
-    assert len(whole.result.notes) == 1
+    assert len(whole.result.notes) == 3  # negative values, the start, the fractions
 
 
 def test_unmixing_of_negative_pixels_is_that_of_the_clipped(rng):

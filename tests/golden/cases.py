@@ -129,7 +129,11 @@ def assigned(A, seed, **options):
 def unmixed(cube, seed, **options):
     """Unmix a cube."""
     found = op.unmix(cube, K, random_state=seed, **options)
-    arrays = {"brightness": found.brightness, "endmembers": found.endmembers}
+    arrays = {
+        "abundances": found.abundances,
+        "brightness": found.brightness,
+        "endmembers": found.endmembers,
+    }
     numbers = {"bound": found.result.bound}
     result = found.result
     status = " ".join((result.status.name, *result.notes))

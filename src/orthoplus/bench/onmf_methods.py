@@ -41,6 +41,7 @@ class Answer:
     wall: float = 0.0
     is_cut: bool = False  # whether the limit of seconds ended it
     history: tuple[HistoryRow, ...] = ()  # outer iterations, of EP4Orth+
+    fractions: FloatArray | None = None  # (n, k), summing to one; of methods that unmix
 
     @property
     def labels(self) -> IntArray:
@@ -109,7 +110,7 @@ METHODS: dict[str, Runner] = {
     "NMF": baseline(baselines.NMFBaseline),
 }
 # Their answer depends on the seed: means over several, as in the paper.
-RANDOM = ("EM-ONMF", "K-means")
+RANDOM = ("EM-ONMF", "K-means", "VCA", "VCA + FCLS")
 N_SEEDS, QUICK_N_SEEDS = 10, 3
 
 

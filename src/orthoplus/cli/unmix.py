@@ -18,6 +18,8 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
 from orthoplus.io import read_cube, split_key
 
+FRACTIONS = ("auto", "fcls", "nnls")
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -50,6 +52,14 @@ def unmix(  # noqa: PLR0913
         bool,
         typer.Option("--column-major", help="With --shape: pixels run down columns, as in MATLAB."),
     ] = False,
+    fractions: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            autocompletion=lambda: list(FRACTIONS),
+            help="fcls: fractions for even brightness; nnls: if light and shade vary; auto.",
+        ),
+    ] = "auto",
     method: opt.MethodName = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
@@ -64,13 +74,15 @@ def unmix(  # noqa: PLR0913
 ) -> int:
     """Unmix a hyperspectral image: spectra of its materials, a map of each, a report.
 
-    Each pixel belongs to one material; the map says how bright it is there.
+    The map of a material has its fraction in each pixel, from 0 to 1.
 
     [dim]orthoplus unmix scene.hdr -k 4[/dim]
     """
     given = {
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
+    if fractions not in FRACTIONS:
+        raise InputError(f"`--fractions {fractions}`: write one of {', '.join(FRACTIONS)}.")
     path, inline_key = split_key(data)
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_cube(path, key or inline_key)
@@ -130,28 +142,30 @@ def run_unmix(
     title = f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
     with watching(goal_of(problem, method, title), silent=quiet or json) as display:
         found = unmix_cube(
-            scene.cube, k, method=method, n_init=run.n_init, random_state=run.seed,
-            with_bound=True, **run.watch(display),
+            scene.cube, k, fractions=options["fractions"], method=method, n_init=run.n_init,
+            random_state=run.seed, with_bound=True, **run.watch(display),
         )  # fmt: skip
 
     def write() -> Written:
-        record = _record(scene, options, found.result, method, problem.total)
+        record = _record(scene, options, found, method, problem.total)
         return record, _write(scene, folder, found, record)
 
     return finish(write, folder, found.result, quiet=quiet, json=json)
 
 
 def _record(
-    scene: Scene, options: dict[str, Any], result: Any, method: Any, total: float
+    scene: Scene, options: dict[str, Any], found: Any, method: Any, total: float
 ) -> dict[str, Any]:
     from orthoplus.cli import record as rec
 
-    sizes = np.bincount(result.labels[result.labels >= 0], minlength=options["components"])
+    result = found.result
+    sizes = np.bincount(found.labels.ravel() + 1, minlength=options["components"] + 1)[1:]
     return rec.make_record("unmix", str(scene.path), options) | {
         "data": rec.describe_data(scene.path, scene.key, scene.cube),
         "method": rec.describe_method(method),
         "seed": options["seed"],
-        "result": rec.describe_result(result) | {"total": total, "cluster_sizes": sizes.tolist()},
+        "result": rec.describe_result(result)
+        | {"total": total, "cluster_sizes": sizes.tolist(), "fractions": found.model},
         "notes": list(scene.notes),
         "history": rec.history_of(result),
     }
@@ -167,15 +181,23 @@ def _write(scene: Scene, folder: Path, found: Any, record: dict[str, Any]) -> di
         [band, *spectrum] for band, spectrum in zip(bands, found.endmembers.T.tolist(), strict=True)
     )
     write_csv(folder / "spectra.csv", ("band", *names), rows)
-    write_npz(folder / "maps.npz", abundances=found.abundances, labels=found.labels)
+    write_npz(
+        folder / "maps.npz",
+        abundances=found.abundances,
+        hard_abundances=found.hard_abundances,
+        labels=found.labels,
+        brightness=found.brightness,
+    )
     write_json(folder / "run.json", record)
     write_atomically(
         folder / "spectra.png", lambda file: draw_spectra(file, found.endmembers, scene.bands)
     )
-    write_atomically(folder / "maps.png", lambda file: draw_maps(file, found.abundances))
+    write_atomically(
+        folder / "maps.png", lambda file: draw_maps(file, found.abundances, found.labels)
+    )
     files = {
         "spectra.csv, .png": f"the {k} spectra, a column each",
-        "maps.npz, .png": "the map of each material, and the material of each pixel",
+        "maps.npz, .png": "the fraction of each material in each pixel, and the largest",
         "run.json": "options, versions, objective, bound, history",
     }
     if record["options"]["report"]:

@@ -1,6 +1,7 @@
 """Data to try the methods on: planted instances, and the real sets of the paper."""
 
 from orthoplus.datasets.download import FetchError, fetch
+from orthoplus.datasets.mixed_scene import mixed_scene
 from orthoplus.datasets.planted import (
     PlantedProjection,
     planted_projection,
@@ -34,6 +35,7 @@ __all__ = [
     "load_arrays",
     "load_labelled",
     "load_scene",
+    "mixed_scene",
     "planted_onmf",
     "planted_partition",
     "planted_projection",

@@ -4,7 +4,7 @@ from orthoplus.estimators.k_indicators import KIndicatorsClustering
 from orthoplus.estimators.nonnegative_pca import NonnegativePCA
 from orthoplus.estimators.orthogonal_nmf import OrthogonalNMF
 from orthoplus.estimators.spectral_clustering import NonnegativeSpectralClustering
-from orthoplus.estimators.unmixing import Unmixing, unmix
+from orthoplus.estimators.unmixing import Unmixing, abundances, unmix
 
 __all__ = [
     "KIndicatorsClustering",
@@ -12,5 +12,6 @@ __all__ = [
     "NonnegativeSpectralClustering",
     "OrthogonalNMF",
     "Unmixing",
+    "abundances",
     "unmix",
 ]

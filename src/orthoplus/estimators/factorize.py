@@ -4,7 +4,7 @@ The one place that says which method and which starts the estimators use.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -104,7 +104,11 @@ class RunOptions:
 
     def run(self, problem: ONMF | KLONMF, rng: np.random.Generator) -> Result:
         """Return the best of the runs."""
-        return factorize(
+        return best_run(problem, self.runs(problem, rng))
+
+    def runs(self, problem: ONMF | KLONMF, rng: np.random.Generator) -> Iterator[Result]:
+        """Yield the runs, see `run_starts`."""
+        return run_starts(
             problem,
             choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
             n_init=self.n_init,
@@ -207,7 +211,7 @@ def choose_method(
     return dataclasses.replace(method, **changes)  # type: ignore[type-var]
 
 
-def factorize(
+def run_starts(
     problem: ONMF | KLONMF,
     method: OuterMethod,
     *,
@@ -216,12 +220,11 @@ def factorize(
     n_jobs: int | None = None,
     with_bound: bool = False,
     **watch: Any,
-) -> Result:
-    """The best of several runs, the first from the singular vectors, the others at random.
+) -> Iterator[Result]:
+    """Yield several runs, the first from the singular vectors, the others at random.
 
-    Each is settled: no row would fit another column better, but for ties. The columns come by
-    falling weight. A method with starts of its own makes them in one run; None leaves it their
-    number, and is one run of another method.
+    Each is settled: no row would fit another column better, but for ties. A method with starts of
+    its own makes them in one run; None leaves it their number, and is one run of another method.
     ``n_jobs`` runs go on at a time, each in a process of its own, with the same answer. ``watch``
     goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the
     last.
@@ -233,14 +236,25 @@ def factorize(
         method, n_init = dataclasses.replace(method, **own), 1  # type: ignore[type-var]
     children = rng.spawn(n_init or 1)
     run: Callable[..., Result] = partial(_run, problem, method, with_bound=with_bound, **watch)
-    best: Result | None = None
     for result in run_all(run, enumerate(children), n_jobs):
+        yield result
+        if result.status in _ENDED_FROM_OUTSIDE:
+            return
+
+
+def best_run(problem: ONMF | KLONMF, runs: Iterable[Result]) -> Result:
+    """Return the run with the least objective, its columns by falling weight.
+
+    The bound of the first run is that of all. If the last was ended from outside, so is the answer.
+    """
+    best: Result | None = None
+    for result in runs:
         if best is None:
             best = result
         elif result.value < best.value:
             best = with_bracket(problem, result, best.bound)
         if result.status in _ENDED_FROM_OUTSIDE:
-            return _in_order(dataclasses.replace(best, status=result.status))
+            best = dataclasses.replace(best, status=result.status)
     assert best is not None
     return _in_order(best)
 

@@ -1,5 +1,6 @@
 """Hyperspectral unmixing by orthogonal NMF, section 6.2.3."""
 
+import copy
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orthoplus.core.checks import as_generator, check_count
+from orthoplus.core.checks import as_generator, check_choice, check_count
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import spread
@@ -17,30 +18,37 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.base import ask
 from orthoplus.data.read import reads_in_blocks
-from orthoplus.estimators.factorize import RunOptions
+from orthoplus.estimators.factorize import RunOptions, best_run, choose_method, starts_by_itself
+from orthoplus.estimators.spectra import choose_spectra
+from orthoplus.linalg.fractions import MODELS, check_spectra, fitting_model, fractions_of_rows
 from orthoplus.metrics import spectral_angle_distance
 from orthoplus.problems import ONMF
+
+FRACTIONS = ("auto", *MODELS)
 
 
 @dataclass(frozen=True, eq=False)
 class Unmixing:
-    """What `unmix` returns: ``cube`` is about ``abundances @ endmembers``.
+    """What `unmix` returns: ``cube`` is about ``abundances @ endmembers``, up to brightness.
 
     Attributes
     ----------
     abundances : ndarray of shape (h, w, k)
-        One map for each endmember; each pixel is in one of them. The abundances of an endmember
-        are 1 on average over its pixels: brighter pixels are above 1. Made from ``labels`` and
-        ``brightness`` when first asked for.
+        The fraction of each endmember in each pixel: nonnegative, summing to one, or zeros for a
+        pixel of zeros.
     endmembers : ndarray of shape (k, n_bands)
-        Spectra in the units of the cube.
+        Spectra of the pure materials in the units of the cube, the largest share of it first.
     labels : ndarray of int, shape (h, w)
-        The endmember of each pixel, -1 for a pixel of zeros.
+        The hard map: the endmember with the largest fraction in each pixel, -1 for a pixel of
+        zeros.
     brightness : ndarray of shape (h, w)
-        The abundance of that endmember, 0 for a pixel of zeros.
+        The factor by which that endmember alone fits the pixel best, 0 for a pixel of zeros.
+    model : {"fcls", "nnls"}
+        Which fractions these are, see `unmix`.
     result : Result
-        The factorisation: objective, status, history; ``result.notes`` says what was changed in the
-        cube.
+        The orthogonal factorization: objective, status, history, and groups of its own in
+        ``result.labels``; ``result.notes`` says how the endmembers and fractions were chosen and
+        what was changed in the cube.
 
     Examples
     --------
@@ -51,13 +59,15 @@ class Unmixing:
     """
 
     endmembers: FloatArray = field(repr=False)
+    abundances: FloatArray = field(repr=False)
     labels: IntArray = field(repr=False)
     brightness: FloatArray = field(repr=False)
+    model: str
     result: Result
 
     @cached_property
-    def abundances(self) -> FloatArray:
-        """The maps."""
+    def hard_abundances(self) -> FloatArray:
+        """The maps with one endmember per pixel, (h, w, k): its brightness, 0 for all others."""
         k = len(self.endmembers)
         maps = spread(self.labels.ravel(), self.brightness.ravel(), k)
         return maps.reshape(*self.labels.shape, k)
@@ -66,18 +76,31 @@ class Unmixing:
         """Mean angle to the reference spectra (k, n_bands) in radians, optimally matched."""
         return spectral_angle_distance(self.endmembers, reference)
 
+    def fractions_of(self, cube: Any, *, memory_limit: int | str | None = None) -> FloatArray:
+        """Return the fractions of these endmembers in another cube, by the same model.
 
-def unmix(
+        Examples
+        --------
+        >>> spectra = np.array([[1.0, 2.0, 4.0], [5.0, 1.0, 0.5]])
+        >>> found = unmix(np.repeat(spectra, 3, axis=0), 2)
+        >>> found.fractions_of(found.endmembers.mean(axis=0)[None]).round(3)
+        array([[0.5, 0.5]])
+        """
+        return abundances(cube, self.endmembers, fractions=self.model, memory_limit=memory_limit)
+
+
+def unmix(  # noqa: PLR0913
     cube: Any,
     n_endmembers: int,
     *,
+    fractions: str = "auto",
     method: str | OuterMethod = "unmixing",
     n_init: int | None = None,
     random_state: np.random.Generator | int | None = None,
     memory_limit: int | str | None = None,
     **watch: Any,
 ) -> Unmixing:
-    """Endmember spectra and abundance maps of a hyperspectral image, one endmember a pixel.
+    """Find the spectra of the materials in a hyperspectral image, and their fractions per pixel.
 
     Parameters
     ----------
@@ -87,12 +110,17 @@ def unmix(
         of h5py and arrays of Zarr are read in blocks of lines; a Dask array must be a matrix.
     n_endmembers : int
         k.
+    fractions : {"auto", "fcls", "nnls"}
+        How ``abundances`` follow from the endmembers: fully constrained least squares, for pixels
+        of even brightness; or nonnegative least squares divided by the sum per pixel, if light and
+        shade vary. "auto" is "fcls" unless its error is more than 1.5 times that of "nnls".
     method : str or object
-        As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images. It
-        holds a few matrices of n_pixels x k numbers; "auto" holds none.
+        As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images.
     n_init : int, optional
-        Number of runs, of which the best is kept: the first from the singular vectors of the
-        pixels, the others at random. By default as in `OrthogonalNMF`.
+        Number of runs of the factorization, and of starts from vertices of the data if above four.
+        The first run is from the singular vectors of the pixels, the others at random. ``result``
+        has the best objective; the endmembers come from the start with the smallest error, so that
+        more starts never raise that error. By default one run as in `OrthogonalNMF`.
     random_state : Generator, int or None
         For the random starts; None is the seed 0.
     memory_limit : int or str, optional
@@ -109,18 +137,25 @@ def unmix(
 
     Notes
     -----
-    An inner step costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k).
+    The factorization gives groups of pixels. Their centers, and vertices of the data
+    (`orthoplus.linalg.vertices.VertexSearch`), are starts: in turn, all pixels get nonnegative
+    fractions, and each endmember becomes the mean of the purest tenth of its pixels. The start
+    whose endmembers explain the cube with the smallest error is taken, on a sample of 16,384 pixels
+    if there are more. An inner step of the
+    factorization costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k), the fractions
+    about O(nk^3); a few matrices of n x k numbers are held.
 
     Examples
     --------
     >>> soil, water = np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 0.0])
-    >>> cube = np.array([[soil, 2 * soil], [water, 3 * water]])
+    >>> cube = np.array([[soil, soil, soil], [water, water, 0.25 * soil + 0.75 * water]])
     >>> found = unmix(cube, 2)
     >>> found.labels.shape, found.abundances.shape, found.endmembers.shape
-    ((2, 2), (2, 2, 2), (2, 3))
-    >>> round(found.spectral_angle([soil, water]), 6)
-    0.0
+    ((2, 3), (2, 3, 2), (2, 3))
+    >>> found.abundances.sum(axis=-1).round(6).min()
+    np.float64(1.0)
     """
+    check_choice(fractions, "fractions", FRACTIONS)
     pixels, size, notes = _read_cube(cube, memory_limit)
     check_count(n_endmembers, "n_endmembers", low=1)
     if n_endmembers > len(pixels):
@@ -131,19 +166,99 @@ def unmix(
     with_bound = watch.pop("with_bound", False)
     options = RunOptions(method=method, n_init=n_init, with_bound=with_bound, watch=watch)
     rng = as_generator(random_state, "random_state")
-    result = options.run(ONMF(pixels, n_endmembers), rng)
-    result = dataclasses.replace(result, notes=(*result.notes, *notes))
-    # A pixel of zeros may hold a column that no other pixel needs: it is still none's.
-    is_lit = pixels.gather(pixels.row_squares()) > 0
-    labels = np.where(is_lit, np.asarray(result.labels), -1)
-    weights = np.where(labels >= 0, np.asarray(result.weights), 0.0)
-    scale = _mean_weights(labels, weights, n_endmembers)
+    (vertex_rng,) = rng.spawn(1)
+    result, starts = _factorize(ONMF(pixels, n_endmembers), options, rng)
+    E, chosen = choose_spectra(pixels, starts, vertex_rng, n_init)
+    model = fitting_model(pixels, E) if fractions == "auto" else fractions
+    said = () if fractions != "auto" else (_MODEL_NOTES[model],)
+    F = pixels.gather(fractions_of_rows(pixels, E, model))
+    labels = np.where(F.any(axis=1), F.argmax(axis=1), -1)
+    brightness, fitted = _sizes(pixels, labels, E)
+    order = np.argsort(-fitted, kind="stable")
     return Unmixing(
-        endmembers=scale[:, None] * np.asarray(result.Y).T,
-        labels=labels.reshape(size),
-        brightness=np.where(labels >= 0, weights / scale[labels], 0.0).reshape(size),
-        result=result,
+        endmembers=E[order],
+        abundances=F[:, order].reshape(*size, n_endmembers),
+        labels=np.append(np.argsort(order), -1)[labels].reshape(size),  # the label -1 stays
+        brightness=brightness.reshape(size),
+        model=model,
+        result=dataclasses.replace(result, notes=(*result.notes, *notes, chosen, *said)),
     )
+
+
+_MODEL_NOTES = {
+    "fcls": "Fractions are by fully constrained least squares: brightness is even enough.",
+    "nnls": "Fractions are nonnegative least squares divided by their sum: brightness varies.",
+}
+
+
+def abundances(
+    cube: Any,
+    endmembers: npt.ArrayLike,
+    *,
+    fractions: str = "auto",
+    memory_limit: int | str | None = None,
+) -> FloatArray:
+    """Return the fractions of known spectra in each pixel, nonnegative and summing to one.
+
+    Parameters
+    ----------
+    cube : array of shape (h, w, n_bands) or (n_pixels, n_bands)
+        As in `unmix`, of any storage.
+    endmembers : array of shape (k, n_bands)
+        Spectra in the units of the cube.
+    fractions : {"auto", "fcls", "nnls"}
+        As in `unmix`.
+    memory_limit : int or str, optional
+        As in `unmix`.
+
+    Returns
+    -------
+    ndarray of shape (h, w, k) or (n_pixels, k)
+        In float32 if the cube is. Pixels of zeros have zeros.
+
+    Examples
+    --------
+    >>> soil, water = np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 0.0])
+    >>> abundances([0.25 * soil + 0.75 * water], [soil, water])
+    array([[0.25, 0.75]])
+    """
+    check_choice(fractions, "fractions", FRACTIONS)
+    pixels, size, _ = _read_cube(cube, memory_limit)
+    E = check_spectra(endmembers, "endmembers", pixels.shape[1])
+    model = fitting_model(pixels, E) if fractions == "auto" else fractions
+    found: FloatArray = pixels.gather(fractions_of_rows(pixels, E, model))
+    return found.reshape(*size, len(E))
+
+
+def _factorize(
+    problem: ONMF, options: RunOptions, rng: np.random.Generator
+) -> tuple[Result, list[FloatArray]]:
+    """Return the factorization with the best objective, and the spectra of every run."""
+    method, usual = choose_method(problem, options.method, max_iter=None, tol=None), []
+    if starts_by_itself(method) and options.n_init is not None:
+        # Such a method keeps one of its starts: what it finds by default stays a candidate.
+        limit = {"time_limit": options.watch.get("time_limit")}
+        default = dataclasses.replace(options, n_init=None, with_bound=False, watch=limit)
+        usual = list(default.runs(problem, copy.deepcopy(rng)))
+    runs = list(options.runs(problem, rng))
+    k = problem.shape[1]
+    return best_run(problem, runs), [_centers(run, k) for run in (*usual, *runs)]
+
+
+def _centers(run: Result, k: int) -> FloatArray:
+    """Return the spectra of a factorization, scaled to fit its pixels with factors of mean 1."""
+    scale = _mean_weights(np.asarray(run.labels), np.asarray(run.weights), k)
+    return np.asarray(scale[:, None] * np.asarray(run.Y).T, dtype=np.float64)
+
+
+def _sizes(pixels: DataMatrix, labels: IntArray, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the factor of its endmember that fits each pixel best, and the squares they fit."""
+    squares = np.einsum("jc,jc->j", E, E)
+    dots = pixels.gather(pixels.group_dots(pixels.scatter(labels), E))
+    factors = np.maximum(dots, 0.0) / np.where(squares > 0.0, squares, 1.0)[labels]
+    factors[labels < 0] = 0.0
+    fitted = np.bincount(labels + 1, factors**2, minlength=len(E) + 1)[1:] * squares
+    return factors.astype(pixels.dtype), fitted
 
 
 _Pixels = tuple[DataMatrix, tuple[int, ...], tuple[str, ...]]
@@ -189,7 +304,8 @@ def _check_cube(cube: Any) -> FloatArray:
         )
     if values.dtype.kind not in "fiub":
         raise InputTypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
-    pixels = values.reshape(-1, values.shape[-1]).astype(np.float64, copy=False)
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    pixels: FloatArray = values.reshape(-1, values.shape[-1]).astype(dtype, copy=False)
     bad = ~np.isfinite(pixels).all(axis=1)
     if bad.any():
         first = np.unravel_index(int(bad.argmax()), values.shape[:-1])

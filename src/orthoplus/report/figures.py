@@ -152,6 +152,42 @@ def image_grid(name: str, images: Sequence[FloatArray], titles: Sequence[str], m
     return drawn.svg
 
 
+def fraction_maps(
+    abundances: FloatArray, labels: IntArray, titles: Sequence[str], most: int
+) -> str:
+    """Draw the material of each pixel and the fractions of each material, with a color bar."""
+    height, width, k = abundances.shape
+    rows = -(-(k + 1) // most)
+    columns = -(-(k + 1) // rows)
+    cell = (WIDTH - 0.6) / columns
+    with canvas("maps", WIDTH, rows * (cell * min(height / width, 2.5) + 0.3)) as drawn:
+        axes = np.atleast_1d(drawn.figure.subplots(rows, columns)).ravel()
+        last = show_fractions(axes, abundances, labels)
+        for axis, title in zip(axes, ("largest fraction", *titles), strict=False):
+            axis.set_title(title, fontsize=min(9.0, 24.0 / columns + 2.0), color=QUIET)
+        bar = drawn.figure.colorbar(last, ax=axes.tolist(), fraction=0.05, pad=0.02)
+        bar.set_label("fraction", fontsize=8.5)
+        bar.ax.tick_params(labelsize=8)
+        drawn.figure.set_dpi(_MAP_DPI)
+    return drawn.svg
+
+
+def show_fractions(axes: Any, abundances: FloatArray, labels: IntArray) -> Any:
+    """Show the materials in the colors of their spectra, then fractions from 0 to 1; the last."""
+    from matplotlib.colors import to_rgba
+
+    colors = np.array([*(to_rgba(hue(j)) for j in range(abundances.shape[2])), (0, 0, 0, 0)])
+    for axis in axes:
+        axis.set_axis_off()
+    axes[0].imshow(colors[labels], interpolation="nearest")
+    drawn = None
+    for j, axis in zip(range(abundances.shape[2]), axes[1:], strict=False):
+        drawn = axis.imshow(
+            abundances[..., j], cmap="magma", vmin=0.0, vmax=1.0, interpolation="nearest"
+        )
+    return drawn
+
+
 def spectra(components: FloatArray, bands: Sequence[str] | None, names: Sequence[str]) -> str:
     """One line a spectrum, over the wavelengths where these are known."""
     x, label = band_axis(bands, components.shape[1])

@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.report.figures import band_axis
+from orthoplus.report.figures import band_axis, show_fractions
 from orthoplus.report.svg import hue
 
 _INK, _QUIET, _WRONG, _FRAME = "#1f2937", "#6b7280", "#d9480f", "#d1d5db"
@@ -28,21 +28,19 @@ def draw_spectra(file: IO[bytes], endmembers: FloatArray, bands: tuple[str, ...]
     figure.savefig(file, format="png", dpi=_DPI)
 
 
-def draw_maps(file: IO[bytes], abundances: FloatArray) -> None:
-    """One image a map, with one scale for all."""
+def draw_maps(file: IO[bytes], abundances: FloatArray, labels: IntArray) -> None:
+    """Draw the material of each pixel, and one image of fractions from 0 to 1 per material."""
     h, w, k = abundances.shape
-    columns = min(k, 4)
-    rows = -(-k // columns)
+    rows = -(-(k + 1) // 4)
+    columns = -(-(k + 1) // rows)
     cell = 2.6
-    figure = new_figure(columns * cell + 0.6, rows * (cell * min(h / w, 2.0) + 0.35))
+    figure = new_figure(columns * cell + 0.9, rows * (cell * min(h / w, 2.0) + 0.35))
     axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    top = float(np.quantile(abundances.max(axis=2), 0.995)) or 1.0
-    for axis in axes:
-        axis.set_axis_off()
-    for j, axis in zip(range(k), axes, strict=False):
-        drawn = axis.imshow(abundances[..., j], cmap="magma", vmin=0.0, vmax=top)
-        axis.set_title(f"material {j}", fontsize=10, color=_INK)
-    figure.colorbar(drawn, ax=axes.tolist(), fraction=0.03, pad=0.02)
+    drawn = show_fractions(axes, abundances, labels)
+    titles = ("largest fraction", *(f"material {j}" for j in range(k)))
+    for axis, title in zip(axes, titles, strict=False):
+        axis.set_title(title, fontsize=10, color=_INK)
+    figure.colorbar(drawn, ax=axes.tolist(), fraction=0.03, pad=0.02, label="fraction")
     figure.savefig(file, format="png", dpi=_DPI)
 
 

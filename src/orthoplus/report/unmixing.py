@@ -7,7 +7,7 @@ from orthoplus.report import figures
 from orthoplus.report.clusters import again_section, convergence_section, foot_of, quality_facts
 from orthoplus.report.page import Page, Section, render
 
-_MAPS_A_ROW = 4
+_MAPS_PER_ROW = 4
 
 
 def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | None) -> str:
@@ -15,19 +15,17 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
     result = record["result"]
     h, w, k = found.abundances.shape
     names = [f"material {j}" for j in range(k)]
-    titles = [
-        f"{name}: {size} pixels" for name, size in zip(names, result["cluster_sizes"], strict=True)
-    ]
-    maps = figures.image_grid(
-        "maps", [found.abundances[..., j] for j in range(k)], titles, most=_MAPS_A_ROW
-    )
+    means = found.abundances.mean(axis=(0, 1))
+    titles = [f"{name}: {mean:.0%}" for name, mean in zip(names, means, strict=True)]
+    maps = figures.fraction_maps(found.abundances, found.labels, titles, most=_MAPS_PER_ROW)
     spectra = figures.spectra(found.endmembers, bands, names)
     sections = (
         Section(
             "Maps",
-            "Each pixel belongs to one material, and its brightness there is relative to the "
-            "material's spectrum: 1 on average.",
-            figures=(("One map a material; black is none of it.", maps),),
+            "The fraction of each material in each pixel: no fraction is negative, and those of a "
+            "pixel sum to one. The first map has the material with the largest fraction, in the "
+            "colors of the spectra below.",
+            figures=(("The percentages are means over the image.", maps),),
         ),
         Section("Spectra", figures=(("The spectrum of each material.", spectra),)),
         convergence_section(record),
@@ -35,12 +33,13 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
     )
     page = Page(
         title=f"{Path(record['data']['file']).name}: {k} materials",
-        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed.",
-        status=result["message"],
+        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed. "
+        "The figures are those of the factorization with one material per pixel.",
+        status=found.result.status.message,
         is_success=result["success"],
         facts=quality_facts(record),
         sections=sections,
-        notes=tuple(record["notes"]),
+        notes=(*found.result.notes, *record["notes"]),
         foot=foot_of(record),
     )
     return render(page)

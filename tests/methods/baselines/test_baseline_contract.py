@@ -157,6 +157,8 @@ def test_zero_rows_and_columns_survive(name, sparse, rng):
 
 def short(method):
     """The method with few iterations, where it counts them."""
+    if not hasattr(method, "max_iter"):
+        return method
     return replace(method, max_iter=min(method.max_iter, 100))
 
 

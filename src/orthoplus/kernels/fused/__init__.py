@@ -9,6 +9,7 @@ from orthoplus.kernels.fused.exchange import (
     exchange_search_into,
     exchange_update_into,
 )
+from orthoplus.kernels.fused.fractions import constrained_fractions
 from orthoplus.kernels.fused.groups import (
     best_columns,
     dense_group_dots,
@@ -66,6 +67,7 @@ __all__ = [
     "cheapest_flips",
     "column_dots",
     "column_maxima",
+    "constrained_fractions",
     "delta_point_into",
     "delta_sums",
     "dense_group_dots",

@@ -5,6 +5,7 @@ from orthoplus.kernels.reference import (
     counts,
     divergence,
     exchange,
+    fractions,
     groups,
     k_means,
     oblique,
@@ -16,6 +17,7 @@ from orthoplus.kernels.reference.centres import *  # noqa: F403
 from orthoplus.kernels.reference.counts import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
+from orthoplus.kernels.reference.fractions import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
 from orthoplus.kernels.reference.k_means import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
@@ -23,19 +25,17 @@ from orthoplus.kernels.reference.pairs import *  # noqa: F403
 from orthoplus.kernels.reference.relaxation import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
-__all__ = sorted(
-    name
-    for module in (
-        centres,
-        counts,
-        divergence,
-        exchange,
-        groups,
-        k_means,
-        oblique,
-        pairs,
-        relaxation,
-        rows,
-    )
-    for name in module.__all__
+_MODULES = (
+    centres,
+    counts,
+    divergence,
+    exchange,
+    fractions,
+    groups,
+    k_means,
+    oblique,
+    pairs,
+    relaxation,
+    rows,
 )
+__all__ = sorted(name for module in _MODULES for name in module.__all__)

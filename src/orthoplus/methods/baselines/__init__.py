@@ -8,6 +8,7 @@ from orthoplus.methods.baselines.onpmf import ONPMF
 from orthoplus.methods.baselines.opnmf import OPNMF
 from orthoplus.methods.baselines.scikit_learn import KMeansBaseline, NMFBaseline
 from orthoplus.methods.baselines.uonmf import UONMF
+from orthoplus.methods.baselines.vca import VCA
 from orthoplus.methods.baselines.yoo_choi import YooChoi
 
 BASELINES = {
@@ -21,13 +22,14 @@ BASELINES = {
     "nmf": NMFBaseline,
     "kindap": KindAP,
     "convex_relaxation": ConvexRelaxation,
+    "vca": VCA,
 }
 
 # The entries of `orthoplus.problems.PROBLEMS` that a baseline is made for, "onmf" if not here.
 TAKES = {"kindap": ("k_indicators",)}
 # Baselines that need the entries of the data, not products alone; and those of one step.
 NEED_ENTRIES = ("k_means", "nmf")
-ONE_STEP = (*NEED_ENTRIES, "convex_relaxation")
+ONE_STEP = (*NEED_ENTRIES, "convex_relaxation", "vca")
 
 __all__ = [
     "BASELINES",
@@ -39,6 +41,7 @@ __all__ = [
     "OPNMF",
     "TAKES",
     "UONMF",
+    "VCA",
     "ConvexRelaxation",
     "KMeansBaseline",
     "KindAP",

@@ -1,0 +1,152 @@
+"""Fractions of known spectra in each row: least squares under the constraints of mixtures."""
+
+from typing import Any
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.checks import check_choice, check_finite
+from orthoplus.core.errors import InputError
+from orthoplus.core.types import ROUNDOFF, FloatArray
+from orthoplus.data import DataMatrix, MemoryMatrix, as_data
+
+MODELS = ("fcls", "nnls")
+# Fractions whose sum is fixed may have this many times the error of those whose sum is free.
+_SUM_TO_ONE = 1.5
+
+
+def fit_fractions(A: Any, spectra: FloatArray, model: str = "fcls") -> Any:
+    r"""Return the fractions of the spectra :math:`e_1, \dots, e_k` in each row of A, exactly.
+
+    .. math:: \text{fcls:}\; \min_f \|a_i - E^\top f\|^2 \;\text{s.t.}\; f \ge 0,\ e^\top f = 1,
+              \qquad
+              \text{nnls:}\; f = c / e^\top c,\; c = \arg\min_{c \ge 0} \|a_i - E^\top c\|^2.
+
+    Parameters
+    ----------
+    A : array-like or DataMatrix of shape (n, r)
+        Of any storage; read once, in blocks.
+    spectra : ndarray of shape (k, r)
+        E, one spectrum per row.
+    model : {"fcls", "nnls"}
+        Fully constrained least squares, which explains a dark row by other materials, or
+        nonnegative least squares whose coefficients are divided by their sum: a row may be
+        brighter or darker by any factor.
+
+    Returns
+    -------
+    fractions : ndarray of shape (n, k)
+        Nonnegative, in the dtype of A; each row sums to one. A row of zeros has zeros, and so has
+        a row that no nonnegative combination of the spectra brings nearer to zero ("nnls"). A Dask
+        array gives what its `map_rows` gives.
+
+    Notes
+    -----
+    Heinz and Chang, IEEE TGRS 39 (2001), state the model; the solver is the active-set method of
+    Lawson and Hanson with the equality eliminated by its multiplier, to rounding. With the sum
+    fixed, shifting rows and spectra by one vector and adding a constant to the Gram matrix change
+    nothing: both are done, so that spectra need only be affinely independent. If they are not,
+    the fractions are one of several minimizers. O(nrk) for the products, about O(k^3) per row.
+
+    Examples
+    --------
+    >>> E = np.array([[1.0, 0.0, 1.0], [0.0, 2.0, 0.0]])
+    >>> fit_fractions([[0.25, 1.5, 0.25], [4.0, 0.0, 4.0]], E)
+    array([[0.25, 0.75],
+           [1.  , 0.  ]])
+    >>> fit_fractions([[0.5, 3.0, 0.5]], E, "nnls")
+    array([[0.25, 0.75]])
+    """
+    check_choice(model, "model", MODELS)
+    data = as_data(A)
+    return fractions_of_rows(data, check_spectra(spectra, "spectra", data.shape[1]), model)
+
+
+def check_spectra(spectra: Any, name: str, n_bands: int) -> FloatArray:
+    """Return the spectra as a finite matrix with this many columns."""
+    E = np.asarray(spectra, dtype=np.float64)
+    if E.ndim != 2 or 0 in E.shape or E.shape[1] != n_bands:
+        raise InputError(
+            f"`{name}` has shape {E.shape}: one spectrum of {n_bands} bands per row is needed."
+        )
+    check_finite(E, name)
+    return E
+
+
+def fractions_of_rows(A: DataMatrix, E: FloatArray, model: str) -> Any:
+    """Return `fit_fractions` of data that are checked, as a vector of A."""
+    return A.map_rows(fractions_of_block, args=(E, model))
+
+
+def fractions_of_block(block: MemoryMatrix, E: FloatArray, model: str) -> FloatArray:
+    """Return the fractions in the rows of a block in memory."""
+    out = np.empty((block.shape[0], len(E)), dtype=block.dtype)
+    for rows in block.ranges(len(E)):
+        part = block.rows(rows)
+        if model == "fcls":
+            found = on_simplex(part.matmul, E)
+            found[np.asarray(part.row_squares()) == 0.0] = 0.0
+        else:
+            found = normalized_rows(on_orthant(part.matmul, E))
+        out[rows] = found
+    return out
+
+
+def fitting_model(A: DataMatrix, E: FloatArray) -> str:
+    """Return "fcls" if fixing the sums to one costs at most half of the error again, else "nnls".
+
+    If all pixels have the same brightness, the sums are one up to noise and fixing them costs next
+    to nothing; if brightness varies, fully constrained least squares misses most of it.
+    """
+    free, fixed = mixture_errors(A, E)
+    return "fcls" if fixed <= _SUM_TO_ONE * free + rounding_error(A) else "nnls"
+
+
+def mixture_errors(A: DataMatrix, E: FloatArray) -> tuple[float, float]:
+    """Return ||A - FE|| / ||A|| for the best F >= 0, and for the best F whose rows sum to one."""
+    free, fixed, total = A.reduce_rows(_missed_squares, args=(E,))
+    size = float(total) or 1.0
+    return float(np.sqrt(max(free, 0.0) / size)), float(np.sqrt(max(fixed, 0.0) / size))
+
+
+def rounding_error(A: DataMatrix) -> float:
+    """Return the relative error below which `mixture_errors` is rounding."""
+    return 4.0 * float(np.sqrt(ROUNDOFF[np.dtype(A.dtype)]))
+
+
+def _missed_squares(block: MemoryMatrix, E: FloatArray) -> tuple[float, float, float]:
+    free, fixed, total, G = 0.0, 0.0, 0.0, E @ E.T
+    for part in block.slices(len(E)):
+        squares, B = np.asarray(part.row_squares()), part.matmul(E.T).astype(np.float64)
+        is_lit = squares > 0.0
+        total += float(squares.sum())
+        for fit in (on_orthant, on_simplex):
+            F = fit(part.matmul, E).astype(np.float64)[is_lit]
+            missed = squares[is_lit] - np.einsum("ij,ij->i", 2.0 * B[is_lit] - F @ G, F)
+            if fit is on_orthant:
+                free += float(missed.sum())
+            else:
+                fixed += float(missed.sum())
+    return free, fixed, total
+
+
+def on_simplex(matmul: Any, E: FloatArray) -> FloatArray:
+    """Return argmin ||a_i - E'f|| over the unit simplex; ``matmul(Y)`` is AY."""
+    middle = E.mean(axis=0)
+    D = E - middle
+    G = D @ D.T
+    # G is singular, since the rows of D sum to zero; on the simplex f'ee'f = 1 is a constant.
+    shift = float(np.trace(G)) / len(E) or 1.0
+    B = matmul(D.T) - (D @ middle - shift).astype(np.float64)
+    return kernels.constrained_fractions(G + shift, B, True)
+
+
+def on_orthant(matmul: Any, E: FloatArray) -> FloatArray:
+    """Return argmin ||a_i - E'c|| over c >= 0; ``matmul(Y)`` is AY."""
+    return kernels.constrained_fractions(E @ E.T, matmul(E.T), False)
+
+
+def normalized_rows(C: FloatArray) -> FloatArray:
+    """Return nonnegative rows divided by their sums; rows of zeros stay."""
+    sums = C.sum(axis=1, keepdims=True)
+    return np.asarray(C / np.where(sums > 0.0, sums, 1.0))
