@@ -314,7 +314,7 @@ def test_pandas_and_the_plain_reader_agree(tmp_path, monkeypatch, name):
 def test_pandas_reads_what_is_usual(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setattr(text_tables, "_LARGE_BYTES", 0)
-    monkeypatch.setattr(text_tables, "_parse", lambda *args: pytest.fail("read row by row"))
+    monkeypatch.setattr(text_tables, "parse_rows", lambda *args: pytest.fail("read row by row"))
     for name in ("named", "bare", "header", "rows"):
         TABLES[name](tmp_path / "t.csv")
         np.testing.assert_array_equal(read_matrix(tmp_path / "t.csv").values, DENSE)

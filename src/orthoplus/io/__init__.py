@@ -18,26 +18,37 @@ from orthoplus.io.hdf5 import read_hdf5
 from orthoplus.io.matlab import read_mat
 from orthoplus.io.matrix_market import read_matrix_market
 from orthoplus.io.numpy_files import read_npy, read_npz
+from orthoplus.io.spreadsheets import read_parquet, read_spreadsheet
+from orthoplus.io.table_options import TableOptions
+from orthoplus.io.table_text import suffix_of
 from orthoplus.io.text_tables import read_table, read_text_labels
 
+# Readers of tables, which take options.
+TABLE_READERS: dict[str, Callable[[Path, TableOptions], Catalogue]] = {
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".txt": read_table,
+    ".xlsx": read_spreadsheet,
+    ".parquet": read_parquet,
+}
 READERS: dict[str, Callable[[Path], Catalogue]] = {
     ".npz": read_npz,
     ".npy": read_npy,
     ".mat": read_mat,
-    ".csv": read_table,
-    ".tsv": read_table,
     ".mtx": read_matrix_market,
     ".h5": read_hdf5,
     ".hdf5": read_hdf5,
     ".h5ad": read_hdf5,
     ".hdr": read_envi,
 }
+SUFFIXES = (*READERS, *TABLE_READERS)
 _TEXT = (".csv", ".tsv", ".txt")
 
 __all__ = [
-    "READERS",
+    "SUFFIXES",
     "Content",
     "FileError",
+    "TableOptions",
     "memory_limit",
     "read_cube",
     "read_labels",
@@ -58,25 +69,28 @@ def split_key(name: str) -> tuple[Path, str | None]:
     """
     path = Path(name)
     head, colon, key = name.rpartition(":")
-    if path.exists() or not colon or Path(head).suffix.lower() not in READERS:
+    if path.exists() or not colon or suffix_of(Path(head)) not in SUFFIXES:
         return path, None
     return Path(head), key
 
 
-def read_matrix(path: Path, key: str | None = None) -> Content:
+def read_matrix(path: Path, key: str | None = None, table: TableOptions | None = None) -> Content:
     """Read a matrix, dense or CSR, with the names of its rows and columns if the file has them.
 
     Parameters
     ----------
     path : Path
-        A file of a type in `READERS`.
+        A file of a type in `SUFFIXES`.
     key : str, optional
         Which array of a file that holds several; without it the only one, or one called X or A.
+    table : TableOptions, optional
+        How a table (.csv, .tsv, .txt, .xlsx, .parquet) is read; by default as the file shows.
 
     Returns
     -------
     Content
-        ``values`` of shape (n, r). A CSV file may begin with a line of names and a column of names.
+        ``values`` of shape (n, r). ``summary`` says how a table was read: its header, row names,
+        separator, decimal sign, and the columns that were set aside.
 
     Notes
     -----
@@ -95,7 +109,7 @@ def read_matrix(path: Path, key: str | None = None) -> Content:
     >>> fruit.row_names, fruit.column_names
     (('apple', 'lemon'), ('sweet', 'sour'))
     """
-    content = _read(path, key, (2,), "matrix of numbers")
+    content = _read(path, key, (2,), "matrix of numbers", table)
     if 0 in content.values.shape:
         raise FileError(f"`{path}` holds an empty matrix, {content.values.shape}.")
     return content
@@ -138,20 +152,39 @@ def read_labels(path: Path, key: str | None = None) -> Content:
     >>> labels.values.tolist()
     ['cat', 'dog', 'cat']
     """
-    if path.suffix.lower() in _TEXT:
+    if suffix_of(path) in _TEXT:
         return _guarded(path, lambda: read_text_labels(path))
     content = _read(path, key, (1,), "vector of labels")
     return Content(np.ravel(content.values))
 
 
-def _read(path: Path, key: str | None, ndims: tuple[int, ...], wanted: str) -> Content:
-    suffix = path.suffix.lower()
-    if suffix not in READERS and path.is_file():
+def _read(
+    path: Path,
+    key: str | None,
+    ndims: tuple[int, ...],
+    wanted: str,
+    table: TableOptions | None = None,
+) -> Content:
+    suffix = suffix_of(path)
+    is_packed = path.suffix.lower() == ".gz" and suffix not in _TEXT
+    if (suffix not in SUFFIXES or is_packed) and path.is_file():
         raise FileError(
-            f"`{path}` is of the type `{suffix or 'none'}`, which is not read. Known are "
-            f"{', '.join(READERS)}."
+            f"`{path}` has the unsupported type `{''.join(path.suffixes[-2:]) or 'none'}`. "
+            f"Supported are {', '.join(SUFFIXES)}, and .csv.gz, .tsv.gz, .txt.gz."
         )
-    return _guarded(path, lambda: choose(path, READERS[suffix](path), key, ndims, wanted).load())
+    if table not in (None, TableOptions()) and suffix not in TABLE_READERS:
+        raise FileError(
+            f"`{path}` is not a table: options for tables such as --header, --index, --drop and "
+            f"--sep are for {', '.join(TABLE_READERS)}."
+        )
+    return _guarded(path, lambda: choose(path, _list(path, table), key, ndims, wanted).load())
+
+
+def _list(path: Path, table: TableOptions | None) -> Catalogue:
+    suffix = suffix_of(path)
+    if suffix in TABLE_READERS:
+        return TABLE_READERS[suffix](path, table or TableOptions())
+    return READERS[suffix](path)
 
 
 def _guarded(path: Path, read: Callable[[], Content]) -> Content:

@@ -6,17 +6,39 @@ Every format gives a catalogue: the arrays of the file with their shapes, none o
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError
+from orthoplus.core.types import IntArray
 
 # Without a key, an array of one of these names is preferred to the others.
 MATRIX_NAMES = ("X", "A")
 LABEL_NAMES = ("labels", "y")
 
 Names = tuple[str, ...]
+
+
+class Places(NamedTuple):
+    """Where the entries of a table stand in its file, as an editor shows it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Places(np.array([2, 3]), np.array([2, 3]), ("id", "sweet", "sour")).of(1, 1)
+    'line 3, column 3 (`sour`)'
+    """
+
+    lines: IntArray
+    columns: IntArray
+    names: Names | None
+
+    def of(self, row: int, column: int) -> str:
+        """Return the place of an entry in words."""
+        number = int(self.columns[column])
+        name = "" if self.names is None else self.names[number - 1].strip()
+        return f"line {int(self.lines[row])}, column {number}" + (f" (`{name}`)" if name else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +53,12 @@ class Content:
         If the file has them; for a cube the column names are those of the bands.
     notes : tuple of str
         What was changed on the way, in words.
+    labels : tuple of str, optional
+        The true class of each row, if a column of the file holds it.
+    summary : str
+        What was read and how, in one line; empty if there was nothing to find out.
+    places : Places, optional
+        Where the entries stand in a file of lines.
 
     Examples
     --------
@@ -44,12 +72,15 @@ class Content:
     row_names: Names | None = None
     column_names: Names | None = None
     notes: Names = ()
+    labels: Names | None = None
+    summary: str = ""
+    places: Places | None = None
 
     def transposed(self) -> "Content":
-        """Return the array with rows and columns exchanged."""
+        """Return the array with rows and columns exchanged; classes of the rows are left out."""
         values = self.values.T
         values = values.tocsr() if issparse(values) else values
-        return Content(values, self.column_names, self.row_names, self.notes)
+        return Content(values, self.column_names, self.row_names, self.notes, summary=self.summary)
 
 
 @dataclass(frozen=True)

@@ -1,180 +1,189 @@
-"""Tables of text, ``.csv`` and ``.tsv``: with or without a header and row names."""
+"""Tables of text, ``.csv``, ``.tsv`` and ``.txt``, also compressed (``.gz``)."""
 
 import csv
 import itertools
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from orthoplus.core.errors import FileError
-from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry, Names
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.dialect import BOOLEANS, Dialect, find_dialect, has_marks, is_number, parse_number
+from orthoplus.io.table_columns import Table, select_columns
+from orthoplus.io.table_options import TableOptions
+from orthoplus.io.table_text import Row, find_encoding, open_bytes, read_rows, suffix_of
 
-_DELIMITERS = ",;\t"
 # A larger file is read by pandas, if that is installed: to import it takes half a second.
 _LARGE_BYTES = 1 << 23
-
-Row = tuple[int, list[str]]  # the number of its last line, and its cells
-
-
-class Layout(NamedTuple):
-    """What the first rows say: the lines of the header, cells in a row, names of the columns."""
-
-    n_skipped: int
-    n_cells: int
-    has_names: bool
-    columns: Names
+# Names of a first line above labels.
+_LABEL_WORDS = ("label", "labels", "class", "classes", "cluster", "target", "species", "y")
 
 
-def read_table(path: Path) -> Catalogue:
-    """List the table; its first row is a header, its first column names, if they are not numbers.
-
-    A number and its comma take at least two bytes of text, and eight in memory.
-    """
-    guard.check_size(path, (path.stat().st_size // 2,))
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = _rows(path, file)
-        start = list(itertools.islice(rows, 2))
-        layout = _layout(path, start)
-        body = itertools.chain(start[layout.n_skipped > 0 :], rows)
-        content = _read_with_pandas(path, layout) or _parse(path, body, layout)
+def read_table(path: Path, options: TableOptions) -> Catalogue:
+    """List the table, read and sorted into data, row names and true classes."""
+    encoding, words = find_encoding(path, options.encoding)
+    if suffix_of(path) == ".tsv" and options.sep is None:
+        options = replace(options, sep="tab")
+    dialect = find_dialect(path, encoding, options)
+    table = _read_with_pandas(path, encoding, dialect, options)
+    if table is None:
+        rows = itertools.islice(read_rows(path, encoding, dialect.sep), dialect.n_before, None)
+        table = parse_rows(path, rows, dialect, options)
+    notes = (*dialect.notes, words) if words else dialect.notes
+    table = Table(table.names, table.columns, table.lines, notes)
+    content = select_columns(path, table, options)
     return {path.stem: Entry(content.values.shape, True, lambda: content)}
 
 
 def read_text_labels(path: Path) -> Content:
     """Read labels, numbers or words: the last column of a table, the whole line of a ``.txt``.
 
-    A first one that is called ``label``, ``labels``, ``class``, ``cluster`` or ``y`` is a header.
+    A first one that is called ``label``, ``class``, ``cluster``, ``target`` or the like is a
+    header; ``notes`` says so.
     """
-    guard.check_size(path, (path.stat().st_size,))
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        words = [row[-1].strip() for _, row in _rows(path, file)]
-    if words and words[0].lower() in ("label", "labels", "class", "cluster", "y"):
-        words = words[1:]
+    encoding, _ = find_encoding(path, None)
+    sep = None
+    if suffix_of(path) != ".txt":
+        sep = find_dialect_separator(path, encoding)
+    words = [row[-1].strip() for _, row in read_rows(path, encoding, sep)]
+    if words and words[0].lower() in _LABEL_WORDS:
+        return Content(np.array(words[1:]), notes=(f"`{words[0]}` is a header",))
     if not words:
         raise FileError(f"`{path}` is empty.")
     return Content(np.array(words))
 
 
-def _rows(path: Path, file: IO[str]) -> Iterator[Row]:
-    """Yield the rows that are not blank; a ``.txt`` has one cell in each."""
-    number = 1
-    try:
-        if path.suffix.lower() == ".txt":
-            yield from ((n, [line]) for n, line in enumerate(file, 1) if line.strip())
-            return
-        reader = csv.reader(file, delimiter=_delimiter(path), strict=True)
-        for row in reader:
-            number = reader.line_num
-            if any(cell.strip() for cell in row):
-                yield number, row
-    except csv.Error as error:
-        raise FileError(f"`{path}`, after line {number}: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise FileError(
-            f"`{path}` is not UTF-8 text (byte {error.start}): it is of another type, or saved in "
-            f"another encoding. Save it as UTF-8."
-        ) from error
+def find_dialect_separator(path: Path, encoding: str) -> str:
+    """Return the separator of a table of labels."""
+    if suffix_of(path) == ".tsv":
+        return "\t"
+    _, first = next(read_rows(path, encoding, None), (0, [""]))
+    return max(",;\t", key=first[0].count)
 
 
-def _delimiter(path: Path) -> str:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-    return "\t" if path.suffix.lower() == ".tsv" else max(_DELIMITERS, key=first.count)
-
-
-def _layout(path: Path, start: list[Row]) -> Layout:
-    """Return the layout; a header has a cell that is not a number, beyond its first or alone."""
-    if not start:
-        raise FileError(f"`{path}` is empty.")
-    (line, header), (_, cells) = start[0], start[-1]
-    if all(_is_number(cell) for cell in (header[1:] or header)):
-        cells, header, line = header, [], 0
-    elif len(start) < 2:
-        raise FileError(f"`{path}` has a header and no rows.")
-    has_names = len(cells) > 1 and not _is_number(cells[0])
-    n_numbers = len(cells) - has_names
-    if not header:
-        return Layout(0, len(cells), has_names, tuple(str(i + 1) for i in range(n_numbers)))
-    if len(header) not in (len(cells), n_numbers):  # R leaves out the corner above row names
-        raise FileError(
-            f"`{path}`: its header has {len(header)} cells, line {start[1][0]} has {len(cells)}: "
-            f"every column needs a name."
-        )
-    return Layout(line, len(cells), has_names, tuple(header[len(header) - n_numbers :]))
-
-
-def _read_with_pandas(path: Path, layout: Layout) -> Content | None:
+def _read_with_pandas(
+    path: Path, encoding: str, dialect: Dialect, options: TableOptions
+) -> Table | None:
     """Read a large table fast; None without pandas, or if anything in it is unusual.
 
-    Quotes, gaps and words among the numbers are errors here; `_parse` reads or explains them.
+    Quotes, gaps and words among the numbers are errors here; `parse_rows` reads or explains them.
     """
-    if path.stat().st_size < _LARGE_BYTES or find_spec("pandas") is None:
+    is_plain = dialect.sep != " " and "boolean" not in dialect.kinds
+    is_large = path.stat().st_size >= _LARGE_BYTES and path.suffix.lower() != ".gz"
+    if not (is_plain and is_large) or find_spec("pandas") is None:
         return None
     import pandas as pd
 
-    with open(path, "rb") as raw:  # pandas would end a number at a zero byte
+    with open_bytes(path) as raw:  # pandas would end a number at a zero byte
         if any(b"\0" in block for block in iter(partial(raw.read, 1 << 20), b"")):
             return None
-    is_name = [layout.has_names and i == 0 for i in range(layout.n_cells)]
+    start = next(itertools.islice(read_rows(path, encoding, dialect.sep), dialect.n_before, None))
+    kinds = dict(enumerate(dialect.kinds))
+    # From version 3.1 on, the exact reading of decimal numbers is the only one.
+    is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+    precision: dict[str, Any] = {} if is_exact else {"float_precision": "round_trip"}
     try:
-        table = pd.read_csv(
-            path, sep=_delimiter(path), header=None, skiprows=layout.n_skipped,
-            dtype={i: str if is_name[i] else np.float64 for i in range(layout.n_cells)},
-            encoding="utf-8-sig", quoting=csv.QUOTE_NONE, na_filter=False,
-            float_precision="round_trip",
+        frame = pd.read_csv(
+            path, sep=dialect.sep, decimal=dialect.decimal, header=None, skiprows=start[0] - 1,
+            dtype={j: np.float64 if kind == "number" else str for j, kind in kinds.items()},
+            encoding=encoding, quoting=csv.QUOTE_NONE, na_filter=False, **precision,
         )  # fmt: skip
-    except (TypeError, ValueError):  # later versions of pandas may drop `float_precision`
+    except (TypeError, ValueError):
         return None
-    names = tuple(table[0].tolist()) if layout.has_names else None
-    if table.shape[1] != layout.n_cells or (names and any('"' in name for name in names)):
+    columns = [frame[j].to_numpy(np.float64) if kinds[j] == "number" else frame[j].tolist()
+               for j in kinds if j in frame]  # fmt: skip
+    has_quotes = any('"' in cell for column in columns if isinstance(column, list)
+                     for cell in column)  # fmt: skip
+    if frame.shape[1] != len(kinds) or has_quotes:
         return None
-    values = table.iloc[:, int(layout.has_names) :].to_numpy(np.float64)
-    return Content(
-        np.ascontiguousarray(values), names, layout.columns if layout.n_skipped else None
+    lines = np.arange(len(frame)) + start[0]
+    return Table(column_names(path, dialect, start), columns, lines)
+
+
+def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | None:
+    """Return a name for each column; the file may leave out that of the row names."""
+    header, n = dialect.header, len(dialect.kinds)
+    if header is None or len(header) == n:
+        return header
+    if len(header) == n - 1 and dialect.kinds[0] == "text":  # R leaves out the corner
+        return ("", *header)
+    raise FileError(
+        f"`{path}`: its header has {len(header)} cells, line {first[0]} has {len(first[1])}: every "
+        f"column needs a name, and nothing may stand above the header."
     )
 
 
-def _parse(path: Path, body: Iterator[Row], layout: Layout) -> Content:
+def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: TableOptions) -> Table:
     """Read the rows one by one, and say where one is wrong."""
-    first, values, names = 0, array("d"), []
+    kinds, n = dialect.kinds, len(dialect.kinds)
+    numeric = [j for j, kind in enumerate(kinds) if kind != "text"]
+    numbers, lines = array("d"), array("q")
+    words: dict[int, list[str]] = {j: [] for j, kind in enumerate(kinds) if kind == "text"}
+    names: tuple[str, ...] | None = None
     for line, row in body:
-        first = first or line
-        if len(row) != layout.n_cells:
+        if not lines:
+            names = column_names(path, dialect, (line, row))
+        if len(row) != n:
             raise FileError(
-                f"`{path}`, line {line} has {len(row)} cells, line {first} has {layout.n_cells}: "
-                f"every row needs as many."
+                f"`{path}`, line {line} has {len(row)} cells, "
+                f"{f'line {lines[0]} has' if lines else 'most lines have'} {n}: every row needs as "
+                f"many."
             )
-        if layout.has_names:
-            names.append(row[0])
-        try:
-            values.extend(map(float, row[layout.has_names :]))
-        except ValueError:
-            raise FileError(_bad_cell(path, line, row, layout)) from None
-    matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, layout.n_cells - layout.has_names)
-    return Content(matrix, tuple(names) or None, layout.columns if layout.n_skipped else None)
+        for j, column in words.items():
+            column.append(row[j])
+        for j in numeric:
+            numbers.append(_cell(path, line, row, (j, names), dialect, options))
+        lines.append(line)
+    matrix = np.frombuffer(numbers, dtype=np.float64).reshape(len(lines), len(numeric))
+    columns: dict[int, FloatArray | list[str]] = dict(words)
+    columns |= {j: matrix[:, place] for place, j in enumerate(numeric)}
+    ends: IntArray = np.array(lines, dtype=np.int64)
+    return Table(names, [columns[j] for j in range(n)], ends)
 
 
-def _bad_cell(path: Path, line: int, row: list[str], layout: Layout) -> str:
-    index = next(i for i in range(layout.has_names, len(row)) if not _is_number(row[i]))
-    cell, name = row[index].strip(), layout.columns[index - layout.has_names]
-    what = f"`{cell[:40]}` is not a number" if cell else "the cell is empty"
-    advice = (
-        "Write decimal points instead of commas."
-        if _is_number(cell.replace(",", ".", 1))
-        else "Every cell but the header and the row names must be a number."
-    )
-    return f"`{path}`, row {line}, column {index + 1} (`{name.strip()[:40]}`): {what}. {advice}"
-
-
-def _is_number(cell: str) -> bool:
+def _cell(
+    path: Path,
+    line: int,
+    row: list[str],
+    place: tuple[int, tuple[str, ...] | None],
+    dialect: Dialect,
+    options: TableOptions,
+) -> float:
+    """Return the number of a cell, NaN if it is missing; a sentence that names it otherwise."""
+    j, names = place
+    cell = row[j]
     try:
-        float(cell)
+        return parse_number(cell, dialect.decimal)
     except ValueError:
-        return False
-    return True
+        if dialect.kinds[j] == "boolean" and cell.strip().lower() in BOOLEANS:
+            return BOOLEANS[cell.strip().lower()]
+    is_missing = options.is_missing(cell)
+    if is_missing and options.missing == "mask":
+        return float("nan")
+    name = f" (`{names[j].strip()[:40]}`)" if names is not None and names[j].strip() else ""
+    raise FileError(
+        f"`{path}`, line {line}, column {j + 1}{name}: {_complaint(cell, is_missing, dialect)}"
+    )
+
+
+def _complaint(cell: str, is_missing: bool, dialect: Dialect) -> str:
+    word = cell.strip()[:40]
+    if is_missing:
+        what = f"`{word}` stands for a missing value" if word else "the cell is empty"
+        return f"{what}. Fill it in, or pass --missing mask to fit the other cells only."
+    other = "," if dialect.decimal == "." else "."
+    if is_number(word, other):
+        return f"`{word}` is not a number with the decimal sign `{dialect.decimal}`. See --decimal."
+    if has_marks(word):
+        return f"`{word}` is not a number: write it without marks, as 1234.5."
+    return (
+        f"`{word}` is not a number. Leave the column out with --drop, or pass --na '{word}' if it "
+        f"stands for a missing value."
+    )

@@ -1,8 +1,9 @@
 """Read a file through once, and forget it: run as a script, in a process that may be killed.
 
-The compiled readers of HDF5, MATLAB and Matrix Market files crash on some damaged files, never end
-on others, and take any memory. This script imports nothing of the package, so that it starts fast,
-and prints as JSON why parts of the file cannot be read, by their keys ("" is the whole file).
+The compiled readers of HDF5, MATLAB, Matrix Market and Parquet files crash on some damaged files,
+never end on others, and take any memory. This script imports nothing of the package, so that it
+starts fast, and prints as JSON why parts of the file cannot be read, by their keys ("" is the whole
+file).
 """
 
 import json
@@ -108,7 +109,16 @@ def try_matrix_market(path: str, most_bytes: int) -> dict[str, str]:
     return {}
 
 
-TRIALS = {"hdf5": try_hdf5, "mat": try_mat, "mtx": try_matrix_market}
+def try_parquet(path: str, most_bytes: int) -> dict[str, str]:
+    """Read the table."""
+    from pyarrow.parquet import ParquetFile
+
+    limit_memory(most_bytes)
+    ParquetFile(path).read()
+    return {}
+
+
+TRIALS = {"hdf5": try_hdf5, "mat": try_mat, "mtx": try_matrix_market, "parquet": try_parquet}
 
 
 def limit_memory(n_bytes: int) -> None:

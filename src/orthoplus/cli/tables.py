@@ -1,0 +1,71 @@
+"""Options of commands that read a table, and what was read, in one line."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from orthoplus.io import Content, TableOptions
+
+TABLE = "How a table is read (.csv .tsv .txt .xlsx .parquet; by default as the file shows)"
+
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", rich_help_panel=TABLE,
+                 help="Whether the first line names the columns."),
+]  # fmt: skip
+Index = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", rich_help_panel=TABLE,
+                 help="Row names: a column by name or number, or none."),
+]  # fmt: skip
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", rich_help_panel=TABLE,
+                 help="Leave this column out; may be given several times."),
+]  # fmt: skip
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label-column", metavar="COLUMN", rich_help_panel=TABLE,
+                 help="True classes: compared with, never clustered; or none."),
+]  # fmt: skip
+Separator = Annotated[
+    str | None,
+    typer.Option("--sep", metavar="SIGN", rich_help_panel=TABLE,
+                 help="Separator: a character, tab, space, comma or semicolon."),
+]  # fmt: skip
+Decimal = Annotated[
+    str | None, typer.Option(metavar="SIGN", rich_help_panel=TABLE, help="Decimal sign: . or ,")
+]
+Encoding = Annotated[
+    str | None, typer.Option(rich_help_panel=TABLE, help="For example utf-8, cp1252 or utf-16.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(metavar="error|mask", rich_help_panel=TABLE,
+                 help="Cells without a value: refuse them, or fit the others only."),
+]  # fmt: skip
+MissingWords = Annotated[
+    list[str] | None,
+    typer.Option("--na", metavar="WORD", rich_help_panel=TABLE,
+                 help="A further word for a missing value; may be given several times."),
+]  # fmt: skip
+
+
+def table_options(given: Mapping[str, Any]) -> TableOptions:
+    """Return the options of a table among all options of a command.
+
+    Examples
+    --------
+    >>> table_options({"drop": ["a", "b"], "header": None, "seed": 3}).drop
+    ('a', 'b')
+    """
+    known = {field.name: given.get(field.name) for field in fields(TableOptions)}
+    lists = {name: tuple(known[name] or ()) for name in ("drop", "na")}
+    return TableOptions(**(known | lists | {"missing": known["missing"] or "error"}))
+
+
+def describe_reading(content: Content) -> str:
+    """Return what was read, in one line; empty if there was nothing to find out."""
+    return f"Read {content.summary}." if content.summary else ""

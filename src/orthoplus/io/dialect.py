@@ -1,0 +1,342 @@
+"""How a table is written: separator, decimal sign, header, and what each column holds.
+
+Everything is found from the first lines, and said. If they can be read in two ways that give
+different numbers, the file is refused, with the option that decides.
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orthoplus.core.errors import FileError
+from orthoplus.io.table_options import TableOptions
+from orthoplus.io.table_text import Row, read_rows
+
+# Rows that decide, and the separators that are tried; a space stands for any white space.
+HEAD_ROWS = 500
+_CANDIDATES = (",", ";", "\t", "|", " ")
+_SEPARATOR_WORDS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'", " ": "white space"}
+# From this many columns on, numbers of the first row that only rise, or only fall, are not chance.
+_MONOTONE_COLUMNS = 6
+# Numbers of a header that exceed all of their columns by this factor are not data.
+_FAR = 10.0
+# A column with this share of numbers holds numbers: the rest are mistakes, named one by one.
+_NUMBER_SHARE = 0.5
+
+_POINT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_COMMA = re.compile(r"[+-]?(?:\d+,\d*|,\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+BOOLEANS = {"true": 1.0, "false": 0.0}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the cells of a table become numbers and words.
+
+    Attributes
+    ----------
+    sep, decimal : str
+    n_before : int
+        Rows before the first one of data: comments and the header.
+    header : tuple of str, optional
+        The names of the columns, without that of the row names if the file leaves it out.
+    kinds : tuple of {"number", "boolean", "text"}
+        What each column holds.
+    notes : tuple of str
+        What was found, in words.
+    """
+
+    sep: str
+    decimal: str
+    n_before: int
+    header: tuple[str, ...] | None
+    kinds: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def parse_number(cell: str, decimal: str = ".") -> float:
+    """Return the number in a cell; ValueError if it is something else.
+
+    Python's own ``float`` reads more than tables mean: ``1_000``, digits of other scripts, ``nan``.
+
+    Examples
+    --------
+    >>> parse_number(" 2.5e3 "), parse_number("0,25", ",")
+    (2500.0, 0.25)
+    """
+    cell = cell.strip()
+    if decimal == "," and _COMMA.fullmatch(cell):
+        return float(cell.replace(",", "."))
+    if not _POINT.fullmatch(cell) and not _INFINITE.fullmatch(cell):
+        raise ValueError(cell)
+    if decimal == "," and "." in cell:
+        raise ValueError(cell)
+    return float(cell)
+
+
+def is_number(cell: str, decimal: str = ".") -> bool:
+    """Return whether a cell holds a number."""
+    try:
+        parse_number(cell, decimal)
+    except ValueError:
+        return False
+    return True
+
+
+def has_marks(cell: str) -> bool:
+    """Return whether a cell is a number once marks of thousands, percent and money are off.
+
+    Examples
+    --------
+    >>> has_marks("1,234.5"), has_marks("12 %"), has_marks("2024-05-01")
+    (True, True, False)
+    """
+    return is_number(re.sub(r"[,'%$€£\s\u202f\xa0]", "", cell))
+
+
+# --- the separator and the decimal sign ----------------------------------------------------------
+
+
+def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[str, str]:
+    """Return the separator, and words about it if it is not the one the type of file has."""
+    if options.separator is not None:
+        return options.separator, ""
+    line, first = next(read_rows(path, encoding, None), (0, [""]))
+    named = re.fullmatch(r"sep=(.)", first[0].strip('\ufeff "')) if line == 1 else None
+    if named is not None:  # Excel's own first line
+        return named[1], f"separator {_SEPARATOR_WORDS.get(named[1], named[1])}"
+    scores = {sep: _score(path, encoding, sep, options) for sep in _CANDIDATES}
+    best = max(_CANDIDATES, key=lambda sep: scores[sep])
+    if scores[best] == (0.0, 0.0, 0):
+        return ",", ""
+    return best, "" if best == "," else f"separator {_SEPARATOR_WORDS[best]}"
+
+
+def _score(path: Path, encoding: str, sep: str, options: TableOptions) -> tuple[float, float, int]:
+    """Rate a separator: rows of equal length, cells that are numbers, columns."""
+    try:
+        head = itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS)
+        rows = [row for _, row in head if not row[0].lstrip().startswith("#")]
+    except FileError:  # a quote that is not closed, with this separator
+        return 0.0, 0.0, 0
+    counts = Counter(map(len, rows))
+    width, n_equal = max(counts.items(), key=lambda item: (item[1], item[0]), default=(1, 0))
+    if width < 2:
+        return 0.0, 0.0, 0
+    cells = [cell for row in rows for cell in row]
+    good = sum(
+        options.is_missing(cell) or is_number(cell) or is_number(cell, ",") for cell in cells
+    )
+    return n_equal / len(rows), good / len(cells), width
+
+
+def find_decimal(path: Path, rows: Sequence[Row], options: TableOptions) -> tuple[str, str]:
+    """Return the decimal sign, and words about it if it is a comma."""
+    if options.decimal is not None:
+        return options.decimal, "decimal comma" if options.decimal == "," else ""
+    cells = [(line, j, cell.strip()) for line, row in rows for j, cell in enumerate(row)]
+    commas = [place for place in cells if _COMMA.fullmatch(place[2])]
+    if not commas:
+        return ".", ""
+    points = [place for place in cells if "." in place[2] and _POINT.fullmatch(place[2])]
+    line, column, cell = commas[0]
+    if points:
+        other = points[0]
+        raise FileError(
+            f"`{path}` has numbers with a decimal comma (`{cell}`, line {line}, column "
+            f"{column + 1}) and with a point (`{other[2]}`, line {other[0]}, column "
+            f"{other[1] + 1}). Write all numbers in one way, without marks for thousands."
+        )
+    if all(_THOUSANDS.fullmatch(place[2]) for place in commas):
+        raise FileError(
+            f"`{path}`, line {line}, column {column + 1}: `{cell}` may be a decimal number or a "
+            f"whole one with a mark for thousands. Pass --decimal , if it is decimal; otherwise "
+            f"write numbers without marks."
+        )
+    return ",", "decimal comma"
+
+
+# --- the header ----------------------------------------------------------------------------------
+
+
+def kinds_of(rows: Sequence[list[str]], decimal: str, options: TableOptions) -> tuple[str, ...]:
+    """Return what each column holds, by the majority of its cells that are not missing."""
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    columns = zip(*(row for row in rows if len(row) == width), strict=True)
+    return tuple(_kind(column, decimal, options) for column in columns)
+
+
+def _kind(cells: Sequence[str], decimal: str, options: TableOptions) -> str:
+    known = [cell.strip() for cell in cells if not options.is_missing(cell)]
+    if not known:
+        return "number"
+    if all(cell.lower() in BOOLEANS for cell in known):
+        return "boolean"
+    n_numbers = sum(is_number(cell, decimal) or has_marks(cell) for cell in known)
+    return "number" if n_numbers >= _NUMBER_SHARE * len(known) else "text"
+
+
+def find_header(
+    path: Path, rows: Sequence[Row], decimal: str, options: TableOptions
+) -> tuple[bool, str]:
+    """Return whether the first row is a header, and words if that is not plain.
+
+    A header has a word over a column of numbers. If all of it over such columns are numbers, it
+    may still be one: years, wavelengths, the running numbers that pandas writes.
+    """
+    if options.header is not None:
+        return options.header, "header as given" if options.header else "no header, as given"
+    if len(rows) < 2:
+        return _is_lone_header(path, rows, decimal, options), ""
+    first, body = rows[0][1], [row for _, row in rows[1:]]
+    kinds = kinds_of(body, decimal, options)
+    if len(first) == len(kinds) - 1:  # R leaves out the corner above row names
+        return True, "header found"
+    above = [
+        cell for cell, kind in zip(first, kinds, strict=False)
+        if kind != "text" and not options.is_missing(cell)
+    ]  # fmt: skip
+    if any(not is_number(cell, decimal) and cell.strip().lower() not in BOOLEANS for cell in above):
+        return True, "header found"
+    if "number" not in kinds or not above or any(cell.lower() in BOOLEANS for cell in above):
+        return False, ""
+    return _is_numeric_header(path, rows, kinds, decimal)
+
+
+def _is_lone_header(path: Path, rows: Sequence[Row], decimal: str, options: TableOptions) -> bool:
+    cells = rows[0][1]
+    if all(options.is_missing(cell) or is_number(cell, decimal) for cell in cells[1:] or cells):
+        return False
+    raise FileError(f"`{path}` has a header and no rows.")
+
+
+def _is_numeric_header(
+    path: Path, rows: Sequence[Row], kinds: tuple[str, ...], decimal: str
+) -> tuple[bool, str]:
+    """Judge a first row that has numbers over all columns of numbers."""
+    first = rows[0][1]
+    columns = [
+        j for j, kind in enumerate(kinds) if kind == "number" and is_number(first[j], decimal)
+    ]
+    corner = first[0].strip()
+    numbers = [parse_number(first[j], decimal) for j in columns]
+    shown = ", ".join(first[j].strip() for j in columns[:4]) + (", ..." if len(columns) > 4 else "")
+    if corner == "" and 0 not in columns and any(row[0].strip() for _, row in rows[1:]):
+        return True, f"header found: {shown}"
+    steps = {float(later - sooner) for sooner, later in itertools.pairwise(numbers)}
+    if len(numbers) > 2 and numbers[0] in (0.0, 1.0) and steps == {1.0}:
+        return True, f"header found: the running numbers {shown}"
+    has_names = kinds[0] == "text" and corner != ""
+    if has_names and corner.lower() in CORNER_WORDS:
+        return True, f"header found: {shown}"
+    if not _looks_like_names(rows, columns, numbers, decimal):
+        return False, ""
+    raise FileError(
+        f"`{path}`: its first line ({shown}) may be a header of numbers or the first row of data. "
+        f"Pass --header or --no-header."
+    )
+
+
+# Words that stand above row names, in the corner of a table.
+CORNER_WORDS = frozenset(
+    "name names row rows rowname rownames id ids index key sample samples sample_id gene genes "
+    "gene_id feature features item items country region city state province station site subject "
+    "patient cell barcode document doc file image spectrum pixel date time year observation".split()
+)
+
+
+def _looks_like_names(
+    rows: Sequence[Row], columns: list[int], numbers: list[float], decimal: str
+) -> bool:
+    """Return whether the first row differs in kind from the others, as a header of numbers does.
+
+    Its numbers only rise or only fall, and they are far larger than their columns, or whole numbers
+    above decimal ones; or there are many of them and few rows of the body rise or fall.
+    """
+    if len(numbers) < 2 or not _is_monotone(numbers):
+        return False
+    body = [[_value(row[j], decimal) for j in columns if j < len(row)] for _, row in rows[1:]]
+    body = [row for row in body if len(row) == len(columns)]
+    is_whole = all(number == round(number) for number in numbers)
+    has_decimals = any(value != round(value) for row in body for value in row if abs(value) < 1e300)
+    ranges = [(min(column), max(column)) for column in zip(*body, strict=True)]
+    pairs = list(zip(numbers, ranges, strict=True))
+    is_outside = all(not low <= number <= high for number, (low, high) in pairs)
+    is_far = all(abs(number) > _FAR * max(-low, high) for number, (low, high) in pairs)
+    if is_far or (is_outside and is_whole and has_decimals):
+        return True
+    is_rare = sum(map(_is_monotone, body)) <= 0.2 * len(body)
+    return is_rare and (len(numbers) >= _MONOTONE_COLUMNS or (is_whole and has_decimals))
+
+
+def _is_monotone(numbers: Sequence[float]) -> bool:
+    steps = [later - sooner for sooner, later in itertools.pairwise(numbers)]
+    return all(step > 0 for step in steps) or all(step < 0 for step in steps)
+
+
+def _value(cell: str, decimal: str) -> float:
+    return parse_number(cell, decimal) if is_number(cell, decimal) else 0.0
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+
+def split_comments(rows: Sequence[Row]) -> tuple[int, list[Row]]:
+    """Return how many first rows are comments, and the rest; the last may be a header.
+
+    A row that begins with # and has as many cells as the next one names the columns.
+    """
+    n = next((i for i, (_, row) in enumerate(rows) if not row[0].lstrip().startswith("#")), 0)
+    if n and n < len(rows):
+        line, last = rows[n - 1]
+        cells = [last[0].lstrip().lstrip("#").strip(), *last[1:]]
+        cells = cells if cells[0] or len(cells) == len(rows[n][1]) else cells[1:]
+        if len(cells) == len(rows[n][1]) and len(cells) > 1:
+            return n - 1, [(line, cells), *rows[n:]]
+    return n, list(rows[n:])
+
+
+def find_dialect(path: Path, encoding: str, options: TableOptions) -> Dialect:
+    """Return how a table of text is written."""
+    sep, separator_words = find_separator(path, encoding, options)
+    head = list(itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS))
+    n_named = int(bool(head) and re.fullmatch(r"sep=.?", "".join(head[0][1]).strip()) is not None)
+    n_comments, rows = split_comments(head[n_named:])
+    if not rows:
+        raise FileError(f"`{path}` is empty.")
+    decimal, decimal_words = find_decimal(path, rows[1:] or rows, options)
+    return describe_rows(
+        path, rows, options, (sep, decimal), n_named + n_comments,
+        (separator_words, decimal_words, _comment_words(n_comments)),
+    )  # fmt: skip
+
+
+def describe_rows(
+    path: Path,
+    rows: Sequence[Row],
+    options: TableOptions,
+    signs: tuple[str, str] = (",", "."),
+    n_before: int = 0,
+    words: tuple[str, ...] = (),
+) -> Dialect:
+    """Return the dialect of rows whose separator and decimal sign are known."""
+    has_header, header_words = find_header(path, rows, signs[1], options)
+    body = [row for _, row in rows[has_header:]]
+    if not body:
+        raise FileError(f"`{path}` has a header and no rows.")
+    return Dialect(
+        sep=signs[0],
+        decimal=signs[1],
+        n_before=n_before + has_header,
+        header=tuple(cell.strip() for cell in rows[0][1]) if has_header else None,
+        kinds=kinds_of(body, signs[1], options),
+        notes=tuple(filter(None, (header_words, *words))),
+    )
+
+
+def _comment_words(n_comments: int) -> str:
+    return f"{n_comments} comment lines skipped" if n_comments else ""

@@ -1,0 +1,121 @@
+"""Spreadsheets (``.xlsx``) by openpyxl and columns of Parquet files by pyarrow."""
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.errors import FileError
+from orthoplus.core.extras import require
+from orthoplus.core.types import FloatArray
+from orthoplus.io import guard
+from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.dialect import HEAD_ROWS, describe_rows
+from orthoplus.io.table_columns import Table, select_columns
+from orthoplus.io.table_options import TableOptions
+from orthoplus.io.table_text import Row
+from orthoplus.io.text_tables import parse_rows
+
+
+def read_spreadsheet(path: Path, options: TableOptions) -> Catalogue:
+    """List the sheets that hold anything; the key is the name of the sheet."""
+    openpyxl = require("openpyxl", "Reading .xlsx files", extra="tables")
+    with zipfile.ZipFile(path) as archive:
+        guard.check_size(path, (sum(member.file_size for member in archive.infolist()) // 8,))
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    catalogue = {}
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # what a file declares may be wrong
+        rows = [(number, row) for number, row in _sheet_rows(sheet)]
+        if rows:
+            shape = (len(rows), max(len(row) for _, row in rows))
+            load = partial(_load_sheet, path, _padded(rows, shape[1]), options)
+            catalogue[sheet.title] = Entry(shape, True, load)
+    return catalogue
+
+
+def _sheet_rows(sheet: Any) -> Iterator[Row]:
+    for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+        row = [_cell_text(cell) for cell in cells]
+        while row and not row[-1].strip():
+            row.pop()
+        if row:
+            yield number, row
+
+
+def _padded(rows: list[Row], width: int) -> list[Row]:
+    """Return rows of equal length: a sheet ends a row at its last cell with a value."""
+    return [(number, row + [""] * (width - len(row))) for number, row in rows]
+
+
+def _cell_text(cell: Any) -> str:
+    """Return a cell as text from which the same number is read."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, (int, float)):
+        return repr(cell)
+    return cell if isinstance(cell, str) else str(cell)
+
+
+def _load_sheet(path: Path, rows: list[Row], options: TableOptions) -> Content:
+    dialect = describe_rows(path, rows[:HEAD_ROWS], options, (",", options.decimal or "."))
+    table = parse_rows(path, iter(rows[dialect.n_before :]), dialect, options)
+    table = Table(table.names, table.columns, table.lines, dialect.notes)
+    return select_columns(path, table, options)
+
+
+def read_parquet(path: Path, options: TableOptions) -> Catalogue:
+    """List the table of a Parquet file; an index that pandas stored names the rows."""
+    parquet = require("pyarrow.parquet", "Reading .parquet files", extra="tables")
+    guard.read_on_trial(path, "parquet")
+    file = parquet.ParquetFile(path)
+    shape = (file.metadata.num_rows, len(file.schema_arrow.names))
+    guard.check_size(path, shape)
+    content = _load_parquet(path, file, options)
+    return {path.stem: Entry(content.values.shape, True, lambda: content)}
+
+
+def _load_parquet(path: Path, file: Any, options: TableOptions) -> Content:
+    arrow = file.read()
+    index, order = _stored_index(arrow), list(arrow.column_names)
+    if index is not None:  # first, as in a table of text
+        order.remove(index)
+        order.insert(0, index)
+    table = Table(
+        names=tuple("" if name.startswith("__index_level") else name for name in order),
+        columns=[_column(path, name, arrow.column(name), options) for name in order],
+        lines=np.arange(arrow.num_rows) + 1,
+    )
+    if index is not None and options.index is None:
+        options = replace(options, index="1")
+    return select_columns(path, table, options)
+
+
+def _stored_index(arrow: Any) -> str | None:
+    """Return the column that pandas wrote its index to, if it is one column."""
+    stored = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
+    named = [name for name in stored if isinstance(name, str) and name in arrow.column_names]
+    return named[0] if len(named) == 1 else None
+
+
+def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatArray | list[str]:
+    """Return numbers as float64, anything else as text; a gap is an error unless it is masked."""
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        values = np.array([np.nan if x is None else float(x) for x in column.to_pylist()])
+        gaps = np.flatnonzero(np.isnan(values))
+        if gaps.size and options.missing == "error":
+            raise FileError(
+                f"`{path}`, row {gaps[0] + 1}, column `{name}`: the value is missing. Fill it in, "
+                f"or pass --missing mask to fit the other cells only."
+            )
+        return values
+    return ["" if x is None else str(x) for x in column.to_pylist()]

@@ -1,0 +1,88 @@
+"""What a user may say about a table, and what is found if nothing is said."""
+
+import codecs
+from dataclasses import dataclass
+
+from orthoplus.core.errors import InputError
+
+# The word that says: no column of the table has this role.
+NONE = "none"
+# How cells without a value are written by R, pandas, Excel and people.
+MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", "?", ".")
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table of text, a spreadsheet or a Parquet file is read; None is found from the file.
+
+    Attributes
+    ----------
+    header : bool, optional
+        Whether the first line holds the names of the columns.
+    index : str, optional
+        The column with the names of the rows: its name, its number from 1, or "none".
+    drop : tuple of str
+        Columns to leave out, by name or number.
+    label_column : str, optional
+        The column with the true class of each row, which is not data; "none" if there is none.
+    sep : str, optional
+        The separator: one character, or "tab", "space", "comma", "semicolon".
+    decimal : {".", ","}, optional
+        The decimal sign.
+    encoding : str, optional
+        The encoding of the text.
+    missing : {"error", "mask"}
+        Whether a cell without a value is an error, or NaN.
+    na : tuple of str
+        Further words that stand for a missing value.
+
+    Examples
+    --------
+    >>> TableOptions(sep="tab").separator == chr(9), TableOptions(na=("-9",)).is_missing(" -9 ")
+    (True, True)
+    """
+
+    header: bool | None = None
+    index: str | None = None
+    drop: tuple[str, ...] = ()
+    label_column: str | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing: str = "error"
+    na: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.sep is not None and len(self.separator or "") != 1:
+            raise InputError(
+                f"`--sep {self.sep}` is not a separator: give one character, or tab, space, comma "
+                f"or semicolon."
+            )
+        if self.decimal not in (None, ".", ","):
+            raise InputError(f"`--decimal {self.decimal}` is not a decimal sign: use . or ,")
+        if self.decimal == "," and self.separator == ",":
+            raise InputError(
+                "`--sep ,` and `--decimal ,` exclude each other: a comma cannot be both. Leave "
+                "out `--sep` if the decimal numbers are quoted."
+            )
+        if self.missing not in ("error", "mask"):
+            raise InputError(f"`--missing {self.missing}` is unknown: use error or mask.")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise InputError(
+                    f"`--encoding {self.encoding}` is unknown: use for example utf-8, cp1252, "
+                    f"latin-1 or utf-16."
+                ) from None
+
+    @property
+    def separator(self) -> str | None:
+        """The separator as a character."""
+        return None if self.sep is None else _SEPARATORS.get(self.sep.lower(), self.sep)
+
+    def is_missing(self, cell: str) -> bool:
+        """Return whether the cell has no value."""
+        word = cell.strip()
+        return word in MISSING_WORDS or word in self.na

@@ -1,0 +1,455 @@
+"""Tables as people have them, each with the truth beside it: what is read, or why it is refused.
+
+A new case is one entry of `READ` or `REFUSED`.
+"""
+
+import gzip
+import io
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.io import TableOptions
+
+BODY = np.array(
+    [[5.1, 3.5, 1.4], [4.9, 3.0, 1.3], [6.2, 2.9, 4.3], [5.9, 3.2, 4.8], [6.9, 3.1, 5.4]]
+)
+NAMES = ("a", "b", "c")
+ROWS = ("r1", "r2", "r3", "r4", "r5")
+WHOLE = np.arange(15.0).reshape(5, 3)[::-1] * [1, 7, 3]
+
+
+class Truth(NamedTuple):
+    """What a file holds; None if the file does not say."""
+
+    values: Any = BODY
+    columns: tuple[str, ...] | None = NAMES
+    rows: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    says: str = ""  # a part of the summary
+
+
+class Case(NamedTuple):
+    file: str
+    raw: bytes
+    options: TableOptions
+    truth: Truth
+
+
+def text(  # noqa: PLR0913
+    values=BODY, header=NAMES, rows=None, *, corner="", sep=",", decimal=".", end="\n", quote=""
+) -> str:
+    """Write a table as plain programs do."""
+    lines = []
+    if header is not None:
+        cells = [*([] if corner is None or rows is None else [corner]), *header]
+        lines.append(sep.join(f"{quote}{cell}{quote}" for cell in cells))
+    for i, row in enumerate(np.asarray(values).tolist()):
+        cells = [f"{value:g}".replace(".", decimal) for value in row]
+        names = [] if rows is None else [f"{quote}{rows[i]}{quote}"]
+        lines.append(sep.join([*names, *cells]))
+    return end.join(lines) + end
+
+
+def case(file, content, truth=None, **options) -> Case:
+    raw = content if isinstance(content, bytes) else content.encode()
+    return Case(file, raw, TableOptions(**options), truth or Truth())
+
+
+def with_column(name, cells, at=3, **how) -> str:
+    """Write the body with one more column of words at this place."""
+    lines = text(**how).splitlines()
+    out = []
+    for line, cell in zip(lines, [name, *cells], strict=True):
+        parts = line.split(",")
+        parts.insert(at, cell)
+        out.append(",".join(parts))
+    return "\n".join(out) + "\n"
+
+
+def packed(content: str) -> bytes:
+    return gzip.compress(content.encode(), mtime=0)
+
+
+def sheet(rows, title="Sheet1", **more) -> bytes:
+    """Write a workbook."""
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.title = title
+    for row in rows:
+        book.active.append(row)
+    for name, others in more.items():
+        extra = book.create_sheet(name)
+        for row in others:
+            extra.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def frame(method: str, *, index=None, columns=NAMES, more=None, **how) -> bytes:
+    """Write a data frame by pandas."""
+    import pandas as pd
+
+    table = pd.DataFrame(BODY, columns=list(columns), index=index)
+    for name, cells in (more or {}).items():
+        table[name] = cells
+    file = io.BytesIO()
+    getattr(table, method)(file, **how)
+    return file.getvalue()
+
+
+def clusters(n=24) -> np.ndarray:
+    """Rows that neither rise nor fall, so that only a header does."""
+    rng = np.random.default_rng(0)
+    return np.round(rng.random((n, 6)) * 9 + 1, 2)
+
+
+WIDE = clusters()
+WIDE_NAMES = tuple(f"s{i}" for i in range(len(WIDE)))
+YEARS = ("2019", "2020", "2021", "2022", "2023", "2024")
+WAVELENGTHS = ("400.5", "410.5", "420.5", "430.5", "440.5", "450.5")
+SPECIES = ("setosa", "setosa", "virginica", "virginica", "virginica")
+IDENTIFIERS = ("10482", "10511", "10007", "10998", "10313")
+LATIN = ("größe", "länge", "breite")
+
+READ: dict[str, Case] = {
+    # Plain tables.
+    "plain": case("t.csv", text()),
+    "no header": case("t.csv", text(header=None), Truth(columns=None)),
+    "row names": case("t.csv", text(rows=ROWS, corner="name"), Truth(rows=ROWS)),
+    "row names, no header": case(
+        "t.csv", text(header=None, rows=ROWS), Truth(columns=None, rows=ROWS)
+    ),
+    "empty corner": case("t.csv", text(rows=ROWS), Truth(rows=ROWS)),
+    "R, no corner": case("t.csv", text(rows=ROWS, corner=None), Truth(rows=ROWS)),
+    "R, quoted": case("t.csv", text(rows=ROWS, quote='"'), Truth(rows=ROWS)),
+    "R, quoted, no corner": case(
+        "t.csv", text(rows=ROWS, corner=None, quote='"'), Truth(rows=ROWS)
+    ),
+    "tabs": case("t.tsv", text(sep="\t")),
+    "tabs in .csv": case("t.csv", text(sep="\t"), Truth(says="separator tab")),
+    "tabs in .txt": case(
+        "t.txt", text(sep="\t", rows=ROWS), Truth(rows=ROWS, says="separator tab")
+    ),
+    "spaces in .txt": case("t.txt", text(sep=" "), Truth(says="white space")),
+    "savetxt": case("t.txt", text(sep=" ", header=None), Truth(columns=None)),
+    "savetxt with header": case("t.txt", "# a b c\n" + text(sep=" ", header=None)),
+    "comment lines": case(
+        "t.csv", "# made by hand\n# twice\n" + text(), Truth(says="2 comment lines")
+    ),
+    "commented header": case("t.csv", "#" + text()),
+    "bars": case("t.csv", text(sep="|"), Truth(says="'|'")),
+    "Windows line ends": case("t.csv", text(end="\r\n")),
+    "blank lines": case("t.csv", text(end="\n\n")),
+    "spaces after commas": case("t.csv", text(sep=", ")),
+    "byte order mark": case("t.csv", b"\xef\xbb\xbf" + text().encode()),
+    "UTF-16 of Excel": case("t.txt", text(sep="\t").encode("utf-16"), Truth(says="UTF-16")),
+    "Windows-1252": case(
+        "t.csv", text(header=LATIN).encode("cp1252"), Truth(columns=LATIN, says="Windows-1252")
+    ),
+    "Latin-1 as given": case(
+        "t.csv", text(header=LATIN).encode("latin-1"), Truth(columns=LATIN), encoding="latin-1"
+    ),
+    "UTF-8 names": case("t.csv", text(header=LATIN), Truth(columns=LATIN)),
+    "compressed": case("t.csv.gz", packed(text(rows=ROWS)), Truth(rows=ROWS)),
+    "compressed tabs": case("t.tsv.gz", packed(text(sep="\t"))),
+    "scientific": case(
+        "t.csv", "a,b\n1e-3,2E5\n.5,6.\n", Truth(np.array([[1e-3, 2e5], [0.5, 6.0]]), ("a", "b"))
+    ),
+    "one column": case("t.csv", "a\n1\n5\n2\n", Truth(np.array([[1.0], [5.0], [2.0]]), ("a",))),
+    # European tables.
+    "semicolons": case("t.csv", text(sep=";"), Truth(says="separator ';'")),
+    "semicolons, decimal comma": case(
+        "t.csv", text(sep=";", decimal=","), Truth(says="separator ';'; decimal comma")
+    ),
+    "decimal comma, row names": case(
+        "t.csv", text(sep=";", decimal=",", rows=ROWS), Truth(rows=ROWS, says="decimal comma")
+    ),
+    "decimal comma, tabs": case("t.tsv", text(sep="\t", decimal=","), Truth(says="decimal comma")),
+    "decimal comma, quoted": case(
+        "t.csv",
+        '"a","b"\n"1,5","2,25"\n"0,5","7,1"\n',
+        Truth(np.array([[1.5, 2.25], [0.5, 7.1]]), ("a", "b"), says="decimal comma"),
+    ),
+    "decimal comma, spaces": case("t.txt", text(sep=" ", decimal=","), Truth(says="decimal comma")),
+    "Excel's sep= line": case("t.csv", "sep=;\n" + text(sep=";")),
+    "thousands of decimals": case(
+        "t.csv",
+        "a;b\n1,234;2,345\n3,456;4,567\n",
+        Truth(np.array([[1.234, 2.345], [3.456, 4.567]]), ("a", "b")),
+        decimal=",",
+    ),
+    # Headers of numbers.
+    "years": case(
+        "t.csv",
+        text(WIDE, YEARS, WIDE_NAMES, corner="name"),
+        Truth(WIDE, YEARS, WIDE_NAMES, says="header found: 2019"),
+    ),
+    "years, empty corner": case(
+        "t.csv", text(WIDE, YEARS, WIDE_NAMES), Truth(WIDE, YEARS, WIDE_NAMES)
+    ),
+    "years as given": case("t.csv", text(WIDE, YEARS), Truth(WIDE, YEARS), header=True),
+    "wavelengths as given": case(
+        "t.csv", text(WIDE, WAVELENGTHS), Truth(WIDE, WAVELENGTHS), header=True
+    ),
+    "first row is data, as given": case("t.csv", text(WIDE, None), Truth(WIDE, None), header=False),
+    "pandas, running header": case(
+        "t.csv",
+        text(header=("0", "1", "2")),
+        Truth(columns=("0", "1", "2"), says="running numbers"),
+    ),
+    "pandas, running header and index": case(
+        "t.csv",
+        text(header=("0", "1", "2"), rows=tuple("01234")),
+        Truth(columns=("0", "1", "2"), rows=tuple("01234")),
+    ),
+    # Indices and identifiers.
+    "pandas, to_csv": case(
+        "t.csv", frame("to_csv"), Truth(rows=tuple("01234"), says="running numbers")
+    ),
+    "pandas, to_csv, named index": case("t.csv", frame("to_csv", index=ROWS), Truth(rows=ROWS)),
+    "pandas, to_csv, index label": case(
+        "t.csv", frame("to_csv", index_label="id"), Truth(rows=tuple("01234"))
+    ),
+    "pandas, read and written again": case(
+        "t.csv", text(rows=tuple("01234"), corner="Unnamed: 0"), Truth(rows=tuple("01234"))
+    ),
+    "identifiers": case(
+        "t.csv",
+        text(rows=IDENTIFIERS, corner="sample_id"),
+        Truth(rows=IDENTIFIERS, says="identifiers"),
+    ),
+    "R, row numbers": case(
+        "t.csv", text(rows=tuple("12345"), quote='"'), Truth(rows=tuple("12345"))
+    ),
+    "row numbers without header": case(
+        "t.csv", text(header=None, rows=tuple("12345")), Truth(columns=None, rows=tuple("12345"))
+    ),
+    "index by name": case(
+        "t.csv", text(rows=IDENTIFIERS, corner="when"), Truth(rows=IDENTIFIERS), index="when"
+    ),
+    "index by number": case(
+        "t.csv", text(rows=IDENTIFIERS, corner="when"), Truth(rows=IDENTIFIERS), index="1"
+    ),
+    "index that is data": case(
+        "t.csv",
+        text(rows=tuple("12345"), corner="day"),
+        Truth(np.column_stack([np.arange(1, 6.0), BODY]), ("day", *NAMES)),
+        index="none",
+    ),
+    "dates name rows": case(
+        "t.csv",
+        text(rows=tuple(f"2024-01-0{i}" for i in range(1, 6)), corner="date"),
+        Truth(rows=tuple(f"2024-01-0{i}" for i in range(1, 6))),
+    ),
+    # Classes.
+    "species": case(
+        "t.csv",
+        with_column("species", SPECIES),
+        Truth(labels=SPECIES, says="true classes from column 4"),
+    ),
+    "species first": case("t.csv", with_column("species", SPECIES, at=0), Truth(labels=SPECIES)),
+    "class by name": case(
+        "t.csv", with_column("sex", "fmmff"), Truth(labels=tuple("fmmff")), label_column="sex"
+    ),
+    "numeric class by name": case(
+        "t.csv", with_column("target", "00111"), Truth(labels=tuple("00111")), label_column="target"
+    ),
+    "numeric class is data": case(
+        "t.csv",
+        with_column("type", "00111"),
+        Truth(np.column_stack([BODY, [0, 0, 1, 1, 1]]), (*NAMES, "type")),
+        label_column="none",
+    ),
+    "no header, class by number": case(
+        "t.csv",
+        with_column("", SPECIES).split("\n", 1)[1],
+        Truth(columns=None, labels=SPECIES),
+        label_column="4",
+    ),
+    "names and classes": case(
+        "t.csv",
+        with_column("class", SPECIES, at=4, rows=ROWS, corner="name"),
+        Truth(rows=ROWS, labels=SPECIES),
+    ),
+    "semicolons, decimal comma, class": case(
+        "t.csv",
+        with_column("species", SPECIES).replace(".", "#").replace(",", ";").replace("#", ","),
+        Truth(labels=SPECIES, says="decimal comma"),
+    ),
+    "drop": case(
+        "t.csv", with_column("city", ("Ulm", "Bonn", "Kiel", "Jena", "Hof")), drop=("city",)
+    ),
+    # Gaps and booleans.
+    "gaps, masked": case(
+        "t.csv",
+        "a,b\n1,NA\n,4\n5,n/a\n",
+        Truth(np.array([[1, np.nan], [np.nan, 4], [5, np.nan]]), ("a", "b"), says="3 missing"),
+        missing="mask",
+    ),
+    "gaps, own word": case(
+        "t.csv",
+        "a,b\n1,-9\n3,4\n5,6\n",
+        Truth(np.array([[1, -9.0], [3, 4], [5, 6]]), ("a", "b")),
+        na=("gone",),
+        missing="mask",
+    ),
+    "booleans": case(
+        "t.csv",
+        "a,b\n1,TRUE\n2,FALSE\n5,TRUE\n",
+        Truth(np.array([[1.0, 1], [2, 0], [5, 1]]), ("a", "b")),
+    ),
+    # Workbooks and Parquet.
+    "workbook": case("t.xlsx", sheet([NAMES, *BODY.tolist()])),
+    "workbook with names": case(
+        "t.xlsx",
+        sheet([("", *NAMES), *([r, *v] for r, v in zip(ROWS, BODY.tolist(), strict=True))]),
+        Truth(rows=ROWS),
+    ),
+    "workbook by pandas": case("t.xlsx", frame("to_excel"), Truth(rows=tuple("01234"))),
+    "workbook with classes": case(
+        "t.xlsx",
+        frame("to_excel", index=None, more={"species": SPECIES}),
+        Truth(rows=tuple("01234"), labels=SPECIES),
+    ),
+    "Parquet": case("t.parquet", frame("to_parquet")),
+    "Parquet with index": case("t.parquet", frame("to_parquet", index=ROWS), Truth(rows=ROWS)),
+    "Parquet with classes": case(
+        "t.parquet", frame("to_parquet", more={"species": SPECIES}), Truth(labels=SPECIES)
+    ),
+}
+
+REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
+    "years over bare rows": (
+        "t.csv",
+        text(WIDE, YEARS),
+        "Pass --header or --no-header",
+        TableOptions(),
+    ),
+    "wavelengths over bare rows": (
+        "t.csv",
+        text(WIDE, WAVELENGTHS),
+        "Pass --header or --no-header",
+        TableOptions(),
+    ),
+    "falling wavelengths": (
+        "t.csv",
+        text(WIDE, WAVELENGTHS[::-1]),
+        "Pass --header or --no-header",
+        TableOptions(),
+    ),
+    "three years": ("t.csv", text(BODY, YEARS[:3]), "Pass --header or --no-header", TableOptions()),
+    "years over odd corner": (
+        "t.csv",
+        text(WIDE, YEARS, WIDE_NAMES, corner="Bundesland"),
+        "--header",
+        TableOptions(),
+    ),
+    "running numbers with a name": (
+        "t.csv",
+        text(rows=tuple("12345"), corner="day"),
+        r"column 1 \(`day`\) holds running numbers.*--drop day.*--index day",
+        TableOptions(),
+    ),
+    "running numbers inside": (
+        "t.csv",
+        with_column("n", "12345"),
+        r"column 4 \(`n`\) holds running numbers",
+        TableOptions(),
+    ),
+    "identifiers inside": (
+        "t.csv",
+        with_column("patient_id", IDENTIFIERS),
+        r"`patient_id`\) holds identifiers.*--drop patient_id",
+        TableOptions(),
+    ),
+    "numeric classes": (
+        "t.csv",
+        with_column("target", "00111"),
+        r"`target`\) may hold classes.*--label-column target",
+        TableOptions(),
+    ),
+    "words inside": (
+        "t.csv",
+        with_column("city", ("Ulm", "Bonn", "Kiel", "Jena", "Hof")),
+        r"column 4 \(`city`\) holds words \(`Ulm`\).*--drop city",
+        TableOptions(),
+    ),
+    "classes without a known name": (
+        "t.csv",
+        with_column("sex", "fmmff"),
+        r"--label-column sex",
+        TableOptions(),
+    ),
+    "mixed decimals": (
+        "t.csv",
+        "a;b\n1,5;2.5\n3,5;4.5\n",
+        "decimal comma.*and with a point",
+        TableOptions(),
+    ),
+    "thousands or decimals": (
+        "t.csv",
+        "a;b\n1,234;2,345\n3,456;4,567\n",
+        "mark for thousands",
+        TableOptions(),
+    ),
+    "thousands in quotes": (
+        "t.csv",
+        'a,b\n"1,234.5",2\n"3,456.5",4\n',
+        "not a number|holds words",
+        TableOptions(),
+    ),
+    "gap": (
+        "t.csv",
+        "a,b\n1,2\n3,NA\n5,6\n",
+        r"line 3, column 2 \(`b`\): `NA` stands for a missing value.*--missing mask",
+        TableOptions(),
+    ),
+    "empty cell": (
+        "t.csv",
+        "a,b\n1,2\n3,\n5,6\n",
+        r"line 3, column 2 \(`b`\): the cell is empty",
+        TableOptions(),
+    ),
+    "decimal comma late": ("t.csv", text(sep=";") + "1,5;2;3\n", "decimal comma", TableOptions()),
+    "percent": ("t.csv", "a,b\n1,2\n3,4\n5,12%\n", "write it without marks", TableOptions()),
+    "underscores are no digits": (
+        "t.csv",
+        "a,b\n1,2\n1_000,4\n5,6\n",
+        r"line 3, column 1 \(`a`\): `1_000` is not a number",
+        TableOptions(),
+    ),
+    "title above the header": (
+        "t.csv",
+        "Measurements of May\n" + text(),
+        "nothing may stand above the header|cells",
+        TableOptions(),
+    ),
+    "short row": ("t.csv", text() + "1,2\n", "line 7 has 2 cells, line 2 has 3", TableOptions()),
+    "header longer than the rows": (
+        "t.csv",
+        "a,b,c,d\n1,2,3\n4,5,6\n",
+        "every column needs a name",
+        TableOptions(),
+    ),
+    "header shorter than the rows": ("t.csv", "a,b\n1,2,3\n4,5,6\n", "cells", TableOptions()),
+    "only words": ("t.csv", "a,b\nu,v\nw,x\n", "holds words|no columns of numbers", TableOptions()),
+    "no such column": (
+        "t.csv",
+        text(),
+        "--drop z.*no such column. It has a, b, c",
+        TableOptions(drop=("z",)),
+    ),
+    "column with two roles": ("t.csv", text(), "both name", TableOptions(index="a", drop=("a",))),
+    "two sheets": (
+        "t.xlsx",
+        sheet([NAMES, *BODY.tolist()], other=[["x"], [1]]),
+        "--key",
+        TableOptions(),
+    ),
+    "binary": ("t.csv", bytes(range(256)), "not text", TableOptions()),
+    "truncated .gz": ("t.csv.gz", packed(text())[:-20], r"t\.csv\.gz", TableOptions()),
+    "option for another type": ("t.npy", b"", "is not a table", TableOptions(header=True)),
+}
