@@ -129,11 +129,12 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
             A = data.A.sample_rows(np.sort(part.rows)).to_dense().astype(np.float64) / data.root
             M = A @ A.T
         else:
+            A = None if data.A is None else data.A.to_dense()
             M = data.dense()
         first: FloatArray = np.ones(len(part.multipliers))
         second = first
         if len(part.multipliers) and not data.form.has_row_sums:
-            if data.A is None or data.A.to_dense().min() < 0:
+            if A is None or not A.min() >= 0:
                 raise BrokenProofError("Cuts are valid for k-means and for A >= 0 only.")
             first, second = (_least_quotients(M, part.cuts, at, data.r) for at in (1, 2))
         found = _dense_upper(data, _add_part(M, part, first, second), data.k)
