@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from people_tables import BODY, READ, REFUSED, WIDE, YEARS, text
+from people_tables import READ, REFUSED, WIDE, YEARS, text
 
 from orthoplus.io import FileError, TableOptions, read_labels, read_matrix
-from orthoplus.io.table_columns import warn_of_scales
 
 
 @pytest.mark.parametrize("name", READ)
@@ -39,13 +38,6 @@ def test_places_are_those_of_an_editor(tmp_path):
     (tmp_path / "t.csv").write_text("# twice\n\n" + text(rows=tuple("vwxyz"), corner="name"))
     content = read_matrix(tmp_path / "t.csv")
     assert content.places.of(0, 2) == "line 4, column 4 (`c`)"
-
-
-def test_large_columns_get_a_note(tmp_path):
-    (tmp_path / "t.csv").write_text(text(BODY * [1, 1, 1e4]))
-    assert "`c` is up to" in warn_of_scales(read_matrix(tmp_path / "t.csv")).notes[0]
-    (tmp_path / "u.csv").write_text(text(BODY * [1, 1, 10]))
-    assert warn_of_scales(read_matrix(tmp_path / "u.csv")).notes == ()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -14,7 +14,6 @@ from orthoplus.certify.verify_data import (
     rounding_of,
 )
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import ask
 
 # The largest n x n matrix, and the largest Gram matrix, whose eigenvalues are computed.
 _MOST_ROWS, _MOST_ORDER = 4500, 3500
@@ -128,14 +127,15 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
             A = data.A.sample_rows(np.sort(part.rows)).to_dense().astype(np.float64) / data.root
             M = A @ A.T
         else:
+            A = None if data.A is None else data.A.to_dense()
             M = data.dense()
-        _check_cuts(data, part, M)
+        _check_cuts(data, part, M, A)
         found = _dense_upper(data, _add_part(M, part), data.k)
         total, margin = total + found.total, margin + found.margin
     return Upper(total, margin)
 
 
-def _check_cuts(data: CheckedData, part: Any, M: FloatArray) -> None:
+def _check_cuts(data: CheckedData, part: Any, M: FloatArray, A: FloatArray | None) -> None:
     """Check that the cuts of a proof hold for the best X.
 
     Those of k-means have the ratios 1. Otherwise a ratio p of rows i and j needs x_i >= p x_j for
@@ -148,7 +148,7 @@ def _check_cuts(data: CheckedData, part: Any, M: FloatArray) -> None:
         if (part.ratios != 1.0).any():
             raise BrokenProofError("A cut of k-means has a ratio that is not 1.")
         return
-    if data.A is None or int(data.A.reduce_rows(ask("n_negative"))) or M.min() < 0:
+    if A is None or not A.min() >= 0 or not M.min() >= 0:
         raise BrokenProofError("Cuts are valid for k-means and for data without negative entries.")
     i, j, other = part.cuts.T
     used = other >= 0

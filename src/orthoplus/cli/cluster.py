@@ -10,14 +10,14 @@ import typer
 from scipy.sparse import coo_array
 
 from orthoplus.cli import options as opt
-from orthoplus.cli.display import waiting
+from orthoplus.cli import tables as tab
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.modeling import ModelOptions, weigh_words
 from orthoplus.cli.summary import Written, finish
 from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
-from orthoplus.io import Content, FileError, read_labels, read_matrix, split_key
+from orthoplus.io import Content, FileError, read_labels, split_key
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ def cluster(  # noqa: PLR0913
         str,
         typer.Argument(
             metavar="DATA",
-            help="Rows are samples: .npz .npy .mat .csv .tsv .mtx .h5 .h5ad, or FILE:KEY.",
+            help="Rows are samples: .csv .xlsx .parquet .npz .npy .mat .mtx .h5 .h5ad, ... or "
+            "FILE:KEY.",
         ),
     ],
     components: opt.Components,
@@ -49,6 +50,15 @@ def cluster(  # noqa: PLR0913
         str | None,
         typer.Option(metavar="HxW", help="Features are pixels: draw components as images."),
     ] = None,
+    header: tab.Header = None,
+    index: tab.Index = None,
+    drop: tab.Drop = None,
+    label_column: tab.LabelColumn = None,
+    sep: tab.Separator = None,
+    decimal: tab.Decimal = None,
+    encoding: tab.Encoding = None,
+    missing: tab.Missing = "error",
+    na: tab.MissingWords = None,
     loss: opt.Loss = None,
     weighting: opt.Weighting = None,
     scale_rows: opt.ScaleRows = None,
@@ -79,8 +89,7 @@ def cluster(  # noqa: PLR0913
     }
     ModelOptions.of(given)  # raises before a large file is read
     path, inline_key = split_key(data)
-    with waiting(f"Reading {path.name}", silent=quiet or json):
-        content = read_matrix(path, key or inline_key)
+    content = tab.read(path, key or inline_key, given, silent=quiet or json)
     if transpose:
         content = content.transposed()
     if components > content.values.shape[0]:
@@ -88,7 +97,7 @@ def cluster(  # noqa: PLR0913
             f"`-k {components}` exceeds the {content.values.shape[0]} rows of `{path}`: each "
             f"cluster needs a row."
         )
-    truth = None if labels is None else read_truth(labels, content.values.shape[0])
+    truth = find_truth(content, labels)
     size = opt.parse_size(image, "--image")
     if size is not None and size[0] * size[1] != content.values.shape[1]:
         raise InputError(
@@ -124,10 +133,22 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     job.options["method"] = job.options["method"] or opt.default_method(OrthogonalNMF)
     job = replace(job, content=prepare(job, chosen))
     values, silent = job.content.values, quiet or json
-    problem = chosen.problem(values, job.k)
+    has_gaps = is_masked(job)
+    if has_gaps and job.options["prove"] is not None:
+        raise InputError("`--prove` cannot go with `--missing mask`: gaps have no proof.")
+    # With gaps it stands for the size of the data only.
+    problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     options = RunOptions.of(job.options)
-    model = fit(problem, values, options, title, silent=silent, **chosen.for_estimator)
+    model = fit(
+        problem,
+        values,
+        options,
+        title,
+        silent=silent,
+        **chosen.for_estimator,
+        missing="mask" if has_gaps else "error",
+    )
     proof = _prove(job, model, problem, silent=silent)
     write = partial(_write, job, model, problem, proof)
     return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
@@ -143,13 +164,18 @@ def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
     return improve(model, job.content.values, problem, proof)
 
 
+def is_masked(job: Job) -> bool:
+    """Return whether cells without a value are left out of the fit."""
+    return job.options.get("missing") == "mask" and bool(np.isnan(job.content.values).any())
+
+
 def prepare(job: Job, chosen: ModelOptions) -> Content:
     """Return the data, weighted if asked for; if the library refuses them, name the first entry."""
     from orthoplus.data import as_nonnegative_data
 
     content = job.content
     try:
-        as_nonnegative_data(content.values)
+        as_nonnegative_data(tab.filled(content.values) if is_masked(job) else content.values)
     except InputError:
         explain_entries(job.path, content)
         raise
@@ -168,8 +194,10 @@ def explain_entries(path: Path, content: Content) -> None:
     row, column = int(entries.row[bad][order[0]]), int(entries.col[bad][order[0]])
     rows, columns = content.row_names, content.column_names
     place = (
-        f"row {row if rows is None else rows[row]!r}, column "
-        f"{column if columns is None else columns[column]!r}"
+        f"row {row + 1 if rows is None else rows[row]!r}, column "
+        f"{column + 1 if columns is None else columns[column]!r}"
+        if content.places is None
+        else content.places.of(row, column)
     )
     raise FileError(
         f"`{path}` has {len(bad)} entries that are negative, NaN or infinite, the first at {place} "
@@ -178,13 +206,26 @@ def explain_entries(path: Path, content: Content) -> None:
     )
 
 
+def find_truth(content: Content, labels: str | None) -> Truth | None:
+    """Return the true classes of the rows: those of a file, else of a column of the table."""
+    if labels is not None:
+        return read_truth(labels, content.values.shape[0])
+    return None if content.labels is None else _as_truth(content.labels)
+
+
 def read_truth(name: str, n: int) -> Truth:
-    """The classes of the rows from a file, one a row."""
+    """Return the classes of the rows from a file, one per row; the first may be a header."""
     path, key = split_key(name)
     values = read_labels(path, key).values
+    if len(values) == n + 1 and values[0] not in values[1:]:
+        values = values[1:]
     if len(values) != n:
         raise FileError(f"`{path}` has {len(values)} labels, but the data has {n} rows.")
-    words, codes = np.unique(values, return_inverse=True)
+    return _as_truth(values)
+
+
+def _as_truth(values: Any) -> Truth:
+    words, codes = np.unique(np.asarray(values), return_inverse=True)
     return Truth(codes, tuple(_word(word) for word in words))
 
 

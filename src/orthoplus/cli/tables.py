@@ -2,11 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.text import Text
 
-from orthoplus.io import Content, TableOptions
+from orthoplus.cli.display import waiting
+from orthoplus.cli.terminal import console, printable
+from orthoplus.core.types import FloatArray
+from orthoplus.io import Content, TableOptions, read_matrix
 
 TABLE = "How a table is read (.csv .tsv .txt .xlsx .parquet; by default as the file shows)"
 
@@ -66,6 +72,16 @@ def table_options(given: Mapping[str, Any]) -> TableOptions:
     return TableOptions(**(known | lists | {"missing": known["missing"] or "error"}))
 
 
-def describe_reading(content: Content) -> str:
-    """Return what was read, in one line; empty if there was nothing to find out."""
-    return f"Read {content.summary}." if content.summary else ""
+def read(path: Path, key: str | None, given: Mapping[str, Any], *, silent: bool) -> Content:
+    """Read a matrix, and say in a line how a table was read."""
+    options = table_options(given)
+    with waiting(f"Reading {path.name}", silent=silent):
+        content = read_matrix(path, key, options)
+    if content.summary and not silent:
+        console().print(Text(f"Read {printable(content.summary)}."))
+    return content
+
+
+def filled(values: FloatArray) -> FloatArray:
+    """Return the values with 0 for those that are missing."""
+    return np.where(np.isnan(values), 0.0, values)

@@ -6,7 +6,7 @@ refused, with the options that decide: nothing is clustered in silence.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,6 @@ _RUNNING_ROWS, _CLASS_ROWS = 5, 10
 _MOST_CLASSES, _CLASS_SHARE = 60, 0.5
 # Text that differs in this share of the rows names them.
 _NAME_SHARE = 0.9
-# Columns that are larger than the typical one by this factor decide the clusters alone.
-_LARGE = 100.0
 
 _IDENTIFIER = re.compile(
     r"(.*[ _.-])?(id|ids|idx|index|key|no|nr|num|number|row|rows|rownames?|record|uid|uuid|guid|"
@@ -259,28 +257,3 @@ def _words(column: FloatArray | list[str]) -> tuple[str, ...]:
     return tuple(
         str(int(x)) if np.isfinite(x) and x == round(x) else repr(x) for x in column.tolist()
     )
-
-
-def warn_of_scales(content: Content) -> Content:
-    """Return the content with a note if some columns are far larger than the typical one.
-
-    The size of a column is the root of the mean of its squares; columns of zeros do not count.
-    """
-    values = content.values
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes = np.sqrt(np.nanmean(np.square(values), axis=0))
-    used = np.flatnonzero(np.isfinite(sizes) & (sizes > 0))
-    if len(used) < 2:
-        return content
-    typical = float(np.median(sizes[used]))
-    large = [int(j) for j in used if sizes[j] > _LARGE * typical]
-    if not large:
-        return content
-    names = content.column_names or tuple(str(j + 1) for j in range(values.shape[1]))
-    shown = ", ".join(f"`{names[j]}`" for j in large[:3]) + (", ..." if len(large) > 3 else "")
-    factor = max(sizes[j] for j in large) / typical
-    note = (
-        f"{shown} is up to {factor:.0f} times as large as the typical column and decides the "
-        f"clusters: scale the columns (--scale-columns std), or leave it out (--drop)."
-    )
-    return replace(content, notes=(*content.notes, note))
