@@ -7,12 +7,13 @@ import numpy as np
 import typer
 
 from orthoplus.cli import options as opt
+from orthoplus.cli import tables as tab
 from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.summary import Written, finish, print_lines, print_status
 from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz
 from orthoplus.core.result import Result
-from orthoplus.io import Content, read_matrix, split_key
+from orthoplus.io import Content, split_key
 
 
 @guarded
@@ -40,8 +41,7 @@ def project(  # noqa: PLR0913
     chosen = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
     given = {"output": output, "key": key, **chosen}
     path, inline_key = split_key(data)
-    with waiting(f"Reading {path.name}", silent=quiet or json):
-        content = read_matrix(path, key or inline_key)
+    content = tab.read(path, key or inline_key, {}, silent=quiet or json)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
     with output_folder(output or Path(f"{path.stem}-projected")) as folder:
         with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
