@@ -66,6 +66,25 @@ def assign_rows(A: DataMatrix, centres: FloatArray, before: Any = None) -> Assig
     return Assigned(labels, scores, before is not None and int(n_moved) == 0)
 
 
+def power_step(A: DataMatrix, V: FloatArray) -> tuple[FloatArray, float, IntArray]:
+    r"""Assign the rows and add them up with their scores, in one pass that stores no vector.
+
+    .. math:: w_j = \sum_{i \in j} s_i a_i, \qquad s_i = \max_j (a_i^\top v_j)^+ .
+
+    Returns W of shape (k, r), :math:`\sum_i s_i^2`, and the number of rows of each group. For unit
+    rows of V the sum of squares never falls if V is replaced by W with unit rows.
+    """
+    W, squares, counts = A.reduce_rows(_power_step, args=(V,))
+    return W, float(squares), counts
+
+
+def _power_step(A: MemoryMatrix, V: FloatArray) -> tuple[FloatArray, float, IntArray]:
+    labels, scores = _assign_rows(A, V)
+    scores = np.maximum(scores, 0.0)
+    squares = float(np.square(scores, dtype=np.float64).sum())
+    return A.group_sums(labels, scores, len(V)), squares, _count_rows(labels, len(V))
+
+
 def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray, int]:
     return _count_rows(labels, k), int(np.count_nonzero(labels != before))
 
@@ -155,11 +174,23 @@ def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArra
 
     A group of rows that v_j does not meet has equal entries.
     """
-    k = len(V)
     raw = A.map_rows(_raw_entries, labels, args=(V, reciprocals(np.sqrt(squares))))
+    return normalized_entries(A, labels, raw, len(V))
+
+
+def normalized_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
+    """Return the positive parts of these entries with columns of unit norm; no pass over A.
+
+    A group without a positive entry has equal ones.
+    """
+    raw = A.map_rows(_positive, raw)
     sums = A.reduce_rows(sum_squares, labels, raw, args=(k,), vectors_only=True)
     counts = count_rows(A, labels, k)
     return A.map_rows(_unit_entries, labels, raw, args=(reciprocals(np.sqrt(sums)), counts))
+
+
+def _positive(A: MemoryMatrix, raw: FloatArray) -> FloatArray:
+    return np.maximum(raw, 0.0)
 
 
 def _raw_entries(

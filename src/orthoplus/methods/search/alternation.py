@@ -6,8 +6,16 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import FloatArray
-from orthoplus.data.groups import assign_rows, column_entries, count_rows
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.groups import (
+    assign_rows,
+    column_entries,
+    count_rows,
+    normalized_entries,
+    power_step,
+    unit_rows,
+)
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves, single_moves
@@ -16,6 +24,8 @@ from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves,
 ROUGH = 1e-4
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
+# Rounds of one pass each end when one lowers what is missed by less than this share of it.
+_SMALL_STEP = 1e-5
 
 
 class Groups(NamedTuple):
@@ -29,6 +39,16 @@ class Groups(NamedTuple):
     directions: FloatArray  # k x r: y_j / ||y_j||
     squares: FloatArray  # the leading ones of the groups
     value: float
+
+    def scores(self, A: DataMatrix) -> Any:
+        """Return what the point fits of each row: its weight times the norm of y_j."""
+        return A.map_rows(_scores, self.labels, self.weights, args=(np.sqrt(self.squares),))
+
+
+def _scores(
+    A: MemoryMatrix, labels: IntArray, weights: FloatArray, sizes: FloatArray
+) -> FloatArray:
+    return np.where(labels >= 0, weights * sizes[labels], 0.0)
 
 
 def alternate(
@@ -74,6 +94,34 @@ def alternate_groups(
     W = A.group_sums(labels, weights, k)
     value = factor_model(problem).constant - float(np.vdot(W, W))
     return rest._replace(weights=weights, value=value)
+
+
+def alternate_from(problem: Problem, V: FloatArray) -> Groups:
+    """`alternate_groups` from the directions V, k x r.
+
+    First in rounds of one pass each, with a single power step for the vectors of all groups: most
+    rows have found their group before exact vectors are worth their passes.
+    """
+    A, total = data_of(problem), factor_model(problem).total
+    explained = -np.inf
+    for _ in range(_MAX_ROUNDS):
+        W, squares, counts = power_step(A, V)
+        is_small = squares - explained <= _SMALL_STEP * max(total - squares, 0.0)
+        if is_small or not counts.all():
+            break
+        V, explained = unit_rows(W), squares
+    assigned = assign_rows(A, V)
+    return alternate_groups(problem, assigned.labels, assigned.scores)
+
+
+def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
+    """Return the point with these labels and weights along the scores; one pass over A."""
+    model = factor_model(problem)
+    A, k = model.A, problem.shape[1]
+    weights = normalized_entries(A, labels, scores, k)
+    W = A.group_sums(labels, weights, k)
+    squares = np.einsum("jc,jc->j", W, W)
+    return Groups(labels, weights, unit_rows(W), squares, model.constant - float(squares.sum()))
 
 
 def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
