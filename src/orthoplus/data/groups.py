@@ -66,23 +66,22 @@ def assign_rows(A: DataMatrix, centres: FloatArray, before: Any = None) -> Assig
     return Assigned(labels, scores, before is not None and int(n_moved) == 0)
 
 
-def power_step(A: DataMatrix, V: FloatArray) -> tuple[FloatArray, float, IntArray]:
+def power_step(A: DataMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     r"""Assign the rows and add them up with their scores, in one pass that stores no vector.
 
     .. math:: w_j = \sum_{i \in j} s_i a_i, \qquad s_i = \max_j (a_i^\top v_j)^+ .
 
-    Returns W of shape (k, r), :math:`\sum_i s_i^2`, and the number of rows of each group. For unit
-    rows of V the sum of squares never falls if V is replaced by W with unit rows.
+    Returns W of shape (k, r), the sum of :math:`s_i^2` over each group, and its number of rows. For
+    unit rows of V the total of the squares never falls if V is replaced by W with unit rows.
     """
     W, squares, counts = A.reduce_rows(_power_step, args=(V,))
-    return W, float(squares), counts
+    return W, squares, counts
 
 
-def _power_step(A: MemoryMatrix, V: FloatArray) -> tuple[FloatArray, float, IntArray]:
+def _power_step(A: MemoryMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     labels, scores = _assign_rows(A, V)
-    scores = np.maximum(scores, 0.0)
-    squares = float(np.square(scores, dtype=np.float64).sum())
-    return A.group_sums(labels, scores, len(V)), squares, _count_rows(labels, len(V))
+    scores, k = np.maximum(scores, 0.0), len(V)
+    return A.group_sums(labels, scores, k), sum_squares(labels, scores, k), _count_rows(labels, k)
 
 
 def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray, int]:

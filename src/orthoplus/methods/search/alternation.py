@@ -18,7 +18,12 @@ from orthoplus.data.groups import (
 )
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.factors import data_of, factor_model
-from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves, single_moves
+from orthoplus.methods.search.row_moves import (
+    apply_moves,
+    assign_and_move,
+    best_disjoint_moves,
+    single_moves,
+)
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
 ROUGH = 1e-4
@@ -26,6 +31,8 @@ ROUGH = 1e-4
 _MAX_ROUNDS = 200
 # Rounds of one pass each end when one lowers what is missed by less than this share of it.
 _SMALL_STEP = 1e-5
+# Moves of single rows are made with rough vectors as long as they lower it by this share.
+_SMALL_MOVE = 1e-7
 
 
 class Groups(NamedTuple):
@@ -96,22 +103,63 @@ def alternate_groups(
     return rest._replace(weights=weights, value=value)
 
 
-def alternate_from(problem: Problem, V: FloatArray) -> Groups:
-    """`alternate_groups` from the directions V, k x r.
+class Settled(NamedTuple):
+    """Directions of groups, k x r, and what they explain of the rows nearest to them."""
 
-    First in rounds of one pass each, with a single power step for the vectors of all groups: most
-    rows have found their group before exact vectors are worth their passes.
+    directions: FloatArray
+    squares: FloatArray
+    counts: IntArray
+
+    @property
+    def explained(self) -> float:
+        """The sum of squares."""
+        return float(self.squares.sum())
+
+
+def settle_directions(problem: Problem, V: FloatArray) -> Settled:
+    """Alternate in rounds of one pass each: best group of each row, one power step for each group.
+
+    Most rows have found their group before exact vectors are worth their passes.
     """
     A, total = data_of(problem), factor_model(problem).total
     explained = -np.inf
     for _ in range(_MAX_ROUNDS):
         W, squares, counts = power_step(A, V)
-        is_small = squares - explained <= _SMALL_STEP * max(total - squares, 0.0)
-        if is_small or not counts.all():
+        gain, explained = float(squares.sum()) - explained, float(squares.sum())
+        if gain <= _SMALL_STEP * max(total - explained, 0.0) or not counts.all():
             break
-        V, explained = unit_rows(W), squares
-    assigned = assign_rows(A, V)
+        V = unit_rows(W)
+    return Settled(V, squares, counts)
+
+
+def alternate_from(problem: Problem, found: Settled) -> Groups:
+    """`alternate_groups` from directions that have settled; first with moves of rough gains."""
+    A = data_of(problem)
+    for _ in range(_MAX_ROUNDS):
+        better = _move_and_settle(problem, found)
+        if better is None:
+            break
+        found = better
+    assigned = assign_rows(A, found.directions)
     return alternate_groups(problem, assigned.labels, assigned.scores)
+
+
+def _move_and_settle(problem: Problem, found: Settled) -> Settled | None:
+    """Settle again after moves of single rows; None unless what is missed falls by enough."""
+    model = factor_model(problem)
+    A, k = model.A, problem.shape[1]
+    labels, scores, columns, gains = assign_and_move(A, model.row_squares, *found)
+    disjoint = best_disjoint_moves(A, labels, columns, gains)
+    if len(disjoint[0]) == 0:
+        return None
+    missed = max(model.total - found.explained, 0.0)
+    for moves in (None, disjoint):  # all at once may be too many
+        moved = apply_moves(A, labels, columns, moves)
+        W = A.group_sums(moved, normalized_entries(A, moved, scores, k), k)
+        better = settle_directions(problem, unit_rows(W))
+        if better.explained - found.explained > _SMALL_MOVE * missed:
+            return better
+    return None
 
 
 def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:

@@ -96,6 +96,33 @@ def _moves_of_rows(
     return columns, gains
 
 
+def assign_and_move(
+    A: DataMatrix, row_squares: Any, V: FloatArray, squares: FloatArray, counts: IntArray
+) -> tuple[Any, Any, Any, Any]:
+    """Return labels and scores by the best of V, and the `single_moves` from there: one pass."""
+    args = (V, squares, counts)
+    return A.map_rows(_assign_and_move, row_squares, args=args, n_vectors=4)  # type: ignore[no-any-return]
+
+
+def _assign_and_move(
+    A: MemoryMatrix, row_squares: FloatArray, V: FloatArray, squares: FloatArray, counts: IntArray
+) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
+    found = []
+    start = 0
+    for part in A.slices(len(V)):
+        here = slice(start, start + part.shape[0])
+        scores = part.matmul(V.T)
+        labels, best = kernels.best_columns(scores)
+        labels[row_squares[here] == 0] = -1
+        columns, gains = labels.copy(), np.zeros(len(labels))
+        rows, to, gain = gainful_moves(scores, labels, row_squares[here], squares, counts)
+        columns[rows], gains[rows] = to, gain
+        found.append((labels, best, columns, gains))
+        start = here.stop
+    labels, best, columns, gains = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return labels, best, columns, gains
+
+
 def best_disjoint_moves(
     A: DataMatrix, labels: Any, columns: Any, gains: Any
 ) -> tuple[IntArray, IntArray]:

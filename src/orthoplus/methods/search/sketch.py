@@ -13,6 +13,8 @@ from orthoplus.methods.factors import FactorModel
 
 # Subspace iterations of the sketch; more change nothing that the exact end does not.
 _POWER_STEPS = 2
+# A unit vector with no more than this outside of a basis is inside.
+_INSIDE = 1e-6
 
 
 class Sketch(NamedTuple):
@@ -40,9 +42,11 @@ def sketch_rows(
 
 def refined_sketch(known: Sketch, directions: FloatArray, rows: MemoryMatrix) -> Sketch:
     """Return a sketch whose basis holds the directions as well: they lose nothing in it."""
-    columns = np.hstack([directions.T, known.basis])
-    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    return _in_basis(rows, left[:, sizes > 1e-8 * sizes[0]])
+    beyond = directions.T
+    for _ in range(2):  # twice for the rounding
+        beyond = beyond - known.basis @ (known.basis.T @ beyond)
+    beyond = beyond[:, np.linalg.norm(beyond, axis=0) > _INSIDE]
+    return _in_basis(rows, np.hstack([known.basis, np.linalg.qr(beyond)[0]]))
 
 
 def sampled_rows(

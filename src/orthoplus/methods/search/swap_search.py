@@ -21,13 +21,15 @@ from orthoplus.data.groups import (
 )
 from orthoplus.geometry.stiefel import assemble, keep_largest
 from orthoplus.linalg.starts import leading_centres
-from orthoplus.methods.factors import data_of, factor_model
+from orthoplus.methods.factors import FactorModel, data_of, factor_model
 from orthoplus.methods.search.alternation import (
     ROUGH,
     Groups,
+    Settled,
     alternate_from,
     alternate_groups,
     point_of_groups,
+    settle_directions,
 )
 from orthoplus.methods.search.sketch import (
     Sketch,
@@ -45,6 +47,11 @@ _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 _FEW = 10
 # A search that ends worse by more than this share of what is missed is not pursued.
 _NEAR = 1e-2
+# A round that lowers what is missed by less than this share is the last of its search.
+_WORTH = 1e-5
+# Searches that settle within the first share of what is missed have found the same; one that is
+# behind the best by more than the second would not make up for it at its exact end.
+_ANOTHER, _CLOSE = 1e-6, 1e-4
 # Sums in the sketch that differ by less than this share belong to the same groups.
 _SAME = 1e-9
 # Trials between two looks at the clock and the callback, for each centre.
@@ -71,7 +78,8 @@ class SwapState(NamedTuple):
     centres: FloatArray
     sum: float
     best_sum: float
-    own_value: float
+    explained: float
+    most_explained: float
     n_rounds: int
     n_started: int
     n_trials: int
@@ -190,7 +198,8 @@ class SwapSearch(SeededMethod):
             centres=centres,
             sum=total,
             best_sum=-np.inf,
-            own_value=np.inf,
+            explained=-np.inf,
+            most_explained=-np.inf,
             n_rounds=0,
             n_started=1,
             n_trials=0,
@@ -245,29 +254,41 @@ class SwapSearch(SeededMethod):
         return abs(lag) <= _SAME * state.best_sum or is_far or (lag > 0 and not is_cheap)
 
     def _end_round(self, problem: Problem, state: SwapState) -> SwapState:
-        """The exact alternation from the centres; another round if it gained and is near."""
+        """Settle on A; then another round if this one gained and is near, else the exact end."""
         basis = state.fine_basis if state.n_rounds else state.basis
-        found = alternate_from(problem, state.centres @ basis.T)
-        model = factor_model(problem)
-        gain = state.own_value - found.value
+        found, model = settle_directions(problem, state.centres @ basis.T), factor_model(problem)
         if state.n_rounds == 0:
             state = state._replace(best_sum=max(state.best_sum, state.sum))
-        is_near = found.value - state.value <= _NEAR * max(state.value, 0.0)
-        if found.value < state.value:
-            dtype = getattr(state.weights, "dtype", None)
-            state = state._replace(**_point(found, dtype))
-        state = state._replace(own_value=min(state.own_value, found.value))
+        missed = max(model.total - found.explained, 0.0)
+        gain = found.explained - state.explained
+        is_near = missed - self._missed(model, state) <= _NEAR * missed
         rounds = self.rounds if model.A.has_cheap_products else 1
-        is_useful = is_near and gain > _SAME * model.total
-        if is_useful and state.n_rounds + 1 < rounds:
+        if is_near and gain > _WORTH * missed and state.n_rounds + 1 < rounds:
             return self._refine(problem, state, found)
+        lag = state.most_explained - found.explained
+        if lag < _CLOSE * missed and abs(lag) > _ANOTHER * missed:
+            end = alternate_from(problem, found)
+            if end.value < state.value:
+                dtype = getattr(state.weights, "dtype", None)
+                state = state._replace(**_point(end, dtype))
+            most = max(state.most_explained, found.explained)
+            state = state._replace(most_explained=most)
         return self._next(problem, state)
 
-    def _refine(self, problem: Problem, state: SwapState, found: Groups) -> SwapState:
-        """The next round of a search: swaps from the exact directions, with a sample of its own."""
+    @staticmethod
+    def _missed(model: FactorModel, state: SwapState) -> float:
+        """What the best point so far misses of ||A||^2."""
+        return max(state.value - model.constant + model.total, 0.0)
+
+    def _refine(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
+        """The next round of a search: swaps from the directions on A, with a sample of its own."""
         model, number = factor_model(problem), state.n_rounds + 1
-        rows = sampled_rows(model, self.sample, self.seed + number, found.scores(model.A))
-        B, basis = refined_sketch(Sketch(state.sketch, state.basis), found.directions, rows)
+        scores = None
+        if len(model.A) > self.sample:
+            scores = assign_rows(model.A, found.directions).scores
+        rows = sampled_rows(model, self.sample, self.seed + number, scores)
+        known = Sketch(state.sketch, state.basis)
+        B, basis = refined_sketch(known, found.directions, rows)
         first = unit_rows(found.directions @ basis)
         centres, total = kernels.alternate_centres(B, first, _FIRST_STEPS)
         return state._replace(
@@ -275,6 +296,7 @@ class SwapSearch(SeededMethod):
             fine_basis=basis,
             centres=centres,
             sum=total,
+            explained=found.explained,
             n_rounds=number,
             n_trials=0,
             n_failures=0,
@@ -290,7 +312,7 @@ class SwapSearch(SeededMethod):
         return state._replace(
             centres=centres,
             sum=total,
-            own_value=np.inf,
+            explained=-np.inf,
             n_rounds=0,
             n_started=state.n_started + 1,
             n_trials=0,
