@@ -90,7 +90,7 @@ def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray,
 
 def give_rows(A: DataMatrix, labels: Any, rows: IntArray, groups: IntArray) -> Any:
     """The labels with those of some rows replaced."""
-    return A.map_rows(_give_rows, labels, A.row_indices(), args=(rows, groups))
+    return A.map_vectors(_give_rows, labels, A.row_indices(), args=(rows, groups))
 
 
 def count_rows(A: DataMatrix, labels: Any, k: int) -> IntArray:
@@ -121,7 +121,7 @@ def _count_rows(labels: IntArray, k: int) -> IntArray:
 
 
 def _give_rows(
-    A: MemoryMatrix, labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntArray
+    labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntArray
 ) -> IntArray:
     inside = (rows >= numbers[0]) & (rows <= numbers[-1]) if len(numbers) else rows < 0
     labels = labels.copy()
@@ -182,13 +182,14 @@ def normalized_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
 
     A group without a positive entry has equal ones.
     """
-    raw = A.map_rows(_positive, raw)
+    raw = A.map_vectors(_positive, raw)
     sums = A.reduce_rows(sum_squares, labels, raw, args=(k,), vectors_only=True)
     counts = count_rows(A, labels, k)
-    return A.map_rows(_unit_entries, labels, raw, args=(reciprocals(np.sqrt(sums)), counts))
+    args = (reciprocals(np.sqrt(sums)), counts, A.dtype)
+    return A.map_vectors(_unit_entries, labels, raw, args=args)
 
 
-def _positive(A: MemoryMatrix, raw: FloatArray) -> FloatArray:
+def _positive(raw: FloatArray) -> FloatArray:
     return np.maximum(raw, 0.0)
 
 
@@ -200,19 +201,19 @@ def _raw_entries(
 
 
 def _unit_entries(
-    A: MemoryMatrix, labels: IntArray, raw: FloatArray, inverse: FloatArray, counts: IntArray
+    labels: IntArray, raw: FloatArray, inverse: FloatArray, counts: IntArray, dtype: Any
 ) -> FloatArray:
     level = np.where(inverse > 0, 0.0, 1.0 / np.sqrt(np.maximum(counts, 1)))
     entries = np.where(labels >= 0, raw * inverse[labels] + level[labels], 0.0)
-    return entries.astype(A.dtype, copy=False)
+    return entries.astype(dtype, copy=False)
 
 
 def support_labels(A: DataMatrix, labels: Any, weights: Any) -> Any:
     """The labels of the rows with a positive weight, -1 for the others."""
-    return A.map_rows(_support_labels, labels, weights)
+    return A.map_vectors(_support_labels, labels, weights)
 
 
-def _support_labels(A: MemoryMatrix, labels: IntArray, weights: FloatArray) -> IntArray:
+def _support_labels(labels: IntArray, weights: FloatArray) -> IntArray:
     return np.where(weights > 0, labels, -1)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.groups import (
     assign_rows,
     column_entries,
@@ -17,6 +17,7 @@ from orthoplus.data.groups import (
     unit_rows,
 )
 from orthoplus.geometry.stiefel import assemble
+from orthoplus.linalg.group_vectors import has_group_grams
 from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.row_moves import (
     apply_moves,
@@ -49,12 +50,10 @@ class Groups(NamedTuple):
 
     def scores(self, A: DataMatrix) -> Any:
         """Return what the point fits of each row: its weight times the norm of y_j."""
-        return A.map_rows(_scores, self.labels, self.weights, args=(np.sqrt(self.squares),))
+        return A.map_vectors(_scores, self.labels, self.weights, args=(np.sqrt(self.squares),))
 
 
-def _scores(
-    A: MemoryMatrix, labels: IntArray, weights: FloatArray, sizes: FloatArray
-) -> FloatArray:
+def _scores(labels: IntArray, weights: FloatArray, sizes: FloatArray) -> FloatArray:
     return np.where(labels >= 0, weights * sizes[labels], 0.0)
 
 
@@ -87,7 +86,12 @@ def alternate_groups(
     """
     A, k = data_of(problem), problem.shape[1]
     labels, weights = A.scatter(labels), A.scatter(weights)
-    for residual in (ROUGH,) if is_rough else (ROUGH, None):  # at rest, then to the last digit
+    stages: tuple[float | None, ...] = (ROUGH, None)  # at rest, then to the last digit
+    if is_rough:
+        stages = (ROUGH,)
+    elif has_group_grams(A, k):  # exact vectors take no more passes than rough ones
+        stages = (None,)
+    for residual in stages:
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
             better = _move_rows(problem, rest, residual)

@@ -127,9 +127,8 @@ def best_disjoint_moves(
     A: DataMatrix, labels: Any, columns: Any, gains: Any
 ) -> tuple[IntArray, IntArray]:
     """`disjoint_moves` of those with a gain: only the best from one group to another can count."""
-    found = A.reduce_rows(
-        _best_of_pairs, labels, columns, gains, A.row_indices(), combine=_better_of
-    )
+    vectors = (labels, columns, gains, A.row_indices())
+    found = A.reduce_rows(_best_of_pairs, *vectors, combine=_better_of, vectors_only=True)
     rows, sources, targets, best = found
     if len(rows) == 0:
         return rows, targets
@@ -142,7 +141,7 @@ _Moves = tuple[IntArray, IntArray, IntArray, FloatArray]
 
 
 def _best_of_pairs(
-    A: MemoryMatrix, labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
+    labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
 ) -> _Moves:
     """The row with the largest gain of each pair of groups, the first among ties."""
     rows = np.flatnonzero(gains > 0)

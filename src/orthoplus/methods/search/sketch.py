@@ -58,7 +58,7 @@ def sampled_rows(
         return A.in_memory()
     missed = None
     if scores is not None:
-        missed = A.map_rows(_missed, model.row_squares, scores)
+        missed = A.map_vectors(_missed, model.row_squares, scores)
     found = sample_by_squares(A, sample, seed, model.row_squares, missed)
     if len(found.rows) == 0:  # zeros only
         return A.sample_rows(np.arange(sample))
@@ -66,7 +66,7 @@ def sampled_rows(
     return rows.in_memory()
 
 
-def _missed(A: MemoryMatrix, squares: FloatArray, scores: FloatArray) -> FloatArray:
+def _missed(squares: FloatArray, scores: FloatArray) -> FloatArray:
     return np.maximum(squares - np.maximum(scores, 0.0).astype(np.float64) ** 2, 0.0)
 
 
