@@ -131,7 +131,11 @@ def judge(rows: Rows) -> list[str]:
     second = max(others, key=lambda name: others[name])
     return [
         f"The default has the best objective in {wins} of {runs} runs, up to {TIE:g}; "
-        + (f"at worst it is {short:.1e} behind ({worst.case})." if short > TIE else "it is never behind.")
+        + (
+            f"at worst it is {short:.1e} behind ({worst.case})."
+            if short > TIE
+            else "it is never behind."
+        )
         + f" The next is {second}, with {others[second]}."
     ]
 

@@ -120,9 +120,7 @@ def _count_rows(labels: IntArray, k: int) -> IntArray:
     return np.bincount(labels[labels >= 0], minlength=k)
 
 
-def _give_rows(
-    labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntArray
-) -> IntArray:
+def _give_rows(labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntArray) -> IntArray:
     inside = (rows >= numbers[0]) & (rows <= numbers[-1]) if len(numbers) else rows < 0
     labels = labels.copy()
     labels[rows[inside] - numbers[0]] = groups[inside]

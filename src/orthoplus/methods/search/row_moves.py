@@ -101,7 +101,7 @@ def assign_and_move(
 ) -> tuple[Any, Any, Any, Any]:
     """Return labels and scores by the best of V, and the `single_moves` from there: one pass."""
     args = (V, squares, counts)
-    return A.map_rows(_assign_and_move, row_squares, args=args, n_vectors=4)  # type: ignore[no-any-return]
+    return A.map_rows(_assign_and_move, row_squares, args=args, n_vectors=4)
 
 
 def _assign_and_move(

@@ -49,9 +49,7 @@ def refined_sketch(known: Sketch, directions: FloatArray, rows: MemoryMatrix) ->
     return _in_basis(rows, np.hstack([known.basis, np.linalg.qr(beyond)[0]]))
 
 
-def sampled_rows(
-    model: FactorModel, sample: int, seed: int, scores: Any = None
-) -> MemoryMatrix:
+def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Any = None) -> MemoryMatrix:
     """Return all rows, or a weighted sample of them times the square roots of their weights."""
     A: DataMatrix = model.A
     if len(A) <= sample or not A.has_entries:
