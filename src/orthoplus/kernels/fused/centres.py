@@ -237,17 +237,29 @@ def _first_above(rising, level):  # type: ignore[no-untyped-def]  # as searchsor
 
 
 @_compiled
+def _copy_touched(source, touched, out):  # type: ignore[no-untyped-def]  # IN all but out; OUT out
+    for j in range(touched.size):
+        if touched[j]:
+            _copy(source[j], out[j])
+
+
+@_compiled
+def _unit(row, size, out):  # type: ignore[no-untyped-def]  # IN row, size; OUT out
+    for t in range(row.size):
+        out[t] = row[t] / size
+
+
+@_compiled
 def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
     # IN B, draws, steps; IN/OUT centres; returns the sum and the failures since the last success
     n, k = B.shape[0], centres.shape[0]
     squares, mass, order = np.empty(n), np.empty(n), np.empty(k, dtype=np.int64)
     for i in range(n):
         squares[i] = _sum_of_squares(B[i])
-    scores, trial_scores = _scores_of(B, centres), np.empty((k, n))
-    _copy_rows(scores, trial_scores)
+    scores, trial_scores = _scores_of(B, centres), _scores_of(B, centres)
     labels, trial_labels = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    runner, second = np.empty(n, dtype=np.int64), np.empty(n)
-    top, trial_top, arriving, loss = np.empty(n), np.empty(n), np.empty(n), np.empty(k)
+    runner, second, loss = np.empty(n, dtype=np.int64), np.empty(n), np.empty(k)
+    top, trial_top, arriving, unit = np.empty(n), np.empty(n), np.empty(n), np.empty(B.shape[1])
     trial, dirty, touched = np.empty(centres.shape), np.empty(k, np.bool_), np.empty(k, np.bool_)
     _assign(scores, labels, top)
     _weigh(scores, labels, top, squares, second, runner, mass)
@@ -257,43 +269,34 @@ def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
         row = min(_first_above(mass, draw[1] * mass[-1]), n - 1)
         if mass[-1] <= 0.0 or squares[row] <= 0.0:
             continue
-        size = math.sqrt(squares[row])
-        for i in range(n):
-            total = 0.0
-            for t in range(B.shape[1]):
-                total += B[i, t] * B[row, t]
-            arriving[i] = total / size
+        _unit(B[row], math.sqrt(squares[row]), unit)
+        _score(B, unit, arriving)
         gain = _losses(arriving, labels, top, second, loss)
         _sort_by(loss, order)
         dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
-        goal = value * (1.0 + GAIN)
-        if gain - loss[dropped] < -HOPELESS * (mass[-1] / k):
+        if gain - loss[dropped] < -HOPELESS * mass[-1] / k:
             continue
         _copy_rows(centres, trial)
-        for t in range(B.shape[1]):
-            trial[dropped, t] = B[row, t] / size
+        _copy(unit, trial[dropped])
         _copy(arriving, trial_scores[dropped])
         _copy(labels, trial_labels)
         _copy(top, trial_top)
         _replace(arriving, dropped, second, runner, trial_labels, trial_top, dirty)
         for j in range(k):
             touched[j] = j == dropped
+        goal = value * (1.0 + GAIN)
         trial_value = _settle(
             B, trial, trial_scores, trial_labels, trial_top, dirty, touched, steps, goal
         )
-        is_better = trial_value > goal
-        if is_better:
+        if trial_value > goal:
             _copy_rows(trial, centres)
+            _copy_touched(trial_scores, touched, scores)
             _copy(trial_labels, labels)
             _copy(trial_top, top)
             value, failures = trial_value, 0
-        for j in range(k):
-            if touched[j] and is_better:
-                _copy(trial_scores[j], scores[j])
-            elif touched[j]:
-                _copy(scores[j], trial_scores[j])
-        if is_better:
             _weigh(scores, labels, top, squares, second, runner, mass)
+        else:
+            _copy_touched(scores, touched, trial_scores)
     return value, failures
 
 
