@@ -17,7 +17,6 @@ from orthoplus.data.groups import (
     unit_rows,
 )
 from orthoplus.geometry.stiefel import assemble
-from orthoplus.linalg.group_vectors import has_group_grams
 from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.row_moves import (
     apply_moves,
@@ -77,20 +76,20 @@ def alternate(
 
 
 def alternate_groups(
-    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True, is_rough: bool = False
+    problem: Problem,
+    labels: Any,
+    weights: Any,
+    *,
+    with_moves: bool = True,
+    stages: tuple[float | None, ...] = (ROUGH, None),
 ) -> Groups:
     """`alternate` from labels and weights: no n x k matrix is made.
 
-    For data in row blocks the vectors are in the form of the data. Where it ``is_rough``, it ends
-    at rest with rough vectors, and the value is that of the point with those.
+    For data in row blocks the vectors are in the form of the data. It comes to rest with vectors of
+    the residuals ``stages``, one after the other; the last is None, to the last digit.
     """
-    A, k = data_of(problem), problem.shape[1]
+    A = data_of(problem)
     labels, weights = A.scatter(labels), A.scatter(weights)
-    stages: tuple[float | None, ...] = (ROUGH, None)  # at rest, then to the last digit
-    if is_rough:
-        stages = (ROUGH,)
-    elif has_group_grams(A, k):  # exact vectors take no more passes than rough ones
-        stages = (None,)
     for residual in stages:
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
@@ -99,12 +98,7 @@ def alternate_groups(
                 break
             rest = better
         labels, weights = rest.labels, rest.weights
-    weights = column_entries(A, labels, rest.directions, rest.squares)
-    if not is_rough:
-        return rest._replace(weights=weights)
-    W = A.group_sums(labels, weights, k)
-    value = factor_model(problem).constant - float(np.vdot(W, W))
-    return rest._replace(weights=weights, value=value)
+    return rest._replace(weights=column_entries(A, labels, rest.directions, rest.squares))
 
 
 class Settled(NamedTuple):
@@ -145,7 +139,7 @@ def alternate_from(problem: Problem, found: Settled) -> Groups:
             break
         found = better
     assigned = assign_rows(A, found.directions)
-    return alternate_groups(problem, assigned.labels, assigned.scores)
+    return alternate_groups(problem, assigned.labels, assigned.scores, stages=(None,))
 
 
 def _move_and_settle(problem: Problem, found: Settled) -> Settled | None:

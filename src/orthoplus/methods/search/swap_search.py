@@ -52,8 +52,6 @@ _WORTH = 1e-5
 # Searches that settle within the first share of what is missed have found the same; one that is
 # behind the best by more than the second would not make up for it at its exact end.
 _ANOTHER, _CLOSE = 1e-6, 1e-4
-# Sums in the sketch that differ by less than this share belong to the same groups.
-_SAME = 1e-9
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
 
@@ -78,7 +76,9 @@ class SwapState(NamedTuple):
     centres: FloatArray
     sum: float
     best_sum: float
-    explained: float
+    settled: FloatArray
+    settled_squares: FloatArray
+    settled_counts: IntArray
     most_explained: float
     n_rounds: int
     n_started: int
@@ -127,7 +127,7 @@ class SwapSearch(SeededMethod):
         A search ends after this many failed swaps for each of the k centres, or of ten where there
         are fewer.
     rounds : int
-        Most rounds of each search. Data that is not in memory has one: a round takes passes.
+        Most rounds of each search; one that gains little is the last.
     max_iter : int
         Most steps, each a batch of swaps.
     sketch : float
@@ -198,7 +198,9 @@ class SwapSearch(SeededMethod):
             centres=centres,
             sum=total,
             best_sum=-np.inf,
-            explained=-np.inf,
+            settled=found.directions,
+            settled_squares=np.zeros(0),
+            settled_counts=np.zeros(0, dtype=np.int64),
             most_explained=-np.inf,
             n_rounds=0,
             n_started=1,
@@ -241,29 +243,36 @@ class SwapSearch(SeededMethod):
             n_failures=failures + (state.n_failures if all_failed else 0),
         )
 
-    def _is_known(self, problem: Problem, state: SwapState) -> bool:
+    @staticmethod
+    def _is_known(problem: Problem, state: SwapState) -> bool:
         """Return whether an earlier search had the same sum in the sketch, or a far better one.
 
-        Passes over data that is not in memory are worth it for a better sum only.
+        In a sample of the rows small differences are chance.
         """
         if state.n_started == 1:
             return False
         lag = state.best_sum - state.sum
-        is_far = lag > _NEAR * max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
-        is_cheap = data_of(problem).has_cheap_products
-        return abs(lag) <= _SAME * state.best_sum or is_far or (lag > 0 and not is_cheap)
+        missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
+        if len(state.sketch) < problem.shape[0]:
+            return lag > -_CLOSE * missed
+        return abs(lag) <= _ANOTHER * missed or lag > _NEAR * missed
 
     def _end_round(self, problem: Problem, state: SwapState) -> SwapState:
         """Settle on A; then another round if this one gained and is near, else the exact end."""
         basis = state.fine_basis if state.n_rounds else state.basis
-        found, model = settle_directions(problem, state.centres @ basis.T), factor_model(problem)
+        model = factor_model(problem)
+        is_sampled = len(state.sketch) < problem.shape[0]
+        if is_sampled and state.n_rounds and state.n_failures == state.n_trials:
+            # No swap: what the alternation in a sample has changed is chance.
+            found = Settled(state.settled, state.settled_squares, state.settled_counts)
+        else:
+            found = settle_directions(problem, state.centres @ basis.T)
         if state.n_rounds == 0:
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
-        gain = found.explained - state.explained
+        gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
         is_near = missed - self._missed(model, state) <= _NEAR * missed
-        rounds = self.rounds if model.A.has_cheap_products else 1
-        if is_near and gain > _WORTH * missed and state.n_rounds + 1 < rounds:
+        if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
         lag = state.most_explained - found.explained
         if lag < _CLOSE * missed and abs(lag) > _ANOTHER * missed:
@@ -296,7 +305,9 @@ class SwapSearch(SeededMethod):
             fine_basis=basis,
             centres=centres,
             sum=total,
-            explained=found.explained,
+            settled=found.directions,
+            settled_squares=found.squares,
+            settled_counts=found.counts,
             n_rounds=number,
             n_trials=0,
             n_failures=0,
@@ -312,7 +323,6 @@ class SwapSearch(SeededMethod):
         return state._replace(
             centres=centres,
             sum=total,
-            explained=-np.inf,
             n_rounds=0,
             n_started=state.n_started + 1,
             n_trials=0,
