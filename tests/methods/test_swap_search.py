@@ -182,7 +182,9 @@ def test_more_starts_are_never_worse(kind, sample):
             ).value
             for m in (1, 2, 5)
         ]
-        assert values[0] >= values[1] >= values[2]
+        rounding = 1e-14 * problem.total
+        assert values[0] >= values[1] - rounding
+        assert values[1] >= values[2] - rounding
 
 
 @pytest.mark.parametrize("sample", [60, 4096])

@@ -21,7 +21,7 @@ from orthoplus.data.groups import (
 )
 from orthoplus.geometry.stiefel import assemble, keep_largest
 from orthoplus.linalg.starts import leading_centres
-from orthoplus.methods.factors import FactorModel, data_of, factor_model
+from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.alternation import (
     ROUGH,
     Groups,
@@ -52,6 +52,8 @@ _WORTH = 1e-5
 # Searches that settle within the first share of what is missed have found the same; one that is
 # behind the best by more than the second would not make up for it at its exact end.
 _ANOTHER, _CLOSE = 1e-6, 1e-4
+# Values that differ by less than this share of ||A||^2 are equal.
+_ROUNDING = 1e-14
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
 
@@ -271,23 +273,24 @@ class SwapSearch(SeededMethod):
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
         gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
-        is_near = missed - self._missed(model, state) <= _NEAR * missed
+        is_near = (1.0 - _NEAR) * missed <= state.value - model.constant + model.total
         if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
         lag = state.most_explained - found.explained
         if lag < _CLOSE * missed and abs(lag) > _ANOTHER * missed:
-            end = alternate_from(problem, found)
-            if end.value < state.value:
-                dtype = getattr(state.weights, "dtype", None)
-                state = state._replace(**_point(end, dtype))
-            most = max(state.most_explained, found.explained)
-            state = state._replace(most_explained=most)
+            state = self._end_search(problem, state, found)
         return self._next(problem, state)
 
-    @staticmethod
-    def _missed(model: FactorModel, state: SwapState) -> float:
-        """What the best point so far misses of ||A||^2."""
-        return max(state.value - model.constant + model.total, 0.0)
+    def _end_search(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
+        """The exact alternation; its end is kept if it is the first or the best."""
+        end, rounding = alternate_from(problem, found), _ROUNDING * factor_model(problem).total
+        is_first = state.most_explained == -np.inf
+        if is_first and end.value > state.value + rounding:  # the start is better than its end
+            end = alternate_groups(problem, *self._entries(problem, state))
+        if is_first or end.value < state.value - rounding:
+            point = _point(end, getattr(state.weights, "dtype", None))
+            state = state._replace(**point | {"value": min(end.value, state.value)})
+        return state._replace(most_explained=max(state.most_explained, found.explained))
 
     def _refine(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
         """The next round of a search: swaps from the directions on A, with a sample of its own."""
