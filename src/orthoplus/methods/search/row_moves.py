@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.groups import count_rows, give_rows
 
@@ -56,12 +56,15 @@ def gainful_moves(
     for start in range(0, len(labels), _BLOCK):
         block = slice(start, start + _BLOCK)
         own = np.maximum(labels[block], 0)
-        gain = _gains(scores[block], own, row_squares[block], squares)
-        gain[(labels[block] < 0) | (counts[own] < 2)] = -np.inf  # no column may run empty
+        # No column may run empty.
+        may_move = (labels[block] >= 0) & (counts[own] >= 2)
+        may_move &= _may_gain(scores[block], own, row_squares[block], squares)
+        near = np.flatnonzero(may_move)
+        gain = _gains(scores[block][near], own[near], row_squares[block][near], squares)
         best = gain.argmax(axis=1)
         top = kernels.gather(gain, best)
-        rows = np.flatnonzero(top > least)
-        found.append((rows + start, best[rows], top[rows]))
+        kept = np.flatnonzero(top > least)
+        found.append((near[kept] + start, best[kept], top[kept]))
     rows, columns, gains = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return rows, columns, gains
 
@@ -183,6 +186,26 @@ def disjoint_moves(
             is_used[source] = is_used[target] = True
             kept.append(move)
     return rows[kept], columns[kept]
+
+
+def _may_gain(
+    scores: FloatArray, own: IntArray, row_squares: FloatArray, squares: FloatArray
+) -> BoolArray:
+    r"""Return which rows can gain: the others have no other score near enough to their own.
+
+    With the smallest :math:`\sigma^2 > \|a\|^2` and the second score u the gain is at most
+    :math:`u^2 - s^2 + \|a\|^4 / (2 (\sigma^2 - \|a\|^2))`: each of the two bounds above exceeds its
+    first terms by at most half of the quotient, since :math:`s^2 t^2 \le \|a\|^4 / 4`.
+    """
+    rows, others = np.arange(len(own)), scores.copy()
+    others[rows, own] = -np.inf
+    second = np.maximum(others.max(axis=1), 0.0).astype(np.float64) ** 2
+    mine = np.maximum(scores[rows, own], 0.0).astype(np.float64) ** 2
+    room = float(squares.min()) - row_squares
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turn = np.where(room > 0.0, 0.5 * row_squares**2 / room, np.inf)
+    # A margin for the rounding of the scores.
+    return np.asarray(second - mine + (1.0 + 1e-6) * turn + 1e-6 * row_squares > 0.0)
 
 
 def _gains(
