@@ -337,8 +337,11 @@ class SwapSearch(SeededMethod):
         return True
 
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Centres:
-        """Return the centres of `orthoplus.linalg.starts.leading_centres`."""
-        return leading_centres(data_of(problem), problem.shape[1], rng)
+        """Return the centres of `orthoplus.linalg.starts.leading_centres`; of a sample if large."""
+        model = factor_model(problem)
+        is_large = len(model.A) > self.sample and model.A.has_entries
+        rows = sampled_rows(model, self.sample, self.seed) if is_large else model.A
+        return leading_centres(rows, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
         wanted = (problem.shape[1], data_of(problem).shape[1])
