@@ -24,6 +24,11 @@ class HardClusters:
     """A nonnegative matrix A and the cluster that each row was drawn from.
 
     The labels are those of the draw; the best clustering of A need not be theirs.
+
+    Examples
+    --------
+    >>> HardClusters(np.eye(2), np.array([0, 1])).labels
+    array([0, 1])
     """
 
     A: FloatArray
