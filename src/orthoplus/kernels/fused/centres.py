@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.fused.cache import njit
-from orthoplus.kernels.reference.centres import GAIN, HOPELESS
+from orthoplus.kernels.reference.centres import FEW, GAIN, HOPELESS
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -274,7 +274,7 @@ def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
         gain = _losses(arriving, labels, top, second, loss)
         _sort_by(loss, order)
         dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
-        if gain - loss[dropped] < -HOPELESS * mass[-1] / k:
+        if gain - loss[dropped] < -HOPELESS * (1.0 + FEW / k) * mass[-1] / k:
             continue
         _copy_rows(centres, trial)
         _copy(unit, trial[dropped])

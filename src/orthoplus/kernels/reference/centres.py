@@ -15,8 +15,9 @@ __all__ = ["alternate_centres", "search_swaps"]
 # A swap is kept if it raises the sum by more than this share of it.
 GAIN = 1e-9
 # A swap that costs more than this share of the mean residual of a group before the alternation is
-# not tried: few of those recover.
-HOPELESS = 0.5
+# not tried: few of those recover. With k centres the share is larger by the factor 1 + FEW / k:
+# among few centres more of them do, and trials are cheap.
+HOPELESS, FEW = 0.5, 10.0
 
 
 def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
@@ -58,7 +59,7 @@ def search_swaps(
         lost = np.maximum(arriving, top) ** 2 - np.maximum(arriving, second) ** 2
         loss = np.bincount(labels, lost, minlength=k)
         dropped = np.argsort(loss, kind="stable")[min(int(-math.log2(1.0 - drop_draw)), k - 1)]
-        if gain - loss[dropped] < -HOPELESS * mass[-1] / k:
+        if gain - loss[dropped] < -HOPELESS * (1.0 + FEW / k) * mass[-1] / k:
             continue
         trial, trial_scores = centres.copy(), scores.copy()
         trial[dropped], trial_scores[dropped] = centre, B @ centre
