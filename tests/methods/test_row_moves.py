@@ -6,6 +6,7 @@ import pytest
 import orthoplus as op
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.baselines import EMONMF
+from orthoplus.methods.search import row_moves
 from orthoplus.methods.search.alternation import alternate
 from orthoplus.methods.search.row_moves import disjoint_moves, gainful_moves
 
@@ -87,3 +88,18 @@ def test_single_moves_leave_some_fixed_points_of_the_alternation():
         plain = op.solve(problem, X, method=EMONMF(start="given")).value
         lower += alternate(problem, X)[1] < plain - 1e-6
     assert lower >= 3
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0])
+def test_rows_that_are_not_looked_at_would_not_gain(scale, rng):
+    A = scale * rng.random((300, 5))
+    A[:20] = 3.0 * rng.random((20, 5))
+    V = np.abs(rng.standard_normal((4, 5)))
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    scores, row_squares = A @ V.T, (A**2).sum(axis=1)
+    labels = np.where(rng.random(300) < 0.9, scores.argmax(axis=1), rng.integers(4, size=300))
+    squares = np.bincount(labels, scores[np.arange(300), labels] ** 2, minlength=4)
+    gains = row_moves._gains(scores, labels, row_squares, squares)
+    skipped = ~row_moves._may_gain(scores, labels, row_squares, squares)
+    assert skipped.any()
+    assert gains[skipped].max() <= 0.0

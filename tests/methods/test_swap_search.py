@@ -1,6 +1,7 @@
 """The default search for orthogonal NMF: against brute force, the alternation, and itself."""
 
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,13 +9,17 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
+from every_storage import in_blocks
 from orthoplus.data import as_data
-from orthoplus.data.groups import assign_rows
+from orthoplus.data.groups import assign_rows, power_step, unit_rows
+from orthoplus.data.stored import Stored
+from orthoplus.datasets import HARD_KINDS, hard_clusters
 from orthoplus.geometry.stiefel import assemble, random_stiefel_plus, violation
 from orthoplus.linalg.starts import svd_start
 from orthoplus.methods import SwapSearch
 from orthoplus.methods.baselines import EMONMF
-from orthoplus.methods.search.alternation import alternate
+from orthoplus.methods.search.alternation import alternate, alternate_from, settle_directions
+from orthoplus.methods.search.sketch import refined_sketch, sketch_rows
 from orthoplus.problems import ONMF
 
 
@@ -163,3 +168,86 @@ def test_options_out_of_range(option, value, message):
 def test_other_problems_are_refused():
     with pytest.raises(TypeError, match=r"needs a problem such as ONMF\(A, k\), not Projection"):
         op.solve(op.problems.Projection(np.eye(4, 2)), method=SwapSearch())
+
+
+@pytest.mark.parametrize("kind", HARD_KINDS)
+@pytest.mark.parametrize("sample", [60, 4096])
+def test_more_starts_are_never_worse(kind, sample):
+    for seed in range(3):
+        A = hard_clusters(kind, 150, 12, 6, np.random.default_rng(seed)).A
+        problem = ONMF(A, 6)
+        values = [
+            op.solve(
+                problem, method=SwapSearch(n_init=m, sample=sample, seed=seed), with_bound=False
+            ).value
+            for m in (1, 2, 5)
+        ]
+        rounding = 1e-14 * problem.total
+        assert values[0] >= values[1] - rounding
+        assert values[1] >= values[2] - rounding
+
+
+@pytest.mark.parametrize("sample", [60, 4096])
+def test_never_worse_than_the_point_it_is_given(sample, rng):
+    for _ in range(5):
+        problem = ONMF(hard_clusters("pareto", 120, 10, 5, rng).A, 5)
+        X0 = problem.refine(random_stiefel_plus(120, 5, rng))
+        found = op.solve(problem, X0, method=SwapSearch(n_init=1, sample=sample))
+        assert found.value <= problem.value(X0) + 1e-12 * problem.total
+
+
+def test_a_small_sample_sees_the_rows_that_matter(rng):
+    A = 1e-3 * rng.random((2000, 8))
+    A[[17, 903, 1500]] = 10.0 * np.eye(3, 8)  # nearly all of the squared norm
+    result = op.solve(ONMF(A, 3), method=SwapSearch(sample=40))
+    assert len(set(result.labels[[17, 903, 1500]])) == 3
+    squares = (A**2).sum(axis=1)
+    assert result.value <= squares.sum() - squares[[17, 903, 1500]].sum()
+
+
+def test_a_sample_of_the_rows_misses_little_of_heavy_tails():
+    A = hard_clusters("pareto", 1200, 15, 8, np.random.default_rng(5)).A
+    problem = ONMF(A, 8)
+    all_rows, some = (op.solve(problem, method=SwapSearch(sample=m)).value for m in (4096, 300))
+    assert some <= 1.05 * all_rows
+
+
+def test_passes_over_data_in_blocks_are_few(rng):
+    A = in_blocks(
+        random_stiefel_plus(900, 5, rng) @ rng.random((5, 20)) + 1e-3 * rng.random((900, 20)), 100
+    )
+    with mock.patch.object(Stored, "blocks", autospec=True, side_effect=Stored.blocks) as passes:
+        result = op.solve(ONMF(A, 5), method=SwapSearch(sample=200))
+    assert result.success
+    assert passes.call_count <= 25
+
+
+def test_one_pass_settles_as_a_power_step_of_all_groups(rng):
+    A, V = rng.random((40, 6)), unit_rows(rng.random((3, 6)))
+    W, squares, counts = power_step(in_blocks(A), V)
+    labels = (A @ V.T).argmax(axis=1)
+    scores = (A @ V.T).max(axis=1)
+    for j in range(3):
+        np.testing.assert_allclose(W[j], scores[labels == j] @ A[labels == j])
+        assert squares[j] == pytest.approx((scores[labels == j] ** 2).sum())
+        assert counts[j] == (labels == j).sum()
+
+
+def test_settled_directions_explain_more_than_they_did(rng):
+    problem = ONMF(rng.random((80, 7)) ** 3, 4)
+    V = unit_rows(rng.random((4, 7)))
+    before = power_step(problem.A, V)[1].sum()
+    found = settle_directions(problem, V)
+    assert found.explained >= before
+    assert found.explained <= problem.total - alternate_from(problem, found).value + 1e-12
+
+
+def test_a_refined_sketch_keeps_the_sum_of_exact_directions(rng):
+    A = rng.random((60, 30)) ** 3
+    problem = ONMF(A, 4)
+    first = sketch_rows(problem, 10, 4096, 0)
+    V = settle_directions(problem, unit_rows(rng.random((4, 30)))).directions
+    B, basis = refined_sketch(first, V, problem.A)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
+    explained = (np.maximum(B @ (V @ basis).T, 0.0).max(axis=1) ** 2).sum()
+    assert explained == pytest.approx(power_step(problem.A, V)[1].sum(), rel=1e-12)

@@ -111,6 +111,12 @@ class DataMatrix(ABC):
     def row_indices(self) -> Any:
         """Return the vector of the row numbers."""
 
+    def map_vectors(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
+        """Return the vector, or several, with the pieces ``work(*pieces, *args)``: no pass."""
+        return work(*vectors, *args)
+
     def gather(self, vector: Any) -> Any:
         """Return a vector as a NumPy array in this process."""
         return np.asarray(vector)

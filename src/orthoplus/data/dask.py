@@ -72,7 +72,15 @@ class DaskMatrix(BlockedMatrix):
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
-        made = self._parts(True, work, vectors, args)
+        return self._kept(self._parts(True, work, vectors, args), n_vectors)
+
+    def map_vectors(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
+        return self._kept(self._parts(False, work, vectors, args), n_vectors)
+
+    def _kept(self, made: "Pieces", n_vectors: int) -> Any:
+        """Return the vectors of these tasks, computed, each piece beside its block."""
         with single_blas:  # the threads of the scheduler are enough
             kept = dask.persist(*(Delayed(key, made.graph) for key in made.keys))
         pieces = _pieces(made.keys, {piece.key: piece.dask[piece.key] for piece in kept})

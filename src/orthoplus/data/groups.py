@@ -66,13 +66,31 @@ def assign_rows(A: DataMatrix, centres: FloatArray, before: Any = None) -> Assig
     return Assigned(labels, scores, before is not None and int(n_moved) == 0)
 
 
+def power_step(A: DataMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    r"""Assign the rows and add them up with their scores, in one pass that stores no vector.
+
+    .. math:: w_j = \sum_{i \in j} s_i a_i, \qquad s_i = \max_j (a_i^\top v_j)^+ .
+
+    Returns W of shape (k, r), the sum of :math:`s_i^2` over each group, and its number of rows. For
+    unit rows of V the total of the squares never falls if V is replaced by W with unit rows.
+    """
+    W, squares, counts = A.reduce_rows(_power_step, args=(V,))
+    return W, squares, counts
+
+
+def _power_step(A: MemoryMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    labels, scores = _assign_rows(A, V)
+    scores, k = np.maximum(scores, 0.0), len(V)
+    return A.group_sums(labels, scores, k), sum_squares(labels, scores, k), _count_rows(labels, k)
+
+
 def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray, int]:
     return _count_rows(labels, k), int(np.count_nonzero(labels != before))
 
 
 def give_rows(A: DataMatrix, labels: Any, rows: IntArray, groups: IntArray) -> Any:
     """The labels with those of some rows replaced."""
-    return A.map_rows(_give_rows, labels, A.row_indices(), args=(rows, groups))
+    return A.map_vectors(_give_rows, labels, A.row_indices(), args=(rows, groups))
 
 
 def count_rows(A: DataMatrix, labels: Any, k: int) -> IntArray:
@@ -102,9 +120,7 @@ def _count_rows(labels: IntArray, k: int) -> IntArray:
     return np.bincount(labels[labels >= 0], minlength=k)
 
 
-def _give_rows(
-    A: MemoryMatrix, labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntArray
-) -> IntArray:
+def _give_rows(labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntArray) -> IntArray:
     inside = (rows >= numbers[0]) & (rows <= numbers[-1]) if len(numbers) else rows < 0
     labels = labels.copy()
     labels[rows[inside] - numbers[0]] = groups[inside]
@@ -158,14 +174,23 @@ def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArra
     A group of rows that v_j does not meet has equal entries.
     """
     raw = A.map_rows(_raw_entries, labels, args=(V, reciprocals(np.sqrt(squares))))
-    return unit_entries(A, labels, raw, len(V))
+    return normalized_entries(A, labels, raw, len(V))
 
 
-def unit_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
-    """Return the entries of unit columns; those of a column of zeros are equal."""
+def normalized_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
+    """Return the positive parts of these entries with columns of unit norm; no pass over A.
+
+    A group without a positive entry has equal ones.
+    """
+    raw = A.map_vectors(_positive, raw)
     sums = A.reduce_rows(sum_squares, labels, raw, args=(k,), vectors_only=True)
     counts = count_rows(A, labels, k)
-    return A.map_rows(_unit_entries, labels, raw, args=(reciprocals(np.sqrt(sums)), counts))
+    args = (reciprocals(np.sqrt(sums)), counts, A.dtype)
+    return A.map_vectors(_unit_entries, labels, raw, args=args)
+
+
+def _positive(raw: FloatArray) -> FloatArray:
+    return np.maximum(raw, 0.0)
 
 
 def _raw_entries(
@@ -176,19 +201,19 @@ def _raw_entries(
 
 
 def _unit_entries(
-    A: MemoryMatrix, labels: IntArray, raw: FloatArray, inverse: FloatArray, counts: IntArray
+    labels: IntArray, raw: FloatArray, inverse: FloatArray, counts: IntArray, dtype: Any
 ) -> FloatArray:
     level = np.where(inverse > 0, 0.0, 1.0 / np.sqrt(np.maximum(counts, 1)))
     entries = np.where(labels >= 0, raw * inverse[labels] + level[labels], 0.0)
-    return entries.astype(A.dtype, copy=False)
+    return entries.astype(dtype, copy=False)
 
 
 def support_labels(A: DataMatrix, labels: Any, weights: Any) -> Any:
     """The labels of the rows with a positive weight, -1 for the others."""
-    return A.map_rows(_support_labels, labels, weights)
+    return A.map_vectors(_support_labels, labels, weights)
 
 
-def _support_labels(A: MemoryMatrix, labels: IntArray, weights: FloatArray) -> IntArray:
+def _support_labels(labels: IntArray, weights: FloatArray) -> IntArray:
     return np.where(weights > 0, labels, -1)
 
 

@@ -150,6 +150,11 @@ class Derived(BlockedMatrix):
         own = (*self.vectors, *vectors)
         return self.base.map_rows(self._after(work), *own, args=args, n_vectors=n_vectors)
 
+    def map_vectors(
+        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+    ) -> Any:
+        return self.base.map_vectors(work, *vectors, args=args, n_vectors=n_vectors)
+
     def reduce_rows(
         self,
         work: Work,

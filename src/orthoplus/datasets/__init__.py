@@ -1,6 +1,7 @@
 """Data to try the methods on: planted instances, and the real sets of the paper."""
 
 from orthoplus.datasets.download import FetchError, fetch
+from orthoplus.datasets.hard import HARD_KINDS, HardClusters, hard_clusters
 from orthoplus.datasets.mixed_scene import mixed_scene
 from orthoplus.datasets.planted import (
     PlantedProjection,
@@ -22,7 +23,9 @@ from orthoplus.datasets.real import (
 )
 
 __all__ = [
+    "HARD_KINDS",
     "FetchError",
+    "HardClusters",
     "LabelledData",
     "MissingDataError",
     "PlantedONMF",
@@ -32,6 +35,7 @@ __all__ = [
     "Source",
     "fetch",
     "find_folder",
+    "hard_clusters",
     "load_arrays",
     "load_labelled",
     "load_scene",

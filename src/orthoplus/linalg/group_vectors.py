@@ -5,6 +5,7 @@ eigenproblems.
 """
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +32,8 @@ _MAX_POWERS = 500
 _POWER_RESIDUAL = 1e-8
 # A power step that helped is tried again this much longer.
 _LONGER = 1.5
+# Numbers in the Gram matrices of all groups, if they are formed.
+_MOST_GRAM = 1 << 21
 # A Lanczos vector this short, as a share of the eigenvalue, is rounding: the space is exhausted.
 _BREAKDOWN = 1e-14
 
@@ -100,10 +103,13 @@ def leading_directions(
     Notes
     -----
     Lanczos over the k x r matrices V, one pass over A per step, if these are shorter than the n
-    entries of X: then nothing of length n is made. Otherwise over X.
+    entries of X: then nothing of length n is made. Otherwise over X. Narrow data that is not in
+    memory takes one pass, for the Gram matrix of each group.
     """
     n, r = A.shape
-    if k * r > n:
+    if has_group_grams(A, k):
+        V, squares = _gram_directions(A.reduce_rows(_group_grams, labels, args=(k,)))
+    elif k * r > n:
         weights = A.gather(weights)
         start = np.where(weights > 0, weights, weights.dtype.type(1))
         x, squares = leading_vectors(A, labels, start, k, residual)
@@ -113,6 +119,27 @@ def leading_directions(
         first = A.reduce_rows(_start_sums, labels, weights, args=(k,))
         V, squares = _leading(space, first)
     return np.where(V > _LEFT_OVER, V, 0.0), squares
+
+
+def has_group_grams(A: DataMatrix, k: int) -> bool:
+    """Return whether the Gram matrices of k groups cost less than passes over the data."""
+    r = A.shape[1]
+    return A.has_entries and not A.has_cheap_products and not A.has_gaps and k * r * r <= _MOST_GRAM
+
+
+def _group_grams(A: MemoryMatrix, labels: IntArray, k: int) -> FloatArray:
+    """Return A_j'A_j for each group, of shape (k, r, r), in float64."""
+    order = np.argsort(labels, kind="stable")
+    edges = np.searchsorted(labels[order], np.arange(k + 1))
+    parts = (A.sample_rows(order[low:high]) for low, high in pairwise(edges))
+    return np.stack([part.gram() for part in parts])
+
+
+def _gram_directions(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the leading eigenvectors, nonnegative by Perron and Frobenius, and eigenvalues."""
+    values, vectors = np.linalg.eigh(grams)
+    squares = np.maximum(values[:, -1], 0.0)
+    return np.where(squares[:, None] > 0, np.abs(vectors[:, :, -1]), 0.0), squares
 
 
 def leading_vectors(

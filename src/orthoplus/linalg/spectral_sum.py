@@ -22,11 +22,14 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
 from orthoplus.core.types import FloatArray
-from orthoplus.data import as_data
+from orthoplus.data import DataMatrix, as_data
 
 # Up to this order all eigenvalues are computed; up to the second where the iteration leaves a doubt
 # and the Gram matrix takes no more multiplications than this.
 _DENSE_ORDER, _MOST_DENSE, _MOST_WORK = 400, 2000, 2e10
+# Multiplications of all eigenvalues, times the cube of the order, at the rate of a product; and
+# products with a block that the iteration usually takes.
+_EIGEN_WORK, _USUAL_PRODUCTS = 4, 20
 # Ritz vectors beyond those that are asked for, at least, and as a share of them.
 _SPARE, _SPARE_SHARE = 6, 0.5
 # Blocks of a cycle, fewer where they would take more numbers than this, and cycles.
@@ -128,13 +131,20 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
     A = as_data(A, check=False)
     order = min(A.shape)
     k, roundoff = min(k, order), float(np.finfo(A.dtype).eps)
-    if order <= max(A.gram_order, 3 * (k + _SPARE)):
+    if order <= max(A.gram_order, 3 * (k + _SPARE)) or _is_dense_cheaper(A, order, k):
         return dense_sum(A.short_gram(), k)
     found = sum_of_largest(A.short_product, order, k, trace=total, roundoff=roundoff)
     is_open = found.upper - found.lower > _OPEN * (total - found.lower)
     if is_open and order <= _MOST_DENSE and A.n_stored * order <= _MOST_WORK:
         return dense_sum(A.short_gram(), k)
     return found
+
+
+def _is_dense_cheaper(A: DataMatrix, order: int, k: int) -> bool:
+    """Return whether all eigenvalues of the Gram matrix cost less than products with a block."""
+    dense = A.n_stored * order + _EIGEN_WORK * order**3
+    products = 4 * _USUAL_PRODUCTS * A.n_stored * _Goal(order, k, None, _EPS).width
+    return A.has_entries and order <= _MOST_DENSE and dense <= products
 
 
 # --- the leading Ritz pairs ---------------------------------------------------------------------

@@ -23,7 +23,13 @@ from orthoplus.data.count_groups import (
     sum_groups,
     sweep_rows,
 )
-from orthoplus.data.groups import Centres, assign_rows, count_rows, support_labels, unit_entries
+from orthoplus.data.groups import (
+    Centres,
+    assign_rows,
+    count_rows,
+    support_labels,
+    normalized_entries,
+)
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import leading_centres
 from orthoplus.methods.count_seeds import sample_counts, seed_profiles, swap_profile
@@ -311,7 +317,7 @@ class KLAlternating(SeededMethod):
         model, k = _counts(problem), problem.shape[1]
         A, sums = model.A, state.best_sums
         order = _appearance(A, state.best_labels, k)
-        weights = unit_entries(A, state.best_labels, model.row_sums, k)
+        weights = normalized_entries(A, state.best_labels, model.row_sums, k)
         labels = support_labels(A, state.best_labels, weights)
         heights = A.reduce_rows(_column_sums, labels, weights, args=(k,), vectors_only=True)
         Y = sums / np.where(heights > 0, heights, 1.0)[:, None]

@@ -92,7 +92,12 @@ class ONMF(GroupedRows, Problem):
     @cached_property
     def total(self) -> float:
         """||A||_F^2."""
-        return self.A.squared_norm() if self.squares is None else float(self.squares)
+        if self.squares is not None:
+            return float(self.squares)
+        if self.A.has_cheap_products or not self.A.has_entries:
+            return self.A.squared_norm()
+        # A pass less: the squares of the rows are needed anyway.
+        return float(self.A.reduce_rows(np.sum, self.row_squares, vectors_only=True))
 
     @property
     def constant(self) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.fused.cache import njit
-from orthoplus.kernels.reference.centres import GAIN
+from orthoplus.kernels.reference.centres import FEW, GAIN, HOPELESS
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -51,15 +51,34 @@ def _assign(scores, labels, top):  # type: ignore[no-untyped-def]  # IN scores; 
     k, n = scores.shape
     for i in range(n):
         labels[i] = 0
-        top[i] = scores[0, i]
+        top[i] = max(scores[0, i], 0.0)
     for j in range(1, k):
         for i in range(n):
             s = scores[j, i]
             is_better = s > top[i]
             labels[i] = j if is_better else labels[i]
             top[i] = s if is_better else top[i]
+
+
+@_compiled
+def _reassign(scores, dirty, labels, top):  # type: ignore[no-untyped-def]
+    # IN scores, dirty; IN/OUT labels, top: as `_assign` after the scores of the dirty ones changed
+    k, n = scores.shape
     for i in range(n):
-        top[i] = max(top[i], 0.0)
+        if dirty[labels[i]]:
+            best, label = max(scores[0, i], 0.0), 0
+            for j in range(1, k):
+                if scores[j, i] > best:
+                    best, label = scores[j, i], j
+            labels[i] = label
+            top[i] = best
+    for j in range(k):
+        if dirty[j]:
+            for i in range(n):
+                s = scores[j, i]
+                if s > top[i] or (s == top[i] and j < labels[i]):
+                    labels[i] = j
+                    top[i] = s
 
 
 @_compiled
@@ -90,8 +109,8 @@ def _has_any(flags):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _settle(B, centres, scores, labels, top, dirty, steps, goal):  # type: ignore[no-untyped-def]
-    # IN B, steps, goal; IN/OUT all the rest; returns the sum
+def _settle(B, centres, scores, labels, top, dirty, touched, steps, goal):  # type: ignore[no-untyped-def]
+    # IN B, steps, goal; IN/OUT all the rest, touched: the centres that were renewed; the sum
     old = np.empty(labels.size, dtype=np.int64)
     value = _sum_of_squares(top)
     for step in range(steps):
@@ -99,7 +118,9 @@ def _settle(B, centres, scores, labels, top, dirty, steps, goal):  # type: ignor
             break
         _renew(B, labels, top, dirty, centres, scores)
         _copy(labels, old)
-        _assign(scores, labels, top)
+        _reassign(scores, dirty, labels, top)
+        for j in range(dirty.size):
+            touched[j] = touched[j] or dirty[j]
         _mark_changed(old, labels, dirty)
         last, value = value, _sum_of_squares(top)
         if value + (steps - 1 - step) * (value - last) <= goal:
@@ -131,10 +152,10 @@ def _alternate(B, centres, steps):  # type: ignore[no-untyped-def]  # IN B, step
     scores = _scores_of(B, centres)
     labels, top = np.empty(n, dtype=np.int64), np.empty(n)
     _assign(scores, labels, top)
-    dirty = np.empty(k, dtype=np.bool_)
+    dirty, touched = np.empty(k, dtype=np.bool_), np.empty(k, dtype=np.bool_)
     for j in range(k):
         dirty[j] = True
-    return _settle(B, centres, scores, labels, top, dirty, steps, -np.inf)
+    return _settle(B, centres, scores, labels, top, dirty, touched, steps, -np.inf)
 
 
 def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
@@ -143,19 +164,54 @@ def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[F
 
 
 @_compiled
-def _weigh(scores, labels, top, squares, order, mass):  # type: ignore[no-untyped-def]
-    # IN scores, labels, top, squares; OUT order of the centres by what they would be missed, mass
+def _weigh(scores, labels, top, squares, second, runner, mass):  # type: ignore[no-untyped-def]
+    # IN scores, labels, top, squares; OUT second-largest score, its centre, mass of the residuals
     k, n = scores.shape
-    loss, passed = np.zeros(k), 0.0
+    passed = 0.0
     for i in range(n):
-        second = 0.0
-        for j in range(k):
-            if j != labels[i]:
-                second = max(second, scores[j, i])
-        loss[labels[i]] += top[i] * top[i] - second * second
+        second[i], runner[i] = 0.0, 0
+    for j in range(k):
+        for i in range(n):
+            if scores[j, i] > second[i] and labels[i] != j:
+                second[i], runner[i] = scores[j, i], j
+    for i in range(n):
         passed += max(squares[i] - top[i] * top[i], 0.0)
         mass[i] = passed
-    _sort_by(loss, order)
+
+
+@_compiled
+def _losses(arriving, labels, top, second, loss):  # type: ignore[no-untyped-def]
+    # IN arriving: scores of a new centre; OUT loss of each centre if it leaves; returns the gain
+    gain = 0.0
+    for j in range(loss.size):
+        loss[j] = 0.0
+    for i in range(labels.size):
+        s, t, u = max(arriving[i], 0.0), top[i], second[i]
+        if s > t:
+            gain += s * s - t * t
+        else:
+            v = max(s, u)
+            loss[labels[i]] += t * t - v * v
+    return gain
+
+
+@_compiled
+def _replace(arriving, dropped, second, runner, labels, top, dirty):  # type: ignore[no-untyped-def]
+    # IN arriving, dropped, second, runner; IN/OUT labels, top; OUT dirty
+    for j in range(dirty.size):
+        dirty[j] = False
+    for i in range(labels.size):
+        s, before = arriving[i], labels[i]
+        if before == dropped:
+            is_new = s > second[i]
+            labels[i] = dropped if is_new else runner[i]
+            top[i] = s if is_new else second[i]
+            dirty[labels[i]] = True
+            dirty[dropped] = True
+        elif s > top[i]:
+            labels[i], top[i] = dropped, s
+            dirty[before] = True
+            dirty[dropped] = True
 
 
 @_compiled
@@ -181,41 +237,66 @@ def _first_above(rising, level):  # type: ignore[no-untyped-def]  # as searchsor
 
 
 @_compiled
+def _copy_touched(source, touched, out):  # type: ignore[no-untyped-def]  # IN all but out; OUT out
+    for j in range(touched.size):
+        if touched[j]:
+            _copy(source[j], out[j])
+
+
+@_compiled
+def _unit(row, size, out):  # type: ignore[no-untyped-def]  # IN row, size; OUT out
+    for t in range(row.size):
+        out[t] = row[t] / size
+
+
+@_compiled
 def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
     # IN B, draws, steps; IN/OUT centres; returns the sum and the failures since the last success
     n, k = B.shape[0], centres.shape[0]
     squares, mass, order = np.empty(n), np.empty(n), np.empty(k, dtype=np.int64)
     for i in range(n):
         squares[i] = _sum_of_squares(B[i])
-    scores, trial_scores = _scores_of(B, centres), np.empty((k, n))
+    scores, trial_scores = _scores_of(B, centres), _scores_of(B, centres)
     labels, trial_labels = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    top, trial_top = np.empty(n), np.empty(n)
-    trial, dirty = np.empty(centres.shape), np.empty(k, dtype=np.bool_)
+    runner, second, loss = np.empty(n, dtype=np.int64), np.empty(n), np.empty(k)
+    top, trial_top, arriving, unit = np.empty(n), np.empty(n), np.empty(n), np.empty(B.shape[1])
+    trial, dirty, touched = np.empty(centres.shape), np.empty(k, np.bool_), np.empty(k, np.bool_)
     _assign(scores, labels, top)
-    _weigh(scores, labels, top, squares, order, mass)
+    _weigh(scores, labels, top, squares, second, runner, mass)
     value, failures = _sum_of_squares(top), 0
     for draw in draws:
         failures += 1
-        dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
         row = min(_first_above(mass, draw[1] * mass[-1]), n - 1)
         if mass[-1] <= 0.0 or squares[row] <= 0.0:
             continue
+        _unit(B[row], math.sqrt(squares[row]), unit)
+        _score(B, unit, arriving)
+        gain = _losses(arriving, labels, top, second, loss)
+        _sort_by(loss, order)
+        dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
+        if gain - loss[dropped] < -HOPELESS * (1.0 + FEW / k) * mass[-1] / k:
+            continue
         _copy_rows(centres, trial)
-        _copy_rows(scores, trial_scores)
-        for t in range(B.shape[1]):
-            trial[dropped, t] = B[row, t] / math.sqrt(squares[row])
-        _score(B, trial[dropped], trial_scores[dropped])
-        _assign(trial_scores, trial_labels, trial_top)
-        _mark_changed(labels, trial_labels, dirty)
+        _copy(unit, trial[dropped])
+        _copy(arriving, trial_scores[dropped])
+        _copy(labels, trial_labels)
+        _copy(top, trial_top)
+        _replace(arriving, dropped, second, runner, trial_labels, trial_top, dirty)
+        for j in range(k):
+            touched[j] = j == dropped
         goal = value * (1.0 + GAIN)
-        trial_value = _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps, goal)
+        trial_value = _settle(
+            B, trial, trial_scores, trial_labels, trial_top, dirty, touched, steps, goal
+        )
         if trial_value > goal:
             _copy_rows(trial, centres)
-            _copy_rows(trial_scores, scores)
+            _copy_touched(trial_scores, touched, scores)
             _copy(trial_labels, labels)
             _copy(trial_top, top)
             value, failures = trial_value, 0
-            _weigh(scores, labels, top, squares, order, mass)
+            _weigh(scores, labels, top, squares, second, runner, mass)
+        else:
+            _copy_touched(scores, touched, trial_scores)
     return value, failures
 
 

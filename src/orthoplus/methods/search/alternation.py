@@ -6,16 +6,33 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import FloatArray
-from orthoplus.data.groups import assign_rows, column_entries, count_rows
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import DataMatrix
+from orthoplus.data.groups import (
+    assign_rows,
+    column_entries,
+    count_rows,
+    normalized_entries,
+    power_step,
+    unit_rows,
+)
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.factors import data_of, factor_model
-from orthoplus.methods.search.row_moves import apply_moves, best_disjoint_moves, single_moves
+from orthoplus.methods.search.row_moves import (
+    apply_moves,
+    assign_and_move,
+    best_disjoint_moves,
+    single_moves,
+)
 
 # Residual of leading vectors while rows still move: their squares are exact to its square.
 ROUGH = 1e-4
 # Each round lowers the objective; a few dozen settle ten thousand rows.
 _MAX_ROUNDS = 200
+# Rounds of one pass each end when one lowers what is missed by less than this share of it.
+_SMALL_STEP = 1e-5
+# Moves of single rows are made with rough vectors as long as they lower it by this share.
+_SMALL_MOVE = 1e-7
 
 
 class Groups(NamedTuple):
@@ -29,6 +46,14 @@ class Groups(NamedTuple):
     directions: FloatArray  # k x r: y_j / ||y_j||
     squares: FloatArray  # the leading ones of the groups
     value: float
+
+    def scores(self, A: DataMatrix) -> Any:
+        """Return what the point fits of each row: its weight times the norm of y_j."""
+        return A.map_vectors(_scores, self.labels, self.weights, args=(np.sqrt(self.squares),))
+
+
+def _scores(labels: IntArray, weights: FloatArray, sizes: FloatArray) -> FloatArray:
+    return np.where(labels >= 0, weights * sizes[labels], 0.0)
 
 
 def alternate(
@@ -51,16 +76,21 @@ def alternate(
 
 
 def alternate_groups(
-    problem: Problem, labels: Any, weights: Any, *, with_moves: bool = True, is_rough: bool = False
+    problem: Problem,
+    labels: Any,
+    weights: Any,
+    *,
+    with_moves: bool = True,
+    stages: tuple[float | None, ...] = (ROUGH, None),
 ) -> Groups:
     """`alternate` from labels and weights: no n x k matrix is made.
 
-    For data in row blocks the vectors are in the form of the data. Where it ``is_rough``, it ends
-    at rest with rough vectors, and the value is that of the point with those.
+    For data in row blocks the vectors are in the form of the data. It comes to rest with vectors of
+    the residuals ``stages``, one after the other; the last is None, to the last digit.
     """
-    A, k = data_of(problem), problem.shape[1]
+    A = data_of(problem)
     labels, weights = A.scatter(labels), A.scatter(weights)
-    for residual in (ROUGH,) if is_rough else (ROUGH, None):  # at rest, then to the last digit
+    for residual in stages:
         rest = _come_to_rest(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
             better = _move_rows(problem, rest, residual)
@@ -68,12 +98,76 @@ def alternate_groups(
                 break
             rest = better
         labels, weights = rest.labels, rest.weights
-    weights = column_entries(A, labels, rest.directions, rest.squares)
-    if not is_rough:
-        return rest._replace(weights=weights)
+    return rest._replace(weights=column_entries(A, labels, rest.directions, rest.squares))
+
+
+class Settled(NamedTuple):
+    """Directions of groups, k x r, and what they explain of the rows nearest to them."""
+
+    directions: FloatArray
+    squares: FloatArray
+    counts: IntArray
+
+    @property
+    def explained(self) -> float:
+        """The sum of squares."""
+        return float(self.squares.sum())
+
+
+def settle_directions(problem: Problem, V: FloatArray) -> Settled:
+    """Alternate in rounds of one pass each: best group of each row, one power step for each group.
+
+    Most rows have found their group before exact vectors are worth their passes.
+    """
+    A, total = data_of(problem), factor_model(problem).total
+    explained = -np.inf
+    for _ in range(_MAX_ROUNDS):
+        W, squares, counts = power_step(A, V)
+        gain, explained = float(squares.sum()) - explained, float(squares.sum())
+        if gain <= _SMALL_STEP * max(total - explained, 0.0) or not counts.all():
+            break
+        V = unit_rows(W)
+    return Settled(V, squares, counts)
+
+
+def alternate_from(problem: Problem, found: Settled) -> Groups:
+    """`alternate_groups` from directions that have settled; first with moves of rough gains."""
+    A = data_of(problem)
+    for _ in range(_MAX_ROUNDS):
+        better = _move_and_settle(problem, found)
+        if better is None:
+            break
+        found = better
+    assigned = assign_rows(A, found.directions)
+    return alternate_groups(problem, assigned.labels, assigned.scores, stages=(None,))
+
+
+def _move_and_settle(problem: Problem, found: Settled) -> Settled | None:
+    """Settle again after moves of single rows; None unless what is missed falls by enough."""
+    model = factor_model(problem)
+    A, k = model.A, problem.shape[1]
+    labels, scores, columns, gains = assign_and_move(A, model.row_squares, *found)
+    disjoint = best_disjoint_moves(A, labels, columns, gains)
+    if len(disjoint[0]) == 0:
+        return None
+    missed = max(model.total - found.explained, 0.0)
+    for moves in (None, disjoint):  # all at once may be too many
+        moved = apply_moves(A, labels, columns, moves)
+        W = A.group_sums(moved, normalized_entries(A, moved, scores, k), k)
+        better = settle_directions(problem, unit_rows(W))
+        if better.explained - found.explained > _SMALL_MOVE * missed:
+            return better
+    return None
+
+
+def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
+    """Return the point with these labels and weights along the scores; one pass over A."""
+    model = factor_model(problem)
+    A, k = model.A, problem.shape[1]
+    weights = normalized_entries(A, labels, scores, k)
     W = A.group_sums(labels, weights, k)
-    value = factor_model(problem).constant - float(np.vdot(W, W))
-    return rest._replace(weights=weights, value=value)
+    squares = np.einsum("jc,jc->j", W, W)
+    return Groups(labels, weights, unit_rows(W), squares, model.constant - float(squares.sum()))
 
 
 def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:

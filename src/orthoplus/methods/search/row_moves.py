@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.groups import count_rows, give_rows
 
@@ -56,12 +56,15 @@ def gainful_moves(
     for start in range(0, len(labels), _BLOCK):
         block = slice(start, start + _BLOCK)
         own = np.maximum(labels[block], 0)
-        gain = _gains(scores[block], own, row_squares[block], squares)
-        gain[(labels[block] < 0) | (counts[own] < 2)] = -np.inf  # no column may run empty
+        # No column may run empty.
+        may_move = (labels[block] >= 0) & (counts[own] >= 2)
+        may_move &= _may_gain(scores[block], own, row_squares[block], squares)
+        near = np.flatnonzero(may_move)
+        gain = _gains(scores[block][near], own[near], row_squares[block][near], squares)
         best = gain.argmax(axis=1)
         top = kernels.gather(gain, best)
-        rows = np.flatnonzero(top > least)
-        found.append((rows + start, best[rows], top[rows]))
+        kept = np.flatnonzero(top > least)
+        found.append((near[kept] + start, best[kept], top[kept]))
     rows, columns, gains = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return rows, columns, gains
 
@@ -96,13 +99,39 @@ def _moves_of_rows(
     return columns, gains
 
 
+def assign_and_move(
+    A: DataMatrix, row_squares: Any, V: FloatArray, squares: FloatArray, counts: IntArray
+) -> tuple[Any, Any, Any, Any]:
+    """Return labels and scores by the best of V, and the `single_moves` from there: one pass."""
+    args = (V, squares, counts)
+    return A.map_rows(_assign_and_move, row_squares, args=args, n_vectors=4)
+
+
+def _assign_and_move(
+    A: MemoryMatrix, row_squares: FloatArray, V: FloatArray, squares: FloatArray, counts: IntArray
+) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
+    found = []
+    start = 0
+    for part in A.slices(len(V)):
+        here = slice(start, start + part.shape[0])
+        scores = part.matmul(V.T)
+        labels, best = kernels.best_columns(scores)
+        labels[row_squares[here] == 0] = -1
+        columns, gains = labels.copy(), np.zeros(len(labels))
+        rows, to, gain = gainful_moves(scores, labels, row_squares[here], squares, counts)
+        columns[rows], gains[rows] = to, gain
+        found.append((labels, best, columns, gains))
+        start = here.stop
+    labels, best, columns, gains = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return labels, best, columns, gains
+
+
 def best_disjoint_moves(
     A: DataMatrix, labels: Any, columns: Any, gains: Any
 ) -> tuple[IntArray, IntArray]:
     """`disjoint_moves` of those with a gain: only the best from one group to another can count."""
-    found = A.reduce_rows(
-        _best_of_pairs, labels, columns, gains, A.row_indices(), combine=_better_of
-    )
+    vectors = (labels, columns, gains, A.row_indices())
+    found = A.reduce_rows(_best_of_pairs, *vectors, combine=_better_of, vectors_only=True)
     rows, sources, targets, best = found
     if len(rows) == 0:
         return rows, targets
@@ -115,7 +144,7 @@ _Moves = tuple[IntArray, IntArray, IntArray, FloatArray]
 
 
 def _best_of_pairs(
-    A: MemoryMatrix, labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
+    labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
 ) -> _Moves:
     """The row with the largest gain of each pair of groups, the first among ties."""
     rows = np.flatnonzero(gains > 0)
@@ -157,6 +186,26 @@ def disjoint_moves(
             is_used[source] = is_used[target] = True
             kept.append(move)
     return rows[kept], columns[kept]
+
+
+def _may_gain(
+    scores: FloatArray, own: IntArray, row_squares: FloatArray, squares: FloatArray
+) -> BoolArray:
+    r"""Return which rows can gain: the others have no other score near enough to their own.
+
+    With the smallest :math:`\sigma^2 > \|a\|^2` and the second score u the gain is at most
+    :math:`u^2 - s^2 + \|a\|^4 / (2 (\sigma^2 - \|a\|^2))`: each of the two bounds above exceeds its
+    first terms by at most half of the quotient, since :math:`s^2 t^2 \le \|a\|^4 / 4`.
+    """
+    rows, others = np.arange(len(own)), scores.copy()
+    others[rows, own] = -np.inf
+    second = np.maximum(others.max(axis=1), 0.0).astype(np.float64) ** 2
+    mine = np.maximum(scores[rows, own], 0.0).astype(np.float64) ** 2
+    room = float(squares.min()) - row_squares
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turn = np.where(room > 0.0, 0.5 * row_squares**2 / room, np.inf)
+    # A margin for the rounding of the scores.
+    return np.asarray(second - mine + (1.0 + 1e-6) * turn + 1e-6 * row_squares > 0.0)
 
 
 def _gains(

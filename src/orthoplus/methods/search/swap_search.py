@@ -11,7 +11,6 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data import DataMatrix
 from orthoplus.data.groups import (
     Centres,
     assign_rows,
@@ -21,20 +20,40 @@ from orthoplus.data.groups import (
     unit_rows,
 )
 from orthoplus.geometry.stiefel import assemble, keep_largest
-from orthoplus.linalg.starts import leading_centres, leading_right_vectors
+from orthoplus.linalg.starts import leading_centres
 from orthoplus.methods.factors import data_of, factor_model
-from orthoplus.methods.search.alternation import ROUGH, Groups, alternate_groups
+from orthoplus.methods.search.alternation import (
+    ROUGH,
+    Groups,
+    Settled,
+    alternate_from,
+    alternate_groups,
+    point_of_groups,
+    settle_directions,
+)
+from orthoplus.methods.search.sketch import (
+    Sketch,
+    refined_sketch,
+    sampled_centers,
+    sampled_rows,
+    sketch_rows,
+)
 
-# Subspace iterations of the sketch; more change nothing that the exact end does not.
-_POWER_STEPS = 2
 # Columns of the sketch beyond its factor times k.
 _SPARE = 8
 # Alternations of a trial, and of a first set of centres.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Fewer centres than this get the patience of this many.
 _FEW = 10
-# A first point that is worse by less than this share of ||A||^2 may still end better.
-_NEAR = 1e-3
+# A search that ends worse by more than this share of what is missed is not pursued.
+_NEAR = 1e-2
+# A round that lowers what is missed by less than this share is the last of its search.
+_WORTH = 1e-5
+# Searches that settle within the first share of what is missed have found the same; one that is
+# behind the best by more than the second would not make up for it at its exact end.
+_ANOTHER, _CLOSE = 1e-6, 1e-4
+# Values that differ by less than this share of ||A||^2 are equal.
+_ROUNDING = 1e-14
 # Trials between two looks at the clock and the callback, for each centre.
 _BATCH = 5
 
@@ -54,9 +73,16 @@ class SwapState(NamedTuple):
     n_iter: int
     sketch: FloatArray
     basis: FloatArray
+    fine_sketch: FloatArray
+    fine_basis: FloatArray
     centres: FloatArray
-    best_centres: FloatArray
+    sum: float
     best_sum: float
+    settled: FloatArray
+    settled_squares: FloatArray
+    settled_counts: IntArray
+    most_explained: float
+    n_rounds: int
     n_started: int
     n_trials: int
     n_failures: int
@@ -80,39 +106,46 @@ class SwapSearch(SeededMethod):
     r"""Search over groups of rows for :math:`\max \sum_j \sigma_1(A_j)^2`, orthogonal NMF on S+.
 
     With the groups :math:`A_j` of rows fixed, the best X has their leading left singular vectors as
-    columns and leaves :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Three moves search the groups:
+    columns and leaves :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Each search has rounds of
 
     1. a *sketch*: the rows in coordinates of the leading singular vectors, a few dozen numbers;
-    2. *swaps* in the sketch: drop the centre that is missed least, put one row with a large
-       residual in its place, alternate a few times, keep what is better, until nothing has been for
-       a while;
+    2. *swaps* in the sketch: put one row with a large residual in the place of the centre that is
+       missed least beside it, alternate a few times, keep what is better, until nothing has been
+       for a while;
     3. the *exact alternation* on A itself, from the best centres: leading singular vector of each
        group, best group of each row, moves of single rows, to a fixed point.
 
-    The first search starts from the alternation from X, the others from rows sampled by their
-    residuals.
+    From the second round on the sketch also holds the exact directions, which lose nothing in it:
+    the swaps go on from the exact answer, until a round gains nothing.
+
+    The first search starts from X, the others from rows sampled by their residuals. Every search
+    ends with the exact objective, and the best end is the answer: more searches are never worse.
 
     Parameters
     ----------
     n_init : int
-        Searches; that with the best sum in the sketch is kept.
+        Searches; that with the best objective is kept.
     patience : int
         A search ends after this many failed swaps for each of the k centres, or of ten where there
         are fewer.
+    rounds : int
+        Most rounds of each search; one that gains little is the last.
     max_iter : int
         Most steps, each a batch of swaps.
     sketch : float
         The sketch has this many columns for each of the k centres.
     sample : int
-        Most rows the swaps look at, taken at random; the exact alternation has all.
+        Most rows the swaps look at; the exact alternation has all. More rows are sampled by their
+        squared norm and by what the start misses of them, with weights that keep sums of squares
+        unbiased, see `orthoplus.data.sampling`.
     seed : int
         For the sketch, the sampled rows and the swaps.
 
     Notes
     -----
-    Never worse than the alternation from X (EM-ONMF) with rough vectors, with which it begins. The
-    sketch costs some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of
-    the exact alternation one product with k columns and some passes over A.
+    Never worse than X, nor than the alternation from X (EM-ONMF) if X is a matrix. The sketch costs
+    some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of the exact
+    alternation one product with k columns and some passes over A.
 
     Examples
     --------
@@ -127,6 +160,7 @@ class SwapSearch(SeededMethod):
 
     n_init: int = 3
     patience: int = 3
+    rounds: int = 3
     max_iter: int = 1000
     sketch: float = 2.0
     sample: int = 4096
@@ -135,6 +169,7 @@ class SwapSearch(SeededMethod):
     def __post_init__(self) -> None:
         check_count(self.n_init, "n_init", low=1)
         check_count(self.patience, "patience", low=1)
+        check_count(self.rounds, "rounds", low=1)
         check_count(self.max_iter, "max_iter", low=1)
         check_positive(self.sketch, "sketch")
         check_count(self.sample, "sample", low=1)
@@ -143,22 +178,33 @@ class SwapSearch(SeededMethod):
     def init(
         self, problem: Problem, X: FloatArray | Centres, carry: Carry | None = None
     ) -> SwapState:
-        """The alternation from the groups of X, or of centres, and its centres in the sketch."""
-        A, rng = data_of(problem), np.random.default_rng(self.seed)
-        groups = assign_rows(A, X.vectors)[:2] if isinstance(X, Centres) else _groups_of(X)
-        found = alternate_groups(problem, *groups, with_moves=False, is_rough=True)
-        B, basis = _sketch(A, self._columns(problem), self.sample, rng)
+        """Start at the groups of X, or of centres, with their directions in the sketch."""
+        model = factor_model(problem)
+        if isinstance(X, Centres):
+            assigned = assign_rows(model.A, X.vectors)
+            found = point_of_groups(problem, assigned.labels, assigned.scores)
+            scores = assigned.scores
+        else:
+            found = alternate_groups(problem, *_groups_of(X))
+            scores = found.scores(model.A)
+        B, basis = sketch_rows(model, self._columns(problem), self.sample, self.seed, scores)
         first = unit_rows(found.directions @ basis)
-        centres, _ = kernels.alternate_centres(B, first, _FIRST_STEPS)
-        point = _point(found, A.dtype if isinstance(X, Centres) else X.dtype)
+        centres, total = kernels.alternate_centres(B, first, _FIRST_STEPS)
         return SwapState(
-            **point,
+            **_point(found, model.A.dtype if isinstance(X, Centres) else X.dtype),
             n_iter=0,
             sketch=B,
             basis=basis,
+            fine_sketch=np.zeros((0, 0)),
+            fine_basis=np.zeros((0, 0)),
             centres=centres,
-            best_centres=centres,
+            sum=total,
             best_sum=-np.inf,
+            settled=found.directions,
+            settled_squares=np.zeros(0),
+            settled_counts=np.zeros(0, dtype=np.int64),
+            most_explained=-np.inf,
+            n_rounds=0,
             n_started=1,
             n_trials=0,
             n_failures=0,
@@ -166,13 +212,13 @@ class SwapSearch(SeededMethod):
         )
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
-        """A batch of swaps; after the last one of a search the next, or the exact end."""
+        """A batch of swaps; after the last one of a round its exact end, and what follows."""
         state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
         if state.n_failures < self._limit(problem.shape[1]):
             return state
-        if state.n_started < self.n_init:
-            return self._begin(problem, state)
-        return self._end(problem, state)
+        if state.n_rounds == 0 and self._is_known(problem, state):
+            return self._next(problem, state)
+        return self._end_round(problem, state)
 
     def stop(self) -> RestStop:
         """Stop after the exact end, or at the limit."""
@@ -187,47 +233,115 @@ class SwapSearch(SeededMethod):
         return self.patience * max(k, _FEW)
 
     def _swap(self, problem: Problem, state: SwapState) -> SwapState:
-        rng = np.random.default_rng([self.seed, state.n_started, state.n_trials])
+        rng = np.random.default_rng([self.seed, state.n_started, state.n_rounds, state.n_trials])
         draws = rng.random((_BATCH * problem.shape[1], 2))
-        centres, total, failures = kernels.search_swaps(
-            state.sketch, state.centres, draws, _TRIAL_STEPS
-        )
+        B = state.fine_sketch if state.n_rounds else state.sketch
+        centres, total, failures = kernels.search_swaps(B, state.centres, draws, _TRIAL_STEPS)
         all_failed = failures == len(draws)
-        is_best = total > state.best_sum
         return state._replace(
             centres=centres,
-            best_centres=centres if is_best else state.best_centres,
-            best_sum=total if is_best else state.best_sum,
+            sum=total,
             n_trials=state.n_trials + len(draws),
             n_failures=failures + (state.n_failures if all_failed else 0),
         )
 
-    def _begin(self, problem: Problem, state: SwapState) -> SwapState:
-        """The next search, from sampled rows."""
-        rng = np.random.default_rng([self.seed, state.n_started])
-        sampled = unit_rows(_sample_centres(state.sketch, problem.shape[1], rng))
-        centres, _ = kernels.alternate_centres(state.sketch, sampled, _FIRST_STEPS)
+    @staticmethod
+    def _is_known(problem: Problem, state: SwapState) -> bool:
+        """Return whether an earlier search had the same sum in the sketch, or a far better one.
+
+        In a sample of the rows small differences are chance.
+        """
+        if state.n_started == 1:
+            return False
+        lag = state.best_sum - state.sum
+        missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
+        if len(state.sketch) < problem.shape[0]:
+            return lag > -_CLOSE * missed
+        return abs(lag) <= _ANOTHER * missed or lag > _NEAR * missed
+
+    def _end_round(self, problem: Problem, state: SwapState) -> SwapState:
+        """Settle on A; then another round if this one gained and is near, else the exact end."""
+        basis = state.fine_basis if state.n_rounds else state.basis
+        model = factor_model(problem)
+        is_sampled = len(state.sketch) < problem.shape[0]
+        if is_sampled and state.n_rounds and state.n_failures == state.n_trials:
+            # No swap: what the alternation in a sample has changed is chance.
+            found = Settled(state.settled, state.settled_squares, state.settled_counts)
+        else:
+            found = settle_directions(problem, state.centres @ basis.T)
+        if state.n_rounds == 0:
+            state = state._replace(best_sum=max(state.best_sum, state.sum))
+        missed = max(model.total - found.explained, 0.0)
+        gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
+        is_near = (1.0 - _NEAR) * missed <= state.value - model.constant + model.total
+        if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
+            return self._refine(problem, state, found)
+        lag = state.most_explained - found.explained
+        if lag < _CLOSE * missed and abs(lag) > _ANOTHER * missed:
+            state = self._end_search(problem, state, found)
+        return self._next(problem, state)
+
+    def _end_search(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
+        """The exact alternation; its end is kept if it is the first or the best."""
+        end, rounding = alternate_from(problem, found), _ROUNDING * factor_model(problem).total
+        is_first = state.most_explained == -np.inf
+        if is_first and end.value > state.value + rounding:  # the start is better than its end
+            end = alternate_groups(problem, *self._entries(problem, state))
+        if is_first or end.value < state.value - rounding:
+            point = _point(end, getattr(state.weights, "dtype", None))
+            state = state._replace(**point | {"value": min(end.value, state.value)})
+        return state._replace(most_explained=max(state.most_explained, found.explained))
+
+    def _refine(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
+        """The next round of a search: swaps from the directions on A, with a sample of its own."""
+        model, number = factor_model(problem), state.n_rounds + 1
+        scores = None
+        if len(model.A) > self.sample:
+            scores = assign_rows(model.A, found.directions).scores
+        rows = sampled_rows(model, self.sample, self.seed + number, scores)
+        known = Sketch(state.sketch, state.basis)
+        B, basis = refined_sketch(known, found.directions, rows)
+        first = unit_rows(found.directions @ basis)
+        centres, total = kernels.alternate_centres(B, first, _FIRST_STEPS)
         return state._replace(
-            centres=centres, n_started=state.n_started + 1, n_trials=0, n_failures=0
+            fine_sketch=B,
+            fine_basis=basis,
+            centres=centres,
+            sum=total,
+            settled=found.directions,
+            settled_squares=found.squares,
+            settled_counts=found.counts,
+            n_rounds=number,
+            n_trials=0,
+            n_failures=0,
         )
 
-    def _end(self, problem: Problem, state: SwapState) -> SwapState:
-        """The exact alternation from the best centres, and from the first point if it is near."""
-        groups = assign_rows(data_of(problem), state.best_centres @ state.basis.T)
-        found = alternate_groups(problem, groups.labels, groups.scores)
-        if state.value < found.value + _NEAR * factor_model(problem).total:
-            first = alternate_groups(problem, *self._entries(problem, state))
-            found = first if first.value < found.value else found
-        dtype = getattr(state.weights, "dtype", None)
-        return state._replace(**_point(found, dtype), is_over=True)
+    def _next(self, problem: Problem, state: SwapState) -> SwapState:
+        """The next search, from sampled rows; or the end."""
+        if state.n_started == self.n_init:
+            return state._replace(is_over=True)
+        rng = np.random.default_rng([self.seed, state.n_started])
+        sampled = unit_rows(sampled_centers(state.sketch, problem.shape[1], rng))
+        centres, total = kernels.alternate_centres(state.sketch, sampled, _FIRST_STEPS)
+        return state._replace(
+            centres=centres,
+            sum=total,
+            n_rounds=0,
+            n_started=state.n_started + 1,
+            n_trials=0,
+            n_failures=0,
+        )
 
     @property
     def has_own_starts(self) -> bool:
         return True
 
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Centres:
-        """Return the centres of `orthoplus.linalg.starts.leading_centres`."""
-        return leading_centres(data_of(problem), problem.shape[1], rng)
+        """Return the centres of `orthoplus.linalg.starts.leading_centres`; of a sample if large."""
+        model = factor_model(problem)
+        is_large = len(model.A) > self.sample and model.A.has_entries
+        rows = sampled_rows(model, self.sample, self.seed) if is_large else model.A
+        return leading_centres(rows, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
         wanted = (problem.shape[1], data_of(problem).shape[1])
@@ -298,35 +412,3 @@ def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
         "directions": groups.directions,
         "value": groups.value,
     }
-
-
-def _sketch(
-    A: DataMatrix, columns: int, sample: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Rows of A, a sample where there are many, in an orthonormal basis V of r x columns; and V.
-
-    V nearly spans the leading right singular vectors: subspace iteration from a random start.
-    """
-    n = A.shape[0]
-    if n > sample and A.has_entries:
-        rows = A.sample_rows(np.sort(rng.choice(n, sample, replace=False, shuffle=False)))
-    else:
-        rows = A.in_memory()
-    V, _ = leading_right_vectors(rows, columns, rng, _POWER_STEPS)
-    B = np.asarray(rows.matmul(V), dtype=np.float64)
-    # In an order of their own the rows meet the same random numbers, however they came.
-    return np.ascontiguousarray(B[np.lexsort(B.T[::-1])]), V
-
-
-def _sample_centres(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
-    """k rows, each sampled by what those before it leave of its squared norm."""
-    squares = np.einsum("ij,ij->i", B, B)
-    chosen: list[int] = []
-    left = squares.copy()
-    for _ in range(k):
-        mass = left.sum()
-        row = rng.choice(len(B), p=left / mass) if mass > 0 else rng.integers(len(B))
-        chosen.append(int(row))
-        unit = B[row] / (np.sqrt(squares[row]) or 1.0)
-        left = np.minimum(left, np.maximum(squares - np.maximum(B @ unit, 0.0) ** 2, 0.0))
-    return B[chosen]

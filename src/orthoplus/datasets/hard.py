@@ -1,0 +1,77 @@
+"""Matrices that are hard to cluster: heavy tails, many clusters, near-duplicates, one direction."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from orthoplus.core.checks import check_choice, check_count, check_shape
+from orthoplus.core.types import FloatArray, IntArray
+
+HARD_KINDS = ("pareto", "many", "duplicates", "dominant")
+
+# Exponent of the Pareto law of the row norms: their squares have no mean.
+_TAIL = 1.2
+# Size of the noise beside the profiles, and of what tells near-duplicates apart.
+_NOISE, _NEAR = 0.4, 0.1
+# Clusters that share one profile up to `_NEAR`.
+_COPIES = 4
+# Weight of the direction that all rows share.
+_COMMON = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class HardClusters:
+    """A nonnegative matrix A and the cluster that each row was drawn from.
+
+    The labels are those of the draw; the best clustering of A need not be theirs.
+
+    Examples
+    --------
+    >>> HardClusters(np.eye(2), np.array([0, 1])).labels
+    array([0, 1])
+    """
+
+    A: FloatArray
+    labels: IntArray
+
+
+def hard_clusters(kind: str, n: int, r: int, k: int, rng: np.random.Generator) -> HardClusters:
+    r"""Draw a matrix on which clustering methods often end in a poor local optimum.
+
+    .. math:: a_i = t_i\, (c_{\pi_i} + \text{noise}), \qquad i = 1, \dots, n,
+
+    with k sparse profiles :math:`c_j \ge 0`, scales :math:`t_i > 0` and labels :math:`\pi_i`.
+
+    Parameters
+    ----------
+    kind : {"pareto", "many", "duplicates", "dominant"}
+        Which difficulty: scales with a Pareto tail, so that a few rows hold most of
+        :math:`\|A\|_F^2`; cluster sizes that fall as 1 / j, so that many clusters are small;
+        profiles in families of near-duplicates; one direction that all rows share and that holds
+        most of :math:`\|A\|_F^2`.
+    n, r, k : int
+        A is n x r; the number of clusters is k <= n.
+    rng : numpy.random.Generator
+        Source of all randomness.
+
+    Examples
+    --------
+    >>> drawn = hard_clusters("pareto", 1000, 30, 5, np.random.default_rng(0))
+    >>> squares = np.sort((drawn.A**2).sum(axis=1))[::-1]
+    >>> drawn.A.shape, bool(squares[:50].sum() > 0.5 * squares.sum())
+    ((1000, 30), True)
+    """
+    check_choice(kind, "kind", HARD_KINDS)
+    check_shape(n, k, "X")
+    check_count(r, "r", low=1)
+    profiles = rng.random((k, r)) ** 4
+    if kind == "duplicates":
+        family = np.arange(k) // _COPIES
+        profiles = profiles[family] + _NEAR * rng.random((k, r))
+    sizes = 1.0 / np.arange(1, k + 1) if kind == "many" else np.ones(k)
+    labels = rng.choice(k, size=n, p=sizes / sizes.sum())
+    scales = 1.0 + rng.pareto(_TAIL, n) if kind == "pareto" else rng.uniform(0.5, 1.5, n)
+    A = profiles[labels] + _NOISE * rng.random((n, r)) ** 2
+    if kind == "dominant":
+        A += _COMMON * rng.random(r)
+    return HardClusters(scales[:, None] * A, labels)
