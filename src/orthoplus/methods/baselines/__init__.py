@@ -7,7 +7,10 @@ from orthoplus.methods.baselines.kindap import KindAP
 from orthoplus.methods.baselines.onpmf import ONPMF
 from orthoplus.methods.baselines.opnmf import OPNMF
 from orthoplus.methods.baselines.scikit_learn import KMeansBaseline, NMFBaseline
+from orthoplus.methods.baselines.seppg import SEPPG
+from orthoplus.methods.baselines.support_set import SupportSet
 from orthoplus.methods.baselines.uonmf import UONMF
+from orthoplus.methods.baselines.wen_yin import WenYin
 from orthoplus.methods.baselines.yoo_choi import YooChoi
 
 BASELINES = {
@@ -21,15 +24,21 @@ BASELINES = {
     "nmf": NMFBaseline,
     "kindap": KindAP,
     "convex_relaxation": ConvexRelaxation,
+    "wen_yin": WenYin,
+    "seppg": SEPPG,
+    "support_set": SupportSet,
 }
 
 # The entries of `orthoplus.problems.PROBLEMS` that a baseline is made for, "onmf" if not here.
 TAKES = {"kindap": ("k_indicators",)}
+# Baselines for any smooth f: they take every problem, and leave its second block to `solve`.
+ANY_SMOOTH = ("wen_yin", "seppg", "support_set")
 # Baselines that need the entries of the data, not products alone; and those of one step.
 NEED_ENTRIES = ("k_means", "nmf")
 ONE_STEP = (*NEED_ENTRIES, "convex_relaxation")
 
 __all__ = [
+    "ANY_SMOOTH",
     "BASELINES",
     "EMONMF",
     "HALSONMF",
@@ -37,11 +46,14 @@ __all__ = [
     "ONE_STEP",
     "ONPMF",
     "OPNMF",
+    "SEPPG",
     "TAKES",
     "UONMF",
     "ConvexRelaxation",
     "KMeansBaseline",
     "KindAP",
     "NMFBaseline",
+    "SupportSet",
+    "WenYin",
     "YooChoi",
 ]
