@@ -121,7 +121,12 @@ def test_sparse_data_give_the_run_of_dense_data(name, rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_groups_are_found(name, seed):
     A, labels = planted(np.random.default_rng(seed))
-    options = {"em_onmf": {"n_init": 20}, "k_means": {"n_init": 20}, "opnmf": {"exponent": 0.5}}
+    options = {
+        "em_onmf": {"n_init": 20},
+        "k_means": {"n_init": 20},
+        "opnmf": {"exponent": 0.5},
+        "gopa": {"start": "given"},
+    }
     method = BASELINES[name](**options.get(name, {}))
     problem = ONMF(A, 4)
     first = method.init(problem, problem.start(rng_of(seed)))

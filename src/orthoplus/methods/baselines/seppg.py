@@ -71,13 +71,14 @@ class SEPPG(SeededMethod):
     Notes
     -----
     Qian, Pan and Xiao, *Error bound and exact penalty method for optimization problems with
-    nonnegative orthogonal constraint*, IMA J. Numer. Anal. (2023): both penalties have the global minimizers of the constrained problem once rho is large enough (the envelope under a
-    condition on f), if no minimizer has a row of zeros. The article was at hand in its abstract
-    only; which options its variants SEPPG+ and SEPPG0 stand for was not checked. Growth 1.1, the
-    kick, the line search (factor 0.3, five values, 1e-4), the smoothing 0.05 and the tolerance 1e-3
-    are those of public code of the authors for this penalty, whose rho starts relative to f. Here
-    rho is relative to the gradient: neither a factor nor a constant added to f matters. An inner
-    iteration costs one gradient of f and O(nk^2), some ten times O(nk^2) for "nonsmooth".
+    nonnegative orthogonal constraint*, IMA J. Numer. Anal. (2023): both penalties have the global
+    minimizers of the constrained problem once rho is large enough (the envelope under a condition
+    on f), if no minimizer has a row of zeros. The article was at hand in its abstract only; which
+    options its variants SEPPG+ and SEPPG0 stand for was not checked. Growth 1.1, the kick, the line
+    search (factor 0.3, five values, 1e-4), the smoothing 0.05 and the tolerance 1e-3 are those of
+    public code of the authors for this penalty, whose rho starts relative to f. Here rho is
+    relative to the gradient: neither a factor nor a constant added to f matters. An inner iteration
+    costs one gradient of f and O(nk^2), some ten times O(nk^2) for "nonsmooth".
 
     Examples
     --------
