@@ -1,5 +1,6 @@
 """Every baseline: the contract of the methods, planted groups, degenerate data, and `solve`."""
 
+import warnings
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
 
 import orthoplus as op
 from orthoplus.core.method import iterate, run
@@ -190,6 +192,18 @@ def test_solve_gives_a_feasible_point_no_worse_than_the_rounded_iterate(name, rn
     # The value is a difference of numbers as large as ||A||^2.
     assert result.value <= problem.value(rounded) + ROUNDING * problem.total
     assert result.gap >= -1e-10  # a truncated SVD
+
+
+@every_baseline
+def test_estimator_takes_every_baseline(name, rng):
+    A, labels = planted(rng)
+    model = op.OrthogonalNMF(4, method=short(BASELINES[name]()), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few iterations
+        found = model.fit(A).labels_
+    assert len(found) == len(labels)
+    assert op.geometry.violation(model.orthonormal_) < ROUNDING
+    assert (model.components_ >= 0).all()
 
 
 @every_walker

@@ -55,7 +55,7 @@ def test_iterates_stay_on_the_manifold(rng):
         assert np.abs(state.factor.T @ state.factor - np.eye(3)).max() <= 1e-12
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_end_is_a_kkt_point(seed):
     # grad f - Lambda is normal to the manifold, Lambda >= 0 and Lambda o U = 0.
     rng = np.random.default_rng(seed)

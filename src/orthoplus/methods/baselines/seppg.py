@@ -77,8 +77,8 @@ class SEPPG(SeededMethod):
     options its variants SEPPG+ and SEPPG0 stand for was not checked. Growth 1.1, the kick, the line
     search (factor 0.3, five values, 1e-4), the smoothing 0.05 and the tolerance 1e-3 are those of
     public code of the authors for this penalty, whose rho starts relative to f. Here rho is
-    relative to the gradient: neither a factor nor a constant added to f matters. An inner iteration
-    costs one gradient of f and O(nk^2), some ten times O(nk^2) for "nonsmooth".
+    relative to the gradient, so that the scale of f does not matter. An inner iteration costs one
+    gradient of f and O(nk^2), some ten times O(nk^2) for "nonsmooth".
 
     Examples
     --------
