@@ -1,4 +1,4 @@
-"""Quadratic assignment on QAPLIB, beside both methods of SciPy."""
+"""Quadratic assignment on QAPLIB, beside both methods of SciPy and two over the manifold."""
 
 from collections.abc import Callable
 from contextlib import suppress
