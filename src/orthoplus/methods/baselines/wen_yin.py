@@ -53,8 +53,9 @@ class WenYin(OuterMethodBase):
     142 (2013), 397-434, who solve quadratic assignment this way; only f and its gradient are used,
     so any smooth f will do. Line search, memory, tolerances, iteration limits and growth (1.2) are
     those of the authors' public code. Their mu starts at the number 10; here it is relative to the
-    gradient, so that the scale of f does not matter, and so is the first step. Their article was
-    not at hand, and their results on QAPLIB were not compared run by run. An inner iteration costs
+    gradient, so that the scale of f does not matter, and so is the first step. A start of 1 is
+    twice as fast and often ends at the permutation nearest to the start. Their article was not at
+    hand, and their results on QAPLIB were not compared run by run. An inner iteration costs
     one gradient of f and O(nk^2). ``violation`` belongs to U, which is feasible on the manifold to
     rounding; ``X`` is max(U, 0) with unit columns, which `solve` rounds and refines.
 
@@ -71,7 +72,7 @@ class WenYin(OuterMethodBase):
     state_type = ManifoldState
     ends_with_search = False  # a baseline is compared as it is
 
-    penalty_start: float = 1.0
+    penalty_start: float = 1e-2
     penalty_growth: float = 1.2
     negativity_tol: float = 1e-3
     inner_tol: float = 1e-5
