@@ -333,9 +333,13 @@ def test_float32_data_give_nearly_the_run_of_float64(name, rng):
     single, double = (
         states_of(method, ONMF(data, 3), X, steps)[-1] for data in (A, A.astype(float))
     )
+    if name in baselines.ANY_SMOOTH:
+        # Over the Stiefel manifold f is the same for every rotation of U: rounding turns the
+        # columns. A step is a hundred iterations, in float32 to roundings of ||A||^2.
+        assert abs(single.value - double.value) <= 1e-4 * ONMF(A, 3).total
+        return
     # Products in float32, three steps: a thousand roundings.
-    # Over the Stiefel manifold f is the same for every rotation of U: rounding turns the columns.
-    assert name in baselines.ANY_SMOOTH or np.allclose(single.X, double.X, atol=1e-3)
+    assert np.allclose(single.X, double.X, atol=1e-3)
     assert np.isclose(single.value, double.value, rtol=1e-3)
 
 
