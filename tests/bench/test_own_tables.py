@@ -4,6 +4,7 @@ import pytest
 
 from orthoplus.bench import (
     copositivity,
+    general_methods,
     graph_matching,
     indicators_large,
     projection_exact,
@@ -24,6 +25,13 @@ from orthoplus.bench.table import Session
 # Module -> its constants, made smaller.
 SMALLER = {
     copositivity: {"QUICK_COUNT": 10},
+    general_methods: {
+        "QUICK_TINY": 1,
+        "QUICK_SIZE": (12, 2),
+        "QUICK_DENSE_SIZE": (6, 2),
+        "TINY_FAMILIES": {"Laplacian embedding": "Laplacian embedding"},
+        "MEDIUM": {"random smooth f": general_methods.MEDIUM["random smooth f"]},
+    },
     graph_matching: {"QUICK_SHARES": (0.0,)},
     indicators_large: {"QUICK_SIZE": (60, 4)},
     projection_exact: {"QUICK_COUNT": 4},

@@ -125,7 +125,7 @@ def test_text_and_speed_tables_share_runs_and_judge(small_data):
     session = Session(quick=True, folder=small_data)
     outcome, speed = run_tables(["text", "speed-sets"], session, lambda table, row: None)
     assert not outcome.failure
-    assert [row.case for row in outcome.rows] == ["T-l10"] * 11
+    assert [row.case for row in outcome.rows] == ["T-l10"] * len(text.TEXT_METHODS)
     for row in outcome.rows:
         assert 0.0 < row.figures["share"] <= 1.0
         assert 0.0 < row.figures["purity"] <= 100.0

@@ -278,7 +278,9 @@ def make_entries():
     for name, cls in op.baselines.BASELINES.items():
         of = "k_indicators" if name == "kindap" else "onmf"
         run = partial(solved, PROBLEMS[of][1], method=cls())
-        entries[f"baseline.{name}"] = Entry(PROBLEMS[of][0], run, ("c", "csr", "dask"))
+        # Thousands of evaluations of f: in tasks of Dask they would take minutes.
+        storages = ("c", "csr") if name in op.baselines.ANY_SMOOTH else ("c", "csr", "dask")
+        entries[f"baseline.{name}"] = Entry(PROBLEMS[of][0], run, storages)
     entries |= {
         "solve.onmf.resumed": Entry(make_groups, resumed, DENSE[:1]),
         "solve.onmf.noisy": Entry(make_noisy, partial(solved, lambda A: problems.ONMF(A, 4))),

@@ -12,7 +12,14 @@ from run import judge as judge_case
 from run import read_intended, read_record
 
 # Left to the program: they take about a second each.
-SLOW = ("baseline.opnmf", "minimize.differences", "solve.k_means", "solve.projective_kl")
+SLOW = (
+    "baseline.opnmf",
+    "baseline.seppg",
+    "baseline.wen_yin",
+    "minimize.differences",
+    "solve.k_means",
+    "solve.projective_kl",
+)
 PASSES = ("same bits", "same within tolerance", "reworded refusal")
 
 

@@ -20,6 +20,7 @@ TABLES = {
     "indicators": "K-indicators against KindAP (table 6)",
     "qap": "Quadratic assignment on QAPLIB",
     "general": "Right answers of the general solver",
+    "general-methods": "Methods for any smooth f on the same starts",
     "speed-sets": "Speed on text and images",
     "speed-large": "Large dense matrices: seconds and peak memory",
     "speed-growth": "How the cost grows",

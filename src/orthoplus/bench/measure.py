@@ -52,11 +52,13 @@ class OutOfProcessorError(Exception):
 def processor_limit(seconds: float) -> Iterator[None]:
     """Raise `OutOfProcessorError` in this block once it has taken so many seconds of the processor.
 
-    For code that looks at no clock. It works between two steps of Python, in the main thread, where
-    the system has such a timer; elsewhere the block runs to its end.
+    For code that looks at no clock; infinite seconds set no limit. It works between two steps of
+    Python, in the main thread, where the system has such a timer; elsewhere the block runs to its
+    end.
     """
     has_timer = hasattr(signal, "setitimer")
-    if not has_timer or threading.current_thread() is not threading.main_thread():
+    is_endless = seconds == float("inf")
+    if is_endless or not has_timer or threading.current_thread() is not threading.main_thread():
         yield
         return
 

@@ -1,4 +1,4 @@
-"""Quadratic assignment on QAPLIB, beside both methods of SciPy."""
+"""Quadratic assignment on QAPLIB, beside both methods of SciPy and two over the manifold."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,8 +11,12 @@ from scipy.optimize import quadratic_assignment as scipy_assignment
 from orthoplus.assignment import quadratic_assignment
 from orthoplus.bench.measure import OutOfProcessorError, processor_limit, timed
 from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
+from orthoplus.core.method import OuterMethod
 from orthoplus.core.types import FloatArray
 from orthoplus.datasets import load_arrays
+from orthoplus.methods.baselines import SEPPG, WenYin
+from orthoplus.problems import QAP
+from orthoplus.run.api import solve
 
 STARTS, QUICK_STARTS, QUICK_SIZE = 10, 3, 16
 # The former default and random starts alone, with the exchanges and starts of their time: as many
@@ -44,6 +48,23 @@ def run_scipy(method: str, A: FloatArray, B: FloatArray, session: Session, **opt
     return Found(min(values, default=np.inf), len(values))
 
 
+def run_manifold(
+    make: Callable[..., OuterMethod], A: FloatArray, B: FloatArray, session: Session
+) -> Found:
+    """Run a method over the Stiefel manifold from random starts, as the limit of seconds allows.
+
+    Its f(X o X) is f on permutations; the nearest one is the answer, without exchanges.
+    """
+    problem, values = QAP(A, B), list[float]()
+    starts = problem.starts(np.random.default_rng(session.seed))
+    with suppress(OutOfProcessorError), processor_limit(session.seconds):
+        while len(values) < session.pick(STARTS, QUICK_STARTS):
+            method = make(squared=True)
+            found = solve(problem, next(starts), method=method, with_bound=False)
+            values.append(problem.value_of(found.labels))
+    return Found(min(values, default=np.inf), len(values))
+
+
 SOLVERS: dict[str, Callable[[FloatArray, FloatArray, Session], Found]] = {
     OURS: partial(run_ours, "search"),
     "penalty starts": partial(run_ours, "ep4orth", n_init=STARTS, search_steps=FORMER_STEPS),
@@ -52,6 +73,8 @@ SOLVERS: dict[str, Callable[[FloatArray, FloatArray, Session], Found]] = {
     "no search": partial(run_ours, "exchange", n_init=STARTS, search_steps=0),
     "SciPy faq": partial(run_scipy, "faq", P0="randomized"),
     "SciPy 2opt": partial(run_scipy, "2opt"),
+    "Wen-Yin": partial(run_manifold, WenYin),
+    "SEPPG": partial(run_manifold, SEPPG),
 }
 
 
@@ -116,7 +139,8 @@ TABLE = Table(
     "it. `penalty starts` is the former default, EP4Orth+ before each search of "
     f"{FORMER_STEPS} exchanges; `random starts` the same search from {RANDOM_STARTS} random "
     "permutations; `without search` only exchanges pairs from the penalty method's points, `no "
-    "search` from random ones.",
+    "search` from random ones. Wen-Yin and SEPPG end with the nearest permutation, without "
+    "exchanges.",
     columns=(
         Column("value", "value", ".0f", "least"),
         Column("best", "best known", ".0f"),

@@ -106,8 +106,8 @@ def _nearness(rows: Rows, method: str) -> str:
 
 
 TABLE = Table(
-    about="EM-ONMF and K-means are means over ten seeds, their share the best of the ten; EP4Orth+ "
-    "with the growth rule the paper prints, and with one rate, 1.05.",
+    about=f"{', '.join(onmf.RANDOM)} are means over ten seeds, their share the best of the ten; "
+    "EP4Orth+ with the growth rule the paper prints, and with one rate, 1.05.",
     columns=(
         *score_columns(".1f"),
         Column("share", "share", ".5f", "most", "sum of sigma_1(A_j)^2 over ||A||^2, after refit"),

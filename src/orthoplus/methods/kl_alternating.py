@@ -27,8 +27,8 @@ from orthoplus.data.groups import (
     Centres,
     assign_rows,
     count_rows,
-    support_labels,
     normalized_entries,
+    support_labels,
 )
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import leading_centres

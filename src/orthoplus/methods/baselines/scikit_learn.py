@@ -1,4 +1,4 @@
-"""KMeans and NMF of scikit-learn, as they are, behind the protocol of the methods."""
+"""Clusterings and NMF of scikit-learn, as they are, behind the protocol of the methods."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +8,15 @@ import numpy as np
 from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import Carry, FloatArray
+from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.methods.factors import (
     ChangeStop,
     FactorState,
     coimage,
     entries_of,
     factor_state,
+    image,
     quietly,
     start_state,
 )
@@ -49,8 +51,37 @@ class _ScikitMethod(SeededMethod):
         return state._replace(change=0.0 if model.n_iter_ < self.max_iter else np.inf)
 
 
+class _KMeansMethod(_ScikitMethod):
+    """k-means of some features of the rows; what X is made of the labels is up to the subclass."""
+
+    n_init: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.n_init, "n_init", low=1)
+
+    def _cluster(self, features: Any, k: int) -> Any:
+        """Return the fitted model of scikit-learn."""
+        from sklearn.cluster import KMeans
+
+        model = KMeans(
+            n_clusters=k,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.seed,
+        )
+        return quietly(model.fit, features)
+
+    def _state(
+        self, problem: Problem, X: FloatArray, model: Any, before: FactorState
+    ) -> FactorState:
+        Y = coimage(problem, X)
+        return self._fitted(factor_state(problem, X, Y, before=before, products=Y), model)
+
+
 @dataclass(frozen=True)
-class KMeansBaseline(_ScikitMethod):
+class KMeansBaseline(_KMeansMethod):
     r"""k-means of the rows of A: :math:`\|A - XX^\top A\|_F^2` with equal weights in a column.
 
     .. math:: x_{ij} = 1 / \sqrt{|C_j|} \text{ for } i \in C_j, \text{ else } 0.
@@ -81,27 +112,128 @@ class KMeansBaseline(_ScikitMethod):
     tol: float = 1e-4
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count(self.n_init, "n_init", low=1)
-
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Fit, and take X from the labels."""
-        from sklearn.cluster import KMeans
+        model = self._cluster(entries_of(problem), problem.shape[1])
+        X = _equal_weights(np.asarray(model.labels_), problem.shape[1])
+        return self._state(problem, X, model, state)
 
-        A, (n, k) = entries_of(problem), problem.shape
-        model = KMeans(
-            n_clusters=k,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.seed,
-        )
-        labels = np.asarray(quietly(model.fit, A).labels_)
-        X = np.zeros((n, k))
-        X[np.arange(n), labels] = 1.0 / np.sqrt(np.bincount(labels, minlength=k)[labels])
-        Y = coimage(problem, X)
-        return self._fitted(factor_state(problem, X, Y, before=state, products=Y), model)
+
+@dataclass(frozen=True)
+class SphericalKMeans(_KMeansMethod):
+    r"""Spherical k-means: k-means of the rows of A, each divided by its norm.
+
+    .. math:: \max \sum_i \cos(a_i, c_{\pi(i)}), \qquad
+              x_{ij} \propto a_i^\top c_j / \|c_j\| \text{ for } \pi(i) = j, \text{ else } 0.
+
+    Parameters
+    ----------
+    n_init, max_iter, tol
+        As in `sklearn.cluster.KMeans`, which starts by k-means++.
+    seed : int
+        Its ``random_state``.
+
+    Notes
+    -----
+    The usual way to cluster documents by their cosines. scikit-learn's own k-means on normalized
+    rows: its centers are means, which are not normalized between its iterations. The weights of X
+    are the projections of the rows on their centers, so that X belongs to orthogonal NMF. One step
+    is the whole fit; the given X is not used. A row of zeros gets a label, but no weight.
+
+    Dhillon and Modha, *Concept decompositions for large sparse text data using clustering*, Mach.
+    Learn. 42 (2001).
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=SphericalKMeans()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
+    """
+
+    n_init: int = 10
+    max_iter: int = 300
+    tol: float = 1e-4
+    seed: int = 0
+
+    def step(self, problem: Problem, state: FactorState) -> FactorState:
+        """Fit the normalized rows, and take X from labels and centers."""
+        from sklearn.preprocessing import normalize
+
+        model = self._cluster(normalize(entries_of(problem)), problem.shape[1])
+        X = _projected_weights(problem, np.asarray(model.labels_), model.cluster_centers_)
+        return self._state(problem, X, model, state)
+
+
+@dataclass(frozen=True)
+class LSAKMeans(_KMeansMethod):
+    r"""Latent semantic analysis and k-means: the rows of A in few dimensions, normalized.
+
+    .. math:: A \approx U_d \Sigma_d V_d^\top, \qquad
+              \text{k-means of the normalized rows of } U_d \Sigma_d .
+
+    Parameters
+    ----------
+    n_dimensions : int
+        d, at most the smaller side of A.
+    n_init, max_iter, tol
+        As in `sklearn.cluster.KMeans`.
+    seed : int
+        ``random_state`` of k-means and of the SVD, `sklearn.utils.extmath.randomized_svd`.
+
+    Notes
+    -----
+    What scikit-learn's guide does with documents: a truncated SVD, rows of unit norm, k-means.
+    X has equal weights in each column, as in `KMeansBaseline`. One step is the whole fit; the given
+    X is not used.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
+    >>> labels = op.solve(op.problems.ONMF(A, 2), method=LSAKMeans()).labels
+    >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[2])
+    (True, True, False)
+    """
+
+    n_dimensions: int = 100
+    n_init: int = 10
+    max_iter: int = 300
+    tol: float = 1e-4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.n_dimensions, "n_dimensions", low=1)
+
+    def step(self, problem: Problem, state: FactorState) -> FactorState:
+        """Reduce, normalize, fit, and take X from the labels."""
+        from sklearn.preprocessing import normalize
+        from sklearn.utils.extmath import randomized_svd
+
+        A, k = entries_of(problem), problem.shape[1]
+        d = min(self.n_dimensions, *A.shape)
+        U, values, _ = randomized_svd(A, d, random_state=self.seed)
+        model = self._cluster(normalize(U * values), k)
+        return self._state(problem, _equal_weights(np.asarray(model.labels_), k), model, state)
+
+
+def _equal_weights(labels: IntArray, k: int) -> FloatArray:
+    """Return X with 1 / sqrt(size) in the column of each row."""
+    X = np.zeros((len(labels), k))
+    X[np.arange(len(labels)), labels] = 1.0 / np.sqrt(np.bincount(labels, minlength=k)[labels])
+    return X
+
+
+def _projected_weights(problem: Problem, labels: IntArray, centers: FloatArray) -> FloatArray:
+    """Return X with the projection of each row on its center, columns normalized."""
+    k, rows = len(centers), np.arange(len(labels))
+    norms = np.linalg.norm(centers, axis=1)
+    scores = image(problem, (centers / np.where(norms > 0, norms, 1.0)[:, None]).T)
+    X = np.zeros((len(labels), k))
+    X[rows, labels] = np.maximum(scores[rows, labels], 0.0)
+    return project_oblique_plus(X)
 
 
 @dataclass(frozen=True)
