@@ -1,227 +1,133 @@
 """The swaps of `reference.centres`, compiled: a trial costs some centres, not all of them."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.centres import GAIN
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
-# Loops, not slices, `argsort` and `searchsorted`: those take twice as long to compile as all that
-# is below, and the first call waits for it.
+
+class _State(NamedTuple):
+    """Centres (k x d) and, of each row: its scores (k x n), its centre, its largest score."""
+
+    centres: FloatArray
+    scores: FloatArray
+    labels: IntArray
+    top: FloatArray
 
 
+class _Space(NamedTuple):
+    """What `_settle` writes on the way: centres to renew, their sums (k x d), former labels."""
+
+    dirty: BoolArray
+    sums: FloatArray
+    old: IntArray
+
+
+# One function without calls, slices or new arrays: each of these takes as long to compile as a
+# dozen loops, and the first call waits for it.
 @_compiled
-def _copy(source, out):  # type: ignore[no-untyped-def]  # IN source; OUT out; vectors
-    for i in range(source.size):
-        out[i] = source[i]
-
-
-@_compiled
-def _copy_rows(source, out):  # type: ignore[no-untyped-def]  # IN source; OUT out; matrices
-    for i in range(source.shape[0]):
-        for t in range(source.shape[1]):
-            out[i, t] = source[i, t]
-
-
-@_compiled
-def _sum_of_squares(vector):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(vector.size):
-        total += vector[i] * vector[i]
-    return total
-
-
-@_compiled
-def _score(B, centre, out):  # type: ignore[no-untyped-def]  # IN B, centre; OUT out
-    n, d = B.shape
-    for i in range(n):
-        total = 0.0
-        for t in range(d):
-            total += B[i, t] * centre[t]
-        out[i] = total
-
-
-@_compiled
-def _assign(scores, labels, top):  # type: ignore[no-untyped-def]  # IN scores; OUT labels, top
-    k, n = scores.shape
-    for i in range(n):
-        labels[i] = 0
-        top[i] = scores[0, i]
-    for j in range(1, k):
+def _settle(B, centres, scores, labels, top, dirty, sums, old, steps, goal):  # type: ignore[no-untyped-def]
+    # IN B, steps, goal; IN/OUT the rest; returns the sum of the squares of top
+    (k, n), d = scores.shape, B.shape[1]
+    value = last = 0.0
+    for step in range(steps + 1):
+        for j in range(k):
+            if dirty[j]:
+                for i in range(n):
+                    total = 0.0
+                    for t in range(d):
+                        total += B[i, t] * centres[j, t]
+                    scores[j, i] = total
         for i in range(n):
-            s = scores[j, i]
-            is_better = s > top[i]
-            labels[i] = j if is_better else labels[i]
-            top[i] = s if is_better else top[i]
-    for i in range(n):
-        top[i] = max(top[i], 0.0)
-
-
-@_compiled
-def _renew(B, labels, top, dirty, centres, scores):  # type: ignore[no-untyped-def]
-    # IN B, labels, top, dirty; OUT the rows of centres and scores that are dirty
-    n, d = B.shape
-    sums = np.zeros(centres.shape)
-    for i in range(n):
-        j = labels[i]
-        if dirty[j]:
-            for t in range(d):
-                sums[j, t] += top[i] * B[i, t]
-    for j in range(len(centres)):
-        if dirty[j]:
-            size = math.sqrt(_sum_of_squares(sums[j]))
-            if size > 0.0:
-                for t in range(d):
-                    centres[j, t] = sums[j, t] / size
-                _score(B, centres[j], scores[j])
-
-
-@_compiled
-def _has_any(flags):  # type: ignore[no-untyped-def]
-    for flag in flags:
-        if flag:
-            return True
-    return False
-
-
-@_compiled
-def _settle(B, centres, scores, labels, top, dirty, steps, goal):  # type: ignore[no-untyped-def]
-    # IN B, steps, goal; IN/OUT all the rest; returns the sum
-    old = np.empty(labels.size, dtype=np.int64)
-    value = _sum_of_squares(top)
-    for step in range(steps):
-        if not _has_any(dirty):
+            old[i], labels[i], top[i] = labels[i], 0, scores[0, i]
+        for j in range(1, k):
+            for i in range(n):
+                is_better = scores[j, i] > top[i]
+                labels[i] = j if is_better else labels[i]
+                top[i] = scores[j, i] if is_better else top[i]
+        value, has_moved = 0.0, False
+        for i in range(n):
+            top[i] = max(top[i], 0.0)
+            value += top[i] * top[i]
+        for j in range(k):
+            dirty[j] = False
+        for i in range(n):
+            if old[i] != labels[i]:
+                dirty[old[i]] = dirty[labels[i]] = has_moved = True
+        # The gains fall from step to step: a goal that the last one, repeated, misses is too far.
+        is_hopeless = step > 0 and value + (steps - step) * (value - last) <= goal
+        if step == steps or is_hopeless or not has_moved:
             break
-        _renew(B, labels, top, dirty, centres, scores)
-        _copy(labels, old)
-        _assign(scores, labels, top)
-        _mark_changed(old, labels, dirty)
-        last, value = value, _sum_of_squares(top)
-        if value + (steps - 1 - step) * (value - last) <= goal:
-            break  # the gains fall from step to step: the goal is out of reach
+        last = value
+        for j in range(k):
+            for t in range(d):
+                sums[j, t] = 0.0
+        for i in range(n):
+            if dirty[labels[i]]:
+                for t in range(d):
+                    sums[labels[i], t] += top[i] * B[i, t]
+        for j in range(k):
+            size = 0.0
+            for t in range(d):
+                size += sums[j, t] * sums[j, t]
+            if dirty[j] and size > 0.0:
+                for t in range(d):
+                    centres[j, t] = sums[j, t] / math.sqrt(size)
     return value
 
 
-@_compiled
-def _mark_changed(old, new, dirty):  # type: ignore[no-untyped-def]  # IN old, new; OUT dirty
-    for j in range(dirty.size):
-        dirty[j] = False
-    for i in range(old.size):
-        if old[i] != new[i]:
-            dirty[old[i]] = True
-            dirty[new[i]] = True
-
-
-@_compiled
-def _scores_of(B, centres):  # type: ignore[no-untyped-def]
-    scores = np.empty((centres.shape[0], B.shape[0]))
-    for j in range(len(centres)):
-        _score(B, centres[j], scores[j])
-    return scores
-
-
-@_compiled
-def _alternate(B, centres, steps):  # type: ignore[no-untyped-def]  # IN B, steps; IN/OUT centres
-    n, k = B.shape[0], centres.shape[0]
-    scores = _scores_of(B, centres)
-    labels, top = np.empty(n, dtype=np.int64), np.empty(n)
-    _assign(scores, labels, top)
-    dirty = np.empty(k, dtype=np.bool_)
-    for j in range(k):
-        dirty[j] = True
-    return _settle(B, centres, scores, labels, top, dirty, steps, -np.inf)
+def _start(B: FloatArray, centres: FloatArray, steps: int) -> tuple[_State, _Space, float]:
+    """Alternate from these centres; with no step, only assign the rows."""
+    (n, d), k = B.shape, len(centres)
+    labels = np.full(n, -1)  # every row changes at first, and marks the last centre by its -1
+    state = _State(centres.copy(), np.empty((k, n)), labels, np.empty(n))
+    space = _Space(np.ones(k, dtype=np.bool_), np.empty((k, d)), np.empty(n, dtype=labels.dtype))
+    return state, space, _settle(B, *state, *space, steps, -np.inf)
 
 
 def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
-    centres = centres.copy()
-    return centres, float(_alternate(B, centres, steps))
+    state, _, value = _start(B, centres, steps)
+    return state.centres, value
 
 
-@_compiled
-def _weigh(scores, labels, top, squares, order, mass):  # type: ignore[no-untyped-def]
-    # IN scores, labels, top, squares; OUT order of the centres by what they would be missed, mass
-    k, n = scores.shape
-    loss, passed = np.zeros(k), 0.0
-    for i in range(n):
-        second = 0.0
-        for j in range(k):
-            if j != labels[i]:
-                second = max(second, scores[j, i])
-        loss[labels[i]] += top[i] * top[i] - second * second
-        passed += max(squares[i] - top[i] * top[i], 0.0)
-        mass[i] = passed
-    _sort_by(loss, order)
-
-
-@_compiled
-def _sort_by(keys, order):  # type: ignore[no-untyped-def]  # IN keys; OUT order; stable, k is small
-    for j in range(keys.size):
-        place = j
-        while place > 0 and keys[order[place - 1]] > keys[j]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = j
-
-
-@_compiled
-def _first_above(rising, level):  # type: ignore[no-untyped-def]  # as searchsorted, side="right"
-    low, high = 0, rising.size
-    while low < high:
-        middle = (low + high) // 2
-        if rising[middle] <= level:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@_compiled
-def _swaps(B, centres, draws, steps):  # type: ignore[no-untyped-def]
-    # IN B, draws, steps; IN/OUT centres; returns the sum and the failures since the last success
-    n, k = B.shape[0], centres.shape[0]
-    squares, mass, order = np.empty(n), np.empty(n), np.empty(k, dtype=np.int64)
-    for i in range(n):
-        squares[i] = _sum_of_squares(B[i])
-    scores, trial_scores = _scores_of(B, centres), np.empty((k, n))
-    labels, trial_labels = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    top, trial_top = np.empty(n), np.empty(n)
-    trial, dirty = np.empty(centres.shape), np.empty(k, dtype=np.bool_)
-    _assign(scores, labels, top)
-    _weigh(scores, labels, top, squares, order, mass)
-    value, failures = _sum_of_squares(top), 0
-    for draw in draws:
-        failures += 1
-        dropped = order[min(int(-math.log2(1.0 - draw[0])), k - 1)]
-        row = min(_first_above(mass, draw[1] * mass[-1]), n - 1)
-        if mass[-1] <= 0.0 or squares[row] <= 0.0:
-            continue
-        _copy_rows(centres, trial)
-        _copy_rows(scores, trial_scores)
-        for t in range(B.shape[1]):
-            trial[dropped, t] = B[row, t] / math.sqrt(squares[row])
-        _score(B, trial[dropped], trial_scores[dropped])
-        _assign(trial_scores, trial_labels, trial_top)
-        _mark_changed(labels, trial_labels, dirty)
-        goal = value * (1.0 + GAIN)
-        trial_value = _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, steps, goal)
-        if trial_value > goal:
-            _copy_rows(trial, centres)
-            _copy_rows(trial_scores, scores)
-            _copy(trial_labels, labels)
-            _copy(trial_top, top)
-            value, failures = trial_value, 0
-            _weigh(scores, labels, top, squares, order, mass)
-    return value, failures
+def _weigh(state: _State, squares: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the centres in ascending order of their loss, and the summed residuals of the rows."""
+    others = state.scores.copy()
+    others[state.labels, np.arange(len(squares))] = 0.0
+    second = np.maximum(others.max(axis=0), 0.0)
+    loss = np.bincount(state.labels, state.top**2 - second**2, minlength=len(others))
+    return np.argsort(loss, kind="stable"), np.cumsum(np.maximum(squares - state.top**2, 0.0))
 
 
 def search_swaps(
     B: FloatArray, centres: FloatArray, draws: FloatArray, steps: int
 ) -> tuple[FloatArray, float, int]:
-    centres = centres.copy()
-    value, failures = _swaps(B, centres, draws, steps)
-    return centres, float(value), int(failures)
+    best, space, value = _start(B, centres, 0)
+    trial = _State(*(part.copy() for part in best))
+    squares, failures, rows = np.einsum("ij,ij->i", B, B), 0, None
+    places = np.minimum(-np.log2(1.0 - draws[:, 0]), len(centres) - 1).astype(np.int64)
+    for number in range(len(draws)):
+        if rows is None:  # the first trial after a success
+            order, mass = _weigh(best, squares)
+            rows = np.minimum(mass.searchsorted(draws[:, 1] * mass[-1], "right"), len(B) - 1)
+        failures += 1
+        dropped, row = order[places[number]], rows[number]
+        if mass[-1] <= 0.0 or squares[row] <= 0.0:
+            continue
+        for part, kept in zip(trial, best, strict=True):
+            part[...] = kept
+        trial.centres[dropped] = B[row] / math.sqrt(squares[row])
+        space.dirty[:] = False
+        space.dirty[dropped] = True
+        goal = value * (1.0 + GAIN)
+        found = _settle(B, *trial, *space, steps, goal)
+        if found > goal:
+            best, trial, value, failures, rows = trial, best, found, 0, None
+    return best.centres, float(value), failures
