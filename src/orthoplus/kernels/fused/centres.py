@@ -13,54 +13,74 @@ from orthoplus.kernels.reference.centres import GAIN
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
-class _State(NamedTuple):
-    """Centres (k x d) and, of each row: its scores (k x n), its centre, its largest score."""
+class _States(NamedTuple):
+    """Two states, the best one and a trial, and what a trial writes on the way."""
 
-    centres: FloatArray
-    scores: FloatArray
-    labels: IntArray
-    top: FloatArray
-
-
-class _Space(NamedTuple):
-    """What `_settle` writes on the way: centres to renew, their sums (k x d), former labels."""
-
-    dirty: BoolArray
-    sums: FloatArray
-    old: IntArray
+    centres: FloatArray  # 3 x k x d: of both states, and sums
+    scores: FloatArray  # 2 x k x n
+    labels: IntArray  # 3 x n: of both states, and those before the last step
+    top: FloatArray  # 2 x n: the largest score of each row, at least 0
+    dirty: BoolArray  # 2 x k: centres to renew; those in which the states differ
 
 
-# One function without calls, slices or new arrays: each of these takes as long to compile as a
-# dozen loops, and the first call waits for it.
 @_compiled
-def _settle(B, centres, scores, labels, top, dirty, sums, old, steps, goal):  # type: ignore[no-untyped-def]
-    # IN B, steps, goal; IN/OUT the rest; returns the sum of the squares of top
-    (k, n), d = scores.shape, B.shape[1]
+def _score(B, centre, out):  # type: ignore[no-untyped-def]  # IN B, centre; OUT out
+    n, d = B.shape
+    for i in range(n):
+        total = 0.0
+        for t in range(d):
+            total += B[i, t] * centre[t]
+        out[i] = total
+
+
+# Below are few calls, slices and new arrays: each of these takes as long to compile as some loops,
+# and the first call waits for it.
+@njit(nogil=True, inline="always")
+def _restore(B, centres, scores, labels, dirty, now, dropped, row, size):  # type: ignore[no-untyped-def]
+    # IN B, dropped, row, size; OUT state now: as the other one, but for one centre
+    for j in range(dirty.shape[1]):
+        if dirty[1, j]:
+            for i in range(scores.shape[2]):
+                scores[now, j, i] = scores[1 - now, j, i]
+            for t in range(B.shape[1]):
+                centres[now, j, t] = centres[1 - now, j, t]
+        dirty[0, j] = dirty[1, j] = j == dropped
+    for i in range(scores.shape[2]):
+        labels[now, i] = labels[1 - now, i]
+    for t in range(B.shape[1]):
+        centres[now, dropped, t] = B[row, t] / size
+
+
+@_compiled
+def _settle(B, centres, scores, labels, top, dirty, now, swap, steps, goal):  # type: ignore[no-untyped-def]
+    # IN B, now, swap = (dropped, row, its norm), steps, goal; IN/OUT the rest
+    # returns the sum of the squares of top
+    (_, k, n), d = scores.shape, B.shape[1]
+    if swap[0] >= 0:
+        _restore(B, centres, scores, labels, dirty, now, swap[0], swap[1], swap[2])
+    centre, score, label, best = centres[now], scores[now], labels[now], top[now]
     value = last = 0.0
     for step in range(steps + 1):
         for j in range(k):
-            if dirty[j]:
-                for i in range(n):
-                    total = 0.0
-                    for t in range(d):
-                        total += B[i, t] * centres[j, t]
-                    scores[j, i] = total
+            if dirty[0, j]:
+                _score(B, centre[j], score[j])
         for i in range(n):
-            old[i], labels[i], top[i] = labels[i], 0, scores[0, i]
+            labels[2, i], label[i], best[i] = label[i], 0, score[0, i]
         for j in range(1, k):
             for i in range(n):
-                is_better = scores[j, i] > top[i]
-                labels[i] = j if is_better else labels[i]
-                top[i] = scores[j, i] if is_better else top[i]
+                new, most = score[j, i], best[i]
+                label[i] = j if new > most else label[i]
+                best[i] = new if new > most else most
         value, has_moved = 0.0, False
         for i in range(n):
-            top[i] = max(top[i], 0.0)
-            value += top[i] * top[i]
+            most = best[i] if best[i] > 0.0 else 0.0
+            best[i] = most
+            value += most * most
         for j in range(k):
-            dirty[j] = False
+            dirty[0, j] = False
         for i in range(n):
-            if old[i] != labels[i]:
-                dirty[old[i]] = dirty[labels[i]] = has_moved = True
+            if labels[2, i] != label[i]:
+                dirty[0, labels[2, i]] = dirty[0, label[i]] = has_moved = True
         # The gains fall from step to step: a goal that the last one, repeated, misses is too far.
         is_hopeless = step > 0 and value + (steps - step) * (value - last) <= goal
         if step == steps or is_hopeless or not has_moved:
@@ -68,66 +88,75 @@ def _settle(B, centres, scores, labels, top, dirty, sums, old, steps, goal):  # 
         last = value
         for j in range(k):
             for t in range(d):
-                sums[j, t] = 0.0
+                centres[2, j, t] = 0.0
         for i in range(n):
-            if dirty[labels[i]]:
+            j, weight = label[i], best[i]
+            if dirty[0, j]:
                 for t in range(d):
-                    sums[labels[i], t] += top[i] * B[i, t]
+                    centres[2, j, t] += weight * B[i, t]
         for j in range(k):
             size = 0.0
             for t in range(d):
-                size += sums[j, t] * sums[j, t]
-            if dirty[j] and size > 0.0:
+                size += centres[2, j, t] * centres[2, j, t]
+            dirty[0, j] = size > 0.0  # also no if no row fits: then the centre stays
+            if dirty[0, j]:
+                dirty[1, j] = True
                 for t in range(d):
-                    centres[j, t] = sums[j, t] / math.sqrt(size)
+                    centre[j, t] = centres[2, j, t] / math.sqrt(size)
     return value
 
 
-def _start(B: FloatArray, centres: FloatArray, steps: int) -> tuple[_State, _Space, float]:
-    """Alternate from these centres; with no step, only assign the rows."""
+def _start(B: FloatArray, centres: FloatArray, steps: int) -> tuple[_States, float]:
+    """Alternate from these centres in state 0; with no step, only assign the rows."""
     (n, d), k = B.shape, len(centres)
-    labels = np.full(n, -1)  # every row changes at first, and marks the last centre by its -1
-    state = _State(centres.copy(), np.empty((k, n)), labels, np.empty(n))
-    space = _Space(np.ones(k, dtype=np.bool_), np.empty((k, d)), np.empty(n, dtype=labels.dtype))
-    return state, space, _settle(B, *state, *space, steps, -np.inf)
+    # Every row changes at first, and by its -1 it marks the last centre.
+    states = _States(
+        centres=np.stack([centres] * 3),
+        scores=np.empty((2, k, n)),
+        labels=np.full((3, n), -1),
+        top=np.empty((2, n)),
+        dirty=np.ones((2, k), dtype=np.bool_),
+    )
+    return states, _settle(B, *states, 0, (-1, -1, 0.0), steps, -np.inf)
 
 
 def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
-    state, _, value = _start(B, centres, steps)
-    return state.centres, value
+    states, value = _start(B, centres, steps)
+    return states.centres[0], value
 
 
-def _weigh(state: _State, squares: FloatArray) -> tuple[IntArray, FloatArray]:
+def _weigh(
+    scores: FloatArray, labels: IntArray, top: FloatArray, squares: FloatArray
+) -> tuple[list[int], FloatArray]:
     """Return the centres in ascending order of their loss, and the summed residuals of the rows."""
-    others = state.scores.copy()
-    others[state.labels, np.arange(len(squares))] = 0.0
+    others = scores.copy()
+    others[labels, np.arange(len(squares))] = 0.0
     second = np.maximum(others.max(axis=0), 0.0)
-    loss = np.bincount(state.labels, state.top**2 - second**2, minlength=len(others))
-    return np.argsort(loss, kind="stable"), np.cumsum(np.maximum(squares - state.top**2, 0.0))
+    loss = np.bincount(labels, top**2 - second**2, minlength=len(others))
+    order = np.argsort(loss, kind="stable").tolist()
+    return order, np.cumsum(np.maximum(squares - top**2, 0.0))
 
 
 def search_swaps(
     B: FloatArray, centres: FloatArray, draws: FloatArray, steps: int
 ) -> tuple[FloatArray, float, int]:
-    best, space, value = _start(B, centres, 0)
-    trial = _State(*(part.copy() for part in best))
-    squares, failures, rows = np.einsum("ij,ij->i", B, B), 0, None
+    states, value = _start(B, centres, 0)
+    squares = np.einsum("ij,ij->i", B, B)
+    sizes = np.sqrt(squares)
     places = np.minimum(-np.log2(1.0 - draws[:, 0]), len(centres) - 1).astype(np.int64)
-    for number in range(len(draws)):
-        if rows is None:  # the first trial after a success
-            order, mass = _weigh(best, squares)
+    best, failures, is_new = 0, 0, True
+    for number, place in enumerate(places.tolist()):
+        if is_new:  # the first trial after a success
+            of_best = (states.scores[best], states.labels[best], states.top[best])
+            order, mass = _weigh(*of_best, squares)
             rows = np.minimum(mass.searchsorted(draws[:, 1] * mass[-1], "right"), len(B) - 1)
-        failures += 1
-        dropped, row = order[places[number]], rows[number]
-        if mass[-1] <= 0.0 or squares[row] <= 0.0:
-            continue
-        for part, kept in zip(trial, best, strict=True):
-            part[...] = kept
-        trial.centres[dropped] = B[row] / math.sqrt(squares[row])
-        space.dirty[:] = False
-        space.dirty[dropped] = True
-        goal = value * (1.0 + GAIN)
-        found = _settle(B, *trial, *space, steps, goal)
-        if found > goal:
-            best, trial, value, failures, rows = trial, best, found, 0, None
-    return best.centres, float(value), failures
+            swaps = list(zip(rows.tolist(), (sizes[rows] * (mass[-1] > 0.0)).tolist(), strict=True))
+        row, size = swaps[number]
+        goal, found = value * (1.0 + GAIN), -np.inf
+        if size > 0.0:
+            swap = (order[place], row, size)
+            found = _settle(B, *states, 1 - best, swap, steps, goal)
+        is_new, failures = found > goal, failures + 1
+        if is_new:
+            best, value, failures = 1 - best, found, 0
+    return states.centres[best].copy(), float(value), failures
