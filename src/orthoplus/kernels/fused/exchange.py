@@ -26,29 +26,31 @@ def _renew(A, C, b, p, D, r, row):  # type: ignore[no-untyped-def]
     for s in range(n):
         row[s] = 0.0
     for side in range(len(A)):
+        M, m = A[side], b[side]
         for i in range(n):
             if i != r:  # the sum runs along s, contiguous; s = i is taken back below
-                at, to = A[side, i, r], b[side, i, r]
+                at, to = M[i, r], m[i, r]
                 for s in range(n):
-                    row[s] += (at - A[side, i, s]) * (b[side, i, s] - to)
+                    row[s] += (at - M[i, s]) * (m[i, s] - to)
         for s in range(n):
-            row[s] -= (A[side, s, r] - A[side, s, s]) * (b[side, s, s] - b[side, s, r])
+            row[s] -= (M[s, r] - M[s, s]) * (m[s, s] - m[s, r])
+    M, m = A[0], b[0]
     for s in range(n):
-        own = (A[0, r, r] - A[0, s, s]) * (b[0, s, s] - b[0, r, r])
-        own += (A[0, r, s] - A[0, s, r]) * (b[0, s, r] - b[0, r, s])
-        change = twice * row[s] + own + C[r, p[s]] + C[s, p[r]] - C[r, p[r]] - C[s, p[s]]
-        if s < r:
-            D[s, r] = change
-        elif s > r:
-            D[r, s] = change
+        own = (M[r, r] - M[s, s]) * (m[s, s] - m[r, r]) + (M[r, s] - M[s, r]) * (m[s, r] - m[r, s])
+        row[s] = twice * row[s] + own + C[r, p[s]] + C[s, p[r]] - C[r, p[r]] - C[s, p[s]]
+    for s in range(r):
+        D[s, r] = row[s]
+    for s in range(r + 1, n):
+        D[r, s] = row[s]
 
 
 # Loops alone: slices and new arrays take as long to compile as a dozen of them.
 @_exact
-def _walk(A, C, b, p, D, kicks, row, threshold):  # type: ignore[no-untyped-def]
-    # IN A, C, kicks, threshold; IN/OUT b, p, D; OUT row. First the exchanges of kicks, then the
+def _walk(A, C, b, p, D, kicks, space, threshold):  # type: ignore[no-untyped-def]
+    # IN A, C, kicks, threshold; IN/OUT b, p, D; OUT space. First the exchanges of kicks, then the
     # best one while it gains; returns the change of f and the number of exchanges.
     n, change, count, twice = p.size, 0.0, 0, 2.0 / len(A)
+    row, x, y = space[0], space[1], space[2]
     while True:
         u = v = -1
         if count < len(kicks):
@@ -56,23 +58,29 @@ def _walk(A, C, b, p, D, kicks, row, threshold):  # type: ignore[no-untyped-def]
         else:
             least = np.inf
             for r in range(n):
-                for s in range(r + 1, n):
-                    least = min(least, D[r, s])
+                pairs, top = D[r, r + 1 :], np.inf
+                for s in range(pairs.size):
+                    top = min(top, pairs[s])
+                row[r] = top
+                least = min(least, top)
             if not least < -threshold:
                 return change, count
-            enough, r = min(least + threshold, -threshold), 0
-            while u < 0:  # the first pair that gains as much as the best one, but for rounding
-                for s in range(r + 1, n):
-                    if u < 0 and D[r, s] <= enough:
-                        u, v = r, s
-                r += 1
+            enough, u = min(least + threshold, -threshold), 0
+            while row[u] > enough:  # the first pair that gains as much as the best, but for rounding
+                u += 1
+            v = u + 1
+            while D[u, v] > enough:
+                v += 1
         change, count = change + D[u, v], count + 1
         for side in range(len(A)):
             for r in range(n):
-                x, y = A[side, u, r] - A[side, v, r], b[side, v, r] - b[side, u, r]
-                for s in range(r + 1, n):
-                    x_s, y_s = A[side, u, s] - A[side, v, s], b[side, v, s] - b[side, u, s]
-                    D[r, s] += twice * ((x - x_s) * (y_s - y))
+                x[r] = A[side, u, r] - A[side, v, r]
+                y[r] = twice * (b[side, v, r] - b[side, u, r])
+            for r in range(n):
+                x_r, y_r, pairs = x[r], y[r], D[r, r + 1 :]
+                x_s, y_s = x[r + 1 :], y[r + 1 :]  # indices from zero let the compiler vectorise
+                for s in range(pairs.size):
+                    pairs[s] += (x_r - x_s[s]) * (y_s[s] - y_r)
         p[u], p[v] = p[v], p[u]
         for side in range(len(A)):
             for i in range(n):
@@ -114,20 +122,20 @@ def exchange_update_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray, pair: tuple[int, int]
 ) -> None:
     sides, state = _start(A, B, C, p, D)
-    _walk(sides, C, *state, np.array([pair]), np.empty(len(p)), np.inf)  # no descent
+    _walk(sides, C, *state, np.array([pair]), np.empty((3, len(p))), np.inf)  # no descent
 
 
 def exchange_search_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, draws: FloatArray
 ) -> float:
     n, threshold, (least, most) = len(p), exchange_threshold(A, B, C), kick_sizes(len(p))
-    pairs, row = drawn_pairs(draws, n), np.empty(n)
+    pairs, space = drawn_pairs(draws, n), np.empty((3, n))
     A, now = _start(A, B, C, p)
-    total, _ = _walk(A, C, *now, pairs[:0], row, threshold)
+    total, _ = _walk(A, C, *now, pairs[:0], space, threshold)
     kept = _State(*(part.copy() for part in now))
     t, kick = 0, least
     while t < len(pairs) and n > 1:
-        change, count = _walk(A, C, *now, pairs[t : t + kick], row, threshold)
+        change, count = _walk(A, C, *now, pairs[t : t + kick], space, threshold)
         t += max(kick, count)
         kick = least if change < -threshold or kick >= most else kick + 1
         is_kept = change <= threshold
@@ -135,4 +143,4 @@ def exchange_search_into(
         for part, other in zip(kept, now, strict=True) if is_kept else zip(now, kept, strict=True):
             part[...] = other
     _renew_all(A, C, now)  # the updates have rounded
-    return float(total + _walk(A, C, *now, pairs[:0], row, threshold)[0])
+    return float(total + _walk(A, C, *now, pairs[:0], space, threshold)[0])
