@@ -66,7 +66,9 @@ def _walk(A, C, b, p, D, kicks, space, threshold):  # type: ignore[no-untyped-de
             if not least < -threshold:
                 return change, count
             enough, u = min(least + threshold, -threshold), 0
-            while row[u] > enough:  # the first pair that gains as much as the best, but for rounding
+            while (
+                row[u] > enough
+            ):  # the first pair that gains as much as the best, but for rounding
                 u += 1
             v = u + 1
             while D[u, v] > enough:
