@@ -80,7 +80,8 @@ def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | Non
 
 def _ended(problem: ONMF, start: _Groups) -> _Groups:
     """Return the groups where the exact alternation on all columns comes to rest."""
-    found = alternate_groups(problem, start.labels, start.weights, with_moves=False)
+    # Rough vectors are enough: a power step follows, and the value is that of the point.
+    found = alternate_groups(problem, start.labels, start.weights, with_moves=False, is_rough=True)
     labels, weights = np.asarray(found.labels), np.asarray(found.weights)
     W = problem.A.group_sums(labels, weights, problem.shape[1])
     return _Groups(labels, weights, W, problem.total - float(np.vdot(W, W)))

@@ -108,7 +108,7 @@ def _settle(B, centres, scores, labels, top, dirty, now, swap, steps, goal):  # 
 
 def _start(B: FloatArray, centres: FloatArray, steps: int) -> tuple[_States, float]:
     """Alternate from these centres in state 0; with no step, only assign the rows."""
-    (n, d), k = B.shape, len(centres)
+    n, k = len(B), len(centres)
     # Every row changes at first, and by its -1 it marks the last centre.
     states = _States(
         centres=np.stack([centres] * 3),
