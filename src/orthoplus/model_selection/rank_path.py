@@ -49,15 +49,16 @@ def fit_path(
         X0 = svd_start(A, k) if before is None else _extended(problem, before)
         searched = problem if sketch is None else ONMF(sketch, k, allow_negative=True)
         found = solve(searched, X0, method=SwapSearch(n_init=n_init, seed=seed), with_bound=False)
-        after = _Groups(np.asarray(found.labels), np.asarray(found.weights), found.Y.T, found.value)
+        labels, weights = np.asarray(found.labels), np.asarray(found.weights)
+        after = _Groups(labels, weights, np.asarray(found.Y).T, found.value)
         if sketch is not None:
-            after = _ended(problem, after)
+            after = _ended(problem, labels, weights)
             if before is not None and not after.value <= before.value:  # the sketch has missed it
-                after = _ended(problem, _Groups(*kernels.largest_entries(X0), after.centres, 0.0))
+                after = _ended(problem, *kernels.largest_entries(X0))
         before = after
-        centres = unit_rows(np.asarray(after.centres))
-        labels = nearest_centres(A, centres)
-        yield PathPoint(k, centres, labels, after.value / (problem.total or 1.0))
+        centres = unit_rows(after.centres)
+        share = after.value / (problem.total or 1.0)
+        yield PathPoint(k, centres, nearest_centres(A, centres), share)
 
 
 class _Groups(NamedTuple):
@@ -78,13 +79,13 @@ def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | Non
     return as_data(A.times(V), "X")
 
 
-def _ended(problem: ONMF, start: _Groups) -> _Groups:
+def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
     """Return the groups where the exact alternation on all columns comes to rest."""
     # Rough vectors are enough: a power step follows, and the value is that of the point.
-    found = alternate_groups(problem, start.labels, start.weights, with_moves=False, is_rough=True)
+    found = alternate_groups(problem, labels, weights, with_moves=False, is_rough=True)
     labels, weights = np.asarray(found.labels), np.asarray(found.weights)
     W = problem.A.group_sums(labels, weights, problem.shape[1])
-    return _Groups(labels, weights, W, problem.total - float(np.vdot(W, W)))
+    return _Groups(labels, weights, W, found.value)
 
 
 def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:

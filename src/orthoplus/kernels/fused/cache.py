@@ -113,8 +113,8 @@ class CompileNote:
     """Say once per process that loops are being compiled, if that takes longer than a second.
 
     The logger ``orthoplus`` warns, so that a single line goes to stderr unless logging was set up
-    otherwise; ``logging.getLogger("orthoplus").setLevel("ERROR")`` silences it. Compilation nests: what
-    the outermost call takes counts, and that a second has passed is noticed at the end of any.
+    otherwise; ``logging.getLogger("orthoplus").setLevel("ERROR")`` silences it. Compilation nests:
+    the time of the outermost one counts, and is looked at whenever one ends.
     """
 
     def __init__(self, where: KernelCache) -> None:

@@ -134,7 +134,7 @@ def exchange_search_into(
     pairs, space = drawn_pairs(draws, n), np.empty((3, n))
     A, now = _start(A, B, C, p)
     total, _ = _walk(A, C, *now, pairs[:0], space, threshold)
-    kept = _State(*(part.copy() for part in now))
+    kept = _State(now.b.copy(), now.p.copy(), now.D.copy())
     t, kick = 0, least
     while t < len(pairs) and n > 1:
         change, count = _walk(A, C, *now, pairs[t : t + kick], space, threshold)

@@ -104,12 +104,12 @@ def normalise_step_into(
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
-    if X.size < PARALLEL_SIZE:  # a short pass: one call, no arrays on the way
-        squares, sums = np.zeros(X.shape[1]), np.empty(4)
-        _gradient_step(X, G, weight, alpha, out, squares)
-        if squares.min() < SQUARES_MIN or not squares.max() <= SQUARES_MAX:
+    if X.size < PARALLEL_SIZE:  # a short pass: no blocks
+        column_squares, sums = np.zeros(X.shape[1]), np.empty(4)
+        _gradient_step(X, G, weight, alpha, out, column_squares)
+        if not (column_squares.min() >= SQUARES_MIN and column_squares.max() <= SQUARES_MAX):
             return None
-        _normalise_step(out, 1.0 / np.sqrt(squares), X, sums)
+        _normalise_step(out, 1.0 / np.sqrt(column_squares), X, sums)
         step_sq, energy, cross_new, cross_old = sums.tolist()
         return step_sq, energy, cross_new, cross_old
     squares = gradient_step_into(X, G, weight, alpha, out)

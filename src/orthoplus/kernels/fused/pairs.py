@@ -107,17 +107,6 @@ def _link(row, j, head, after, before):  # type: ignore[no-untyped-def]  # IN/OU
 
 
 @_compiled
-def _unlink(row, j, head, after, before):  # type: ignore[no-untyped-def]
-    # IN/OUT head, after, before
-    if before[row] >= 0:
-        after[before[row]] = after[row]
-    else:
-        head[j] = after[row]
-    if after[row] >= 0:
-        before[after[row]] = before[row]
-
-
-@_compiled
 def _slack(rows, start, column, gain, weights, slack):  # type: ignore[no-untyped-def]
     # OUT slack = max_l w_l p_l - w_j p_j for each pair of the rows; IN the rest
     for i in rows:
@@ -176,7 +165,12 @@ def _make_move(row, to, pairs, chosen, sums, links):  # type: ignore[no-untyped-
     _, column, gain = pairs
     head, after, before = links
     held = chosen[row]
-    _unlink(row, column[held], head, after, before)
+    if before[row] >= 0:
+        after[before[row]] = after[row]
+    else:
+        head[column[held]] = after[row]
+    if after[row] >= 0:
+        before[after[row]] = before[row]
     _link(row, column[to], head, after, before)
     sums[column[held]] -= gain[held]
     sums[column[to]] += gain[to]
