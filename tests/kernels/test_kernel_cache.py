@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -151,3 +152,52 @@ def test_temporary_folder_that_is_a_link_or_a_file_is_not_used(temporary):
     root.unlink()
     root.touch()
     assert cache._temporary_root() is None
+
+
+def compilation(module="orthoplus.kernels.fused.rows"):
+    """Return what Numba passes to a listener."""
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(__module__=module)})
+
+
+def test_note_is_given_once_and_only_for_long_compilations_of_ours(monkeypatch, caplog, tmp_path):
+    clock = [0.0]
+    monkeypatch.setattr(cache.time, "perf_counter", lambda: clock[0])
+    note = cache.CompileNote(KernelCache("user", tmp_path))
+
+    def compile_for(seconds, **options):
+        note.on_start(compilation(**options))
+        clock[0] += seconds
+        note.on_end(compilation(**options))
+
+    compile_for(0.6)
+    assert not caplog.messages
+    compile_for(5.0, module="somebody.else")
+    assert not caplog.messages
+    note.on_start(compilation())
+    compile_for(0.6)  # within the other: its end is soon enough
+    assert caplog.messages == [note.text]
+    compile_for(9.0)
+    note.on_end(compilation())
+    assert len(caplog.messages) == 1
+    assert str(tmp_path) in note.text
+    assert "every process" in cache.CompileNote(KernelCache("none")).text
+
+
+def test_note_reaches_stderr_and_is_silenced_by_the_logger(tmp_path):
+    code = """
+import logging, sys
+from orthoplus.kernels.fused import cache
+cache._SILENT_SECONDS = 0.0
+if sys.argv[1:]:
+    logging.getLogger("orthoplus").setLevel(sys.argv[1])
+import numpy
+from orthoplus import kernels
+assert kernels.row_energy(numpy.ones((3, 2))) == 6.0
+"""
+    for number, (args, is_said) in enumerate({(): True, ("ERROR",): False}.items()):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / str(number))}
+        command = [sys.executable, "-c", code, *args]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert (done.stderr.count("orthoplus: compiling") == 1) is is_said
+        again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert again.stderr == ""  # from the cache

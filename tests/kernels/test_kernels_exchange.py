@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orthoplus.kernels import fused, reference
-from orthoplus.kernels.reference.exchange import drawn_pair
+from orthoplus.kernels.reference.exchange import drawn_pairs
 
 BOTH = pytest.mark.parametrize("kernels", [fused, reference], ids=["fused", "reference"])
 instances = st.tuples(st.integers(1, 8), st.integers(0, 2**32 - 1), st.booleans())
@@ -74,12 +74,12 @@ def test_search_agrees_with_the_reference_and_returns_its_gain(drawn, n_steps):
 
 @given(n=st.integers(2, 30), draw=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2))
 def test_drawn_pair_is_one_of_two_different_rows(n, draw):
-    r, s = drawn_pair(draw, n)
+    ((r, s),) = drawn_pairs(np.array([draw]), n)
     assert 0 <= r < s < n
 
 
 def test_drawn_pairs_are_all_as_likely(rng):
-    pairs = [drawn_pair(draw, 4) for draw in rng.random((6000, 2))]
+    pairs = [tuple(pair) for pair in drawn_pairs(rng.random((6000, 2)), 4)]
     counts = [pairs.count((r, s)) for s in range(4) for r in range(s)]
     assert sum(counts) == 6000
     assert min(counts) > 850  # 1000 expected, five standard deviations below

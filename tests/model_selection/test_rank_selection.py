@@ -1,6 +1,7 @@
 """The choice of the rank, and the consensus over seeds."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -103,8 +104,43 @@ def test_hidden_entries_are_predicted_from_the_others_alone(rng):
             weight = max(row[rest] @ centre[rest], 0.0) / (centre[rest] @ centre[rest])
             missed += ((row[fold] - weight * centre[fold]) ** 2).sum()
     pieces = [as_data(A[:, fold]) for fold in folds]
-    ours = _predict_hidden(pieces, [C[:, fold] for fold in folds])
+    ours, labels = _predict_hidden(pieces, [C[:, fold] for fold in folds])
     assert ours == pytest.approx(missed / (A**2).sum())
+    np.testing.assert_array_equal(labels, (A @ C.T).argmax(axis=1))  # by all columns
+
+
+def test_many_columns_are_searched_in_a_sketch_with_the_same_answer():
+    A, _ = planted(4, 0.5, seed=1, n=120, r=400)
+    path = [*fit_path(as_data(A), [2, 3, 4, 5], n_init=2, seed=0)]
+    for point in path:
+        exact = op.solve(op.problems.ONMF(A, point.k), n_init=3, with_bound=False)
+        share = exact.value / (A**2).sum()
+        assert point.unexplained == pytest.approx(share, rel=1e-3)
+        assert point.centres.shape == (point.k, 400)
+        np.testing.assert_allclose(np.linalg.norm(point.centres, axis=1), 1.0)
+    assert all(a.unexplained >= b.unexplained for a, b in pairwise(path))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_callback_sees_every_fit(n_jobs):
+    seen = []
+    A, _ = planted(3, 0.5, seed=1, n=60, r=12)
+    found = op.select_rank(A, [2, 3], n_splits=2, n_jobs=n_jobs, callback=seen.append)
+    assert [step.n_done for step in seen] == sorted({step.n_done for step in seen})
+    assert {step.n_total for step in seen} == {10}  # 2 ranks: all rows, and two halves twice
+    assert seen[-1].n_done == 10
+    assert len(seen) == (10 if n_jobs is None else 3)
+    assert found.rows == op.select_rank(A, [2, 3], n_splits=2).rows
+
+
+def test_callback_ends_the_selection_with_its_error():
+    def stop(step):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        op.select_rank(planted(3, 0.5, seed=1, n=60, r=12)[0], [2, 3], n_splits=2, callback=stop)
+    with pytest.raises(op.InputTypeError, match="callback"):
+        op.select_rank(planted(3, 0.5, seed=1, n=60, r=12)[0], [2, 3], callback=3)
 
 
 def row(k, *, stability=0.9, heldout=0.5, unexplained=0.5, se=0.001):
@@ -160,11 +196,11 @@ def test_run_is_resumed_with_the_same_answer(data, chosen, tmp_path, monkeypatch
     file = tmp_path / "ranks.npz"
     original, computed = rank_selection._named, []
 
-    def counted(A, work, name):
+    def counted(A, work, name, report):
         if len(computed) == 2 and not file.with_name("go").exists():
             raise KeyboardInterrupt
         computed.append(name)
-        return original(A, work, name)
+        return original(A, work, name, report)
 
     monkeypatch.setattr(rank_selection, "_named", counted)
     with pytest.raises(KeyboardInterrupt):

@@ -1,5 +1,6 @@
 """The command ``orthoplus``: one file per command; what they need loads when it is called."""
 
+import logging
 import sys
 
 from orthoplus.core.errors import MissingPackageError
@@ -18,6 +19,7 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:  # before there is a command that could say so
         sys.exit(130)
+    logging.getLogger("orthoplus").setLevel(logging.ERROR)  # the display says when it compiles
     app(prog_name="orthoplus")
 
 

@@ -5,15 +5,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.core.result import Result
+from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data import DataMatrix
+from orthoplus.data import DataMatrix, as_data
+from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.groups import best_column, unit_rows
 from orthoplus.geometry.stiefel import assemble
-from orthoplus.linalg.starts import svd_start
+from orthoplus.linalg.starts import leading_right_vectors, svd_start
+from orthoplus.methods.search.alternation import alternate_groups
 from orthoplus.methods.search.swap_search import SwapSearch
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
+
+# Columns of the sketch for all ranks: for each centre of the largest one, and beside them.
+_COLUMNS_PER_CENTRE, _SPARE_COLUMNS = 3, 20
+# A has so many entries for each one of the sketch: below, its own passes are as short.
+_LEAST_RATIO = 3
 
 
 class PathPoint(NamedTuple):
@@ -31,17 +38,54 @@ def fit_path(
     """A factorisation for each of the ranks, which must rise; what is unexplained never does.
 
     The first search of each rank starts from the groups of the one before, and from the rows that
-    these fit worst as groups of their own; the other searches start by themselves.
+    these fit worst as groups of their own; the other searches start by themselves. If A has many
+    columns, the searches see the rows in coordinates of its leading singular vectors, computed once
+    for all ranks, and the exact alternation on A ends each of them.
     """
-    before: Result | None = None
+    before: _Groups | None = None
+    sketch = _sketch(A, ranks[-1], np.random.default_rng(seed))
     for k in ranks:
         problem = ONMF(A, k, allow_negative=allow_negative)
         X0 = svd_start(A, k) if before is None else _extended(problem, before)
-        method = SwapSearch(n_init=n_init, seed=seed)
-        before = solve(problem, X0, method=method, with_bound=False)
-        centres = unit_rows(np.asarray(before.Y).T)
-        labels = nearest_centres(A, centres)
-        yield PathPoint(k, centres, labels, before.value / (problem.total or 1.0))
+        searched = problem if sketch is None else ONMF(sketch, k, allow_negative=True)
+        found = solve(searched, X0, method=SwapSearch(n_init=n_init, seed=seed), with_bound=False)
+        labels, weights = np.asarray(found.labels), np.asarray(found.weights)
+        after = _Groups(labels, weights, np.asarray(found.Y).T, found.value)
+        if sketch is not None:
+            after = _ended(problem, labels, weights)
+            if before is not None and not after.value <= before.value:  # the sketch has missed it
+                after = _ended(problem, *kernels.largest_entries(X0))
+        before = after
+        centres = unit_rows(after.centres)
+        share = after.value / (problem.total or 1.0)
+        yield PathPoint(k, centres, nearest_centres(A, centres), share)
+
+
+class _Groups(NamedTuple):
+    """A point of S+, the rows of its second factor (k x r), and its value."""
+
+    labels: IntArray
+    weights: FloatArray
+    centres: FloatArray
+    value: float
+
+
+def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | None:
+    """Return the rows of A in coordinates of its leading right singular vectors, if that pays."""
+    columns = _COLUMNS_PER_CENTRE * k + _SPARE_COLUMNS
+    if not isinstance(A, MemoryMatrix) or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
+        return None
+    V, _ = leading_right_vectors(A, columns, rng)
+    return as_data(A.times(V), "X")
+
+
+def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
+    """Return the groups where the exact alternation on all columns comes to rest."""
+    # Rough vectors are enough: a power step follows, and the value is that of the point.
+    found = alternate_groups(problem, labels, weights, with_moves=False, is_rough=True)
+    labels, weights = np.asarray(found.labels), np.asarray(found.weights)
+    W = problem.A.group_sums(labels, weights, problem.shape[1])
+    return _Groups(labels, weights, W, found.value)
 
 
 def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:
@@ -49,15 +93,15 @@ def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:
     return best_column(A.times(centres.T))
 
 
-def _extended(problem: ONMF, before: Result) -> FloatArray:
+def _extended(problem: ONMF, before: _Groups) -> FloatArray:
     """The groups of a smaller rank, and new columns for the rows that are fitted worst."""
     k, labels = problem.shape[1], np.array(before.labels)
-    weights = np.asarray(before.weights).astype(np.float64)
-    sizes = np.linalg.norm(np.asarray(before.Y), axis=0)
+    weights = np.array(before.weights, dtype=np.float64)
+    sizes = np.linalg.norm(before.centres, axis=1)
     fits = np.where(labels >= 0, weights * sizes[labels], 0.0)
     missed = problem.A.gather(problem.row_squares) - fits**2
     counts = np.bincount(labels[weights > 0], minlength=k)
-    new = before.n_columns
+    new = len(before.centres)
     for row in np.argsort(-missed, kind="stable"):
         if new == k:
             break

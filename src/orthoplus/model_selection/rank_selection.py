@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.certify.api import certify
-from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.checks import check_choice, check_count, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
@@ -25,7 +26,7 @@ from orthoplus.model_selection.count_path import (
     predict_hidden_counts,
 )
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
-from orthoplus.model_selection.rank_path import PathPoint, fit_path, nearest_centres
+from orthoplus.model_selection.rank_path import PathPoint, fit_path
 from orthoplus.problems import ONMF
 from orthoplus.run.checkpoint import write_arrays
 from orthoplus.run.processes import run_all
@@ -92,6 +93,13 @@ class RankSelection:
         return "\n".join([*lines, *self.reasons])
 
 
+class RankProgress(NamedTuple):
+    """How far `select_rank` is: the fits that are done, and of how many."""
+
+    n_done: int
+    n_total: int
+
+
 def _bound_text(row: RankRow) -> str:
     """Return the bound of a row, if it has one."""
     return "" if row.bound is None else f", at least {row.bound:.4f}"
@@ -109,6 +117,7 @@ def select_rank(  # noqa: PLR0913
     random_state: int = 0,
     with_proof: bool | float = False,
     resume: str | os.PathLike[str] | None = None,
+    callback: Callable[[RankProgress], object] | None = None,
 ) -> RankSelection:
     r"""How many groups the rows of X have: one recommendation, with its reasons.
 
@@ -149,6 +158,9 @@ def select_rank(  # noqa: PLR0913
     resume : path, optional
         A file for what is finished, written after each split; if it is there already, only the rest
         is computed. The answer is the same.
+    callback : callable, optional
+        ``callback(progress)`` after each fit, or after each split if ``n_jobs`` is above one;
+        ``progress.n_done`` of ``progress.n_total`` fits are done.
 
     Returns
     -------
@@ -156,8 +168,9 @@ def select_rank(  # noqa: PLR0913
 
     Notes
     -----
-    Each fit starts from that of the rank before. Owen and Perry, Ann. Appl. Stat. 3 (2009), on
-    held-out rows and columns; Lange et al., Neural Comput. 16 (2004), on stability.
+    Each fit starts from that of the rank before; data with many columns are searched in coordinates
+    of their leading singular vectors, computed once for all ranks. Owen and Perry, Ann. Appl. Stat.
+    3 (2009), on held-out rows and columns; Lange et al., Neural Comput. 16 (2004), on stability.
 
     Examples
     --------
@@ -169,7 +182,9 @@ def select_rank(  # noqa: PLR0913
     _check_loss(loss, allow_negative, with_proof)
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
     work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state, loss)
-    done = _run(A, work, n_jobs, resume)
+    if callback is not None and not callable(callback):
+        raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
+    done = _run(A, work, n_jobs, resume, _Report(work, callback))
     splits = [done[name] for name in work.tasks if name != _FULL]
     rows = _summarise(work.ranks, done[_FULL]["unexplained"], splits)
     if with_proof:
@@ -197,12 +212,15 @@ class _Work:
         check_count(self.random_state, "random_state")
 
     @property
-    def tasks(self) -> dict[str, Callable[[Any, "_Work", str], Arrays]]:
+    def tasks(self) -> dict[str, Callable[[Any, "_Work", str, Callable[[int], None]], Arrays]]:
         return {_FULL: _fit_all} | {f"split{i}": _fit_halves for i in range(self.n_splits)}
 
     @property
     def criteria(self) -> "_Criteria":
         return _CRITERIA[self.loss]
+
+    def n_fits(self, task: str) -> int:
+        return len(self.ranks) * (1 if task == _FULL else 2)
 
     def rng(self, task: str) -> np.random.Generator:
         return np.random.default_rng([self.random_state, list(self.tasks).index(task)])
@@ -219,6 +237,23 @@ def _check_loss(loss: str, allow_negative: bool, with_proof: bool | float) -> No
     if loss != "frobenius" and (allow_negative or with_proof):
         name = "allow_negative" if allow_negative else "with_proof"
         raise InputError(f'`{name}` needs `loss="frobenius"`: {loss!r} is a divergence of counts.')
+
+
+class _Report:
+    """Counts the fits, and tells the callback."""
+
+    def __init__(self, work: _Work, callback: Callable[[RankProgress], object] | None) -> None:
+        self.n_done, self.n_total = 0, sum(work.n_fits(task) for task in work.tasks)
+        self.callback = callback
+
+    def add(self, n_fits: int) -> None:
+        self.n_done += n_fits
+        if self.callback is not None and n_fits > 0:
+            self.callback(RankProgress(self.n_done, self.n_total))
+
+
+def _silent(n_fits: int) -> None:
+    """Report to nobody, as in another process."""
 
 
 def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
@@ -249,35 +284,45 @@ def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
 # --- the work -------------------------------------------------------------------------------------
 
 
-def _fit_all(A: Any, work: _Work, task: str) -> Arrays:
-    points = list(work.fit(A, work.rng(task)))
+def _fit_all(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
+    points = []
+    for point in work.fit(A, work.rng(task)):
+        points.append(point)
+        report(1)
     return {
         "unexplained": np.array([point.unexplained for point in points]),
         "labels": np.array([point.labels for point in points], dtype=np.int32),
     }
 
 
-def _fit_halves(A: Any, work: _Work, task: str) -> Arrays:
+def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
     """Stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
     rng, (n, r) = work.rng(task), A.shape
-    assign, predict = work.criteria.assign, work.criteria.predict_hidden
+    judge = work.criteria.judge
     order, folds = rng.permutation(n), np.array_split(rng.permutation(r), min(_FOLDS, r))
-    halves = [A.sample_rows(np.sort(rows)) for rows in (order[: n // 2], order[n // 2 :])]
-    pieces = [[half.columns(np.sort(fold)) for fold in folds] for half in halves]
+    folds = [np.sort(fold) for fold in folds]
+    rows = [np.sort(order[: n // 2]), np.sort(order[n // 2 :])]
+    halves = [A.sample_rows(half) for half in rows]
+    pieces = [[half.columns(fold) for fold in folds] for half in halves]
     stability, heldout = [], []
     for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
-        stability.append(adjusted_rand_score(*(assign(A, p.centres) for p in points)))
-        heldout.append(
-            [
-                predict(other, [point.centres[:, np.sort(fold)] for fold in folds])
-                for point, other in zip(points, reversed(pieces), strict=True)
-            ]
-        )
+        labels = np.empty((2, n), dtype=np.int64)
+        missed = []
+        for own, point in enumerate(points):
+            other = 1 - own
+            share, predicted = judge(halves[other], pieces[other], point.centres, folds)
+            labels[own, rows[own]], labels[own, rows[other]] = point.labels, predicted
+            missed.append(share)
+            report(1)
+        stability.append(adjusted_rand_score(*labels))
+        heldout.append(missed)
     return {"stability": np.array(stability), "heldout": np.array(heldout)}
 
 
-def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> float:
-    r"""The share missed of data given in pieces of its columns, each hidden once.
+def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> tuple[float, IntArray]:
+    r"""Return the share missed of data given in pieces of its columns, each hidden once.
+
+    And the nearest centre of each row by all of its columns.
 
     A row goes to the centre that the other pieces fit best, with their multiple w of it, and what
     is missed of the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
@@ -285,27 +330,43 @@ def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> float:
     scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centres, strict=True)]
     sizes = [np.einsum("ij,ij->i", c, c) for c in centres]
     squares = [A.squared_norm() for A in pieces]
-    rows, missed = np.arange(len(scores[0])), sum(squares)
+    rows, missed, total = np.arange(len(scores[0])), sum(squares), sum(scores)
     for hidden, size in zip(scores, sizes, strict=True):
-        shown, shown_size = sum(scores) - hidden, sum(sizes) - size
+        shown, shown_size = total - hidden, sum(sizes) - size
         shown_size = np.maximum(shown_size, _TINY)
         labels = best_column(shown / np.sqrt(shown_size))
         weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
         missed += float(np.sum(weights * (weights * size[labels] - 2.0 * hidden[rows, labels])))
-    return missed / (sum(squares) or 1.0)
+    return missed / (sum(squares) or 1.0), best_column(total)
+
+
+def _judge(
+    half: Any, pieces: list[Any], centres: FloatArray, folds: list[IntArray]
+) -> tuple[float, IntArray]:
+    return _predict_hidden(pieces, [centres[:, fold] for fold in folds])
+
+
+def _judge_counts(
+    half: Any, pieces: list[Any], centres: FloatArray, folds: list[IntArray]
+) -> tuple[float, IntArray]:
+    share = predict_hidden_counts(pieces, [centres[:, fold] for fold in folds])
+    return share, likeliest_profiles(half, centres)
 
 
 class _Criteria(NamedTuple):
-    """How data are fitted, assigned and predicted, by the loss."""
+    """How data are fitted, and how rows that were held out are judged, by the loss.
+
+    ``judge(half, pieces, centres, folds)`` returns the share of hidden entries that the centres of
+    the other half miss, and their labels; the pieces are the columns of the folds.
+    """
 
     fit_path: Callable[..., Iterator[PathPoint]]
-    assign: Callable[[Any, FloatArray], IntArray]
-    predict_hidden: Callable[[list[Any], list[FloatArray]], float]
+    judge: Callable[[Any, list[Any], FloatArray, list[IntArray]], tuple[float, IntArray]]
 
 
 _CRITERIA = {
-    "frobenius": _Criteria(fit_path, nearest_centres, _predict_hidden),
-    "kullback-leibler": _Criteria(fit_count_path, likeliest_profiles, predict_hidden_counts),
+    "frobenius": _Criteria(fit_path, _judge),
+    "kullback-leibler": _Criteria(fit_count_path, _judge_counts),
 }
 
 
@@ -345,22 +406,30 @@ def _prove(
 
 
 def _run(
-    A: Any, work: _Work, n_jobs: int | None, resume: str | os.PathLike[str] | None
+    A: Any,
+    work: _Work,
+    n_jobs: int | None,
+    resume: str | os.PathLike[str] | None,
+    report: _Report,
 ) -> dict[str, Arrays]:
-    """The arrays of each task; those in the file are not computed again."""
+    """Return the arrays of each task; those in the file are not computed again."""
     key = dataclasses.asdict(work) | {"data": _fingerprint(A)} if resume is not None else {}
     done = {} if resume is None else _load(resume, key)
+    report.add(sum(work.n_fits(name) for name in done))
+    is_here = effective_n_jobs(n_jobs) == 1
     left = [name for name in work.tasks if name not in done]
-    calls = ((A, work, name) for name in left)
+    calls = ((A, work, name, report.add if is_here else _silent) for name in left)
     for name, arrays in run_all(_named, calls, n_jobs, is_ordered=False):
         done[name] = arrays
+        if not is_here:
+            report.add(work.n_fits(name))
         if resume is not None:
             _save(resume, key, done)
     return done
 
 
-def _named(A: Any, work: _Work, name: str) -> tuple[str, Arrays]:
-    return name, work.tasks[name](A, work, name)
+def _named(A: Any, work: _Work, name: str, report: Callable[[int], None]) -> tuple[str, Arrays]:
+    return name, work.tasks[name](A, work, name, report)
 
 
 def _save(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str, Arrays]) -> None:

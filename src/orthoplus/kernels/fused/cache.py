@@ -1,8 +1,10 @@
 """Where the compiled loops are kept between processes; decided once, when they are imported."""
 
+import logging
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numba
+
+# What compilation may take in all before a note says so.
+_SILENT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -104,5 +109,56 @@ def load_numba() -> None:
         cpu_target.target_context.refresh()
 
 
+class CompileNote:
+    """Say once per process that loops are being compiled, if that takes longer than a second.
+
+    The logger ``orthoplus`` warns, so that a single line goes to stderr unless logging was set up
+    otherwise; ``logging.getLogger("orthoplus").setLevel("ERROR")`` silences it. Compilation nests:
+    the time of the outermost one counts, and is looked at whenever one ends.
+    """
+
+    def __init__(self, where: KernelCache) -> None:
+        self.where = where
+        self.depth, self.seconds, self.since = 0, 0.0, 0.0
+        self.is_given = False
+
+    def on_start(self, event: Any) -> None:
+        """Follow the begin of a compilation."""
+        if self.depth == 0:
+            self.since = time.perf_counter()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """Follow the end of a compilation, and give the note if it is time."""
+        self.depth -= 1
+        seconds = self.seconds + time.perf_counter() - self.since
+        if self.depth == 0:
+            self.seconds = seconds
+        is_ours = event.data["dispatcher"].__module__.startswith("orthoplus.")
+        if is_ours and seconds > _SILENT_SECONDS and not self.is_given:
+            self.is_given = True
+            logging.getLogger("orthoplus").warning("%s", self.text)
+
+    @property
+    def text(self) -> str:
+        """The line."""
+        kept = f"once; cached in {self.where.folder}"
+        if self.where.folder is None:
+            kept = "in every process: no folder for them can be written, set NUMBA_CACHE_DIR"
+        return f"orthoplus: compiling loops for this machine, a few seconds ({kept})"
+
+
+def follow_compilation(note: CompileNote) -> None:
+    """Let Numba tell the note when it compiles."""
+    with suppress(ImportError, AttributeError):  # not a documented part of Numba
+        from numba.core import event
+
+        class Listener(event.Listener):  # type: ignore[misc]
+            on_start, on_end = note.on_start, note.on_end
+
+        event.register("numba:compile", Listener())
+
+
 CACHE = find_cache()
 njit = CACHE.njit
+follow_compilation(CompileNote(CACHE))

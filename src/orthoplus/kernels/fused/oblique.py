@@ -1,7 +1,6 @@
 """The loops over OB+ of `reference.oblique`, compiled: one pass over memory each."""
 
 from collections.abc import Callable
-from math import isnan
 
 import numpy as np
 
@@ -102,24 +101,17 @@ def normalise_step_into(
     return step_sq, energy, cross_new, cross_old
 
 
-@_compiled
-def _projected_step(X, G, weight, alpha, T):  # type: ignore[no-untyped-def]
-    # IN X, G, weight, alpha; OUT T; returns the sums, NaN where a norm is not to be trusted
-    squares, sums = np.zeros(X.shape[1]), np.zeros(4)
-    _gradient_step(X, G, weight, alpha, T, squares)
-    for j in range(squares.size):
-        if not SQUARES_MIN <= squares[j] <= SQUARES_MAX:
-            return np.nan, np.nan, np.nan, np.nan
-    _normalise_step(T, 1.0 / np.sqrt(squares), X, sums)
-    return sums[0], sums[1], sums[2], sums[3]
-
-
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
-    if X.size < PARALLEL_SIZE:  # a short pass: one call, no arrays on the way
-        sums: tuple[float, float, float, float] = _projected_step(X, G, weight, alpha, out)
-        return None if isnan(sums[0]) else sums
+    if X.size < PARALLEL_SIZE:  # a short pass: no blocks
+        column_squares, sums = np.zeros(X.shape[1]), np.empty(4)
+        _gradient_step(X, G, weight, alpha, out, column_squares)
+        if not (column_squares.min() >= SQUARES_MIN and column_squares.max() <= SQUARES_MAX):
+            return None
+        _normalise_step(out, 1.0 / np.sqrt(column_squares), X, sums)
+        step_sq, energy, cross_new, cross_old = sums.tolist()
+        return step_sq, energy, cross_new, cross_old
     squares = gradient_step_into(X, G, weight, alpha, out)
     if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
         return None
@@ -264,17 +256,18 @@ def gather(C: FloatArray, labels: IntArray) -> FloatArray:
 
 
 @njit(nogil=True)  # no fast mathematics: the two divisions must stay two
-def _assemble(labels, weights, X):  # type: ignore[no-untyped-def]  # IN labels, weights; OUT X
+def _assemble(labels, weights, X, top, norms):  # type: ignore[no-untyped-def]
+    # IN labels, weights; OUT X, top, norms (both zero at first)
     n, k = X.shape
-    top, squares = np.zeros(k), np.zeros(k)
     for i in range(n):
-        if labels[i] >= 0:
-            top[labels[i]] = max(top[labels[i]], np.float64(weights[i]))
+        if labels[i] >= 0 and weights[i] > top[labels[i]]:
+            top[labels[i]] = weights[i]
     for i in range(n):
         if labels[i] >= 0:
             entry = weights[i] / top[labels[i]]
-            squares[labels[i]] += entry * entry
-    norms = np.sqrt(squares)
+            norms[labels[i]] += entry * entry
+    for j in range(k):
+        norms[j] = np.sqrt(norms[j])
     for i in range(n):
         for j in range(k):
             X[i, j] = 0.0
@@ -284,7 +277,7 @@ def _assemble(labels, weights, X):  # type: ignore[no-untyped-def]  # IN labels,
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     X = np.empty((len(labels), k), dtype=weights.dtype)
-    _assemble(labels, weights, X)
+    _assemble(labels, weights, X, np.zeros(k), np.zeros(k))
     return X
 
 

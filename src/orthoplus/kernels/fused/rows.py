@@ -116,35 +116,52 @@ def _merge_row(near, count, best, thin, keep, out):  # type: ignore[no-untyped-d
 
 
 @_exact
-def _gather_pairs(C, first_row, root, window, keep, sums):  # type: ignore[no-untyped-def]
-    # IN C, root, window = (ratio, slack, width), keep = (start, column, share); OUT sums (added to)
+def _gather_pairs(C, rows, root, window, keep, start, column, gain, share, near, sums, lost):  # type: ignore[no-untyped-def]
+    # IN C, rows = (number of the first one, the one to begin with), root, window = (ratio, slack,
+    # width), keep = (start, column, share); OUT the rest (sums, lost added to)
+    # Returns the row before which there was no room for a further one, or n.
     n, k = C.shape
     width = window[2]
     keep_start, keep_column, keep_share = keep
-    start, near = np.zeros(n + 1, dtype=np.int64), np.empty(k, dtype=np.int32)
-    column = np.empty(2 * n + k, dtype=np.int32)
-    gain, share = np.empty(2 * n + k), np.empty(2 * n + k)
-    lost, m = np.zeros(k), 0
-    for i in range(n):
+    for i in range(rows[1], n):
+        m = start[i]
+        if m + k > column.size:
+            return i
         best, count = _near_columns(C, i, root, window, near)
         if best >= 0:
             _add_into(sums, lost, best, C[i, best])
-            if m + k > column.size:
-                column = np.append(column, np.empty(column.size + k, dtype=np.int32))
-                more = np.empty(column.size - share.size)
-                gain, share = np.append(gain, more), np.append(share, more)
             low, high = keep_start[i], keep_start[i + 1]
             if count == 1 and (low == high or (low + 1 == high and keep_column[low] == best)):
                 column[m], share[m] = best, 1.0 if low == high else keep_share[low]
                 m += 1
             else:
-                thin = (first_row + i, (count + width - 1) // width)
+                thin = (rows[0] + i, (count + width - 1) // width)
                 kept = (keep_column, keep_share, low, high)
                 m = _merge_row(near, count, best, thin, kept, (column, share, m))
             for pair in range(start[i], m):
                 gain[pair] = np.float64(C[i, column[pair]]) ** 2
         start[i + 1] = m
-    return start, column[:m].copy(), gain[:m].copy(), share[:m].copy()
+    return n
+
+
+def _gather_block(  # type: ignore[no-untyped-def]
+    C: FloatArray, first_row: int, root: FloatArray, window, keep, sums: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return the pairs of a block of rows; their arrays grow as they fill."""
+    n, k = C.shape
+    start, row = np.zeros(n + 1, dtype=np.int64), 0
+    column, gain, share = np.empty(0, dtype=np.int32), np.empty(0), np.empty(0)
+    near, lost = np.empty(k, dtype=np.int32), np.zeros(k)
+    while True:
+        used, size = start[row], 2 * (column.size + n) + k
+        column, gain, share = (
+            np.concatenate([part[:used], np.empty(size - used, dtype=part.dtype)])
+            for part in (column, gain, share)
+        )
+        out = (start, column, gain, share, near, sums, lost)
+        row = _gather_pairs(C, (first_row, row), root, window, keep, *out)
+        if row == n:
+            return start, column[: start[n]], gain[: start[n]], share[: start[n]]
 
 
 def gather_pairs(
@@ -157,7 +174,7 @@ def gather_pairs(
 
     def work(b: int, rows: slice) -> None:
         kept = (keep.start[rows.start : rows.stop + 1], keep.column, keep.share)
-        parts[b] = _gather_pairs(_block(C, rows), rows.start, root, window, kept, partial[b])
+        parts[b] = _gather_block(_block(C, rows), rows.start, root, window, kept, partial[b])
 
     for_blocks(work, blocks)
     sizes = np.cumsum([0] + [len(part[1]) for part in parts])

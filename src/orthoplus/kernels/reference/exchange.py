@@ -83,17 +83,16 @@ def exchange_search_into(
     of A, B and C, and the path must not.
     """
     n, threshold = len(p), exchange_threshold(A, B, C)
-    least, most = kick_sizes(n)
+    pairs, (least, most) = drawn_pairs(draws, n), kick_sizes(n)
     D = exchange_deltas(A, B, C, p)
     total, _ = _descend_into(A, B, C, p, D, threshold)
     t, kick = 0, least
     while t < len(draws) and n > 1:
         now, now_D = p.copy(), D.copy()
         change = 0.0
-        for draw in draws[t : t + kick]:
-            pair = drawn_pair(draw, n)
-            change += now_D[pair]
-            exchange_update_into(A, B, C, now, now_D, pair)
+        for r, s in pairs[t : t + kick]:
+            change += float(now_D[r, s])
+            exchange_update_into(A, B, C, now, now_D, (r, s))
         gain, count = _descend_into(A, B, C, now, now_D, threshold)
         t += kick + count
         kick = least if change + gain < -threshold or kick >= most else kick + 1
@@ -121,11 +120,11 @@ def _descend_into(
     return change, count
 
 
-def drawn_pair(draw: FloatArray, n: int) -> tuple[int, int]:
-    """A pair r < s, each as likely, from two numbers of [0, 1)."""
-    r, s = int(draw[0] * n), int(draw[1] * (n - 1))
+def drawn_pairs(draws: FloatArray, n: int) -> IntArray:
+    """Return a pair r < s per row of two numbers of [0, 1), each pair with the same probability."""
+    r, s = (draws[:, 0] * n).astype(np.int64), (draws[:, 1] * (n - 1)).astype(np.int64)
     s += s >= r
-    return min(r, s), max(r, s)
+    return np.sort(np.column_stack([r, s]), axis=1)
 
 
 def kick_sizes(n: int) -> tuple[int, int]:
