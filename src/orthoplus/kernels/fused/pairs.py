@@ -25,9 +25,8 @@ _compiled = njit(nogil=True)  # no fast mathematics: same bits as the reference
 @_compiled
 def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no-untyped-def]
     # IN rows, start, column, gain; IN/OUT share, sums
-    gap, weight = 0.0, np.empty(sums.size)
-    for j in range(sums.size):
-        weight[j] = 0.5 / np.sqrt(max(sums[j], TINY))
+    weight = 0.5 / np.sqrt(np.maximum(sums, TINY))
+    gap = 0.0
     for i in rows:
         best, worst, most, least, held = -1, -1, -1.0, np.inf, 0.0
         for pair in range(start[i], start[i + 1]):
@@ -107,20 +106,26 @@ def _link(row, j, head, after, before):  # type: ignore[no-untyped-def]  # IN/OU
 
 
 @_compiled
-def _slack(rows, start, column, gain, weights, slack):  # type: ignore[no-untyped-def]
-    # OUT slack = max_l w_l p_l - w_j p_j for each pair of the rows; IN the rest
+def _unlink(row, j, head, after, before):  # type: ignore[no-untyped-def]
+    # IN/OUT head, after, before
+    if before[row] >= 0:
+        after[before[row]] = after[row]
+    else:
+        head[j] = after[row]
+    if after[row] >= 0:
+        before[after[row]] = before[row]
+
+
+@_compiled
+def _slack(rows, start, column, gain, weights):  # type: ignore[no-untyped-def]
+    # s = max_l w_l p_l - w_j p_j for each pair of the rows, zero elsewhere
+    slack = np.zeros(column.size)
     for i in rows:
         top = 0.0
         for pair in range(start[i], start[i + 1]):
             top = max(top, weights[column[pair]] * gain[pair])
         for pair in range(start[i], start[i + 1]):
             slack[pair] = top - weights[column[pair]] * gain[pair]
-
-
-def _slacks(rows: IntArray, pairs: Pairs, weights: FloatArray) -> FloatArray:
-    """Return the slack of each pair of the rows, zero elsewhere."""
-    slack = np.zeros(pairs.column.size)
-    _slack(rows, *pairs[:3], weights, slack)
     return slack
 
 
@@ -165,12 +170,7 @@ def _make_move(row, to, pairs, chosen, sums, links):  # type: ignore[no-untyped-
     _, column, gain = pairs
     head, after, before = links
     held = chosen[row]
-    if before[row] >= 0:
-        after[before[row]] = after[row]
-    else:
-        head[column[held]] = after[row]
-    if after[row] >= 0:
-        before[after[row]] = before[row]
+    _unlink(row, column[held], head, after, before)
     _link(row, column[to], head, after, before)
     sums[column[held]] -= gain[held]
     sums[column[to]] += gain[to]
@@ -178,31 +178,23 @@ def _make_move(row, to, pairs, chosen, sums, links):  # type: ignore[no-untyped-
 
 
 @_compiled
-def _total_error(sums, weights):  # type: ignore[no-untyped-def]
-    total = 0.0
+def _column_errors(sums, weights):  # type: ignore[no-untyped-def]
+    error = np.empty(sums.size)
     for j in range(sums.size):
-        total += _column_error(sums[j], weights[j])
-    return total
+        error[j] = _column_error(sums[j], weights[j])
+    return error
 
 
 @_compiled
-def _largest(entries):  # type: ignore[no-untyped-def]
-    most = -np.inf
-    for j in range(entries.size):
-        most = max(most, entries[j])
-    return most
-
-
-@_compiled
-def _chain_moves(rows, pairs, chosen, sums, weights, slack, links, error, total):  # type: ignore[no-untyped-def]
-    # IN rows, pairs = (start, column, gain), weights, slack, total = sum_j sqrt(S_j); IN/OUT
-    # chosen, sums, links = (head, after, before), all -1 at first, error
+def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights; IN/OUT chosen, sums
     start, column, gain = pairs
-    head, after, before = links
+    slack, error = _slack(rows, start, column, gain, weights), _column_errors(sums, weights)
+    head, after, before = np.full(sums.size, -1), np.full(chosen.size, -1), np.full(chosen.size, -1)
     for i in rows:
         _link(i, column[chosen[i]], head, after, before)
-    limit, most_error, moves, looked = -MOVE_THRESHOLD * total, _largest(error), 0, 0
-    lists = (head, after, slack, error)
+    limit = -MOVE_THRESHOLD * np.sqrt(np.maximum(sums, 0.0)).sum()
+    most_error, moves, looked = error.max(), 0, 0
     for a in rows:
         for first in range(start[a], start[a + 1]):
             held = chosen[a]
@@ -213,14 +205,15 @@ def _chain_moves(rows, pairs, chosen, sums, weights, slack, links, error, total)
             left, entered = sums[j] - gain[held], sums[middle] + gain[first]
             is_emptied = left <= MOVE_THRESHOLD * gain[held]
             move = (j, middle, left, entered, spent, most_error, limit, is_emptied)
+            lists = (head, after, slack, error)
             b, second, rows_seen = _best_follower(pairs, chosen, sums, weights, lists, move)
             looked += rows_seen
             if b >= 0:
-                _make_move(a, first, pairs, chosen, sums, links)
-                _make_move(b, second, pairs, chosen, sums, links)
+                _make_move(a, first, pairs, chosen, sums, (head, after, before))
+                _make_move(b, second, pairs, chosen, sums, (head, after, before))
                 for c in (j, middle, column[second]):
                     error[c] = _column_error(sums[c], weights[c])
-                most_error = _largest(error)
+                most_error = error.max()
                 moves += 1
     return moves
 
@@ -228,11 +221,7 @@ def _chain_moves(rows, pairs, chosen, sums, weights, slack, links, error, total)
 def chain_moves_into(
     rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
 ) -> int:
-    roots = np.sqrt(np.maximum(sums, 0.0))
-    error = weights * (roots - 0.5 / weights) ** 2
-    links = tuple(np.full(size, -1) for size in (sums.size, chosen.size, chosen.size))
-    slack, total = _slacks(rows, pairs, weights), roots.sum()
-    return int(_chain_moves(rows, pairs[:3], chosen, sums, weights, slack, links, error, total))
+    return int(_chain_moves(rows, pairs[:3], chosen, sums, weights))
 
 
 @_compiled
@@ -244,19 +233,27 @@ def _next_choice(pair, end, spent, slack, best):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _search_rows(rows, pairs, chosen, sums, weights, slack, trial, pick, spent, max_nodes):  # type: ignore[no-untyped-def]
-    # IN rows, pairs = (start, column, gain), weights, slack, max_nodes; IN/OUT chosen, sums, trial,
-    # pick: all -1 at first, spent: of each depth, and the sum before its pair
+def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights, max_nodes; IN/OUT chosen, sums
     start, column, gain = pairs
-    best, depth, nodes = _total_error(sums, weights), 0, 1
+    slack, trial = _slack(rows, start, column, gain, weights), np.zeros(sums.size)
+    best, is_open = _column_errors(sums, weights).sum(), np.zeros(chosen.size, dtype=np.bool_)
     for i in rows:
         best += slack[chosen[i]]
+        is_open[i] = True
+    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
+    for i in range(chosen.size):
+        if chosen[i] >= 0 and not is_open[i]:
+            trial[column[chosen[i]]] += gain[chosen[i]]
+    pick, spent = np.full(rows.size, -1), np.zeros(rows.size + 1)
+    before = np.zeros(rows.size)
+    depth, nodes = 0, 1
     while depth >= 0 and nodes <= max_nodes:
         if depth == rows.size:
-            total = spent[0, depth] + _total_error(trial, weights)
+            total = spent[depth] + _column_errors(trial, weights).sum()
             if total < best * (1.0 - SEARCH_THRESHOLD):
                 best = total
-                for j in range(sums.size):
+                for j in range(sums.size):  # loops: assigned slices take seconds to compile
                     sums[j] = trial[j]
                 for at in range(rows.size):
                     chosen[rows[at]] = pick[at]
@@ -264,16 +261,16 @@ def _search_rows(rows, pairs, chosen, sums, weights, slack, trial, pick, spent, 
             continue
         i, pair = rows[depth], pick[depth]
         if pair >= 0:  # back from the subtree of this pair
-            trial[column[pair]] = spent[1, depth]
+            trial[column[pair]] = before[depth]
         pair = start[i] if pair < 0 else pair + 1
-        pair = _next_choice(pair, start[i + 1], spent[0, depth], slack, best)
+        pair = _next_choice(pair, start[i + 1], spent[depth], slack, best)
         if pair == start[i + 1]:
             pick[depth] = -1
             depth -= 1
             continue
-        pick[depth], spent[1, depth] = pair, trial[column[pair]]
+        pick[depth], before[depth] = pair, trial[column[pair]]
         trial[column[pair]] += gain[pair]
-        spent[0, depth + 1] = spent[0, depth] + slack[pair]
+        spent[depth + 1] = spent[depth] + slack[pair]
         depth += 1
         nodes += 1
     return nodes <= max_nodes
@@ -287,14 +284,7 @@ def search_rows_into(
     weights: FloatArray,
     max_nodes: int,
 ) -> bool:
-    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
-    is_fixed = chosen >= 0
-    is_fixed[rows] = False
-    fixed = chosen[is_fixed]
-    trial = np.bincount(pairs.column[fixed], weights=pairs.gain[fixed], minlength=sums.size)
-    slack, pick = _slacks(rows, pairs, weights), np.full(rows.size, -1)
-    buffers = (slack, trial, pick, np.zeros((2, rows.size + 1)))
-    return bool(_search_rows(rows, pairs[:3], chosen, sums, weights, *buffers, max_nodes))
+    return bool(_search_rows(rows, pairs[:3], chosen, sums, weights, max_nodes))
 
 
 @_compiled
@@ -315,34 +305,33 @@ def _least_error(weight, total, doubt):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _extend_sets(flip, weight, best, size, sets, parent):  # type: ignore[no-untyped-def]
-    # IN flip = (cost, shift, doubt of sums); IN/OUT sets = (spent, reached), parent: the sets
-    # 0..size-1, to which those with this flip are added
+def _extend_sets(flip, weight, best, size, spent, reached):  # type: ignore[no-untyped-def]
+    # IN flip = (cost, shift, doubt of sums); IN/OUT spent, reached: the sets 0..size-1, to which
+    # those with this flip are added
     cost, shift, doubt = flip
-    last, chosen = size, -1
+    last, parent, chosen = size, np.empty(size, dtype=np.int64), -1
     for before in range(size):
-        if sets[0, before] + cost < best:
-            spent, reached = sets[0, before] + cost, max(sets[1, before] + shift, 0.0)
-            sets[0, last], sets[1, last], parent[last] = spent, reached, before
-            value = spent + _least_error(weight, reached, doubt)
+        if spent[before] + cost < best:
+            spent[last] = spent[before] + cost
+            reached[last] = max(reached[before] + shift, 0.0)
+            parent[last - size] = before
+            value = spent[last] + _least_error(weight, reached[last], doubt)
             if value < best:
                 best, chosen = value, last
             last += 1
-    return best, chosen, last
+    return best, chosen, parent[: last - size]
 
 
 @_compiled
-def _cheapest_flips(start, cost, shift, sums, weights, least, is_flipped):  # type: ignore[no-untyped-def]
-    # IN start, cost, shift, sums, weights; OUT least, is_flipped (set to False before)
-    sets, parent = np.empty((2, MAX_FLIP_SETS)), np.empty(MAX_FLIP_SETS, dtype=np.int64)
-    flip = np.empty(MAX_FLIP_SETS, dtype=np.int64)
+def _cheapest_flips(start, cost, shift, sums, weights):  # type: ignore[no-untyped-def]
+    least, is_flipped = np.empty(sums.size), np.zeros(cost.size, dtype=np.bool_)
+    spent, reached = np.empty(MAX_FLIP_SETS), np.empty(MAX_FLIP_SETS)
+    parent, flip = np.empty(MAX_FLIP_SETS, np.int64), np.empty(MAX_FLIP_SETS, np.int64)
     for j in range(sums.size):
-        weight, chosen, limit, moved, size = weights[j], 0, np.inf, 0.0, np.int64(1)
+        weight, size, chosen, limit = weights[j], 1, 0, np.inf
         best = weight * (np.sqrt(sums[j]) - 0.5 / weight) ** 2
-        sets[0, 0], sets[1, 0] = 0.0, sums[j]
-        for t in range(start[j], start[j + 1]):
-            moved += abs(shift[t])
-        doubt = SUM_ROUNDING * (sums[j] + moved)
+        spent[0], reached[0] = 0.0, sums[j]
+        doubt = SUM_ROUNDING * (sums[j] + np.abs(shift[start[j] : start[j + 1]]).sum())
         for t in range(start[j], start[j + 1]):
             if cost[t] >= best:
                 break
@@ -351,21 +340,22 @@ def _cheapest_flips(start, cost, shift, sums, weights, least, is_flipped):  # ty
             if 2 * size > MAX_FLIP_SETS:
                 limit = cost[t]
                 break
-            found = (cost[t], shift[t], doubt)
-            best, fresh, last = _extend_sets(found, weight, best, size, sets, parent)
+            best, fresh, parents = _extend_sets(
+                (cost[t], shift[t], doubt), weight, best, size, spent, reached
+            )
             chosen = fresh if fresh >= 0 else chosen
-            for added in range(size, last):
-                flip[added] = t
-            size = last
+            parent[size : size + parents.size] = parents
+            flip[size : size + parents.size] = t
+            size += parents.size
         least[j] = min(best, limit)
         while chosen > 0:
             is_flipped[flip[chosen]] = True
             chosen = parent[chosen]
+    return least, is_flipped
 
 
 def cheapest_flips(
     start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    least, is_flipped = np.empty(sums.size), np.zeros(cost.size, dtype=np.bool_)
-    _cheapest_flips(start, cost, shift, sums, weights, least, is_flipped)
+    least, is_flipped = _cheapest_flips(start, cost, shift, sums, weights)
     return least, is_flipped
