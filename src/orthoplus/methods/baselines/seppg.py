@@ -75,10 +75,11 @@ class SEPPG(SeededMethod):
     minimizers of the constrained problem once rho is large enough (the envelope under a condition
     on f), if no minimizer has a row of zeros. The article was at hand in its abstract only; which
     options its variants SEPPG+ and SEPPG0 stand for was not checked. Growth 1.1, the kick, the line
-    search (factor 0.3, five values, 1e-4), the smoothing 0.05 and the tolerance 1e-3 are those of
-    public code of the authors for this penalty, whose rho starts relative to f. Here rho is
-    relative to the gradient, so that the scale of f does not matter. An inner iteration costs one
-    gradient of f and O(nk^2), some ten times O(nk^2) for "nonsmooth".
+    search (factor 0.3, five values, 1e-4), the smoothing 0.05 and the tolerance 1e-3 on h are
+    numbers of public code for this penalty, whose rho starts relative to f; the other tolerances
+    are ours, and so is the solver for "nonsmooth". Here rho is relative to the gradient, so that
+    the scale of f does not matter. An inner iteration costs one gradient of f and O(nk^2), several
+    times O(nk^2) for "nonsmooth".
 
     Examples
     --------

@@ -80,9 +80,9 @@ class SNCP(SeededMethod):
     -----
     Wang, Chang, Cui and Pang, *Clustering by orthogonal NMF model and non-convex penalty
     optimization*, IEEE Trans. Signal Process. 69 (2021). The models and PALM are theirs; the
-    article was at hand in its abstract only. First penalty 1e-8, inner tolerance 3e-3, and the
-    orders of magnitude of the other tolerances and of the growth are those of public code that
-    builds on SNCP; the units are ours, so that the scale of A does not matter. For a fixed rho the
+    article was at hand in its abstract only. First penalty 1e-8, growth 1.5, 500 steps and the
+    tolerance 3e-3 are numbers of public code for sparse orthogonal NMF with a growing penalty; the
+    units, the ridge and the tolerance on orthogonality are ours. For a fixed rho the
     objective never rises: L is the largest eigenvalue of the quadratic part, and the proximal step
     of the second penalty, which keeps the largest entry of a row and thresholds the others, is
     exact. A step costs two products with A and O((n + r) k^2).

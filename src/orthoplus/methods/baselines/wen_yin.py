@@ -51,11 +51,13 @@ class WenYin(OuterMethodBase):
     -----
     Wen and Yin, *A feasible method for optimization with orthogonality constraints*, Math. Program.
     142 (2013), 397-434, who solve quadratic assignment this way; only f and its gradient are used,
-    so any smooth f will do. Line search, memory, tolerances, iteration limits and growth (1.2) are
-    those of the authors' public code. Their mu starts at the number 10; here it is relative to the
-    gradient, so that the scale of f does not matter, and so is the first step. A start of 1 is
-    twice as fast and often ends at the permutation nearest to the start. Their article was not at
-    hand, and their results on QAPLIB were not compared run by run. An inner iteration costs
+    so any smooth f will do. The line search (1e-4, factor 0.2, memory 0.85), the inner tolerance on
+    the gradient, 100 inner iterations, the tolerance on negative entries and the growth 1.2 are
+    numbers of public code of the method; the tolerance on the value, 1e-8 there, is smaller here,
+    and more steps of a line search are allowed. That code starts mu at a number, 10; here mu and
+    the first step are relative to the gradient, so that the scale of f does not matter. The default
+    1e-2 was chosen among 1, 0.1, 1e-2 and 1e-3 on generated instances. The article was not at hand,
+    and its results on QAPLIB were not compared run by run. An inner iteration costs
     one gradient of f and O(nk^2). ``violation`` belongs to U, which is feasible on the manifold to
     rounding; ``X`` is max(U, 0) with unit columns, which `solve` rounds and refines.
 
