@@ -12,7 +12,7 @@ from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.groups import best_column, unit_rows
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.starts import leading_right_vectors, svd_start
-from orthoplus.methods.search.alternation import alternate_groups
+from orthoplus.methods.search.alternation import ROUGH, alternate_groups
 from orthoplus.methods.search.swap_search import SwapSearch
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
@@ -82,7 +82,7 @@ def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | Non
 def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
     """Return the groups where the exact alternation on all columns comes to rest."""
     # Rough vectors are enough: a power step follows, and the value is that of the point.
-    found = alternate_groups(problem, labels, weights, with_moves=False, is_rough=True)
+    found = alternate_groups(problem, labels, weights, with_moves=False, stages=(ROUGH,))
     labels, weights = np.asarray(found.labels), np.asarray(found.weights)
     W = problem.A.group_sums(labels, weights, problem.shape[1])
     return _Groups(labels, weights, W, found.value)
