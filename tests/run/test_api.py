@@ -867,7 +867,7 @@ SPECIAL = {
     "damping_max": [*ANY_BAD, 0.0, 1e-9],
     "proximal": [*ANY_BAD, 0.0, np.inf],
 }
-SWITCHES = {"safeguard", "search"}  # any truth value will do
+SWITCHES = {"safeguard", "search", "with_projections"}  # any truth value will do
 
 
 def bad_options():

@@ -100,7 +100,7 @@ def bounds_by_compression(
     >>> model = Model(ONMF(A, 2))
     >>> point = model.refine(np.array([0, 0, 1, 1, 0, 0]))
     >>> uppers = [upper for upper, _ in bounds_by_compression(model, point, None, np.inf)]
-    >>> bool(model.trace(point) <= min(uppers) < uppers[0])
+    >>> bool(model.trace(point) <= min(uppers) <= uppers[0])
     True
     """
     # Threads of BLAS that wait for each other on a busy machine slow small matrices down.

@@ -140,6 +140,7 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     options = RunOptions.of(job.options)
+    tab.say(job.content, silent=silent)
     model = fit(
         problem,
         values,
@@ -246,7 +247,8 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     if n_empty:
         notes.append(f"{n_empty} rows of zeros belong to no cluster: their label is -1.")
     record = rec.make_record("cluster", str(job.path), job.options) | {
-        "data": rec.describe_data(job.path, job.key, job.content.values),
+        "data": rec.describe_data(job.path, job.key, job.content.values)
+        | {"reading": job.content.summary},
         "method": rec.describe_method(model.method),
         "model": asdict(ModelOptions.of(job.options)),
         "seed": job.options["seed"],

@@ -42,6 +42,7 @@ def project(  # noqa: PLR0913
     given = {"output": output, "key": key, **chosen}
     path, inline_key = split_key(data)
     content = tab.read(path, key or inline_key, {}, silent=quiet or json)
+    tab.say(content, silent=quiet or json)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
     with output_folder(output or Path(f"{path.stem}-projected")) as folder:
         with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):

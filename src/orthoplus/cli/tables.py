@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.text import Text
 
 from orthoplus.cli.display import waiting
-from orthoplus.cli.terminal import console, printable
+from orthoplus.cli.terminal import complain
 from orthoplus.core.types import FloatArray
 from orthoplus.io import Content, TableOptions, read_matrix
 
@@ -73,13 +72,16 @@ def table_options(given: Mapping[str, Any]) -> TableOptions:
 
 
 def read(path: Path, key: str | None, given: Mapping[str, Any], *, silent: bool) -> Content:
-    """Read a matrix, and say in a line how a table was read."""
+    """Read a matrix, with the options for tables among all options of a command."""
     options = table_options(given)
     with waiting(f"Reading {path.name}", silent=silent):
-        content = read_matrix(path, key, options)
+        return read_matrix(path, key, options)
+
+
+def say(content: Content, *, silent: bool) -> None:
+    """Say in a line how a table was read."""
     if content.summary and not silent:
-        console().print(Text(f"Read {printable(content.summary)}."))
-    return content
+        complain(f"Read {content.summary}.")
 
 
 def filled(values: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
@@ -348,7 +349,7 @@ class MemoryMatrix(DataMatrix):
 
         Without columns, every row has all of them.
         """
-        raise TypeError(f"{type(self).__name__} has no entries to read.")
+        raise InputTypeError(f"{type(self).__name__} has no entries to read.")
 
     # --- derived from these -----------------------------------------------------------------------
 

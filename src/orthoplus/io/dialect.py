@@ -58,33 +58,28 @@ class Dialect:
     notes: tuple[str, ...] = ()
 
 
-def parse_number(cell: str, decimal: str = ".") -> float:
-    """Return the number in a cell; ValueError if it is something else.
+def parse_number(cell: str, decimal: str = ".") -> float | None:
+    """Return the number in a cell; None if it is something else.
 
     Python's own ``float`` reads more than tables mean: ``1_000``, digits of other scripts, ``nan``.
 
     Examples
     --------
-    >>> parse_number(" 2.5e3 "), parse_number("0,25", ",")
-    (2500.0, 0.25)
+    >>> parse_number(" 2.5e3 "), parse_number("0,25", ","), parse_number("1_000")
+    (2500.0, 0.25, None)
     """
     cell = cell.strip()
     if decimal == "," and _COMMA.fullmatch(cell):
         return float(cell.replace(",", "."))
-    if not _POINT.fullmatch(cell) and not _INFINITE.fullmatch(cell):
-        raise ValueError(cell)
-    if decimal == "," and "." in cell:
-        raise ValueError(cell)
+    has_point = decimal == "," and "." in cell
+    if has_point or not (_POINT.fullmatch(cell) or _INFINITE.fullmatch(cell)):
+        return None
     return float(cell)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
     """Return whether a cell holds a number."""
-    try:
-        parse_number(cell, decimal)
-    except ValueError:
-        return False
-    return True
+    return parse_number(cell, decimal) is not None
 
 
 def has_marks(cell: str) -> bool:
@@ -223,7 +218,7 @@ def _is_numeric_header(
         j for j, kind in enumerate(kinds) if kind == "number" and is_number(first[j], decimal)
     ]
     corner = first[0].strip()
-    numbers = [parse_number(first[j], decimal) for j in columns]
+    numbers = [_value(first[j], decimal) for j in columns]
     shown = ", ".join(first[j].strip() for j in columns[:4]) + (", ..." if len(columns) > 4 else "")
     if corner == "" and 0 not in columns and any(row[0].strip() for _, row in rows[1:]):
         return True, f"header found: {shown}"
@@ -279,7 +274,7 @@ def _is_monotone(numbers: Sequence[float]) -> bool:
 
 
 def _value(cell: str, decimal: str) -> float:
-    return parse_number(cell, decimal) if is_number(cell, decimal) else 0.0
+    return parse_number(cell, decimal) or 0.0
 
 
 # --- all of it -----------------------------------------------------------------------------------

@@ -159,11 +159,11 @@ def _cell(
     """Return the number of a cell, NaN if it is missing; a sentence that names it otherwise."""
     j, names = place
     cell = row[j]
-    try:
-        return parse_number(cell, dialect.decimal)
-    except ValueError:
-        if dialect.kinds[j] == "boolean" and cell.strip().lower() in BOOLEANS:
-            return BOOLEANS[cell.strip().lower()]
+    number = parse_number(cell, dialect.decimal)
+    if number is not None:
+        return number
+    if dialect.kinds[j] == "boolean" and cell.strip().lower() in BOOLEANS:
+        return BOOLEANS[cell.strip().lower()]
     is_missing = options.is_missing(cell)
     if is_missing and options.missing == "mask":
         return float("nan")
