@@ -16,6 +16,7 @@ is P, its negative part :math:`S / \rho`.
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from orthoplus.certify.tuning import Balance, Move, Tuning
 from orthoplus.core.point import spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
+from orthoplus.kernels.threads import single_blas
 
 # The step beyond the Fantope's point, which needs fewer iterations than 1.
 _OVER_RELAXATION = 1.6
@@ -169,6 +171,9 @@ class Relaxation:
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n), dtype=dtype)
         self.best_cuts = Cuts.none()
+        # On a busy machine threads that wait for each other make small eigenproblems many times
+        # slower.
+        self._blas = single_blas if self.n <= ALL_ORDER else nullcontext()
 
     def _matrix(self) -> FloatArray:
         """Return M, a new array if it is not kept."""
@@ -219,12 +224,13 @@ class Relaxation:
 
     def advance(self, n_iter: int) -> None:
         """Continue by this many iterations."""
-        for _ in range(n_iter):
-            sums = self._step()
-            if self._balance is None:
-                self._tune()
-            else:
-                self._rebalance(self._balance.next(sums))
+        with self._blas:
+            for _ in range(n_iter):
+                sums = self._step()
+                if self._balance is None:
+                    self._tune()
+                else:
+                    self._rebalance(self._balance.next(sums))
 
     def _step(self) -> FloatArray:
         self._F = self._pairs.project(self._W, self._eigen_tol * self._primal)
@@ -344,16 +350,17 @@ class Relaxation:
         In the midst of a trial of another penalty parameter, it is that of the state before if
         its bound seems to be better.
         """
-        if self._F is None and self.n > ALL_ORDER:
-            self._step()  # its pairs serve the bound
-        if self._tuning.is_trying and self._tuning.kept < self.estimate():
-            self._saved.append(self._save())
-            self._restore(1)
-            self._bound_here()
-            self._restore(2)
-            self._saved.pop()
-        else:
-            self._bound_here()
+        with self._blas:
+            if self._F is None and self.n > ALL_ORDER:
+                self._step()  # its pairs serve the bound
+            if self._tuning.is_trying and self._tuning.kept < self.estimate():
+                self._saved.append(self._save())
+                self._restore(1)
+                self._bound_here()
+                self._restore(2)
+                self._saved.pop()
+            else:
+                self._bound_here()
         return self._best
 
     def _bound_here(self) -> None:
