@@ -14,7 +14,7 @@ from orthoplus.cli import tables as tab
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.modeling import ModelOptions, weigh_words
 from orthoplus.cli.summary import Written, finish
-from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
+from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, read_labels, split_key
@@ -271,20 +271,14 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
 
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
-    record, (n, r) = _record(job, model, problem.total, proof), job.content.values.shape
-    names = job.content.row_names or tuple(map(str, range(n)))
-    labels, components = model.labels_, model.components_
-    weights = np.where(labels >= 0, model.result_.weights, 0.0)
-    rows = zip(names, labels.tolist(), weights.tolist(), strict=True)
-    write_csv(job.folder / "labels.csv", ("row", "cluster", "weight"), rows)
+    from orthoplus.cli.cluster_files import write_clusters
+
+    record, labels = _record(job, model, problem.total, proof), model.labels_
+    r = job.content.values.shape[1]
     features = job.content.column_names or tuple(f"feature {j}" for j in range(r))
-    write_npz(job.folder / "components.npz", components=components, features=np.array(features))
+    files = write_clusters(job, model, features)
     write_json(job.folder / "run.json", record)
-    files = {
-        "labels.csv": "the cluster and the weight of each row",
-        "components.npz": f"the {job.k} components, {job.k} x {r}",
-        "run.json": "options, versions, objective, bound, history",
-    }
+    files["run.json"] = "options, versions, objective, bound, history"
     if proof is not None:
         proof.certificate.save(job.folder / "proof.npz")
         files["proof.npz"] = "what proves the bound: `orthoplus.Certificate.load` reads it"
@@ -293,6 +287,7 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
 
         # Rows of zeros have no place on the map, unless there are no others.
         used = np.flatnonzero((labels >= 0) | (labels.max() < 0))
+        weights = np.where(labels >= 0, model.result_.weights, 0.0)
         facts = ClusterFacts(
             record=record,
             A=problem.A.entries()[used],

@@ -1,6 +1,6 @@
 """What a command prints when it is done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ Written = tuple[dict[str, Any], dict[str, str]]
 def print_result(record: dict[str, Any], result: Result) -> None:
     """The figures of a factorisation."""
     total = record["result"]["total"] or 1.0
-    lines = {
+    lines: dict[str, str | tuple[str, ...]] = {
         "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
         "explained": f"{1 - result.value / total:.2%} {explained_words(record)}",
     }
@@ -32,7 +32,7 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         lines[name] = f"{value:.4f}"
     sizes = record["result"].get("cluster_sizes")
     if sizes:
-        lines["sizes"] = " ".join(map(str, sorted(sizes, reverse=True)))
+        lines["sizes"] = size_rows(sizes)
     lines["work"] = f"{result.n_iter} outer iterations, {result.seconds:.2f} s"
     print_status(result.status)
     print_lines(lines)
@@ -86,9 +86,34 @@ def print_status(status: Status) -> None:
     console().print(Text(f"{sign} {status.message}", style=style))
 
 
-def print_lines(lines: dict[str, str]) -> None:
-    """Names and values in two columns."""
+def size_rows(sizes: Sequence[int], n_per_row: int = 10) -> tuple[str, ...]:
+    """Return the sizes of the clusters in their order, ten per line with the numbers before them.
+
+    Examples
+    --------
+    >>> size_rows([5, 120, 7])
+    ('5 120 7  (clusters 0 to 2)',)
+    >>> size_rows([5, 120, 7, 9], n_per_row=2)
+    ('0 to 1:   5 120', '2 to 3:   7   9')
+    """
+    last = len(sizes) - 1
+    if len(sizes) <= n_per_row:
+        return (
+            (f"{' '.join(map(str, sizes))}  (clusters 0 to {last})",) if last else (f"{sizes[0]}",)
+        )
+    wide, digits = len(str(max(sizes))), len(str(last))
+    return tuple(
+        f"{start:>{digits}} to {min(start + n_per_row - 1, last):>{digits}}: "
+        + " ".join(f"{size:>{wide}}" for size in sizes[start : start + n_per_row])
+        for start in range(0, len(sizes), n_per_row)
+    )
+
+
+def print_lines(lines: Mapping[str, str | tuple[str, ...]]) -> None:
+    """Print names and values in two columns; a value may have several lines."""
     width = max(map(len, lines))
     for name, value in lines.items():
-        words = (f"  {printable(name):<{width}}  ", "dim"), printable(value)
-        console().print(Text.assemble(*words))
+        first, *more = (value,) if isinstance(value, str) else value
+        console().print(Text.assemble((f"  {printable(name):<{width}}  ", "dim"), printable(first)))
+        for line in more:
+            console().print(Text(f"{'':{width + 4}}{printable(line)}"))
