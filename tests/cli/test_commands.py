@@ -362,7 +362,7 @@ def bad_calls():
         ("nan", ["cluster", "nan.npy", "-k", 1], r"NaN or infinite, the first at row 2, column 1"),
         ("negative", ["cluster", "neg.npy", "-k", 1], r"row 1, column 2 \(-2\)"),
         ("k", ["cluster", "data.csv", "-k", 31], "exceeds the 30 rows"),
-        ("k0", ["cluster", "data.csv", "-k", 0], "0 is not in the range|greater than or equal"),
+        ("k0", ["cluster", "data.csv", "-k", 0], "`-k 0`: there is at least 1 cluster"),
         ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
         ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
         ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),

@@ -28,12 +28,9 @@ def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, s
     rows = ([j, *(f"{x:.9g}" for x in row)] for j, row in enumerate(components.tolist()))
     write_csv(job.folder / "components.csv", ("cluster", *features), rows)
     write_npz(job.folder / "components.npz", components=components, features=np.array(features))
-    margin = "cosine" if model.loss == "frobenius" else "log-likelihood per count"
     return {
-        "labels.csv": "per row: cluster, weight (mean 1 per cluster), cosine with its component, "
-        f"second-best cluster, margin ({margin} ahead of the second best)",
-        "components.csv, .npz": f"the {k} components, a row of weight 1 each, in the units of the "
-        f"data: {k} x {components.shape[1]}",
+        "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",
+        "components.csv, .npz": f"per cluster: its row of weight 1, {k} x {components.shape[1]}",
     }
 
 

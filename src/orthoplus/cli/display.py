@@ -20,7 +20,7 @@ from orthoplus.cli.terminal import complain, printable
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 SECONDS_BETWEEN_LINES = 1.0
 _PANEL_WIDTH = 76
-_COMPILING = "compiling the loops: once, ten seconds or so"
+COMPILING = "compiling the loops: once, ten seconds or so"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class PlainLines(Follower):
         self.printed = -math.inf
         complain(goal.title)
         if must_compile():
-            complain(f"  {_COMPILING}")
+            complain(f"  {COMPILING}")
 
     def __call__(self, state: Any) -> None:
         seen = self.follow(state)
@@ -166,7 +166,7 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
             f"{seen.objective:.6f}", f"{seen.seconds:.1f} s",
         ]  # fmt: skip
     elif must_compile():
-        note = _COMPILING
+        note = COMPILING
     grid.add_row(*(Text(number, style="bold") for number in numbers))
     bar = ProgressBar(total=1.0, completed=share, complete_style="cyan")
     title = Text(printable(goal.title if run == 1 else f"{goal.title}, start {run}"))

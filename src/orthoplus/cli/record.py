@@ -16,6 +16,9 @@ from orthoplus.core.result import Result
 FORMAT = "orthoplus-run-1"
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich", "h5py")
 
+# Flags whose absence is not the same as their negation.
+_NEGATED = ("report", "header")
+
 
 def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
     """The command that does the same again, every option spelt out.
@@ -28,10 +31,12 @@ def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
     words = ["orthoplus", command, source]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        if value is False and name == "report":
+        if value is False and name in _NEGATED:
             words.append(f"--no-{name}")
         elif value is True:
             words.append(flag)
+        elif isinstance(value, list):
+            words += [word for item in value for word in (flag, str(item))]
         elif value is not None and value is not False:
             words += [flag, str(value)]
     return shlex.join(words)
