@@ -252,6 +252,7 @@ def test_run_that_does_not_converge_is_written_with_code_1(grouped):
     done = run("cluster", "data.csv", "-k", 3, "--max-iter", 1)
     assert done.exit_code == 1
     assert "What there is was written to data-k3" in done.stdout
+    assert "Raise `--max-iter`, or leave it out." in done.stdout
     record = json.loads(Path("data-k3/run.json").read_text())
     assert record["result"]["status"] == "MAX_ITER"
 
@@ -328,6 +329,7 @@ def test_ctrl_c_on_a_terminal_ends_the_panel_and_leaves_whole_files(tmp_path):
     for part in ("Reading big.npy", "800 x 80 in 20 clusters", "Ctrl-C stops and writes", "╭"):
         assert part in shown
     assert "What there is was written to out" in shown
+    assert "To go on from the checkpoint:" in shown
     assert sorted(os.listdir(tmp_path / "out")) == FILES
 
 
@@ -366,7 +368,13 @@ def bad_calls():
         ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
         ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
         ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),
-        ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`method='magic'`"),
+        ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`--method magic` is"),
+        ("unmixing", ["cluster", "data.csv", "-k", 2, "--method", "unmixing"], "one of auto, ep4"),
+        ("seed", ["cluster", "data.csv", "-k", 2, "--seed", "x"], "--seed.*a whole number"),
+        ("no time", ["cluster", "data.csv", "-k", 2, "--time-limit", 0], "at least 0.001"),
+        ("no state", ["cluster", "data.csv", "-k", 2, "--resume", "data.csv"], "not a checkpoint"),
+        ("materials", ["unmix", "cube.npy", "-k", "two"], "`-k two` is not a number of materials"),
+        ("unmix method", ["unmix", "cube.npy", "-k", 2, "--method", "x"], "`--method x`"),
         ("resume", ["cluster", "data.csv", "-k", 2, "--resume", "no.npz"], "no such file"),
         ("state", ["cluster", "data.csv", "-k", 2, "--resume", "bomb.npz"], "not a saved state"),
         ("starts", ["cluster", "data.csv", "-k", 2, "--method", "ep4orth", "--n-init", 2,
@@ -387,7 +395,8 @@ def bad_calls():
         ("key", ["cluster", "bomb.npz:Z", "-k", 1], "has no array `Z`"),
         ("nan labels", ["cluster", "data.csv", "-k", 2, "--labels", "no.txt"], "is not there"),
         ("tol", ["cluster", "data.csv", "-k", 2, "--tol", -1], "tol"),
-        ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "`tol` cannot be set"),
+        ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "add `--method ep4orth`"),
+        ("tol of kl", ["cluster", "data.csv", "-k", 2, "--loss", "kl", "--tol", 1], "--tol. needs"),
         ("seconds", ["cluster", "data.csv", "-k", 2, "--time-limit", "nan"], "time-limit"),
         ("complex", ["cluster", "complex.npy", "-k", 1], "holds complex numbers"),
         ("years", ["cluster", "years.csv", "-k", 1], "Pass --header or --no-header"),

@@ -95,7 +95,8 @@ def cluster(  # noqa: PLR0913
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
     check_split(ranks, given)
     path, inline_key = split_key(data)
-    content = tab.read(path, key or inline_key, given, silent=quiet or json)
+    given["key"] = key or inline_key  # so that the record repeats it
+    content = tab.read(path, given["key"], given, silent=quiet or json)
     if transpose:
         content = content.transposed()
     check_ranks(ranks, content.values.shape[0], given, path)
@@ -107,7 +108,7 @@ def cluster(  # noqa: PLR0913
             f"{content.values.shape[1]} features."
         )
     with output_folder(output or Path(f"{path.stem}-k{given['components']}")) as folder:
-        job = Job(path, key or inline_key, content, ranks, truth, size, folder, given)
+        job = Job(path, given["key"], content, ranks, truth, size, folder, given)
         return run_cluster(job, quiet=quiet, json=json)[0]
 
 
@@ -305,6 +306,8 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
         "result": rec.describe_result(result) | {"total": total, "cluster_sizes": sizes.tolist()},
         "notes": notes,
     }
+    same = job.options | {"components": job.k, "split": None}
+    record |= rec.resume_entry("cluster", str(job.path), same, result.status)
     if job.truth is not None:
         record["metrics"] = {
             name: getattr(metrics, name)(job.truth.codes, labels)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from orthoplus.cli.options import CLUSTER_METHODS
 from orthoplus.core.errors import InputError
 
 LOSSES = {
@@ -40,11 +41,14 @@ class ModelOptions:
             row_scale=choose(given.get("scale_rows"), "--scale-rows", ROW_SCALES),
             column_scale=choose(given.get("scale_columns"), "--scale-columns", COLUMN_SCALES),
         )
+        choose(given.get("method"), "--method", dict.fromkeys(CLUSTER_METHODS))
         if chosen.loss != "frobenius":
             if given.get("prove") is not None:
                 raise InputError(
                     "`--prove` needs `--loss frobenius`: no proof is known for the divergence."
                 )
+            if given.get("tol") is not None:
+                raise InputError("`--tol` needs `--loss frobenius` and `--method ep4orth`.")
             if given.get("method") not in (None, "auto"):
                 raise InputError(f"`--method {given['method']}` needs `--loss frobenius`.")
         return chosen

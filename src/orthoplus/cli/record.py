@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from orthoplus import __version__
+from orthoplus.cli.words import in_shell_terms, status_words
 from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 
 FORMAT = "orthoplus-run-1"
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich", "h5py")
@@ -40,6 +42,17 @@ def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
         elif value is not None and value is not False:
             words += [flag, str(value)]
     return shlex.join(words)
+
+
+def resume_entry(
+    command: str, source: str, options: Mapping[str, Any], status: Status
+) -> dict[str, str]:
+    """Return the command that goes on with a run that was stopped, if it has a checkpoint."""
+    saved = options.get("checkpoint")
+    is_stopped = status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+    if saved is None or not is_stopped or not Path(saved).is_file():
+        return {}
+    return {"resume_command": command_line(command, source, {**options, "resume": saved})}
 
 
 def versions() -> dict[str, str]:
@@ -86,7 +99,7 @@ def describe_result(result: Result) -> dict[str, Any]:
         "violation": result.violation,
         "stationarity": result.stationarity,
         "status": result.status.name,
-        "message": result.message,
+        "message": " ".join((status_words(result.status), *map(in_shell_terms, result.notes))),
         "success": result.success,
         "iterations": result.n_iter,
         "evaluations": result.n_eval,

@@ -10,6 +10,7 @@ from rich.text import Text
 from orthoplus.cli.display import percent
 from orthoplus.cli.ending import exit_code, finishing
 from orthoplus.cli.terminal import console, printable
+from orthoplus.cli.words import in_shell_terms, status_words
 from orthoplus.cli.writing import to_json
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
@@ -37,7 +38,7 @@ def print_result(record: dict[str, Any], result: Result) -> None:
     print_status(result.status)
     print_lines(lines)
     for note in (*result.notes, *record["notes"]):
-        console().print(Text(f"  note: {printable(note)}"))
+        console().print(Text(f"  note: {printable(in_shell_terms(note))}"))
 
 
 def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[str, str]:
@@ -77,13 +78,16 @@ def finish(
         what = "Written" if result.status.success else "What there is was written"
         console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
         print_lines(files)
+        if "resume_command" in record:
+            console().print(Text("To go on from the checkpoint:", style="bold"))
+            console().print(Text(f"  {printable(record['resume_command'])}"))
     return ending.code(exit_code(result.status))
 
 
 def print_status(status: Status) -> None:
     """How it ended, in words."""
     sign, style = ("✓", "bold green") if status.success else ("!", "bold yellow")
-    console().print(Text(f"{sign} {status.message}", style=style))
+    console().print(Text(f"{sign} {status_words(status)}", style=style))
 
 
 def size_rows(sizes: Sequence[int], n_per_row: int = 10) -> tuple[str, ...]:

@@ -85,8 +85,9 @@ def unmix(  # noqa: PLR0913
     if fractions not in FRACTIONS:
         raise InputError(f"`--fractions {fractions}`: write one of {', '.join(FRACTIONS)}.")
     path, inline_key = split_key(data)
+    given["key"] = key or inline_key  # so that the record repeats it
     with waiting(f"Reading {path.name}", silent=quiet or json):
-        content = read_cube(path, key or inline_key)
+        content = read_cube(path, given["key"])
     cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
     check_finite(cube, str(path))
     if k > cube.shape[0] * cube.shape[1]:
@@ -97,7 +98,7 @@ def unmix(  # noqa: PLR0913
             *notes,
             "The file has a list of pixels, drawn as one column: --shape HxW says more.",
         )
-    scene = Scene(path, key or inline_key, cube, content.column_names, notes)
+    scene = Scene(path, given["key"], cube, content.column_names, notes)
     with output_folder(output or Path(f"{path.stem}-k{k}")) as folder:
         return run_unmix(scene, folder, given, quiet=quiet, json=json)
 
@@ -168,6 +169,7 @@ def _record(
         "result": rec.describe_result(result)
         | {"total": total, "cluster_sizes": sizes.tolist(), "fractions": found.model},
         "notes": list(scene.notes),
+        **rec.resume_entry("unmix", str(scene.path), options, result.status),
         "history": rec.history_of(result),
     }
 
