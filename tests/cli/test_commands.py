@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from rich.console import Console
+from rich.live import Live
 from typer.testing import CliRunner
 
 import orthoplus as op
 from orthoplus.cli import demo
 from orthoplus.cli.app import app
-from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
+from orthoplus.cli.display import Goal, LivePanel, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
 from orthoplus.cli.writing import output_folder, to_json, write_csv
@@ -641,6 +642,15 @@ def test_live_panel_shows_the_numbers(monkeypatch):
     Console(file=out, width=80).print(panel(Goal("data", 1e-8, 300), seen, 2))
     for text in ("data, start 2", "22", "8.20e+05", "9.00e-02", "0.156000", "10.0 s"):
         assert text in out.getvalue()
+
+
+def test_clock_of_the_panel_goes_on_before_the_first_iteration():
+    live = Live(console=Console(file=io.StringIO()), auto_refresh=False)
+    shown = LivePanel(Goal("data", 1e-8, 300), live)
+    shown.started -= 12.0  # as if it had begun then
+    out = io.StringIO()
+    Console(file=out, width=80).print(live.get_renderable())
+    assert re.search(r"\b12\.\d s", out.getvalue())
 
 
 def test_display_follows_a_run_and_never_goes_back(capsys):
