@@ -304,9 +304,6 @@ def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
     return [int(k) for k in ordered]
 
 
-# --- the work -------------------------------------------------------------------------------------
-
-
 def _fit_all(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
     points = []
     for point in work.fit(A, work.rng(task)):
@@ -421,9 +418,6 @@ def _prove(
             row = row._replace(bound=min(bound, row.unexplained))
         proven.append(row)
     return tuple(proven)
-
-
-# --- all tasks ------------------------------------------------------------------------------------
 
 
 def _run(
