@@ -17,20 +17,24 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from rich.console import Console
+from rich.live import Live
 from typer.testing import CliRunner
 
 import orthoplus as op
 from orthoplus.cli import demo
 from orthoplus.cli.app import app
-from orthoplus.cli.display import Goal, PlainLines, Progress, panel, watching
+from orthoplus.cli.display import Goal, LivePanel, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
-from orthoplus.cli.writing import output_folder, to_json
+from orthoplus.cli.writing import output_folder, to_json, write_csv
 from orthoplus.estimators import factorize
 from orthoplus.kernels.fused.cache import KernelCache
 from orthoplus.run.checkpoint import save_state
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+FILES = ["components.csv", "components.npz", "labels.csv", "report.html", "run.json"]
 
 
 def run(*words):
@@ -62,7 +66,7 @@ def test_cluster_writes_labels_components_record_and_report(grouped):
     done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--labels", "truth.txt")
     assert done.exit_code == 0
     assert "Converged" in done.stdout
-    assert sorted(os.listdir("out")) == ["components.npz", "labels.csv", "report.html", "run.json"]
+    assert sorted(os.listdir("out")) == FILES
     rows = read_rows("out/labels.csv")
     assert [row["row"] for row in rows] == [f"doc{i}" for i in range(30)]
     labels = np.array([int(row["cluster"]) for row in rows])
@@ -83,6 +87,46 @@ def test_cluster_writes_labels_components_record_and_report(grouped):
     assert len(record["history"]) == record["result"]["iterations"]
     assert record["method"]["name"] == "SwapSearch"
     assert "word3" in Path("out/report.html").read_text()
+
+
+def test_tables_are_for_the_next_tool(grouped):
+    A, _ = grouped
+    done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--scale-rows", "l2")
+    rows = read_rows("out/labels.csv")
+    assert list(rows[0]) == ["row", "cluster", "weight", "cosine", "second_best", "margin"]
+    found = {name: np.array([float(row[name]) for row in rows]) for name in list(rows[0])[1:]}
+    labels, second = found["cluster"].astype(int), found["second_best"].astype(int)
+    for j in range(3):
+        assert found["weight"][labels == j].mean() == pytest.approx(1.0)
+    table = read_rows("out/components.csv")
+    assert list(table[0]) == ["cluster", *(f"word{j}" for j in range(12))]
+    assert [row.pop("cluster") for row in table] == ["0", "1", "2"]
+    H = np.array([[float(cell) for cell in row.values()] for row in table])
+    with np.load("out/components.npz") as file:
+        np.testing.assert_allclose(file["components"], H, rtol=1e-8)
+    # A component is the row of weight 1, in the units of the data although rows were scaled.
+    assert ((A - found["weight"][:, None] * H[labels]) ** 2).sum() < 0.05 * (A**2).sum()
+    cosines = (A / np.linalg.norm(A, axis=1)[:, None]) @ (H / np.linalg.norm(H, axis=1)[:, None]).T
+    order = np.argsort(cosines, axis=1)
+    np.testing.assert_array_equal(order[:, 2], labels)
+    np.testing.assert_array_equal(order[:, 1], second)
+    np.testing.assert_allclose(found["cosine"], cosines.max(axis=1), rtol=1e-6)
+    margins = np.sort(cosines, axis=1)
+    np.testing.assert_allclose(found["margin"], margins[:, 2] - margins[:, 1], rtol=1e-6)
+    sizes = " ".join(map(str, np.bincount(labels)))
+    assert f"sizes        {sizes}  (clusters 0 to 2)" in done.stdout
+    for name in ("labels.csv", "components.csv, .npz", "run.json", "report.html"):
+        assert done.stdout.count(f"  {name} ") == 1
+
+
+def test_names_with_line_ends_are_quoted(tmp_path):
+    names = ["a\rb", "a\nb", "a\r\nb", 'a"b', "a,b", "a"]
+    write_csv(tmp_path / "t.csv", ["name", "x"], ([name, 1] for name in names))
+    with open(tmp_path / "t.csv", encoding="utf-8", newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["name", *names]
+    text = (tmp_path / "t.csv").read_bytes()
+    assert b'"a\rb",1\n' in text
+    assert text.count(b"\r\n") == 1  # the one in a name
 
 
 def test_prove_says_how_far_the_best_clustering_may_be(grouped):
@@ -172,6 +216,7 @@ def test_zero_row_belongs_to_no_cluster(tmp_path, monkeypatch):
     row = read_rows("z-k2/labels.csv")[1]
     assert row["cluster"] == "-1"
     assert float(row["weight"]) == 0.0
+    assert (row["cosine"], row["second_best"], row["margin"]) == ("", "-1", "")
     assert "1 rows of zeros belong to no cluster" in done.stdout
 
 
@@ -208,6 +253,7 @@ def test_run_that_does_not_converge_is_written_with_code_1(grouped):
     done = run("cluster", "data.csv", "-k", 3, "--max-iter", 1)
     assert done.exit_code == 1
     assert "What there is was written to data-k3" in done.stdout
+    assert "Raise `--max-iter`, or leave it out." in done.stdout
     record = json.loads(Path("data-k3/run.json").read_text())
     assert record["result"]["status"] == "MAX_ITER"
 
@@ -284,9 +330,8 @@ def test_ctrl_c_on_a_terminal_ends_the_panel_and_leaves_whole_files(tmp_path):
     for part in ("Reading big.npy", "800 x 80 in 20 clusters", "Ctrl-C stops and writes", "╭"):
         assert part in shown
     assert "What there is was written to out" in shown
-    assert sorted(os.listdir(tmp_path / "out")) == [
-        "components.npz", "labels.csv", "report.html", "run.json",
-    ]  # fmt: skip
+    assert "To go on from the checkpoint:" in shown
+    assert sorted(os.listdir(tmp_path / "out")) == FILES
 
 
 def read_until(terminal, is_enough):
@@ -320,11 +365,17 @@ def bad_calls():
         ("nan", ["cluster", "nan.npy", "-k", 1], r"NaN or infinite, the first at row 2, column 1"),
         ("negative", ["cluster", "neg.npy", "-k", 1], r"row 1, column 2 \(-2\)"),
         ("k", ["cluster", "data.csv", "-k", 31], "exceeds the 30 rows"),
-        ("k0", ["cluster", "data.csv", "-k", 0], "0 is not in the range|greater than or equal"),
+        ("k0", ["cluster", "data.csv", "-k", 0], "`-k 0`: there is at least 1 cluster"),
         ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
         ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
         ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),
-        ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`method='magic'`"),
+        ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`--method magic` is"),
+        ("unmixing", ["cluster", "data.csv", "-k", 2, "--method", "unmixing"], "one of auto, ep4"),
+        ("seed", ["cluster", "data.csv", "-k", 2, "--seed", "x"], "--seed.*a whole number"),
+        ("no time", ["cluster", "data.csv", "-k", 2, "--time-limit", 0], "at least 0.001"),
+        ("no state", ["cluster", "data.csv", "-k", 2, "--resume", "data.csv"], "not a checkpoint"),
+        ("materials", ["unmix", "cube.npy", "-k", "two"], "`-k two` is not a number of materials"),
+        ("unmix method", ["unmix", "cube.npy", "-k", 2, "--method", "x"], "`--method x`"),
         ("resume", ["cluster", "data.csv", "-k", 2, "--resume", "no.npz"], "no such file"),
         ("state", ["cluster", "data.csv", "-k", 2, "--resume", "bomb.npz"], "not a saved state"),
         ("starts", ["cluster", "data.csv", "-k", 2, "--method", "ep4orth", "--n-init", 2,
@@ -345,7 +396,8 @@ def bad_calls():
         ("key", ["cluster", "bomb.npz:Z", "-k", 1], "has no array `Z`"),
         ("nan labels", ["cluster", "data.csv", "-k", 2, "--labels", "no.txt"], "is not there"),
         ("tol", ["cluster", "data.csv", "-k", 2, "--tol", -1], "tol"),
-        ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "`tol` cannot be set"),
+        ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "add `--method ep4orth`"),
+        ("tol of kl", ["cluster", "data.csv", "-k", 2, "--loss", "kl", "--tol", 1], "--tol. needs"),
         ("seconds", ["cluster", "data.csv", "-k", 2, "--time-limit", "nan"], "time-limit"),
         ("complex", ["cluster", "complex.npy", "-k", 1], "holds complex numbers"),
         ("years", ["cluster", "years.csv", "-k", 1], "Pass --header or --no-header"),
@@ -421,7 +473,7 @@ def test_full_disk_is_a_sentence(grouped, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device", "labels.csv")
 
-    monkeypatch.setattr("orthoplus.cli.cluster.write_csv", full)
+    monkeypatch.setattr("orthoplus.cli.cluster_files.write_csv", full)
     done = run("cluster", "data.csv", "-k", 3, "-q")
     assert (done.exit_code, done.stderr) == (2, "Error: `labels.csv`: No space left on device.\n")
 
@@ -429,23 +481,23 @@ def test_full_disk_is_a_sentence(grouped, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 @pytest.mark.parametrize("n_signals", [1, 2])
 def test_ctrl_c_while_writing_finishes_the_files_once(grouped, monkeypatch, n_signals):
-    from orthoplus.cli import cluster
+    from orthoplus.cli import cluster_files
 
-    real = cluster.write_csv
+    real = cluster_files.write_csv
 
-    def interrupted(*args):
-        real(*args)
-        for _ in range(n_signals):
+    def interrupted(path, *args):
+        real(path, *args)
+        for _ in range(n_signals if path.name == "labels.csv" else 0):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(cluster, "write_csv", interrupted)
+    monkeypatch.setattr(cluster_files, "write_csv", interrupted)
     done = run("cluster", "data.csv", "-k", 3)
     assert done.exit_code == 130
     assert "finishing the files" in done.stderr
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     written = sorted(os.listdir("data-k3"))
     if n_signals == 1:
-        assert written == ["components.npz", "labels.csv", "report.html", "run.json"]
+        assert written == FILES
     else:
         assert written == ["labels.csv"]
         assert "others missing" in done.stderr
@@ -590,6 +642,15 @@ def test_live_panel_shows_the_numbers(monkeypatch):
     Console(file=out, width=80).print(panel(Goal("data", 1e-8, 300), seen, 2))
     for text in ("data, start 2", "22", "8.20e+05", "9.00e-02", "0.156000", "10.0 s"):
         assert text in out.getvalue()
+
+
+def test_clock_of_the_panel_goes_on_before_the_first_iteration():
+    live = Live(console=Console(file=io.StringIO()), auto_refresh=False)
+    shown = LivePanel(Goal("data", 1e-8, 300), live)
+    shown.started -= 12.0  # as if it had begun then
+    out = io.StringIO()
+    Console(file=out, width=80).print(live.get_renderable())
+    assert re.search(r"\b12\.\d s", out.getvalue())
 
 
 def test_display_follows_a_run_and_never_goes_back(capsys):

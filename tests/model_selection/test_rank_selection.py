@@ -18,9 +18,9 @@ from orthoplus.model_selection.agreement import (
     summarise_runs,
 )
 from orthoplus.model_selection.count_path import predict_hidden_counts
+from orthoplus.model_selection.hidden_entries import predict_columns, predict_rows
 from orthoplus.model_selection.rank_choice import RankRow, choose
 from orthoplus.model_selection.rank_path import PathPoint, fit_path
-from orthoplus.model_selection.rank_selection import _predict_hidden
 
 RANKS = range(2, 8)
 
@@ -104,7 +104,7 @@ def test_hidden_entries_are_predicted_from_the_others_alone(rng):
             weight = max(row[rest] @ centre[rest], 0.0) / (centre[rest] @ centre[rest])
             missed += ((row[fold] - weight * centre[fold]) ** 2).sum()
     pieces = [as_data(A[:, fold]) for fold in folds]
-    ours, labels = _predict_hidden(pieces, [C[:, fold] for fold in folds])
+    ours, labels = predict_rows(pieces, [C[:, fold] for fold in folds])
     assert ours == pytest.approx(missed / (A**2).sum())
     np.testing.assert_array_equal(labels, (A @ C.T).argmax(axis=1))  # by all columns
 
@@ -399,3 +399,76 @@ def test_counts_have_no_proof_and_no_sign(rng):
     for options in ({"allow_negative": True}, {"with_proof": True}):
         with pytest.raises(op.InputError, match=r'needs `loss="frobenius"`'):
             op.select_rank(rng.random((20, 4)), [2], loss="kullback-leibler", **options)
+
+
+# --- halves of the columns ------------------------------------------------------------------------
+
+
+def subjects_with_clusters(rng, n=60, r=40, k=4, noise=0.5):
+    """Return fixed rows in k clusters that every column shows, and the clusters."""
+    truth = np.arange(n) % k
+    X = rng.uniform(0.5, 1.5, n)[:, None] * rng.random((k, r))[truth]
+    return X + noise * rng.random(X.shape), truth
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_halves_of_columns_find_clusters_that_all_columns_show(rng, form):
+    X, truth = subjects_with_clusters(rng)
+    found = op.select_rank(form(X), range(2, 8), n_splits=3, split="columns")
+    assert (found.k, found.split) == (4, "columns")
+    assert adjusted_rand_score(truth, found.labels) == 1.0
+    assert "halves of the columns" in " ".join(found.reasons)
+    assert found.rows[2].stability > 0.95
+    found.plot()
+
+
+def test_halves_of_columns_disagree_if_each_half_has_its_own_clusters(rng):
+    # Three columns show one clustering of the rows, the others another: no half shows both.
+    one, other = rng.permutation(np.arange(60) % 3), rng.permutation(np.arange(60) % 3)
+    X = np.hstack([np.eye(3)[one], np.eye(3)[other]])
+    X += 0.01 * rng.random(X.shape)
+    by_rows, by_columns = (
+        op.select_rank(X, [9], n_splits=3, split=split).rows[0].stability
+        for split in ("rows", "columns")
+    )
+    assert by_rows > 0.95  # nine clusters, and every half of the rows shows them
+    assert by_columns < 0.8
+
+
+def test_prediction_of_columns_is_that_of_a_loop(rng):
+    X, truth = subjects_with_clusters(rng, n=15, r=6, k=3)
+    labels, weights = truth, rng.random(15)
+    folds = [np.arange(0, 4), np.arange(4, 9), np.arange(9, 15)]
+    missed = 0.0
+    for fold in folds:
+        shown = np.setdiff1d(np.arange(15), fold)
+        for i in fold:
+            own = shown[labels[shown] == labels[i]]
+            y = weights[own] @ X[own] / (weights[own] @ weights[own])
+            missed += ((X[i] - weights[i] * y) ** 2).sum()
+    point = PathPoint(3, np.eye(3, 6), labels, 0.0)
+    pieces = [as_data(X[fold]) for fold in folds]
+    found = predict_columns(pieces, point, weights, folds)
+    assert found == pytest.approx(missed / (X**2).sum())
+
+
+def test_cluster_that_no_shown_row_has_predicts_nothing():
+    X, labels = np.array([[3.0, 4.0], [1.0, 1.0], [1.0, 1.0]]), np.array([0, 1, 1])
+    folds = [np.array([0, 1]), np.array([2])]
+    point = PathPoint(2, np.eye(2), labels, 0.0)
+    share = predict_columns([as_data(X[f]) for f in folds], point, np.ones(3), folds)
+    assert share == pytest.approx(25.0 / 29.0)  # the first row is missed, the others are predicted
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "both"}, "split"),
+        ({"split": "columns", "loss": "kullback-leibler"}, "halve the rows"),
+    ],
+)
+def test_split_that_cannot_be_is_refused(rng, options, message):
+    with pytest.raises(op.InputError, match=message):
+        op.select_rank(rng.random((9, 5)), [2], **options)
+    with pytest.raises(op.InputError, match="at least four"):
+        op.select_rank(rng.random((9, 3)), [2], split="columns")

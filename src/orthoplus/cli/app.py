@@ -7,6 +7,7 @@ import typer
 from orthoplus import __version__
 from orthoplus.cli.bench import bench
 from orthoplus.cli.cluster import cluster
+from orthoplus.cli.commands import Command, Group
 from orthoplus.cli.data import app as data
 from orthoplus.cli.demo import demo
 from orthoplus.cli.info import info
@@ -15,6 +16,7 @@ from orthoplus.cli.unmix import unmix
 
 app = typer.Typer(
     name="orthoplus",
+    cls=Group,
     help="Optimisation with nonnegative orthogonality: cluster rows, unmix images, project.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -24,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, cluster, unmix, project, bench, info):
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(data)
 
 

@@ -12,9 +12,9 @@ from scipy.sparse import coo_array
 from orthoplus.cli import options as opt
 from orthoplus.cli import tables as tab
 from orthoplus.cli.ending import guarded
-from orthoplus.cli.modeling import ModelOptions, weigh_words
+from orthoplus.cli.modeling import SPLITS, ModelOptions, choose, weigh_words
 from orthoplus.cli.summary import Written, finish
-from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
+from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, read_labels, split_key
@@ -38,7 +38,7 @@ def cluster(  # noqa: PLR0913
             "FILE:KEY.",
         ),
     ],
-    components: opt.Components,
+    components: opt.Clusters,
     output: opt.Output = None,
     labels: Annotated[
         str | None,
@@ -63,7 +63,8 @@ def cluster(  # noqa: PLR0913
     weighting: opt.Weighting = None,
     scale_rows: opt.ScaleRows = None,
     scale_columns: opt.ScaleColumns = None,
-    method: opt.MethodName = None,
+    split: opt.Split = None,
+    method: opt.ClusterMethod = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
     max_iter: opt.MaxIter = None,
@@ -83,20 +84,22 @@ def cluster(  # noqa: PLR0913
     [dim]orthoplus cluster corpus.mtx -k 20 --loss kl[/dim]
 
     [dim]orthoplus cluster cells.h5ad:X -k 8 --labels cells.h5ad:obs/kind[/dim]
+
+    [dim]orthoplus cluster data.csv -k 2-12[/dim]
     """
     given = {
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
     ModelOptions.of(given)  # raises before a large file is read
+    ranks = opt.parse_ranks(components)
+    given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
+    check_split(ranks, given)
     path, inline_key = split_key(data)
-    content = tab.read(path, key or inline_key, given, silent=quiet or json)
+    given["key"] = key or inline_key  # so that the record repeats it
+    content = tab.read(path, given["key"], given, silent=quiet or json)
     if transpose:
         content = content.transposed()
-    if components > content.values.shape[0]:
-        raise InputError(
-            f"`-k {components}` exceeds the {content.values.shape[0]} rows of `{path}`: each "
-            f"cluster needs a row."
-        )
+    check_ranks(ranks, content.values.shape[0], given, path)
     truth = find_truth(content, labels)
     size = opt.parse_size(image, "--image")
     if size is not None and size[0] * size[1] != content.values.shape[1]:
@@ -104,8 +107,8 @@ def cluster(  # noqa: PLR0913
             f"`--image {image}` has {size[0] * size[1]} pixels, but the data has "
             f"{content.values.shape[1]} features."
         )
-    with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
-        job = Job(path, key or inline_key, content, components, truth, size, folder, given)
+    with output_folder(output or Path(f"{path.stem}-k{given['components']}")) as folder:
+        job = Job(path, given["key"], content, ranks, truth, size, folder, given)
         return run_cluster(job, quiet=quiet, json=json)[0]
 
 
@@ -116,11 +119,17 @@ class Job:
     path: Path
     key: str | None
     content: Content
-    k: int
+    ranks: range
     truth: Truth | None
     image: tuple[int, int] | None
     folder: Path
     options: dict[str, Any]
+    choice: Any = None  # of `select_rank`, if there are several ranks
+
+    @property
+    def k(self) -> int:
+        """The number of clusters: the one that was chosen, or given."""
+        return self.ranks[-1] if self.choice is None else int(self.choice.k)
 
 
 def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
@@ -136,11 +145,13 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     has_gaps = is_masked(job)
     if has_gaps and job.options["prove"] is not None:
         raise InputError("`--prove` cannot go with `--missing mask`: gaps have no proof.")
+    tab.say(job.content, silent=silent)
+    options = RunOptions.of(job.options)
+    if len(job.ranks) > 1:
+        job = replace(job, choice=_choose_rank(job, chosen, silent=silent))
     # With gaps it stands for the size of the data only.
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
-    options = RunOptions.of(job.options)
-    tab.say(job.content, silent=silent)
     model = fit(
         problem,
         values,
@@ -155,6 +166,20 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     return finish(write, job.folder, model.result_, quiet=quiet, json=json), model
 
 
+def _choose_rank(job: Job, chosen: ModelOptions, *, silent: bool) -> Any:
+    from orthoplus.cli.ranking import choose_rank
+
+    if is_masked(job):
+        raise InputError(
+            f"`-k {job.options['components']}` cannot go with `--missing mask`: choosing k needs "
+            f"every cell. Fill the gaps in first, or give one number of clusters."
+        )
+    A = chosen.problem(job.content.values, job.ranks[-1]).A
+    options = {"loss": chosen.loss, "random_state": job.options["seed"]}
+    split = job.options.get("split") or "rows"
+    return choose_rank(A, job.ranks, silent=silent, split=split, **options)
+
+
 def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
     """Return a certificate of the answer, if one was asked for; the answer becomes the best."""
     if job.options["prove"] is None:
@@ -163,6 +188,32 @@ def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
 
     proof = prove(model, job.content.values, problem.total, job.options["prove"], silent=silent)
     return improve(model, job.content.values, problem, proof)
+
+
+def check_split(ranks: range, given: dict[str, Any]) -> None:
+    """Raise a sentence if ``--split`` is unknown, or cannot go with the other options."""
+    split = choose(given.get("split"), "--split", SPLITS)
+    if split is not None and len(ranks) == 1:
+        raise InputError(
+            f"`--split {split}` says how to choose k: give a range such as `-k 2-12`, or leave it "
+            f"out."
+        )
+    if split == "columns" and ModelOptions.of(given).loss != "frobenius":
+        raise InputError("`--split columns` needs `--loss frobenius`: leave out one of them.")
+
+
+def check_ranks(ranks: range, n: int, given: dict[str, Any], path: Path) -> None:
+    """Raise a sentence if there are fewer rows than clusters, also in each half of them."""
+    if ranks[-1] > n:
+        raise InputError(
+            f"`-k {given['components']}` exceeds the {n} rows of `{path}`: each cluster needs a "
+            f"row."
+        )
+    if len(ranks) > 1 and given.get("split") != "columns" and ranks[-1] > n // 2:
+        raise InputError(
+            f"`-k {given['components']}` is too much for the {n} rows of `{path}`: they are halved "
+            f"to choose k, and each half has {n // 2}. End the range at {n // 2}."
+        )
 
 
 def is_masked(job: Job) -> bool:
@@ -255,6 +306,8 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
         "result": rec.describe_result(result) | {"total": total, "cluster_sizes": sizes.tolist()},
         "notes": notes,
     }
+    same = job.options | {"components": job.k, "split": None}
+    record |= rec.resume_entry("cluster", str(job.path), same, result.status)
     if job.truth is not None:
         record["metrics"] = {
             name: getattr(metrics, name)(job.truth.codes, labels)
@@ -266,25 +319,24 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
         record["proof"] = describe_proof(proof.certificate)
         if proof.found is not None:
             notes.append(proof.found)
+    if job.choice is not None:
+        from orthoplus.cli.ranking import describe_choice
+
+        record["ranks"] = describe_choice(job.choice)
+        notes.extend(reason for reason in job.choice.reasons if reason.startswith("Beware"))
     return record | {"history": rec.history_of(result)}
 
 
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
-    record, (n, r) = _record(job, model, problem.total, proof), job.content.values.shape
-    names = job.content.row_names or tuple(map(str, range(n)))
-    labels, components = model.labels_, model.components_
-    weights = np.where(labels >= 0, model.result_.weights, 0.0)
-    rows = zip(names, labels.tolist(), weights.tolist(), strict=True)
-    write_csv(job.folder / "labels.csv", ("row", "cluster", "weight"), rows)
+    from orthoplus.cli.cluster_files import write_clusters
+
+    record, labels = _record(job, model, problem.total, proof), model.labels_
+    r = job.content.values.shape[1]
     features = job.content.column_names or tuple(f"feature {j}" for j in range(r))
-    write_npz(job.folder / "components.npz", components=components, features=np.array(features))
+    files = write_clusters(job, model, features)
     write_json(job.folder / "run.json", record)
-    files = {
-        "labels.csv": "the cluster and the weight of each row",
-        "components.npz": f"the {job.k} components, {job.k} x {r}",
-        "run.json": "options, versions, objective, bound, history",
-    }
+    files["run.json"] = "options, versions, objective, bound, history"
     if proof is not None:
         proof.certificate.save(job.folder / "proof.npz")
         files["proof.npz"] = "what proves the bound: `orthoplus.Certificate.load` reads it"
@@ -293,6 +345,7 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
 
         # Rows of zeros have no place on the map, unless there are no others.
         used = np.flatnonzero((labels >= 0) | (labels.max() < 0))
+        weights = np.where(labels >= 0, model.result_.weights, 0.0)
         facts = ClusterFacts(
             record=record,
             A=problem.A.entries()[used],

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from orthoplus.cli.commands import Command, Group
 from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
 from orthoplus.cli.terminal import complain, console, printable
 from orthoplus.datasets.download import BASE
@@ -18,6 +19,7 @@ def _sets() -> list[str]:
 
 app = typer.Typer(
     name="data",
+    cls=Group,
     help="The real data of the paper: list, download, find.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -29,7 +31,7 @@ Folder = Annotated[
 ]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 @guarded
 def list_sets(data: Folder = None) -> int:
     """List every set: its size, whether it is here, where it comes from."""
@@ -55,7 +57,7 @@ def list_sets(data: Folder = None) -> int:
     return DONE
 
 
-@app.command("fetch")
+@app.command("fetch", cls=Command)
 @guarded
 def fetch_sets(
     names: Annotated[
@@ -80,7 +82,7 @@ def fetch_sets(
     return BAD_INPUT if failed else DONE
 
 
-@app.command("path")
+@app.command("path", cls=Command)
 @guarded
 def show_path(
     name: Annotated[

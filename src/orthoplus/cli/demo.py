@@ -47,7 +47,8 @@ def _run(folder: Path, quiet: bool) -> int:
         "time_limit": None, "prove": PROOF_SECONDS, "checkpoint": None, "resume": None,
         "report": True,
     }  # fmt: skip
-    job = Job(data, None, read_matrix(data), N_GROUPS, truth, IMAGE, folder, options)
+    ranks = range(N_GROUPS, N_GROUPS + 1)
+    job = Job(data, None, read_matrix(data), ranks, truth, IMAGE, folder, options)
     code, model = run_cluster(job, quiet=quiet, json=False)
     labels, parts = model.labels_, model.components_
     order = np.argsort(-model.result_.weights, kind="stable")  # heaviest rows first

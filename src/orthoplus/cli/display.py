@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
+from rich.progress import Progress as ProgressLine
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +22,7 @@ from orthoplus.cli.terminal import complain, printable
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 SECONDS_BETWEEN_LINES = 1.0
 _PANEL_WIDTH = 76
-_COMPILING = "compiling the loops: once, ten seconds or so"
+COMPILING = "compiling the loops: once, ten seconds or so"
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class PlainLines(Follower):
         self.printed = -math.inf
         complain(goal.title)
         if must_compile():
-            complain(f"  {_COMPILING}")
+            complain(f"  {COMPILING}")
 
     def __call__(self, state: Any) -> None:
         seen = self.follow(state)
@@ -106,16 +108,18 @@ class PlainLines(Follower):
 
 
 class LivePanel(Follower):
-    """A panel that is redrawn in place."""
+    """A panel that is redrawn in place; its clock goes on between the states."""
 
     def __init__(self, goal: Goal, live: Live) -> None:
         super().__init__(goal)
-        self.live = live
-        self.live.update(panel(goal, None, 1))
+        self.seen: Progress | None = None
+        live.update(self)
 
     def __call__(self, state: Any) -> None:
-        seen = self.follow(state)
-        self.live.update(panel(self.goal, seen, self.run))
+        self.seen = self.follow(state)
+
+    def __rich__(self) -> Panel:
+        return panel(self.goal, self.seen, self.run, time.perf_counter() - self.started)
 
 
 @contextmanager
@@ -138,7 +142,12 @@ def waiting(words: str, *, silent: bool) -> Iterator[None]:
     if silent or not console.is_terminal or console.is_dumb_terminal:
         yield
         return
-    with console.status(Text(printable(words)), spinner_style="cyan"):
+    columns = (
+        SpinnerColumn(style="cyan"), TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+    )  # fmt: skip
+    with ProgressLine(*columns, console=console, transient=True) as line_of:
+        line_of.add_task(printable(words), total=None)
         yield
 
 
@@ -151,8 +160,11 @@ def line(seen: Progress) -> str:
     )
 
 
-def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
-    """A state as a panel: what is asked for, the numbers, a bar."""
+def panel(goal: Goal, seen: Progress | None, run: int, seconds: float | None = None) -> Panel:
+    """Return a state as a panel: what is asked for, the numbers, a bar.
+
+    ``seconds`` is the time on the clock; by default that of the state.
+    """
     grid = Table.grid(padding=(0, 1))
     for width in (9, 12, 14, 14, 13):
         grid.add_column(justify="right", no_wrap=True, min_width=width)
@@ -166,7 +178,9 @@ def panel(goal: Goal, seen: Progress | None, run: int) -> Panel:
             f"{seen.objective:.6f}", f"{seen.seconds:.1f} s",
         ]  # fmt: skip
     elif must_compile():
-        note = _COMPILING
+        note = COMPILING
+    if seconds is not None:
+        numbers[-1] = f"{seconds:.1f} s"
     grid.add_row(*(Text(number, style="bold") for number in numbers))
     bar = ProgressBar(total=1.0, completed=share, complete_style="cyan")
     title = Text(printable(goal.title if run == 1 else f"{goal.title}, start {run}"))

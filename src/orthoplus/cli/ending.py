@@ -13,7 +13,8 @@ from typing import Any, ParamSpec
 import typer
 
 from orthoplus.cli.terminal import complain
-from orthoplus.core.errors import InputError, MissingPackageError
+from orthoplus.cli.words import in_shell_terms
+from orthoplus.core.errors import FileError, InputError, MissingPackageError
 from orthoplus.core.status import Status
 
 DONE, NOT_CONVERGED, BAD_INPUT, BUG, INTERRUPTED = 0, 1, 2, 70, 130
@@ -59,7 +60,9 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 def _explain(error: Exception) -> int:
     """Print the error as a sentence and return the exit code."""
     if isinstance(error, (InputError, MissingPackageError)):
-        complain(f"Error: {error}")
+        # A file may be called like an option.
+        text = str(error) if isinstance(error, FileError) else in_shell_terms(str(error))
+        complain(f"Error: {text}")
         return BAD_INPUT
     if isinstance(error, OSError):
         where = f"`{error.filename}`: " if error.filename is not None else ""

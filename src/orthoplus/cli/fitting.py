@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from orthoplus.cli.display import Display, Goal, watching
 from orthoplus.core.errors import InputError
@@ -33,10 +34,20 @@ class RunOptions:
                 f"`--n-init {self.n_init}` cannot go with `--checkpoint` or `--resume`: a "
                 f"checkpoint holds one run. Leave out `--n-init`, or run the seeds one by one."
             )
+        if self.tol is not None and self.method == "auto":
+            raise InputError(
+                "`--tol` is an option of `--method ep4orth`: the default method stops when nothing "
+                "more is gained. Leave out `--tol`, or add `--method ep4orth`."
+            )
         if self.checkpoint is not None and not self.checkpoint.absolute().parent.is_dir():
             raise InputError(f"`--checkpoint {self.checkpoint}`: its folder is not there.")
         if self.resume is not None and not self.resume.is_file():
             raise InputError(f"`--resume {self.resume}`: there is no such file.")
+        if self.resume is not None and not is_zipfile(self.resume):
+            raise InputError(
+                f"`--resume {self.resume}` is not a checkpoint: give a file that `--checkpoint` "
+                f"has written."
+            )
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "RunOptions":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from orthoplus.cli.options import CLUSTER_METHODS
 from orthoplus.core.errors import InputError
 
 LOSSES = {
@@ -16,6 +17,7 @@ LOSSES = {
 }
 WEIGHTINGS = {"none": None, "tfidf": "tfidf"}
 ROW_SCALES = {"none": None, "l1": "l1", "l2": "l2"}
+SPLITS = {"rows": "rows", "columns": "columns"}
 COLUMN_SCALES = {"none": None, "std": "std", "max": "max"}
 # Whole numbers of which at least this share is 0 are taken for counts of words or reads.
 _SHARE_OF_ZEROS = 0.5
@@ -34,16 +36,19 @@ class ModelOptions:
     def of(cls, given: Mapping[str, Any]) -> "ModelOptions":
         """Return those among all options of a command, checked."""
         chosen = cls(
-            loss=_choose(given.get("loss"), "--loss", LOSSES) or "frobenius",
-            weighting=_choose(given.get("weighting"), "--weighting", WEIGHTINGS),
-            row_scale=_choose(given.get("scale_rows"), "--scale-rows", ROW_SCALES),
-            column_scale=_choose(given.get("scale_columns"), "--scale-columns", COLUMN_SCALES),
+            loss=choose(given.get("loss"), "--loss", LOSSES) or "frobenius",
+            weighting=choose(given.get("weighting"), "--weighting", WEIGHTINGS),
+            row_scale=choose(given.get("scale_rows"), "--scale-rows", ROW_SCALES),
+            column_scale=choose(given.get("scale_columns"), "--scale-columns", COLUMN_SCALES),
         )
+        choose(given.get("method"), "--method", dict.fromkeys(CLUSTER_METHODS))
         if chosen.loss != "frobenius":
             if given.get("prove") is not None:
                 raise InputError(
                     "`--prove` needs `--loss frobenius`: no proof is known for the divergence."
                 )
+            if given.get("tol") is not None:
+                raise InputError("`--tol` needs `--loss frobenius` and `--method ep4orth`.")
             if given.get("method") not in (None, "auto"):
                 raise InputError(f"`--method {given['method']}` needs `--loss frobenius`.")
         return chosen
@@ -83,7 +88,8 @@ class ModelOptions:
         return found
 
 
-def _choose(given: Any, name: str, known: Mapping[str, Any]) -> Any:
+def choose(given: Any, name: str, known: Mapping[str, Any]) -> Any:
+    """Return what a word that was given for an option stands for; None for none."""
     if given is None:
         return None
     if given not in known:

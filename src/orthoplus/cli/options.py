@@ -10,6 +10,8 @@ import typer
 
 from orthoplus.core.errors import InputError
 
+# Those that `orthoplus cluster` offers: the parameters of the others are for images.
+CLUSTER_METHODS = ("auto", "ep4orth")
 MODEL, RUN, OUTPUT = "Which model", "How it runs", "What it writes and prints"
 
 
@@ -28,19 +30,39 @@ def _names(table: str) -> Callable[[], list[str]]:
     return names
 
 
-Components = Annotated[int, typer.Option("-k", "--components", help="How many to find.", min=1)]
+Clusters = Annotated[
+    str,
+    typer.Option("-k", "--components", metavar="K",
+                 help="How many clusters; or a range such as 2-12, to choose from it."),
+]  # fmt: skip
+Materials = Annotated[
+    str, typer.Option("-k", "--components", metavar="K", help="How many materials.")
+]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", metavar="rows|columns", rich_help_panel=MODEL,
+                 autocompletion=_names("SPLITS"),
+                 help="With a range of k: whether the rows or the columns are the sample, and are "
+                 "halved. [dim]default: rows[/dim]"),
+]  # fmt: skip
 Key = Annotated[
     str | None,
-    typer.Option(help="Which array of the file; DATA may also be written FILE:KEY."),
+    typer.Option(metavar="KEY", help="Which array of the file; DATA may also be written FILE:KEY."),
 ]
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="DIR", rich_help_panel=OUTPUT,
                  help="Folder for the results. [dim]default: named after the data[/dim]"),
 ]  # fmt: skip
-MethodName = Annotated[
+ClusterMethod = Annotated[
     str | None,
-    typer.Option("--method", rich_help_panel=RUN, autocompletion=_methods,
+    typer.Option("--method", metavar="NAME", rich_help_panel=RUN,
+                 autocompletion=lambda: list(CLUSTER_METHODS),
+                 help="auto or ep4orth, the method of the paper. [dim]default: auto[/dim]"),
+]  # fmt: skip
+UnmixMethod = Annotated[
+    str | None,
+    typer.Option("--method", metavar="NAME", rich_help_panel=RUN, autocompletion=_methods,
                  help="auto, ep4orth or unmixing. [dim]default: the library's[/dim]"),
 ]  # fmt: skip
 Loss = Annotated[
@@ -67,24 +89,26 @@ ScaleColumns = Annotated[
                  autocompletion=_names("COLUMN_SCALES"),
                  help="std or max: divide features in different units by their scale; none."),
 ]  # fmt: skip
-Seed = Annotated[int, typer.Option(help="For random starts.", min=0, rich_help_panel=RUN)]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="For random starts.", min=0, rich_help_panel=RUN)
+]
 Starts = Annotated[
     int | None,
-    typer.Option("--n-init", min=1, rich_help_panel=RUN,
+    typer.Option("--n-init", metavar="N", min=1, rich_help_panel=RUN,
                  help="Searches or runs; the best is kept. [dim]default: the method's[/dim]"),
 ]  # fmt: skip
 MaxIter = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=RUN, help="Most outer iterations of a run."),
+    typer.Option(metavar="N", min=1, rich_help_panel=RUN, help="Most outer iterations of a run."),
 ]
 Tolerance = Annotated[
     float | None,
-    typer.Option("--tol", min=0.0, rich_help_panel=RUN,
-                 help="Violation at which a run of ep4orth or unmixing ends."),
+    typer.Option("--tol", metavar="NUMBER", min=0.0, rich_help_panel=RUN,
+                 help="Violation at which a run of `--method ep4orth` ends."),
 ]  # fmt: skip
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0.0, rich_help_panel=RUN,
+    typer.Option(metavar="SECONDS", min=0.001, rich_help_panel=RUN,
                  help="Stop a run after so long and write what there is."),
 ]  # fmt: skip
 Prove = Annotated[
@@ -119,6 +143,43 @@ Report = Annotated[
 def default_method(call: Callable[..., Any]) -> str:
     """Return the method that the library takes if none is named."""
     return str(inspect.signature(call).parameters["method"].default)
+
+
+def parse_ranks(text: str) -> range:
+    """Return the numbers of clusters to try: one for ``8``, several for ``2-12``.
+
+    Examples
+    --------
+    >>> parse_ranks("8"), parse_ranks("2-12")
+    (range(8, 9), range(2, 13))
+    """
+    found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
+    if found is None:
+        raise InputError(
+            f"`-k {text}` is not a number of clusters: give one number such as 8, or a range such "
+            f"as 2-12."
+        )
+    low, high = int(found[1]), int(found[2] or found[1])
+    if low < 1:
+        raise InputError(f"`-k {text}`: there is at least 1 cluster.")
+    if high < low:
+        raise InputError(f"`-k {text}`: write the smaller number first, `-k {high}-{low}`.")
+    return range(low, high + 1)
+
+
+def parse_count(text: str) -> int:
+    """Return the number of materials.
+
+    Examples
+    --------
+    >>> parse_count("4")
+    4
+    """
+    if not re.fullmatch(r"\s*\d{1,9}\s*", text):
+        raise InputError(f"`-k {text}` is not a number of materials: give a number such as 4.")
+    if int(text) < 1:
+        raise InputError(f"`-k {text}`: there is at least 1 material.")
+    return int(text)
 
 
 def parse_size(text: str | None, name: str) -> tuple[int, int] | None:

@@ -23,9 +23,11 @@ def project(  # noqa: PLR0913
     ],
     output: opt.Output = None,
     key: opt.Key = None,
-    tol: Annotated[float | None, typer.Option(help="Relative gap that counts as proven.")] = None,
+    tol: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Relative gap that counts as proven.")
+    ] = None,
     max_passes: Annotated[
-        int | None, typer.Option(min=1, help="Most passes over the matrix.")
+        int | None, typer.Option(metavar="N", min=1, help="Most passes over the matrix.")
     ] = None,
     time_limit: opt.TimeLimit = None,
     quiet: opt.Quiet = False,

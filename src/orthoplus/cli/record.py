@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from orthoplus import __version__
+from orthoplus.cli.words import in_shell_terms, status_words
 from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 
 FORMAT = "orthoplus-run-1"
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich", "h5py")
+
+# Flags whose absence is not the same as their negation.
+_NEGATED = ("report", "header")
 
 
 def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
@@ -28,13 +33,26 @@ def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
     words = ["orthoplus", command, source]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        if value is False and name == "report":
+        if value is False and name in _NEGATED:
             words.append(f"--no-{name}")
         elif value is True:
             words.append(flag)
+        elif isinstance(value, list):
+            words += [word for item in value for word in (flag, str(item))]
         elif value is not None and value is not False:
             words += [flag, str(value)]
     return shlex.join(words)
+
+
+def resume_entry(
+    command: str, source: str, options: Mapping[str, Any], status: Status
+) -> dict[str, str]:
+    """Return the command that goes on with a run that was stopped, if it has a checkpoint."""
+    saved = options.get("checkpoint")
+    is_stopped = status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+    if saved is None or not is_stopped or not Path(saved).is_file():
+        return {}
+    return {"resume_command": command_line(command, source, {**options, "resume": saved})}
 
 
 def versions() -> dict[str, str]:
@@ -81,7 +99,7 @@ def describe_result(result: Result) -> dict[str, Any]:
         "violation": result.violation,
         "stationarity": result.stationarity,
         "status": result.status.name,
-        "message": result.message,
+        "message": " ".join((status_words(result.status), *map(in_shell_terms, result.notes))),
         "success": result.success,
         "iterations": result.n_iter,
         "evaluations": result.n_eval,

@@ -1,6 +1,6 @@
 """What a command prints when it is done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from rich.text import Text
 from orthoplus.cli.display import percent
 from orthoplus.cli.ending import exit_code, finishing
 from orthoplus.cli.terminal import console, printable
+from orthoplus.cli.words import in_shell_terms, status_words
 from orthoplus.cli.writing import to_json
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
@@ -22,7 +23,7 @@ Written = tuple[dict[str, Any], dict[str, str]]
 def print_result(record: dict[str, Any], result: Result) -> None:
     """The figures of a factorisation."""
     total = record["result"]["total"] or 1.0
-    lines = {
+    lines: dict[str, str | tuple[str, ...]] = {
         "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
         "explained": f"{1 - result.value / total:.2%} {explained_words(record)}",
     }
@@ -32,12 +33,12 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         lines[name] = f"{value:.4f}"
     sizes = record["result"].get("cluster_sizes")
     if sizes:
-        lines["sizes"] = " ".join(map(str, sorted(sizes, reverse=True)))
+        lines["sizes"] = size_rows(sizes)
     lines["work"] = f"{result.n_iter} outer iterations, {result.seconds:.2f} s"
     print_status(result.status)
     print_lines(lines)
     for note in (*result.notes, *record["notes"]):
-        console().print(Text(f"  note: {printable(note)}"))
+        console().print(Text(f"  note: {printable(in_shell_terms(note))}"))
 
 
 def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[str, str]:
@@ -77,18 +78,46 @@ def finish(
         what = "Written" if result.status.success else "What there is was written"
         console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
         print_lines(files)
+        if "resume_command" in record:
+            console().print(Text("To go on from the checkpoint:", style="bold"))
+            console().print(Text(f"  {printable(record['resume_command'])}"))
     return ending.code(exit_code(result.status))
 
 
 def print_status(status: Status) -> None:
     """How it ended, in words."""
     sign, style = ("✓", "bold green") if status.success else ("!", "bold yellow")
-    console().print(Text(f"{sign} {status.message}", style=style))
+    console().print(Text(f"{sign} {status_words(status)}", style=style))
 
 
-def print_lines(lines: dict[str, str]) -> None:
-    """Names and values in two columns."""
+def size_rows(sizes: Sequence[int], n_per_row: int = 10) -> tuple[str, ...]:
+    """Return the sizes of the clusters in their order, ten per line with the numbers before them.
+
+    Examples
+    --------
+    >>> size_rows([5, 120, 7])
+    ('5 120 7  (clusters 0 to 2)',)
+    >>> size_rows([5, 120, 7, 9], n_per_row=2)
+    ('0 to 1:   5 120', '2 to 3:   7   9')
+    """
+    last = len(sizes) - 1
+    if len(sizes) <= n_per_row:
+        return (
+            (f"{' '.join(map(str, sizes))}  (clusters 0 to {last})",) if last else (f"{sizes[0]}",)
+        )
+    wide, digits = len(str(max(sizes))), len(str(last))
+    return tuple(
+        f"{start:>{digits}} to {min(start + n_per_row - 1, last):>{digits}}: "
+        + " ".join(f"{size:>{wide}}" for size in sizes[start : start + n_per_row])
+        for start in range(0, len(sizes), n_per_row)
+    )
+
+
+def print_lines(lines: Mapping[str, str | tuple[str, ...]]) -> None:
+    """Print names and values in two columns; a value may have several lines."""
     width = max(map(len, lines))
     for name, value in lines.items():
-        words = (f"  {printable(name):<{width}}  ", "dim"), printable(value)
-        console().print(Text.assemble(*words))
+        first, *more = (value,) if isinstance(value, str) else value
+        console().print(Text.assemble((f"  {printable(name):<{width}}  ", "dim"), printable(first)))
+        for line in more:
+            console().print(Text(f"{'':{width + 4}}{printable(line)}"))

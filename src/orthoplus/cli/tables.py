@@ -44,7 +44,10 @@ Decimal = Annotated[
     str | None, typer.Option(metavar="SIGN", rich_help_panel=TABLE, help="Decimal sign: . or ,")
 ]
 Encoding = Annotated[
-    str | None, typer.Option(rich_help_panel=TABLE, help="For example utf-8, cp1252 or utf-16.")
+    str | None,
+    typer.Option(
+        metavar="NAME", rich_help_panel=TABLE, help="For example utf-8, cp1252 or utf-16."
+    ),
 ]
 Missing = Annotated[
     str,

@@ -38,7 +38,7 @@ def unmix(  # noqa: PLR0913
         str,
         typer.Argument(metavar="CUBE", help="Height x width x bands: .hdr (ENVI) .mat .npy ..."),
     ],
-    components: opt.Components,
+    components: opt.Materials,
     output: opt.Output = None,
     key: opt.Key = None,
     shape: Annotated[
@@ -60,7 +60,7 @@ def unmix(  # noqa: PLR0913
             help="fcls: fractions for even brightness; nnls: if light and shade vary; auto.",
         ),
     ] = "auto",
-    method: opt.MethodName = None,
+    method: opt.UnmixMethod = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
     max_iter: opt.MaxIter = None,
@@ -81,23 +81,25 @@ def unmix(  # noqa: PLR0913
     given = {
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
+    k = given["components"] = opt.parse_count(components)
     if fractions not in FRACTIONS:
         raise InputError(f"`--fractions {fractions}`: write one of {', '.join(FRACTIONS)}.")
     path, inline_key = split_key(data)
+    given["key"] = key or inline_key  # so that the record repeats it
     with waiting(f"Reading {path.name}", silent=quiet or json):
-        content = read_cube(path, key or inline_key)
+        content = read_cube(path, given["key"])
     cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
     check_finite(cube, str(path))
-    if components > cube.shape[0] * cube.shape[1]:
-        raise InputError(f"`-k {components}` exceeds the number of pixels of `{path}`.")
+    if k > cube.shape[0] * cube.shape[1]:
+        raise InputError(f"`-k {k}` exceeds the number of pixels of `{path}`.")
     notes = content.notes
     if content.values.ndim == 2 and shape is None:
         notes = (
             *notes,
             "The file has a list of pixels, drawn as one column: --shape HxW says more.",
         )
-    scene = Scene(path, key or inline_key, cube, content.column_names, notes)
-    with output_folder(output or Path(f"{path.stem}-k{components}")) as folder:
+    scene = Scene(path, given["key"], cube, content.column_names, notes)
+    with output_folder(output or Path(f"{path.stem}-k{k}")) as folder:
         return run_unmix(scene, folder, given, quiet=quiet, json=json)
 
 
@@ -167,6 +169,7 @@ def _record(
         "result": rec.describe_result(result)
         | {"total": total, "cluster_sizes": sizes.tolist(), "fractions": found.model},
         "notes": list(scene.notes),
+        **rec.resume_entry("unmix", str(scene.path), options, result.status),
         "history": rec.history_of(result),
     }
 

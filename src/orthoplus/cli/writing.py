@@ -1,6 +1,7 @@
 """The files that commands write, each of which appears only when it is complete."""
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,13 +61,22 @@ def to_json(record: dict[str, Any]) -> str:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    """Write a table; names with separators, quotes or line ends of any kind are quoted."""
+    text = _UnixLines()
+    writer = csv.writer(text, lineterminator="\r\n")  # so that both of them are quoted
     writer.writerow(header)
     writer.writerows(rows)
     write_text(path, text.getvalue())
+
+
+class _UnixLines(io.StringIO):
+    """Text of rows that come one at a time and end with CR LF, which becomes LF."""
+
+    def __init__(self) -> None:
+        super().__init__(newline="")
+
+    def write(self, row: str) -> int:
+        return super().write(row.removesuffix("\r\n") + "\n")
 
 
 def write_npz(path: Path, **arrays: Any) -> None:

@@ -43,20 +43,21 @@ def standard_error(values: FloatArray) -> float:
 
 
 def choose(
-    rows: tuple[RankRow, ...], heldout: FloatArray
+    rows: tuple[RankRow, ...], heldout: FloatArray, split: str = "rows"
 ) -> tuple[int, dict[str, int | None], tuple[str, ...]]:
     """The rank that most criteria name, what each names, and the reasons.
 
-    ``heldout`` has the held-out share of each rank (rows) in each half of each split (columns).
+    ``heldout`` has the held-out share of each rank (rows) in each half of each split (columns);
+    ``split`` is what was halved.
     """
     found = {
         "held-out": _by_heldout(rows, heldout),
-        "stability": _by_stability(rows),
+        "stability": _by_stability(rows, split),
         "knee": _by_knee(rows),
     }
     named = {name: k for name, (k, _) in found.items()}
     k, verdict = _vote(named)
-    reasons = (verdict, *(reason for _, reason in found.values()), *_warnings(rows, k))
+    reasons = (verdict, *(reason for _, reason in found.values()), *_warnings(rows, k, split))
     return k, named, reasons
 
 
@@ -81,7 +82,7 @@ def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, st
     return row.k, text
 
 
-def _by_stability(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
+def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, str]:
     """The largest rank that is as stable as the best one; one group alone is always stable."""
     several = [row for row in rows if row.k > 1]
     if not several:
@@ -89,13 +90,13 @@ def _by_stability(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
     best = max(several, key=lambda row: row.stability)
     if best.stability < _UNSTABLE:
         return None, (
-            f"Stability: two halves of the rows agree on no k (the best adjusted Rand index is "
+            f"Stability: two halves of the {split} agree on no k (the best adjusted Rand index is "
             f"{best.stability:.2f}, at k = {best.k})."
         )
     floor = best.stability - max(best.stability_se, _SAME_STABILITY)
     row = [row for row in several if row.stability >= floor][-1]
     return row.k, (
-        f"Stability: k = {row.k} is the largest on which two halves of the rows agree as well "
+        f"Stability: k = {row.k} is the largest on which two halves of the {split} agree as well "
         f"(adjusted Rand index {row.stability:.2f}) as on the best (k = {best.k}, "
         f"{best.stability:.2f})."
     )
@@ -131,13 +132,13 @@ def _vote(named: dict[str, int | None]) -> tuple[int, str]:
     return k, f"k = {k}: the criteria differ, and held-out prediction decides."
 
 
-def _warnings(rows: tuple[RankRow, ...], k: int) -> list[str]:
+def _warnings(rows: tuple[RankRow, ...], k: int, split: str) -> list[str]:
     row = next(row for row in rows if row.k == k)
     found = []
     if k > 1 and row.stability < _UNSTABLE:
         found.append(
-            f"Beware: at k = {k} two halves of the rows agree on few groups (adjusted Rand index "
-            f"{row.stability:.2f}); another sample would be grouped otherwise."
+            f"Beware: at k = {k} two halves of the {split} agree on few groups (adjusted Rand "
+            f"index {row.stability:.2f}); other {split} would give other groups."
         )
     if len(rows) > 1 and k == rows[-1].k:
         found.append(f"Beware: k = {k} is the largest that was tried. Try more.")

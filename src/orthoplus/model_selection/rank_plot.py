@@ -9,7 +9,9 @@ _INK = "#1f2937"
 _STABLE, _HELD, _FIT = "#0072b2", "#d55e00", "#6b7280"
 
 
-def draw_ranks(rows: tuple[RankRow, ...], k: int, named: dict[str, int | None]) -> Any:
+def draw_ranks(
+    rows: tuple[RankRow, ...], k: int, named: dict[str, int | None], split: str = "rows"
+) -> Any:
     """Stability above; held-out and fitted error below; the chosen rank marked in both."""
     require("matplotlib", "A plot", extra="cli")
     from matplotlib.figure import Figure
@@ -18,9 +20,9 @@ def draw_ranks(rows: tuple[RankRow, ...], k: int, named: dict[str, int | None]) 
     figure = Figure(figsize=(8.0, 6.0), layout="constrained", facecolor="white")
     above, below = figure.subplots(2, 1, sharex=True)
     ranks = [row.k for row in rows]
-    _curve(above, rows, "stability", _STABLE, "two halves of the rows")
+    _curve(above, rows, "stability", _STABLE, f"two halves of the {split}")
     above.set(ylabel="adjusted Rand index", ylim=(min(0.0, *(r.stability for r in rows)), 1.05))
-    _curve(below, rows, "heldout", _HELD, "hidden entries of held-out rows")
+    _curve(below, rows, "heldout", _HELD, f"hidden entries of held-out {split}")
     below.plot(
         ranks, [row.unexplained for row in rows], "s-", color=_FIT, markersize=4, label="fit"
     )

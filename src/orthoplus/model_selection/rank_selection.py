@@ -1,13 +1,9 @@
 """How many groups: stability, held-out prediction and the knee of the error, for each rank."""
 
 import dataclasses
-import hashlib
-import json
 import os
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,32 +15,31 @@ from orthoplus.core.checks import check_choice, check_count, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
-from orthoplus.data.groups import best_column
 from orthoplus.model_selection.count_path import (
     fit_count_path,
     likeliest_profiles,
     predict_hidden_counts,
 )
+from orthoplus.model_selection.hidden_entries import (
+    column_weights,
+    predict_columns,
+    predict_rows,
+)
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
+from orthoplus.model_selection.rank_file import Arrays, fingerprint, load_tasks, save_tasks
 from orthoplus.model_selection.rank_path import PathPoint, fit_path
 from orthoplus.problems import ONMF
-from orthoplus.run.checkpoint import write_arrays
 from orthoplus.run.processes import run_all
 
 _ADVICE = (
     "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
     "nonnegative."
 )
-_FORMAT = "orthoplus-ranks-1"
 _FULL = "full"
 # Seconds for the proof of each rank.
 _PROOF_SECONDS = 10.0
 # Parts of the columns, each of which is hidden once.
 _FOLDS = 5
-# The least squared norm of what is shown of a centre: 0 / 0 counts as 0.
-_TINY = float(np.finfo(np.float64).tiny)
-
-Arrays = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +58,8 @@ class RankSelection:
         The groups of the rows at rank k.
     named : dict
         The rank that each criterion names: "held-out", "stability", "knee"; None for none.
+    split : str
+        What was halved, "rows" or "columns".
 
     Examples
     --------
@@ -75,12 +72,13 @@ class RankSelection:
     rows: tuple[RankRow, ...] = field(repr=False)
     labels: IntArray = field(repr=False)
     named: dict[str, int | None] = field(repr=False)
+    split: str = "rows"
 
     def plot(self) -> Any:
         """The three criteria over k, as a Matplotlib figure; ``savefig`` writes it to a file."""
         from orthoplus.model_selection.rank_plot import draw_ranks
 
-        return draw_ranks(self.rows, self.k, self.named)
+        return draw_ranks(self.rows, self.k, self.named, self.split)
 
     def __str__(self) -> str:
         lines = ["    k  stability        held-out          unexplained"]
@@ -112,6 +110,7 @@ def select_rank(  # noqa: PLR0913
     n_splits: int = 5,
     n_init: int = 2,
     loss: str = "frobenius",
+    split: str = "rows",
     allow_negative: bool = False,
     n_jobs: int | None = None,
     random_state: int = 0,
@@ -133,6 +132,10 @@ def select_rank(  # noqa: PLR0913
       error of the best.
     - *knee*: where the error of the fit of all rows stops falling fast.
 
+    With ``split="columns"`` both halves have all rows and half of the columns: *stability* compares
+    their labels, and *held-out* hides a fifth of the rows, estimates the entries of the components
+    in a column of the other half from the rest, and predicts what is hidden.
+
     Parameters
     ----------
     X : array or SciPy sparse matrix of shape (n, r)
@@ -147,6 +150,11 @@ def select_rank(  # noqa: PLR0913
         As in `OrthogonalNMF`. For counts, errors are divergences: what is unexplained is a share of
         that of the independence model, and what is held out is predicted by profiles mixed with a
         tenth of that of all rows.
+    split : {"rows", "columns"}
+        What is halved. "rows" asks whether other rows would give the same clusters: for rows that
+        are a sample, such as documents, cells or customers. "columns" asks whether the same rows
+        would be clustered alike by other columns: for columns that are a sample, such as subjects
+        or days, over fixed rows, such as voxels or stations. It needs the Frobenius loss.
     allow_negative : bool
         As in `OrthogonalNMF`.
     n_jobs : int, optional
@@ -179,9 +187,10 @@ def select_rank(  # noqa: PLR0913
     >>> select_rank(X, range(2, 7)).k
     3
     """
-    _check_loss(loss, allow_negative, with_proof)
+    _check_loss(loss, split, allow_negative, with_proof)
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
-    work = _Work(_checked_ranks(ranks, A), n_splits, n_init, allow_negative, random_state, loss)
+    own_ranks = _checked_ranks(ranks, A, split)
+    work = _Work(own_ranks, n_splits, n_init, allow_negative, random_state, loss, split)
     if callback is not None and not callable(callback):
         raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
     done = _run(A, work, n_jobs, resume, _Report(work, callback))
@@ -190,9 +199,9 @@ def select_rank(  # noqa: PLR0913
     if with_proof:
         seconds = _PROOF_SECONDS if with_proof is True else float(with_proof)
         rows = _prove(A, rows, done[_FULL]["labels"], seconds, allow_negative)
-    k, named, reasons = choose(rows, np.hstack([part["heldout"] for part in splits]))
+    k, named, reasons = choose(rows, np.hstack([part["heldout"] for part in splits]), split)
     labels = done[_FULL]["labels"][work.ranks.index(k)].astype(np.int64)
-    return RankSelection(k, reasons, rows, labels, named)
+    return RankSelection(k, reasons, rows, labels, named, split)
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,7 @@ class _Work:
     allow_negative: bool
     random_state: int
     loss: str = "frobenius"
+    split: str = "rows"
 
     def __post_init__(self) -> None:
         check_count(self.n_splits, "n_splits", low=2)
@@ -213,7 +223,8 @@ class _Work:
 
     @property
     def tasks(self) -> dict[str, Callable[[Any, "_Work", str, Callable[[int], None]], Arrays]]:
-        return {_FULL: _fit_all} | {f"split{i}": _fit_halves for i in range(self.n_splits)}
+        fit_halves = _fit_halves if self.split == "rows" else _fit_column_halves
+        return {_FULL: _fit_all} | {f"split{i}": fit_halves for i in range(self.n_splits)}
 
     @property
     def criteria(self) -> "_Criteria":
@@ -232,8 +243,13 @@ class _Work:
         )
 
 
-def _check_loss(loss: str, allow_negative: bool, with_proof: bool | float) -> None:
+def _check_loss(loss: str, split: str, allow_negative: bool, with_proof: bool | float) -> None:
     check_choice(loss, "loss", tuple(_CRITERIA))
+    check_choice(split, "split", ("rows", "columns"))
+    if loss != "frobenius" and split == "columns":
+        raise InputError(
+            f'`split="columns"` needs `loss="frobenius"`, but it is {loss!r}: halve the rows.'
+        )
     if loss != "frobenius" and (allow_negative or with_proof):
         name = "allow_negative" if allow_negative else "with_proof"
         raise InputError(f'`{name}` needs `loss="frobenius"`: {loss!r} is a divergence of counts.')
@@ -256,14 +272,16 @@ def _silent(n_fits: int) -> None:
     """Report to nobody, as in another process."""
 
 
-def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
+def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
     ordered = sorted(set(ranks))
     for k in ordered:
         check_count(k, "ranks", low=1)
     if not ordered:
         raise InputError("`ranks` is empty: give the numbers to try, such as range(2, 21).")
     half = A.shape[0] // 2
-    if ordered[-1] > half:
+    if split == "columns" and ordered[-1] > A.shape[0]:
+        raise InputError(f"`ranks` goes up to {ordered[-1]}, but X has {A.shape[0]} rows.")
+    if split == "rows" and ordered[-1] > half:
         raise InputError(
             f"`ranks` goes up to {ordered[-1]}, but half of the {A.shape[0]} rows of X are {half}, "
             f"and each half is fitted by itself. Use ranks of at most {half}."
@@ -273,15 +291,17 @@ def _checked_ranks(ranks: Iterable[int], A: Any) -> list[int]:
             "`X` is a LinearOperator: rows and columns are held out, which needs its entries. Pass "
             "a dense or sparse matrix."
         )
+    if split == "columns" and A.shape[1] < 4:
+        raise InputError(
+            f"`X` has {A.shape[1]} columns: to halve them, at least four are needed, two in each "
+            f'half. Use `split="rows"`.'
+        )
     if A.shape[1] < 2:
         raise InputError(
             f"`X` has {A.shape[1]} column: at least two are needed, some to assign a row by and "
             f"the others to predict."
         )
     return [int(k) for k in ordered]
-
-
-# --- the work -------------------------------------------------------------------------------------
 
 
 def _fit_all(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
@@ -319,31 +339,29 @@ def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -
     return {"stability": np.array(stability), "heldout": np.array(heldout)}
 
 
-def _predict_hidden(pieces: list[Any], centres: list[FloatArray]) -> tuple[float, IntArray]:
-    r"""Return the share missed of data given in pieces of its columns, each hidden once.
-
-    And the nearest centre of each row by all of its columns.
-
-    A row goes to the centre that the other pieces fit best, with their multiple w of it, and what
-    is missed of the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
-    """
-    scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centres, strict=True)]
-    sizes = [np.einsum("ij,ij->i", c, c) for c in centres]
-    squares = [A.squared_norm() for A in pieces]
-    rows, missed, total = np.arange(len(scores[0])), sum(squares), sum(scores)
-    for hidden, size in zip(scores, sizes, strict=True):
-        shown, shown_size = total - hidden, sum(sizes) - size
-        shown_size = np.maximum(shown_size, _TINY)
-        labels = best_column(shown / np.sqrt(shown_size))
-        weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
-        missed += float(np.sum(weights * (weights * size[labels] - 2.0 * hidden[rows, labels])))
-    return missed / (sum(squares) or 1.0), best_column(total)
+def _fit_column_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
+    """Stability (ranks,) and held-out shares (ranks, 2) of one random halving of the columns."""
+    rng, (n, r), A = work.rng(task), A.shape, A.in_memory()
+    order, folds = rng.permutation(r), np.array_split(rng.permutation(n), min(_FOLDS, n))
+    folds = [np.sort(fold) for fold in folds]
+    halves = [A.columns(np.sort(part)) for part in (order[: r // 2], order[r // 2 :])]
+    pieces = [[half.sample_rows(fold) for fold in folds] for half in halves]
+    stability, heldout = [], []
+    for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
+        missed = []
+        for own, point in enumerate(points):
+            weights = column_weights(halves[own], point)
+            missed.append(predict_columns(pieces[1 - own], point, weights, folds))
+            report(1)
+        stability.append(adjusted_rand_score(points[0].labels, points[1].labels))
+        heldout.append(missed)
+    return {"stability": np.array(stability), "heldout": np.array(heldout)}
 
 
 def _judge(
     half: Any, pieces: list[Any], centres: FloatArray, folds: list[IntArray]
 ) -> tuple[float, IntArray]:
-    return _predict_hidden(pieces, [centres[:, fold] for fold in folds])
+    return predict_rows(pieces, [centres[:, fold] for fold in folds])
 
 
 def _judge_counts(
@@ -402,9 +420,6 @@ def _prove(
     return tuple(proven)
 
 
-# --- the file -------------------------------------------------------------------------------------
-
-
 def _run(
     A: Any,
     work: _Work,
@@ -413,8 +428,8 @@ def _run(
     report: _Report,
 ) -> dict[str, Arrays]:
     """Return the arrays of each task; those in the file are not computed again."""
-    key = dataclasses.asdict(work) | {"data": _fingerprint(A)} if resume is not None else {}
-    done = {} if resume is None else _load(resume, key)
+    key = dataclasses.asdict(work) | {"data": fingerprint(A)} if resume is not None else {}
+    done = {} if resume is None else load_tasks(resume, key)
     report.add(sum(work.n_fits(name) for name in done))
     is_here = effective_n_jobs(n_jobs) == 1
     left = [name for name in work.tasks if name not in done]
@@ -424,49 +439,9 @@ def _run(
         if not is_here:
             report.add(work.n_fits(name))
         if resume is not None:
-            _save(resume, key, done)
+            save_tasks(resume, key, done)
     return done
 
 
 def _named(A: Any, work: _Work, name: str, report: Callable[[int], None]) -> tuple[str, Arrays]:
     return name, work.tasks[name](A, work, name, report)
-
-
-def _save(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str, Arrays]) -> None:
-    header = json.dumps({"format": _FORMAT, "key": key}).encode()
-    flat = {f"{task}/{name}": array for task, part in done.items() for name, array in part.items()}
-    write_arrays(path, flat | {"__ranks__": np.frombuffer(header, dtype=np.uint8)})
-
-
-def _load(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
-    if not Path(path).exists():
-        return {}
-    try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(bytes(file["__ranks__"]))
-            arrays = {name: file[name] for name in file.files if "/" in name}
-    except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"`resume`: {os.fspath(path)} is not a file of `select_rank`, or is damaged ({error}). "
-            f"Give another name, or remove it to start afresh."
-        ) from error
-    stored = header.get("key", {})
-    changed = [name for name in key if stored.get(name) != key[name]]
-    if header.get("format") != _FORMAT or changed:
-        raise InputError(
-            f"`resume`: {os.fspath(path)} belongs to another run: it differs in "
-            f"{', '.join(changed) or 'format'}. Call with what it was written for, or give another "
-            f"name."
-        )
-    done: dict[str, Arrays] = {}
-    for name, array in arrays.items():
-        task, part = name.split("/")
-        done.setdefault(task, {})[part] = array
-    return done
-
-
-def _fingerprint(A: Any) -> str:
-    """Tells data apart by their shape and the squares of their rows."""
-    digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
-    digest.update(A.gather(A.row_squares()).tobytes())
-    return digest.hexdigest()

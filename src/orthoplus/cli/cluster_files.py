@@ -1,0 +1,55 @@
+"""The tables of ``orthoplus cluster``: labels and components, for the next tool."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from orthoplus.cli.writing import write_csv, write_npz
+from orthoplus.core.types import FloatArray
+from orthoplus.estimators.row_fits import RowFits, fit_rows
+
+COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
+
+
+def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, str]:
+    """Write ``labels.csv``, ``components.csv`` and ``.npz``; return what each of them holds.
+
+    Weights have the mean 1 in each cluster, so that a component is the row of weight 1, in the
+    units of the data, and weight times component is the fit of a row.
+    """
+    k, labels = len(model.components_), model.labels_
+    names = job.content.row_names or tuple(map(str, range(len(labels))))
+    fits = fit_rows(model, job.content.values)
+    means = mean_weights(fits.weights, labels, k)
+    fits = fits._replace(weights=fits.weights / np.where(labels >= 0, means[labels], 1.0))
+    components = means[:, None] * model.components_.astype(np.float64)
+    write_csv(job.folder / "labels.csv", COLUMNS, _label_rows(names, labels, fits))
+    rows = ([j, *(f"{x:.9g}" for x in row)] for j, row in enumerate(components.tolist()))
+    write_csv(job.folder / "components.csv", ("cluster", *features), rows)
+    write_npz(job.folder / "components.npz", components=components, features=np.array(features))
+    return {
+        "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",
+        "components.csv, .npz": f"per cluster: its row of weight 1, {k} x {components.shape[1]}",
+    }
+
+
+def mean_weights(weights: FloatArray, labels: Any, k: int) -> FloatArray:
+    """Return the mean weight of the rows of each cluster; 1 if that is 0 or there are none.
+
+    Examples
+    --------
+    >>> mean_weights(np.array([1.0, 3.0, 0.0]), np.array([0, 0, -1]), 2)
+    array([2., 1.])
+    """
+    used = labels >= 0
+    sums = np.bincount(labels[used], weights[used], minlength=k)
+    counts = np.bincount(labels[used], minlength=k)
+    return np.where(sums > 0, sums / np.maximum(counts, 1), 1.0)
+
+
+def _label_rows(names: Sequence[str], labels: Any, fits: RowFits) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``labels.csv``; what is not known is an empty cell."""
+    columns = (labels, *fits)
+    for name, *cells in zip(names, *(column.tolist() for column in columns), strict=True):
+        yield name, *("" if cell != cell else cell for cell in cells)

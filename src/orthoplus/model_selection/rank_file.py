@@ -1,0 +1,59 @@
+"""The file from which `select_rank` resumes: the arrays of the tasks that are done."""
+
+import hashlib
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.errors import InputError
+from orthoplus.run.checkpoint import write_arrays
+
+_FORMAT = "orthoplus-ranks-1"
+
+Arrays = dict[str, Any]
+
+
+def save_tasks(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str, Arrays]) -> None:
+    """Write the arrays of the tasks that are done, and what they were computed for."""
+    header = json.dumps({"format": _FORMAT, "key": key}).encode()
+    flat = {f"{task}/{name}": array for task, part in done.items() for name, array in part.items()}
+    write_arrays(path, flat | {"__ranks__": np.frombuffer(header, dtype=np.uint8)})
+
+
+def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
+    """Return the arrays of the tasks in a file; none if there is no file yet."""
+    if not Path(path).exists():
+        return {}
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            header = json.loads(bytes(file["__ranks__"]))
+            arrays = {name: file[name] for name in file.files if "/" in name}
+    except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"`resume`: {os.fspath(path)} is not a file of `select_rank`, or is damaged ({error}). "
+            f"Give another name, or remove it to start afresh."
+        ) from error
+    stored = header.get("key", {})
+    changed = [name for name in key if stored.get(name) != key[name]]
+    if header.get("format") != _FORMAT or changed:
+        raise InputError(
+            f"`resume`: {os.fspath(path)} belongs to another run: it differs in "
+            f"{', '.join(changed) or 'format'}. Call with what it was written for, or give another "
+            f"name."
+        )
+    done: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        task, part = name.split("/")
+        done.setdefault(task, {})[part] = array
+    return done
+
+
+def fingerprint(A: Any) -> str:
+    """Tell data apart by their shape and the squares of their rows."""
+    digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
+    digest.update(A.gather(A.row_squares()).tobytes())
+    return digest.hexdigest()
