@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.report.experts import loss_of
+from orthoplus.report.experts import loss_of, remarks_of
 from orthoplus.report.facts import ClusterFacts
 from orthoplus.report.page import Section, Step
 
@@ -53,8 +53,10 @@ def _about_k(record: dict[str, Any], k: int, n: int) -> list[Step]:
 
 def _about_units(facts: ClusterFacts) -> list[Step]:
     """Return the option that scales features, if some are many times as large as others."""
-    is_plain = not (facts.record.get("model") or {}).get("column_scale")
-    if not is_plain or facts.image is not None or loss_of(facts.record) != "frobenius":
+    record = facts.record
+    is_plain = not record.get("model", {}).get("column_scale")
+    is_said = any("--scale-columns" in text for text in (*remarks_of(record), *record["notes"]))
+    if not is_plain or is_said or facts.image is not None or loss_of(record) != "frobenius":
         return []
     largest = facts.levels.max(axis=0)
     largest = largest[largest > 0]

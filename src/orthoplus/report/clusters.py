@@ -16,8 +16,10 @@ from orthoplus.report.experts import (
     loss_of,
     measure_of,
     most_of,
+    percent,
+    remarks_of,
 )
-from orthoplus.report.facts import ClusterFacts
+from orthoplus.report.facts import ClusterFacts, unbroken
 from orthoplus.report.page import (
     Component,
     Fact,
@@ -41,7 +43,6 @@ from orthoplus.report.svg import hue
 __all__ = ["ClusterFacts", "cluster_page", "explained_words"]
 
 _TOP_FEATURES, _TOP_ROWS = 6, 3
-_UNBROKEN_LENGTH = 24
 # More clusters than these become a table, and more lines of that are left out.
 _MOST_CARDS, _MOST_LINES = 24, 300
 
@@ -72,7 +73,7 @@ def cluster_page(facts: ClusterFacts) -> str:
         is_success=result["success"],
         facts=_first_facts(facts),
         sections=tuple(sections),
-        notes=tuple(record["notes"]),
+        notes=(*remarks_of(record), *record["notes"]),
         foot=foot_of(record),
     )
     return render(page)
@@ -121,11 +122,11 @@ def _first_facts(facts: ClusterFacts) -> tuple[Fact, ...]:
     most = most_of(record)
     found = [
         Fact("Clusters", str(len(facts.components)), _size_words(facts.sizes)),
-        Fact("Explained", f"{explained_of(record):.1%}", explained_words(record)),
+        Fact("Explained", percent(explained_of(record)), explained_words(record)),
     ]
     if most is not None:
         kind = "by a quick bound" if record.get("proof") is None else "proven"
-        found.append(Fact("Possible at most", f"{most:.1%}", kind))
+        found.append(Fact("Possible at most", percent(most), kind))
     share = n_doubtful / max(len(facts.labels), 1)
     doubt = f"{share:.1%}: between two clusters" if n_doubtful else "each fits one cluster"
     return (*found, Fact("Doubtful rows", str(n_doubtful), doubt))
@@ -149,7 +150,7 @@ def _cluster_sections(facts: ClusterFacts) -> list[Section]:
     )
     if len(cards) <= _MOST_CARDS:
         return [Section("Clusters", text, figures=(bars,), components=tuple(cards))]
-    return [Section("Clusters", text, figures=(bars,), grid=_table(facts, cards))]
+    return [Section("Clusters", text, figures=(bars,), grid=_table(facts, cards, typical))]
 
 
 def _card(
@@ -175,12 +176,12 @@ def _card(
 
 
 def _names(facts: ClusterFacts, rows: IntArray, *, more: bool = False) -> str:
-    return ", ".join([facts.row_name(int(i)) for i in rows] + ["…"] * more)
+    return ", ".join([unbroken(facts.row_name(int(i))) for i in rows] + ["…"] * more)
 
 
 def _times(ratio: float) -> str:
     if ratio >= profiles.MOST_RATIO:
-        return f"over {profiles.MOST_RATIO:.0f}x"
+        return f">{profiles.MOST_RATIO:.0f}x"
     return f"{ratio:.1f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
@@ -190,27 +191,22 @@ def _top(row: FloatArray, names: tuple[str, ...]) -> tuple[Feature, ...]:
     return tuple(Feature(names[j], float(row[j]) / top) for j in order if row[j] > 0)
 
 
-def _table(facts: ClusterFacts, cards: list[Component]) -> Grid:
+def _table(facts: ClusterFacts, cards: list[Component], typical: list[IntArray]) -> Grid:
     """Return one line per cluster, for more of them than one reads as cards."""
     header = ("cluster", "rows", "distinctive (times the others)", "largest", "typical row")
     lines = []
     for j, card in enumerate(cards[:_MOST_LINES]):
-        traits = ", ".join(_unbroken(f"{t.name} {t.times}") for t in card.traits[:3])
-        names = ", ".join(_unbroken(feature.name) for feature in card.features[:3])
-        typical = card.rows[0][1].split(", ")[0] if facts.sizes[j] else ""
+        traits = ", ".join(unbroken(f"{t.name} {t.times}") for t in card.traits[:3])
+        names = ", ".join(unbroken(feature.name) for feature in card.features[:3])
+        name = facts.row_name(int(typical[j][0])) if len(typical[j]) else ""
         lines.append(
             (
                 GridCell(str(j), color=card.color),
                 GridCell(str(facts.sizes[j])),
-                *(GridCell(text, is_text=True) for text in (traits or "-", names, typical)),
+                *(GridCell(text, is_text=True) for text in (traits or "-", names, unbroken(name))),
             )
         )
     return Grid(header, tuple(lines))
-
-
-def _unbroken(text: str) -> str:
-    """Return a short text that stays on one line, its number beside its name."""
-    return text.replace(" ", "\u00a0") if len(text) <= _UNBROKEN_LENGTH else text
 
 
 def _image_figures(facts: ClusterFacts) -> list[tuple[str, str]]:
@@ -235,17 +231,17 @@ def _explained(record: dict[str, Any]) -> Section:
     explained, most, proof = explained_of(record), most_of(record), record.get("proof")
     text = (
         "Every row is replaced by a multiple of the component of its cluster. That keeps "
-        f"{explained:.2%} {explained_words(record)}. "
+        f"{percent(explained)} {explained_words(record)}. "
     )
     if most is None:
         return Section("How much is explained", text)
     if proof is None:
         text += (
-            f"Not more than {most:.2%} is possible with this number of clusters: the mark. That is "
-            "a quick bound, often above what clusters can reach."
+            f"Not more than {percent(most)} is possible with this number of clusters: the mark. "
+            "That is a quick bound, often above what clusters can reach."
         )
     else:
-        text += f"It is proven that no clustering explains more than {most:.2%}: the mark."
+        text += f"It is proven that no clustering explains more than {percent(most)}: the mark."
     caption = "Blue is explained; nothing beyond the orange mark is possible."
     return Section(
         "How much is explained", text, figures=((caption, figures.explained_bar(explained, most)),)

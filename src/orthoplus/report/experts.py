@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from orthoplus.core.status import Status
 from orthoplus.report import figures
 from orthoplus.report.page import Fact, Section, rows_of
 
@@ -19,7 +20,7 @@ class Measure(NamedTuple):
 
 
 _MEASURES = {
-    "frobenius": Measure("of the sum of squares", "what is left, ||A-XX'A||²"),
+    "frobenius": Measure("of the sum of squares", "what is left, ||A-XX'A||\u2060²"),
     "kullback-leibler": Measure(
         "of the divergence from the independence model (row sums x column sums / total)",
         "the Kullback-Leibler divergence of the data from the model",
@@ -37,10 +38,29 @@ def measure_of(record: dict[str, Any]) -> Measure:
     return _MEASURES[loss_of(record)]
 
 
+def remarks_of(record: dict[str, Any]) -> tuple[str, ...]:
+    """Return what the message of a success says beyond its status, such as on units."""
+    result = record["result"]
+    rest = result["message"].removeprefix(Status[result["status"]].message).strip()
+    return (rest,) if result["success"] and rest != result["message"] and rest else ()
+
+
 def explained_of(record: dict[str, Any]) -> float:
     """Return the share that is explained."""
     result = record["result"]
     return float(1 - result["objective"] / (result["total"] or 1.0))
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with so many decimals that less than all is not called all.
+
+    Examples
+    --------
+    >>> percent(0.97134), percent(0.999996), percent(1.0)
+    ('97.13%', '99.9996%', '100.00%')
+    """
+    texts = [f"{share:.{digits}%}" for digits in (2, 3, 4, 6)]
+    return next((text for text in texts if float(text[:-1]) < 100.0), texts[0])
 
 
 def most_of(record: dict[str, Any]) -> float | None:

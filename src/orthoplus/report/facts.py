@@ -9,6 +9,8 @@ import numpy as np
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report import profiles
 
+_UNBROKEN_LENGTH = 24
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterFacts:
@@ -66,3 +68,8 @@ class ClusterFacts:
         """Return the name of a row; a bare number gets a word before it."""
         name = self.rows[i] if self.rows else str(i)
         return f"row {name}" if name.isdecimal() else name
+
+
+def unbroken(text: str) -> str:
+    """Return a short text that stays on one line, its number beside its name."""
+    return text.replace(" ", "\u00a0") if len(text) <= _UNBROKEN_LENGTH else text

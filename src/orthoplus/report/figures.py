@@ -43,12 +43,14 @@ def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
         for name, key in (("possible at most", "bound"), ("explained", "value"))
     }
     with canvas("proof", WIDTH, 2.4) as drawn:
+        from matplotlib.ticker import PercentFormatter
+
         axis = drawn.figure.subplots()
         for (name, share), color in zip(shares.items(), (WARM, ACCENT), strict=True):
             axis.step(seconds, share, where="post", color=color, linewidth=1.8, label=name)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
+        axis.yaxis.set_major_formatter(PercentFormatter(1.0))  # decimals that tell ticks apart
         axis.set(xlabel="seconds", ylabel="")
         axis.legend(fontsize=_SMALL)
     return drawn.svg
@@ -83,7 +85,8 @@ def sample_map(
         axis.scatter(
             rings[:, 0], rings[:, 1], s=34, facecolors="none", edgecolors=INK, linewidths=0.9
         )
-        axis.set(xticks=[], yticks=[], xlabel="first direction", ylabel="second direction")
+        axis.set(xticks=[], yticks=[])
+        axis.spines[["top", "right"]].set_visible(True)
         axis.grid(False)
         axis.margins(0.06)
         drawn.figure.set_dpi(_MAP_DPI)

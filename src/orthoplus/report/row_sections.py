@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report import figures
-from orthoplus.report.facts import ClusterFacts
+from orthoplus.report.facts import ClusterFacts, unbroken
 from orthoplus.report.page import Fact, Grid, GridCell, Section
 from orthoplus.report.svg import hue
 
@@ -35,7 +35,9 @@ def doubtful_section(facts: ClusterFacts) -> Section:
     )
     shown = rows[:_MOST_DOUBTFUL]
     header = ("row", "cluster, cosine", "or, cosine", *(["class"] if facts.truth else []))
-    lines = tuple(_doubtful_line(facts, int(i)) for i in shown)
+    # As many decimals as tell the two cosines apart, within reason.
+    digits = 3 if np.abs(facts.fit.own - facts.fit.other)[shown].max() >= 1e-3 else 5
+    lines = tuple(_doubtful_line(facts, int(i), digits) for i in shown)
     drawn: tuple[tuple[str, str], ...] = ()
     if facts.image is not None:
         titles = [f"{facts.labels[i]} or {facts.fit.second[i]}?" for i in shown]
@@ -45,12 +47,12 @@ def doubtful_section(facts: ClusterFacts) -> Section:
     return Section("Doubtful rows", text, grid=Grid(header, lines), figures=drawn)
 
 
-def _doubtful_line(facts: ClusterFacts, i: int) -> tuple[GridCell, ...]:
+def _doubtful_line(facts: ClusterFacts, i: int, digits: int) -> tuple[GridCell, ...]:
     own, second = int(facts.labels[i]), int(facts.fit.second[i])
     line = (
-        GridCell(facts.row_name(i), is_text=True),
-        GridCell(str(own), f"{facts.fit.own[i]:.3f}", color=hue(own)),
-        GridCell(str(second), f"{facts.fit.other[i]:.3f}", color=hue(second)),
+        GridCell(unbroken(facts.row_name(i)), is_text=True),
+        GridCell(str(own), f"{facts.fit.own[i]:.{digits}f}", color=hue(own)),
+        GridCell(str(second), f"{facts.fit.other[i]:.{digits}f}", color=hue(second)),
     )
     if facts.truth is None:
         return line

@@ -10,6 +10,7 @@ from orthoplus.report.experts import (
     explained_of,
     foot_of,
     measure_of,
+    percent,
 )
 from orthoplus.report.page import Fact, Page, Section, render
 
@@ -45,7 +46,7 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
         is_success=result["success"],
         facts=(
             Fact("Materials", str(k), f"{h} x {w} pixels"),
-            Fact("Explained", f"{explained_of(record):.1%}", measure_of(record).share),
+            Fact("Explained", percent(explained_of(record)), measure_of(record).share),
         ),
         sections=sections,
         notes=(*found.result.notes, *record["notes"]),
