@@ -145,8 +145,8 @@ def _cluster_sections(facts: ClusterFacts) -> list[Section]:
     cards = [_card(facts, j, (ratios[j], presence[j]), rows) for j, rows in enumerate(typical)]
     text = (
         "A cluster has rows that are alike up to a factor; its component is their common profile. "
-        "Distinctive features have a higher level than in the other clusters; the largest features "
-        "are those with the largest level of all, which other clusters may share."
+        "Distinctive features have a higher level than in the other clusters or, if none has, a "
+        "lower one. The largest features have the largest level of all; clusters may share them."
     )
     if len(cards) <= _MOST_CARDS:
         return [Section("Clusters", text, figures=(bars,), components=tuple(cards))]

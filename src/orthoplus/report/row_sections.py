@@ -43,7 +43,7 @@ def doubtful_section(facts: ClusterFacts) -> Section:
         titles = [f"{facts.labels[i]} or {facts.fit.second[i]}?" for i in shown]
         images = images_of(facts, shown)
         svg = figures.image_grid("doubtful", images, titles, most=IMAGES_PER_ROW)
-        drawn = (("The same rows as images.", svg),)
+        drawn = (("The rows of the table as images.", svg),)
     return Section("Doubtful rows", text, grid=Grid(header, lines), figures=drawn)
 
 

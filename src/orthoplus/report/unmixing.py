@@ -42,7 +42,9 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
         title=f"{Path(record['data']['file']).name}: {k} materials",
         subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed. "
         "The figures are those of the factorization with one material per pixel.",
-        status=found.result.status.message,
+        status=f"{k} materials, each with a spectrum and a map of its fractions."
+        if result["success"]
+        else found.result.status.message,
         is_success=result["success"],
         facts=(
             Fact("Materials", str(k), f"{h} x {w} pixels"),
