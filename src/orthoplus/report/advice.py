@@ -28,7 +28,7 @@ def next_section(facts: ClusterFacts) -> Section:
 
 def _about_rows(facts: ClusterFacts) -> list[Step]:
     steps = []
-    if facts.fit.is_doubtful.any():
+    if len(facts.doubtful):
         text = (
             "Look at the doubtful rows: if they share something, they may be a cluster of their "
             "own, or two clusters may be one."

@@ -108,7 +108,7 @@ def _rows(count: int) -> str:
 
 
 def _headline(facts: ClusterFacts) -> str:
-    n_doubtful = int(facts.fit.is_doubtful.sum())
+    n_doubtful = len(facts.doubtful)
     doubt = {0: "no row is doubtful", 1: "1 row is doubtful"}.get(
         n_doubtful, f"{n_doubtful} rows are doubtful"
     )
@@ -118,7 +118,7 @@ def _headline(facts: ClusterFacts) -> str:
 
 
 def _first_facts(facts: ClusterFacts) -> tuple[Fact, ...]:
-    record, n_doubtful = facts.record, int(facts.fit.is_doubtful.sum())
+    record, n_doubtful = facts.record, len(facts.doubtful)
     most = most_of(record)
     found = [
         Fact("Clusters", str(len(facts.components)), _size_words(facts.sizes)),
@@ -158,7 +158,7 @@ def _card(
 ) -> Component:
     ratios = traits[0]
     found = profiles.distinctive(*traits, most=_TOP_FEATURES)
-    doubtful = facts.fit.doubtful()
+    doubtful = facts.doubtful
     doubtful = doubtful[facts.labels[doubtful] == j]
     rows = [("Typical rows", _names(facts, typical))] if len(typical) else []
     if len(doubtful):

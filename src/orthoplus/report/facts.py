@@ -60,6 +60,11 @@ class ClusterFacts:
         return profiles.fit_of_rows(self.cosines, self.labels)
 
     @cached_property
+    def doubtful(self) -> IntArray:
+        """The doubtful rows, the least sure first."""
+        return self.fit.doubtful()
+
+    @cached_property
     def levels(self) -> FloatArray:
         """The components in the units of one row."""
         return profiles.levels_of(self.components, self.weights, self.labels)

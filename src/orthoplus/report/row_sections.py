@@ -24,7 +24,7 @@ def images_of(facts: ClusterFacts, rows: IntArray) -> list[FloatArray]:
 
 def doubtful_section(facts: ClusterFacts) -> Section:
     """Return the rows that lie between two clusters, the least sure first."""
-    rows = facts.fit.doubtful()
+    rows = facts.doubtful
     if not len(rows):
         return Section("Doubtful rows", "There are none: each row fits one cluster best by far.")
     count = "1 row fits" if len(rows) == 1 else f"{len(rows)} rows fit"
@@ -73,7 +73,7 @@ def map_section(facts: ClusterFacts) -> Section:
     rows = np.arange(len(facts.labels))
     if len(rows) > _MOST_POINTS:
         rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_POINTS, replace=False))
-    rings = facts.fit.doubtful()
+    rings = facts.doubtful
     rings = rings[np.isin(rings, rows)][:_MOST_RINGS]
     svg = figures.sample_map(
         (angles[rows] - middle) @ plane,

@@ -1,6 +1,6 @@
-"""Matplotlib figures as SVG that lives inside a page: its colours follow light and dark.
+"""Matplotlib figures as SVG that lives inside a page: its colors follow light and dark.
 
-Lines and letters are drawn in stand-in colours, which become variables of the page's style sheet.
+Lines and letters are drawn in stand-in colors, which become variables of the page's style sheet.
 Text stays text, so that it can be searched and is never run.
 """
 
@@ -22,7 +22,7 @@ _VARIABLES = {
     ACCENT: "var(--accent)",
     WARM: "var(--warm)",
 }
-# Ten hues that can be told apart on white and on black, also with the common colour blindness.
+# Ten hues that can be told apart on white and on black, also with the common color blindness.
 HUES = (
     "#3b82c4", "#e08a1e", "#2f9e77", "#c8553d", "#8a6fc9",
     "#b5a000", "#d16ba5", "#4aa8c0", "#7d8c2e", "#8c8c8c",
@@ -112,7 +112,7 @@ def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
 
 
 def _inline(raw: bytes, name: str) -> str:
-    """The ``svg`` element alone: ids of its own, colours of the page, the page's font."""
+    """The ``svg`` element alone: ids of its own, colors of the page, the page's font."""
     ET.register_namespace("", "http://www.w3.org/2000/svg")
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(raw)
