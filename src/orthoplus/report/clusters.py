@@ -196,7 +196,7 @@ def _table(facts: ClusterFacts, cards: list[Component], typical: list[IntArray])
     header = ("cluster", "rows", "distinctive (times the others)", "largest", "typical row")
     lines = []
     for j, card in enumerate(cards[:_MOST_LINES]):
-        traits = ", ".join(unbroken(f"{t.name} {t.times}") for t in card.traits[:3])
+        traits = ", ".join(unbroken(f"{t.name} ({t.times})") for t in card.traits[:3])
         names = ", ".join(unbroken(feature.name) for feature in card.features[:3])
         name = facts.row_name(int(typical[j][0])) if len(typical[j]) else ""
         lines.append(
