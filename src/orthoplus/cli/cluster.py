@@ -355,6 +355,7 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
             features=features,
             truth=None if job.truth is None else (job.truth.codes[used], job.truth.names),
             image=job.image,
+            rows=tuple(names[i] for i in used),
         )
         write_text(job.folder / "report.html", cluster_page(facts))
         files["report.html"] = "all of it on one page, with pictures"

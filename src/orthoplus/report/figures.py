@@ -6,14 +6,19 @@ from typing import Any
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.report.svg import ACCENT, INK, LINE, QUIET, WARM, canvas, hue
+from orthoplus.report.svg import ACCENT, INK, LINE, QUIET, WARM, canvas, hue, ink_on
 
-# Inches; letters of 10 points are still read when a phone shows it at its own width.
-WIDTH = 6.0
+# Inches; at the width of a phone, letters of 9 points are 10 pixels high.
+WIDTH = 4.6
+_SMALL = 9.0
 # More points than these are drawn as one picture.
 _VECTOR_POINTS = 600
 _MAP_DPI = 160
 _NAME_LENGTH = 24
+# A curve that changes by less than this share shows rounding.
+_FLAT = 1e-9
+# Points between two numbers on a map, and how often those that are nearer are pushed apart.
+_LABEL_DISTANCE, _PUSHES = 15.0, 60
 
 
 def explained_bar(explained: float, most: float) -> str:
@@ -38,14 +43,16 @@ def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
         for name, key in (("possible at most", "bound"), ("explained", "value"))
     }
     with canvas("proof", WIDTH, 2.4) as drawn:
+        from matplotlib.ticker import PercentFormatter
+
         axis = drawn.figure.subplots()
         for (name, share), color in zip(shares.items(), (WARM, ACCENT), strict=True):
             axis.step(seconds, share, where="post", color=color, linewidth=1.8, label=name)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.yaxis.set_major_formatter(lambda value, _: f"{value:.1%}")
+        axis.yaxis.set_major_formatter(PercentFormatter(1.0))  # decimals that tell ticks apart
         axis.set(xlabel="seconds", ylabel="")
-        axis.legend(fontsize=9.0)
+        axis.legend(fontsize=_SMALL)
     return drawn.svg
 
 
@@ -55,8 +62,8 @@ def size_bars(sizes: IntArray) -> str:
     with canvas("sizes", WIDTH, 2.4) as drawn:
         axis = drawn.figure.subplots()
         bars = axis.bar(range(k), sizes, color=[hue(j) for j in range(k)], width=0.75)
-        if k <= 25:
-            axis.bar_label(bars, color=QUIET, fontsize=8.0, padding=2)
+        if k * len(str(max(sizes))) <= 45:  # as many digits as fit side by side
+            axis.bar_label(bars, color=QUIET, fontsize=_SMALL, padding=2)
         _count_ticks(axis, k)
         axis.set(xlabel="cluster", ylabel="rows")
         axis.grid(False, axis="x")
@@ -64,37 +71,88 @@ def size_bars(sizes: IntArray) -> str:
     return drawn.svg
 
 
-def sample_map(points: FloatArray, labels: IntArray, centres: dict[int, FloatArray]) -> str:
-    """Rows as points in the plane, coloured by cluster; a number at the centre of each."""
-    with canvas("map", WIDTH, 4.5) as drawn:
+def sample_map(
+    points: FloatArray, labels: IntArray, centers: dict[int, FloatArray], rings: FloatArray
+) -> str:
+    """Rows as points in the plane, colored by cluster; a number at the mean of each; rings."""
+    with canvas("map", WIDTH, 4.0) as drawn:
         axis = drawn.figure.subplots()
-        colours = [hue(int(j)) for j in labels]
+        colors = [hue(int(j)) for j in labels]
         axis.scatter(
-            points[:, 0], points[:, 1], s=9, c=colours, alpha=0.75, linewidths=0,
+            points[:, 0], points[:, 1], s=9, c=colors, alpha=0.6, linewidths=0,
             rasterized=len(points) > _VECTOR_POINTS,
         )  # fmt: skip
-        for j, centre in centres.items():
-            axis.text(
-                *centre, str(j), color="white", fontsize=8.5, ha="center", va="center",
-                bbox={"boxstyle": "circle,pad=0.25", "facecolor": hue(j), "edgecolor": "white"},
-            )  # fmt: skip
-        axis.set(xticks=[], yticks=[], xlabel="first direction", ylabel="second direction")
+        axis.scatter(
+            rings[:, 0], rings[:, 1], s=34, facecolors="none", edgecolors=INK, linewidths=0.9
+        )
+        axis.set(xticks=[], yticks=[])
+        axis.spines[["top", "right"]].set_visible(True)
         axis.grid(False)
+        axis.margins(0.06)
         drawn.figure.set_dpi(_MAP_DPI)
+        _number(axis, centers)
     return drawn.svg
 
 
+def _number(axis: Any, centers: dict[int, FloatArray]) -> None:
+    """Write the number of each cluster near its mean, with a line to it if it had to move."""
+    if not centers:
+        return
+    # In points of the axes, whatever the units of the data are.
+    low, high = (np.array(limits) for limits in zip(axis.get_xlim(), axis.get_ylim(), strict=True))
+    span = np.where(high > low, high - low, 1.0)
+    size = 72.0 * np.array([WIDTH - 0.4, 3.6])
+    means = (np.stack(list(centers.values())) - low) / span * size
+    places = spread_out(means, size, _LABEL_DISTANCE if len(centers) > 24 else 18.0)
+    for j, mean, place in zip(centers, means, places, strict=True):
+        moved = float(np.hypot(*(place - mean))) > 6.0
+        axis.annotate(
+            str(j), mean / size * span + low, place / size * span + low, color=ink_on(hue(j)),
+            fontsize=_SMALL - (1.0 if len(centers) > 24 else 0.0), ha="center", va="center",
+            bbox={"boxstyle": "round,pad=0.22", "facecolor": hue(j), "edgecolor": "white"},
+            arrowprops={"arrowstyle": "-", "color": hue(j), "linewidth": 1.0} if moved else None,
+        )  # fmt: skip
+
+
+def spread_out(places: FloatArray, size: FloatArray, distance: float) -> FloatArray:
+    """Return places inside (0, 0) to ``size``, pushed apart until they are ``distance`` apart.
+
+    Examples
+    --------
+    >>> spread_out(np.array([[50.0, 50.0], [56.0, 50.0]]), np.array([100.0, 100.0]), 10.0)
+    array([[48., 50.],
+           [58., 50.]])
+    """
+    found = np.array(places, dtype=float)
+    angles = 2.4 * np.arange(len(found))
+    nudges = 1e-3 * np.stack([np.cos(angles), np.sin(angles)], axis=1)  # for equal places
+    for _ in range(_PUSHES):
+        apart = found[:, None] - found[None]
+        lengths = np.linalg.norm(apart, axis=2)
+        if (lengths + distance * np.eye(len(found)) >= distance * (1 - 1e-9)).all():
+            break
+        apart = np.where((lengths > 0)[..., None], apart, nudges[:, None] - nudges[None])
+        lengths = np.maximum(np.linalg.norm(apart, axis=2), 1e-12)
+        missing = np.maximum(distance - lengths, 0.0) / 2.0
+        np.fill_diagonal(missing, 0.0)
+        found += (apart / lengths[..., None] * missing[..., None]).sum(axis=1)
+        found = np.clip(found, 0.0, size)
+    return found
+
+
 def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
-    """sigma, violation and objective over the outer iterations; those that are not 0 throughout."""
+    """sigma, violation and objective over the outer iterations; empty if none of them changes."""
     steps = [row["n_iter"] for row in history]
     every = (
         ("sigma, the penalty", [row["sigma"] for row in history], True),
         ("violation", [row["violation"] for row in history], True),
         ("objective", [row["value"] / total for row in history], False),
     )
-    panels = [panel for panel in every if (np.nan_to_num(panel[1]) != 0).any()] or every[-1:]
-    with canvas("convergence", WIDTH, 2.3) as drawn:
-        axes = np.atleast_1d(drawn.figure.subplots(1, len(panels)))
+    panels = [panel for panel in every if _changes(panel[1])]
+    if not panels:
+        return ""
+    with canvas("convergence", WIDTH, 2.0 * len(panels)) as drawn:
+        axes = np.atleast_1d(drawn.figure.subplots(len(panels), 1))
         for axis, (title, values, is_log) in zip(axes, panels, strict=True):
             numbers = np.array(values, dtype=float)
             if is_log:
@@ -104,11 +162,17 @@ def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
                 axis.set_yscale("log")
                 axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}")
                 axis.yaxis.set_minor_formatter(lambda value, _: "")
-            axis.set_title(title, loc="left", fontsize=9.5)
-            axis.set_xlabel("iteration", fontsize=8.5)
+            axis.set_title(title, loc="left")
             axis.xaxis.get_major_locator().set_params(integer=True, nbins=6)
-            axis.tick_params(labelsize=8)
+        axes[-1].set_xlabel("iteration")
     return drawn.svg
+
+
+def _changes(values: Sequence[float]) -> bool:
+    """Return whether a curve shows more than rounding: two points, and a change of 1e-9."""
+    known = np.array(values, dtype=float)
+    known = known[np.isfinite(known)]
+    return len(known) > 1 and float(np.ptp(known)) > _FLAT
 
 
 def confusion(counts: IntArray, classes: Sequence[str]) -> str:
@@ -120,11 +184,11 @@ def confusion(counts: IntArray, classes: Sequence[str]) -> str:
         # Blue of the strength of the share over whatever the page's color is.
         blue = np.broadcast_to([0.23, 0.51, 0.77], (*shares.shape, 3))
         axis.imshow(np.dstack([blue, shares]), aspect="auto")
-        for i in range(n_classes if n_classes * k <= 400 else 0):
+        for i in range(n_classes if k <= _most_numbers(counts) else 0):
             for j in range(k):
                 if counts[i, j]:
                     axis.text(
-                        j, i, str(counts[i, j]), ha="center", va="center", fontsize=8,
+                        j, i, str(counts[i, j]), ha="center", va="center", fontsize=_SMALL,
                         color="white" if shares[i, j] > 0.6 else INK,
                     )  # fmt: skip
         if n_classes <= 40:
@@ -135,20 +199,28 @@ def confusion(counts: IntArray, classes: Sequence[str]) -> str:
     return drawn.svg
 
 
+def _most_numbers(counts: IntArray) -> int:
+    """Return how many columns leave room for their numbers beside the names of the classes."""
+    return 60 // (1 + len(str(counts.max())))
+
+
 def image_grid(name: str, images: Sequence[FloatArray], titles: Sequence[str], most: int) -> str:
-    """Images beside one another, each on its own scale from zero, and under each its title."""
+    """Images beside one another, each from 0 to its largest value, with a color bar of shares."""
     columns = min(len(images), most)
     rows = -(-len(images) // columns)
     height, width = images[0].shape
-    cell = WIDTH / columns
-    with canvas(name, WIDTH, rows * (cell * min(height / width, 2.5) + 0.3)) as drawn:
+    cell = (WIDTH - 0.6) / columns
+    with canvas(name, WIDTH, max(rows * (cell * min(height / width, 2.5) + 0.3), 1.3)) as drawn:
         axes = np.atleast_1d(drawn.figure.subplots(rows, columns)).ravel()
         for axis in axes:
             axis.set_axis_off()
         for axis, image, title in zip(axes, images, titles, strict=False):
-            top = float(np.max(image)) or 1.0
-            axis.imshow(image, cmap="magma", vmin=0.0, vmax=top, interpolation="nearest")
-            axis.set_title(title, fontsize=min(9.0, 60.0 / columns + 2.0), color=QUIET)
+            share = image / (float(np.max(image)) or 1.0)
+            last = axis.imshow(share, cmap="magma", vmin=0.0, vmax=1.0, interpolation="nearest")
+            axis.set_title(title, fontsize=_SMALL, color=QUIET)
+        bar = drawn.figure.colorbar(last, ax=axes.tolist(), fraction=0.05, pad=0.02)
+        bar.set_label("share of its largest", fontsize=_SMALL)
+        bar.ax.tick_params(labelsize=_SMALL)
     return drawn.svg
 
 
@@ -164,10 +236,10 @@ def fraction_maps(
         axes = np.atleast_1d(drawn.figure.subplots(rows, columns)).ravel()
         last = show_fractions(axes, abundances, labels)
         for axis, title in zip(axes, ("largest fraction", *titles), strict=False):
-            axis.set_title(title, fontsize=min(9.0, 24.0 / columns + 2.0), color=QUIET)
+            axis.set_title(title, fontsize=_SMALL, color=QUIET)
         bar = drawn.figure.colorbar(last, ax=axes.tolist(), fraction=0.05, pad=0.02)
-        bar.set_label("fraction", fontsize=8.5)
-        bar.ax.tick_params(labelsize=8)
+        bar.set_label("fraction", fontsize=_SMALL)
+        bar.ax.tick_params(labelsize=_SMALL)
         drawn.figure.set_dpi(_MAP_DPI)
     return drawn.svg
 
@@ -197,7 +269,7 @@ def spectra(components: FloatArray, bands: Sequence[str] | None, names: Sequence
             axis.plot(x, row, color=hue(j), linewidth=1.9, label=shorten(names[j]))
         axis.set(xlabel=label, ylabel="as in the image")
         axis.margins(x=0.01)
-        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9)
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=_SMALL)
     return drawn.svg
 
 
@@ -222,5 +294,27 @@ def _spans_decades(numbers: FloatArray) -> bool:
 
 
 def _count_ticks(axis: Any, k: int) -> None:
-    step = 1 if k <= 25 else -(-k // 20)
+    step = next((s for s in (1, 2, 5, 10, 20, 50) if k <= 20 * s), k // 20)
     axis.set_xticks(range(0, k, step), [str(j) for j in range(0, k, step)])
+
+
+def rank_curves(rows: Sequence[dict[str, Any]], chosen: int | None) -> str:
+    """Stability above, the share that is missed below, over the number of clusters."""
+    panels = (
+        (("stability", ACCENT, "two halves"),),
+        (("heldout", WARM, "hidden entries"), ("unexplained", QUIET, "all entries")),
+    )
+    with canvas("ranks", WIDTH, 4.0) as drawn:
+        axes = drawn.figure.subplots(2, 1, sharex=True)
+        for axis, curves in zip(axes, panels, strict=True):
+            for key, color, name in curves:
+                points = [(row["k"], row[key]) for row in rows if row.get(key) is not None]
+                if points:
+                    axis.plot(*zip(*points, strict=True), "o-", color=color, ms=3.5, label=name)
+            if chosen is not None:
+                axis.axvline(chosen, color=INK, linewidth=1.0, linestyle=":")
+        axes[0].set_ylabel("agreement")
+        axes[1].set(xlabel="number of clusters", ylabel="missed")
+        axes[1].legend(fontsize=_SMALL)
+        axes[1].xaxis.get_major_locator().set_params(integer=True)
+    return drawn.svg

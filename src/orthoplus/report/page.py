@@ -24,22 +24,43 @@ class Feature(NamedTuple):
     share: float
 
 
+class Trait(NamedTuple):
+    """A distinctive feature, and how many times the level of the other clusters it has."""
+
+    name: str
+    times: str
+
+
 class Component(NamedTuple):
-    """A cluster in words: number, colour, size, leading features."""
+    """A cluster in words: number, color, size, features, and what its rows are like."""
 
     title: str
-    colour: str
+    color: str
     about: str
     features: tuple[Feature, ...]
+    traits: tuple[Trait, ...] = ()
+    rows: tuple[tuple[str, str], ...] = ()  # (typical or doubtful, which)
+
+
+class Step(NamedTuple):
+    """Something to do next, with what to type for it if there is anything."""
+
+    text: str
+    code: str = ""
 
 
 class GridCell(NamedTuple):
-    """A cell of a table of figures: text, something quieter after it, and how it is set."""
+    """A cell of a table of figures: text, something quieter after it, and how it is set.
+
+    Figures stay on one line, at the right; a text is broken. A color is a mark before the text.
+    """
 
     text: str
     aside: str = ""
     is_best: bool = False
     is_heading: bool = False
+    is_text: bool = False
+    color: str = ""
 
 
 class Grid(NamedTuple):
@@ -51,13 +72,17 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with a sentence, then figures, pictures, a grid, cards or a table.
+    """A heading with a sentence, then numbers, figures, pictures, a grid, cards or a table.
 
-    ``figures`` are SVG that we drew, ``pictures`` addresses of images inside the page.
+    ``figures`` are SVG that we drew, ``pictures`` addresses of images inside the page. A folded
+    section shows its heading alone until it is opened; print shows all of it.
     """
 
     title: str
     text: str = ""
+    facts: tuple[Fact, ...] = ()
+    steps: tuple[Step, ...] = ()
+    is_folded: bool = False
     figures: tuple[tuple[str, str], ...] = ()  # (what it shows, SVG)
     components: tuple[Component, ...] = ()
     table: tuple[tuple[str, str], ...] = ()

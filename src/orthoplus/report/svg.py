@@ -1,6 +1,6 @@
-"""Matplotlib figures as SVG that lives inside a page: its colours follow light and dark.
+"""Matplotlib figures as SVG that lives inside a page: its colors follow light and dark.
 
-Lines and letters are drawn in stand-in colours, which become variables of the page's style sheet.
+Lines and letters are drawn in stand-in colors, which become variables of the page's style sheet.
 Text stays text, so that it can be searched and is never run.
 """
 
@@ -22,11 +22,13 @@ _VARIABLES = {
     ACCENT: "var(--accent)",
     WARM: "var(--warm)",
 }
-# Ten hues that can be told apart on white and on black, also with the common colour blindness.
+# Ten hues that can be told apart on white and on black, also with the common color blindness.
 HUES = (
     "#3b82c4", "#e08a1e", "#2f9e77", "#c8553d", "#8a6fc9",
     "#b5a000", "#d16ba5", "#4aa8c0", "#7d8c2e", "#8c8c8c",
 )  # fmt: skip
+# Luminance from which on letters are black; the ten hues themselves have white ones.
+_LIGHT = 0.38
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -68,8 +70,30 @@ class Canvas:
 
 
 def hue(j: int) -> str:
-    """The colour of cluster j; ten, then again."""
-    return HUES[j % len(HUES)]
+    """Return the color of cluster j: ten, then ten darker ones, ten lighter ones, and again.
+
+    Examples
+    --------
+    >>> hue(0), hue(10), hue(20), hue(30)
+    ('#3b82c4', '#26547f', '#84b0da', '#3b82c4')
+    """
+    base = HUES[j % len(HUES)]
+    parts = [int(base[at : at + 2], 16) for at in (1, 3, 5)]
+    toward, share = ((0, 0.0), (0, 0.35), (255, 0.37))[j // len(HUES) % 3]
+    return "#" + "".join(f"{round(part + share * (toward - part)):02x}" for part in parts)
+
+
+def ink_on(color: str) -> str:
+    """Return black or white, whichever is read more easily on a color.
+
+    Examples
+    --------
+    >>> ink_on("#26547f"), ink_on("#84b0da")
+    ('#ffffff', '#111111')
+    """
+    red, green, blue = (int(color[at : at + 2], 16) / 255.0 for at in (1, 3, 5))
+    luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    return "#111111" if luminance > _LIGHT else "#ffffff"
 
 
 @contextmanager
@@ -88,7 +112,7 @@ def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
 
 
 def _inline(raw: bytes, name: str) -> str:
-    """The ``svg`` element alone: ids of its own, colours of the page, the page's font."""
+    """The ``svg`` element alone: ids of its own, colors of the page, the page's font."""
     ET.register_namespace("", "http://www.w3.org/2000/svg")
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(raw)

@@ -4,10 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from orthoplus.report import figures
-from orthoplus.report.clusters import again_section, convergence_section, foot_of, quality_facts
-from orthoplus.report.page import Page, Section, render
+from orthoplus.report.experts import (
+    again_section,
+    experts_section,
+    explained_of,
+    foot_of,
+    measure_of,
+    percent,
+)
+from orthoplus.report.page import Fact, Page, Section, render
 
-_MAPS_PER_ROW = 4
+_MAPS_PER_ROW = 3
 
 
 def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | None) -> str:
@@ -28,16 +35,21 @@ def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | N
             figures=(("The percentages are means over the image.", maps),),
         ),
         Section("Spectra", figures=(("The spectrum of each material.", spectra),)),
-        convergence_section(record),
         again_section(record),
+        experts_section(record),
     )
     page = Page(
         title=f"{Path(record['data']['file']).name}: {k} materials",
         subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed. "
         "The figures are those of the factorization with one material per pixel.",
-        status=found.result.status.message,
+        status=f"{k} materials, each with a spectrum and a map of its fractions."
+        if result["success"]
+        else found.result.status.message,
         is_success=result["success"],
-        facts=quality_facts(record),
+        facts=(
+            Fact("Materials", str(k), f"{h} x {w} pixels"),
+            Fact("Explained", percent(explained_of(record)), measure_of(record).share),
+        ),
         sections=sections,
         notes=(*found.result.notes, *record["notes"]),
         foot=foot_of(record),
