@@ -329,7 +329,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
 
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
-    from orthoplus.cli.cluster_files import write_clusters
+    from orthoplus.cli.cluster_files import names_of_rows, write_clusters
 
     record, labels = _record(job, model, problem.total, proof), model.labels_
     r = job.content.values.shape[1]
@@ -345,6 +345,7 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
 
         # Rows of zeros have no place on the map, unless there are no others.
         used = np.flatnonzero((labels >= 0) | (labels.max() < 0))
+        names = names_of_rows(job)
         weights = np.where(labels >= 0, model.result_.weights, 0.0)
         facts = ClusterFacts(
             record=record,

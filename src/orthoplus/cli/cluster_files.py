@@ -19,7 +19,7 @@ def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, s
     units of the data, and weight times component is the fit of a row.
     """
     k, labels = len(model.components_), model.labels_
-    names = job.content.row_names or tuple(map(str, range(len(labels))))
+    names = names_of_rows(job)
     fits = fit_rows(model, job.content.values)
     means = mean_weights(fits.weights, labels, k)
     fits = fits._replace(weights=fits.weights / np.where(labels >= 0, means[labels], 1.0))
@@ -32,6 +32,11 @@ def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, s
         "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",
         "components.csv, .npz": f"per cluster: its row of weight 1, {k} x {components.shape[1]}",
     }
+
+
+def names_of_rows(job: Any) -> tuple[str, ...]:
+    """Return the names of the rows, their numbers from 0 if the file has none."""
+    return job.content.row_names or tuple(map(str, range(job.content.values.shape[0])))
 
 
 def mean_weights(weights: FloatArray, labels: Any, k: int) -> FloatArray:
