@@ -102,6 +102,14 @@ class Problem(ABC):
         """
         return None
 
+    def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
+        """What each move of a single row lowers f by at most, at X in S+; None if not known.
+
+        In the form of `move_gains`, for moves that leave the other rows of both columns in
+        proportion. Needless if `move_gains` is exact.
+        """
+        return None
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
         X = np.abs(rng.standard_normal(self.shape))

@@ -18,7 +18,7 @@ from orthoplus.data import inner_product
 from orthoplus.data.dense import Dense
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import assemble, fit_weights, polar_factor
-from orthoplus.linalg.row_gains import entries_of, linear_gains
+from orthoplus.linalg.row_gains import entries_of, linear_gains, rotated_gain_bounds
 from orthoplus.linalg.workspace import empty_like
 
 # Below one nonzero entry in so many, sums over them are faster than a dense product (measured:
@@ -159,6 +159,10 @@ class KIndicators(Problem):
     def move_gains(self, X: FloatArray) -> FloatArray:
         """Twice those of <UY, X>, Y at its best for X: another Y can only add to them."""
         return 2.0 * linear_gains(*entries_of(X), self.majoriser(X))
+
+    def move_gain_bounds(self, X: FloatArray) -> FloatArray:
+        """Twice those of ||U'X||_*, for every Y."""
+        return 2.0 * rotated_gain_bounds(*entries_of(X), self.U, self.cross(X))
 
     def refine(self, X: FloatArray) -> FloatArray:
         """Both closed forms in turn on the support of X, section 4 (i), until neither gains.

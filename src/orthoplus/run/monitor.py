@@ -119,6 +119,9 @@ class CountedProblem(Problem):
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         return self.problem.move_gains(X)
 
+    def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.move_gain_bounds(X)
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         return self.problem.start(rng)
 
