@@ -110,6 +110,13 @@ class Problem(ABC):
         """
         return None
 
+    def is_clear(self, value: float) -> bool:
+        """Whether an f this low leaves no doubt about the clusters, but for single rows.
+
+        A search then only moves and exchanges rows.
+        """
+        return False
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
         X = np.abs(rng.standard_normal(self.shape))
