@@ -111,9 +111,9 @@ class Problem(ABC):
         return None
 
     def is_clear(self, value: float) -> bool:
-        """Whether an f this low leaves no doubt about the clusters, but for single rows.
+        """Whether f is so low that only single rows are in doubt, by experience; no proof.
 
-        A search then only moves and exchanges rows.
+        A search over supports then moves and exchanges rows, and neither projects nor kicks.
         """
         return False
 

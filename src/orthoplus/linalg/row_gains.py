@@ -169,7 +169,7 @@ def rotated_gain_bounds(
     rows = U.astype(np.float64, copy=False)
     R = rows @ (left @ right)
     mine = R[np.arange(len(R)), own]
-    along = np.bincount(own, entry * mine, minlength=R.shape[1])
+    along: FloatArray = np.bincount(own, entry * mine, minlength=R.shape[1]).astype(np.float64)
     shrink = np.sqrt(kept)
     turned = (1.0 / shrink - 1.0)[:, None] * M.T[own] - (entry / shrink)[:, None] * rows
     leaving = np.where(labels < 0, 0.0, np.linalg.norm(turned, axis=1))

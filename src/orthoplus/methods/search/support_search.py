@@ -65,7 +65,9 @@ class SupportSearch(SeededMethod):
 
     First-order scores say which moves to try, see `orthoplus.linalg.row_gains`; f, minimized over
     the weights of the new support, says which to keep. A problem may score its moves exactly
-    (`Problem.move_gains`): orthogonal NMF, the trace family, k-means and K-indicators do.
+    (`Problem.move_gains`): orthogonal NMF, the trace family and k-means do. K-indicators bounds
+    them from both sides (`Problem.move_gain_bounds`): moves that cannot gain are not tried, and 2
+    and 4 are left out if f is so low that they found nothing (`Problem.is_clear`).
 
     Parameters
     ----------
@@ -85,8 +87,8 @@ class SupportSearch(SeededMethod):
     Notes
     -----
     Never worse than its start. It ends at a point where no move that was tried lowers f; if all
-    moves of single rows were tried, or the problem's exact scores exclude them,
-    ``Result.is_row_optimal`` says so. The scores are exact for moves that leave the other rows of
+    moves of single rows were tried, or the problem's exact scores or bounds exclude them,
+    ``Result.is_row_optimal`` says so. Scores and bounds hold for moves that leave the other rows of
     both columns in proportion.
 
     Examples
@@ -139,7 +141,7 @@ class SupportSearch(SeededMethod):
         """Descend to a local optimum, then kick once per step, and verify in the end."""
         state = state._replace(n_iter=state.n_iter + 1)
         if not state.is_local:
-            is_over = problem.is_clear(state.value)  # kicks would lead away from the right clusters
+            is_over = problem.is_clear(state.value)  # then kicks found nothing, see there
             return self._settle(problem, state._replace(is_over=is_over))
         if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
