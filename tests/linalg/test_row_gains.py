@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from orthoplus.geometry.stiefel import assemble, random_stiefel_plus
 from orthoplus.linalg.row_gains import entries_of, linear_gains
@@ -116,3 +118,61 @@ def test_scores_scale_with_the_data(factor, rng):
     finite = np.isfinite(plain)
     np.testing.assert_array_equal(finite, np.isfinite(scaled))
     np.testing.assert_allclose(scaled[finite], factor**2 * plain[finite], rtol=1e-9)
+
+
+def embedding(n, k, noise, rng):
+    """An orthonormal basis near that of k clusters."""
+    H = np.eye(k)[np.arange(n) % k] / np.sqrt(n / k)
+    return np.linalg.qr(H + noise * rng.standard_normal((n, k)) / np.sqrt(n))[0]
+
+
+def nuclear_gains(U, X, row, column):
+    """What the move adds to ||U'X||_* at many weights of the row, the others in proportion."""
+    k = X.shape[1]
+    Z = X.copy()
+    Z[row] = 0.0
+    Z /= np.linalg.norm(Z, axis=0)
+    before, M = np.linalg.svd(U.T @ X, compute_uv=False).sum(), U.T @ Z
+    if column == k:
+        return np.linalg.svd(M, compute_uv=False).sum() - before
+    angle = np.linspace(0.0, np.pi / 2.0, 200)[:, None]
+    stack = np.repeat(M[None], len(angle), axis=0)
+    stack[:, :, column] = np.cos(angle) * M[:, column] + np.sin(angle) * U[row]
+    return np.linalg.svd(stack, compute_uv=False).sum(axis=1) - before
+
+
+@given(
+    st.integers(0, 2**31), st.integers(1, 4), st.integers(1, 12), st.sampled_from([0.1, 0.5, 2.0])
+)
+@settings(max_examples=40, deadline=None)
+def test_no_move_gains_more_than_its_bound(seed, k, extra, noise):
+    rng = np.random.default_rng(seed)
+    n = k + extra
+    U = embedding(n, k, noise, rng) if seed % 3 else rng.standard_normal((n, k))
+    problem = KIndicators(U)
+    X = random_stiefel_plus(n, k, rng)
+    X[rng.integers(n)] *= rng.integers(2)  # a row of zeros may come in
+    X = random_stiefel_plus(n, k, rng) if (X.sum(axis=0) == 0.0).any() else X
+    X = problem.refine(X) if seed % 2 else assemble(*entries_of(X), k)
+    gains, bounds = problem.move_gains(X), problem.move_gain_bounds(X)
+    np.testing.assert_array_equal(np.isneginf(bounds), np.isneginf(gains))
+    for row, column in np.argwhere(np.isfinite(gains)):
+        gained = 2.0 * np.max(nuclear_gains(U, X, row, column))
+        assert max(gained, gains[row, column]) <= bounds[row, column] + 1e-12 * np.sum(U**2)
+
+
+def test_bounds_exclude_every_move_from_clear_clusters(rng):
+    U = embedding(60, 3, 0.1, rng)
+    problem = KIndicators(U)
+    X = problem.refine(assemble(np.arange(60) % 3, np.ones(60), 3))
+    assert problem.move_gain_bounds(X).max() < 0.0
+    wrong = problem.refine(assemble(np.r_[1, np.arange(1, 60) % 3], np.ones(60), 3))
+    assert problem.move_gain_bounds(wrong)[0, 0] > 0.0  # but not the move back
+
+
+def test_bounds_exclude_nothing_if_the_rotation_is_undetermined():
+    problem = KIndicators(np.eye(4, 2)[:, [0, 0]])
+    X = assemble(np.array([0, 0, 1, 1]), np.ones(4), 2)
+    bounds = problem.move_gain_bounds(X)
+    assert not np.isnan(bounds).any()
+    assert bounds.max() == np.inf

@@ -12,7 +12,7 @@ from orthoplus.methods import SupportSearch
 from orthoplus.methods.search.support_descent import SupportPoint, point_of, try_support
 from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
 from orthoplus.methods.search.support_search import improve_support
-from orthoplus.problems import ONMF, KMeans, Projection, Smooth, TraceMin
+from orthoplus.problems import ONMF, KIndicators, KMeans, Projection, Smooth, TraceMin
 
 
 def quadratic(n, k, rng):
@@ -191,3 +191,34 @@ def test_improved_support_is_feasible_and_never_worse(rng):
     found = improve_support(problem, X, 300)
     assert violation(found) < 1e-12
     assert problem.value(found) <= problem.value(X)
+
+
+def planted(n, k, noise, seed):
+    rng = np.random.default_rng(seed)
+    H = np.eye(k)[np.arange(n) % k] / np.sqrt(n / k)
+    return KIndicators(np.linalg.qr(H + noise * rng.standard_normal((n, k)) / np.sqrt(n))[0])
+
+
+def test_clear_clusters_are_not_kicked_and_claims_hold():
+    problem = planted(60, 3, 0.3, 0)
+    start = assemble(np.r_[1, 2, 0, np.arange(3, 60) % 3], np.ones(60), 3)  # three rows are wrong
+    result = op.solve(problem, start, method=SupportSearch())
+    assert problem.is_clear(result.value)
+    assert result.is_row_optimal is True
+    assert result.n_iter == 1
+    point = SupportPoint(*entries_of(result.X), result.value)
+    for row in range(60):
+        for column in range(4):
+            neighbor = moved(point, np.array([[row, column]]), 3)
+            if neighbor is not None and column != point.labels[row]:
+                assert try_support(problem, *neighbor).point.value >= result.value - 1e-12
+    unclear = op.solve(planted(60, 3, 2.0, 0), method=SupportSearch())
+    assert unclear.n_iter > 1
+
+
+def test_exchanges_are_tried_if_every_row_is_alone(rng):
+    problem = KIndicators(rng.standard_normal((3, 2)))
+    best = minimise_over_supports(problem)[0]
+    point = SupportPoint(np.array([0, 1, -1]), np.array([1.0, 1.0, 0.0]), 0.0)
+    assert len(Scores(problem, point).exchanges(10)) == 3
+    assert op.solve(problem).value == pytest.approx(best, abs=1e-8)

@@ -102,6 +102,21 @@ class Problem(ABC):
         """
         return None
 
+    def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
+        """What each move of a single row lowers f by at most, at X in S+; None if not known.
+
+        In the form of `move_gains`, for moves that leave the other rows of both columns in
+        proportion. Needless if `move_gains` is exact.
+        """
+        return None
+
+    def is_clear(self, value: float) -> bool:
+        """Whether f is so low that only single rows are in doubt, by experience; no proof.
+
+        A search over supports then moves and exchanges rows, and neither projects nor kicks.
+        """
+        return False
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
         X = np.abs(rng.standard_normal(self.shape))

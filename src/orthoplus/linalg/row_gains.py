@@ -124,6 +124,90 @@ def trace_gains(
     return _combined(labels, gain_in, values[own] - left, kept, MX.shape[1])
 
 
+def rotated_gain_bounds(
+    labels: IntArray, weights: FloatArray, U: FloatArray, M: FloatArray
+) -> FloatArray:
+    r"""Return upper bounds of what each move adds to :math:`\|U^\top X\|_*`.
+
+    A move leaves the other rows in proportion; the entry of the moved row is free, and so is Y in
+    :math:`\|U^\top X\|_* = \max_Y \langle UY, X \rangle` over orthogonal matrices. With the best Y
+    at X, :math:`M = U^\top X`, its least singular value :math:`\mu`, :math:`c_j = m_j^\top y_j`,
+    :math:`r_j = u_i^\top y_j` and the entry w of row i in its own column l, the bound is
+
+    .. math:: \frac{c_l - w r_l}{\sqrt{1 - w^2}} - c_l + \frac{\|a\|^2}{2\mu}
+              + \sqrt{(c_j - q)^2 + \max(r_j, 0)^2} - (c_j - q),
+
+    where :math:`a = (1/\sqrt{1 - w^2} - 1) m_l - w u_i / \sqrt{1 - w^2}` and q bounds what turning
+    Y adds to the arrival.
+
+    Parameters
+    ----------
+    labels, weights : ndarrays of shape (n,)
+        A point X of S+.
+    U : ndarray of shape (n, k)
+    M : ndarray of shape (k, k)
+        The product U'X.
+
+    Notes
+    -----
+    Turning Y to YZ loses at least :math:`\mu \|Z - I\|^2 / 2` of :math:`\langle M, Y \rangle` and
+    changes column l by at most :math:`\|a\| \|(Z - I)_l\|`, column j by as much with
+    :math:`b = \sin\theta\, u_i - (1 - \cos\theta) m_j` if the entry is the sine of
+    :math:`\theta`. That the best Z gains no less than I bounds :math:`\|Z - I\|`, hence
+    :math:`\theta`, hence b. Infinite if this bounds nothing, as for :math:`\mu = 0`. O(nk^2).
+
+    Examples
+    --------
+    >>> U = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]) / np.sqrt(2)
+    >>> bounds = rotated_gain_bounds(np.array([0, 0, 1, 1]), np.full(4, np.sqrt(0.5)), U, np.eye(2))
+    >>> bounds[:, 2].round(3)  # no row may be set to zero
+    array([-0.207, -0.207, -0.207, -0.207])
+    """
+    own, entry, kept = _own_entries(labels, weights)
+    left, s, right = np.linalg.svd(M)
+    least = max(float(s[-1]), np.finfo(np.float64).tiny)
+    rows = U.astype(np.float64, copy=False)
+    R = rows @ (left @ right)
+    mine = R[np.arange(len(R)), own]
+    along: FloatArray = np.bincount(own, entry * mine, minlength=R.shape[1]).astype(np.float64)
+    shrink = np.sqrt(kept)
+    turned = (1.0 / shrink - 1.0)[:, None] * M.T[own] - (entry / shrink)[:, None] * rows
+    leaving = np.where(labels < 0, 0.0, np.linalg.norm(turned, axis=1))
+    with np.errstate(over="ignore"):  # a bound that overflows excludes nothing
+        gain_out = (along[own] - entry * mine) / shrink - along[own] + leaving**2 / (2.0 * least)
+    sizes, heights = np.linalg.norm(M, axis=0), np.linalg.norm(rows, axis=1)
+
+    def gain_in(block: slice) -> FloatArray:
+        arriving = np.maximum(R[block], 0.0)
+        size, out = heights[block, None], leaving[block, None]
+        return _bound_of_arriving(arriving, along, sizes, (size, out, least))
+
+    with np.errstate(invalid="ignore"):  # an impossible move into a column without a bound
+        bounds = _combined(labels, gain_in, gain_out, kept, R.shape[1])
+    return np.where(np.isnan(bounds), -np.inf, bounds)
+
+
+def _bound_of_arriving(
+    arriving: FloatArray,
+    along: FloatArray,
+    sizes: FloatArray,
+    row: tuple[FloatArray, FloatArray, float],
+) -> FloatArray:
+    """Bound the gain of arriving for every rotation that gains no less than the present one."""
+    size, out, least = row
+    with np.errstate(all="ignore"):
+        gain = np.hypot(along, arriving) - along
+        # Rotations Z with (UYZ)-fit of the column >= 0: mu d^2 / 2 <= |a| d + |u| - gain at I. The
+        # second inequality excludes those with a negative fit.
+        turn = (out + np.sqrt(out**2 + 2.0 * least * np.maximum(size - gain, 0.0))) / least
+        is_known = along + gain - size > (out + sizes) ** 2 / (2.0 * least)
+        fit = along - sizes * turn
+        half_tangent = np.minimum(size, arriving + size * turn) / (2.0 * fit)
+        rest = along - (size + np.minimum(half_tangent, 1.0) * sizes) ** 2 / least
+        bound = np.hypot(rest, arriving) - rest
+    return np.where(is_known & (fit > 0.0) & np.isfinite(bound), bound, np.inf)
+
+
 def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """The column of each row (0 for a row of zeros), its entry, and what the column keeps."""
     own = np.maximum(labels, 0)

@@ -119,6 +119,12 @@ class CountedProblem(Problem):
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         return self.problem.move_gains(X)
 
+    def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.move_gain_bounds(X)
+
+    def is_clear(self, value: float) -> bool:
+        return self.problem.is_clear(value)
+
     def start(self, rng: np.random.Generator) -> FloatArray:
         return self.problem.start(rng)
 

@@ -1,6 +1,7 @@
 """Candidates for a search over supports: moves of single rows, exchanges, projections, kicks."""
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -63,23 +64,29 @@ class Scores:
             if not np.array_equal(found.labels, self.point.labels):
                 yield found.labels, found.weights.astype(self.X.dtype)
 
-    @property
-    def has_all_moves(self) -> bool:
-        """Whether `single_moves` returns all of them."""
-        return self.gains.size <= _ALL_MOVES
+    @cached_property
+    def bounds(self) -> FloatArray:
+        """What each move gains at most: infinite for a possible move if the problem cannot say."""
+        bounds = self.problem.move_gain_bounds(self.X)
+        return np.where(np.isfinite(self.gains), np.inf, -np.inf) if bounds is None else bounds
 
-    def single_moves(self) -> IntArray:
-        """Return possible moves as pairs (row, column), the best first; k stands for zero.
+    @cached_property
+    def is_alone(self) -> BoolArray:
+        """Whether each row is the only one of its column, which it cannot leave by itself."""
+        return np.asarray(np.isinf(self.gains).all(axis=1))
 
-        All of them, or the best one of each row if they are very many.
+    def single_moves(self, least: float) -> tuple[IntArray, bool]:
+        """Return moves that may gain more than ``least``, the best first, and whether it is all.
+
+        As pairs (row, column); k stands for zero. The best one of each row if they are very many.
         """
-        if self.gains.size > _ALL_MOVES:
+        possible = np.flatnonzero((self.bounds > least).ravel())
+        if len(possible) > _ALL_MOVES:
             best = self.all_moves(-np.inf)
-            return best[np.argsort(-self.gains[best[:, 0], best[:, 1]], kind="stable")]
-        flat = self.gains.ravel()
-        order = np.argsort(-flat, kind="stable")
-        order = order[: np.count_nonzero(np.isfinite(flat))]
-        return np.stack(np.divmod(order, self.gains.shape[1]), axis=1)
+            order = np.argsort(-self.gains[best[:, 0], best[:, 1]], kind="stable")
+            return best[order], False
+        order = possible[np.argsort(-self.gains.ravel()[possible], kind="stable")]
+        return np.stack(np.divmod(order, self.gains.shape[1]), axis=1), True
 
     def all_moves(self, least: float) -> IntArray:
         """Return the best move of each row that gains more than ``least`` by itself."""
@@ -104,12 +111,13 @@ class Scores:
     def exchanges(self, most: int) -> IntArray:
         """Return pairs of rows of different columns that may change places, the best first.
 
-        A row of zeros may change places with any other. The score is the sum of both moves, with
+        A row of zeros may change places with any other. A pair is left out if the bounds
+        of both moves add up to a loss. The score is the sum of both moves, with
         the entry that a row lacks in the new column counted once it is there.
         """
         labels = np.where(self.point.labels < 0, self.gains.shape[1] - 1, self.point.labels)
         gains = self.gains
-        alone: BoolArray = np.asarray(np.isinf(gains).all(axis=1))
+        alone = self.is_alone
         is_small = len(labels) <= 4 * most
         rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)
         a, b = np.triu_indices(len(rows), 1)
@@ -120,6 +128,9 @@ class Scores:
         score = np.where(alone[i], 0.0, gains[i, labels[j]])
         score = score + np.where(alone[j], 0.0, gains[j, labels[i]])
         order = np.argsort(-score, kind="stable")[:most]
+        i, j = i[order], j[order]
+        is_open = self.bounds[i, labels[j]] > -self.bounds[j, labels[i]]
+        order = np.flatnonzero(is_open | alone[i] | alone[j])
         return np.stack([i[order], j[order]], axis=1)
 
     def _rows_near_border(self, labels: IntArray) -> IntArray:

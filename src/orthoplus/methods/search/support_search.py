@@ -65,7 +65,9 @@ class SupportSearch(SeededMethod):
 
     First-order scores say which moves to try, see `orthoplus.linalg.row_gains`; f, minimized over
     the weights of the new support, says which to keep. A problem may score its moves exactly
-    (`Problem.move_gains`): orthogonal NMF, the trace family, k-means and K-indicators do.
+    (`Problem.move_gains`): orthogonal NMF, the trace family and k-means do. K-indicators bounds
+    them from both sides (`Problem.move_gain_bounds`): moves that cannot gain are not tried, and 2
+    and 4 are left out if f is so low that they found nothing (`Problem.is_clear`).
 
     Parameters
     ----------
@@ -85,8 +87,8 @@ class SupportSearch(SeededMethod):
     Notes
     -----
     Never worse than its start. It ends at a point where no move that was tried lowers f; if all
-    moves of single rows were tried, or the problem's exact scores exclude them,
-    ``Result.is_row_optimal`` says so. The scores are exact for moves that leave the other rows of
+    moves of single rows were tried, or the problem's exact scores or bounds exclude them,
+    ``Result.is_row_optimal`` says so. Scores and bounds hold for moves that leave the other rows of
     both columns in proportion.
 
     Examples
@@ -139,7 +141,8 @@ class SupportSearch(SeededMethod):
         """Descend to a local optimum, then kick once per step, and verify in the end."""
         state = state._replace(n_iter=state.n_iter + 1)
         if not state.is_local:
-            return self._settle(problem, state)
+            is_over = problem.is_clear(state.value)  # then kicks found nothing, see there
+            return self._settle(problem, state._replace(is_over=is_over))
         if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
         return self._settle(problem, state._replace(is_over=True))
@@ -158,6 +161,7 @@ class SupportSearch(SeededMethod):
     def _settle(self, problem: Problem, state: SearchState) -> SearchState:
         """Descend from the best point; in the end exactly, and say whether all was examined."""
         search = _Descent(self, problem, state.limit, is_exact=state.is_over)
+        search.with_projections &= not problem.is_clear(state.value)
         start = SupportPoint(*entries_of(state.X), state.value)
         point = search.run(start)
         X, value = state.X, state.value
@@ -271,14 +275,18 @@ class _Descent:
         for moves in (everything, together) if len(everything) > len(together) else (together,):
             if len(moves) > 1:
                 yield from _possible(moved(point, moves, k))
-        singles = scores.single_moves()
-        yield from _possible(moved(point, singles[:1], k))
+        singles, has_all = scores.single_moves(least)
+        if not len(singles) and not scores.is_alone.any():
+            self.is_complete = True  # bounds exclude all: no row is near the border of its column
+            return
+        for move in singles[:1]:
+            yield from _possible(moved(point, move[None], k))
         if self.with_projections:
             yield from scores.projections()
         most = self.most
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))
-        self.is_complete |= len(singles) <= most and scores.has_all_moves
+        self.is_complete |= len(singles) <= most and has_all
         for pair in scores.exchanges(most):
             yield exchanged(point, pair, k)
 
