@@ -21,6 +21,7 @@ from rich.live import Live
 from typer.testing import CliRunner
 
 import orthoplus as op
+from orthoplus.certify import api as certify_api
 from orthoplus.cli import demo
 from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, LivePanel, PlainLines, Progress, panel, watching
@@ -148,7 +149,7 @@ def test_prove_says_how_far_the_best_clustering_may_be(grouped):
 def test_a_better_partition_that_the_proof_finds_is_what_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # The bound of a tree that is cut off could not be verified.
-    monkeypatch.setattr("orthoplus.certify.api._MOST_BRANCHED", 0)
+    monkeypatch.setattr(certify_api, "_MOST_BRANCHED", 0)
     A = np.random.default_rng(3).random((60, 8))
     np.save("data.npy", A)
     options = ("-k", 5, "--method", "ep4orth", "--max-iter", 1, "--seed", 3)

@@ -161,7 +161,7 @@ def rotated_gain_bounds(
     >>> U = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]) / np.sqrt(2)
     >>> bounds = rotated_gain_bounds(np.array([0, 0, 1, 1]), np.full(4, np.sqrt(0.5)), U, np.eye(2))
     >>> bounds[:, 2].round(3)  # no row may be set to zero
-    array([-0.207, -0.207, -0.207, -0.207])
+    array([-0.25, -0.25, -0.25, -0.25])
     """
     own, entry, kept = _own_entries(labels, weights)
     left, s, right = np.linalg.svd(M)
