@@ -1,11 +1,13 @@
 """No bound lies below the optimum, whatever the matrix and its scale."""
 
 from itertools import pairwise
+from time import perf_counter
 
 import numpy as np
 import pytest
 
 from all_partitions import best_value
+from orthoplus.certify import anytime
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.certify.rounding import group_rows
 
@@ -203,3 +205,15 @@ def test_rows_that_stand_for_several_have_the_bound_of_these():
     relaxation = Relaxation(weighted @ weighted.T, 3, has_row_sums=True, sizes=sizes)
     relaxation.advance(400)
     assert best - 1e-12 <= relaxation.upper_bound() <= best + 0.05 * (np.trace(full) - best)
+
+
+def test_relaxation_does_not_give_up_after_few_iterations(rng, monkeypatch):
+    """On a busy machine each bound may come after a single iteration, before any gain."""
+    monkeypatch.setattr(anytime, "_next_iterations", lambda *args: 1)
+    monkeypatch.setattr(anytime, "_is_worthwhile", lambda *args: True)
+    A = rng.random((20, 4)) * [1.0, 1.0, 1.0, 300.0]  # one column decides: the first gains are late
+    A -= A.mean(axis=0)
+    relaxation = Relaxation(A @ A.T, 5, has_row_sums=True)
+    bounds = list(anytime.run_relaxation(relaxation, 0.0, perf_counter() + 60.0))
+    assert relaxation.n_iter >= 300
+    assert bounds[-1] < bounds[0]

@@ -19,8 +19,10 @@ _SLOW, _BOUNDS_BEFORE_CUTS, _TIME_PART_BEFORE_CUTS = 0.1, 4, 2 / 3
 _SHORTEST, _LONGEST = 0.02, 1.0
 _FIRST_ITERATIONS = 3
 # The relaxation has converged if the last half of its time gained less than this share of the gap,
-# after at least so many bounds. New cuts need time to act: with them it is the last four fifths.
-_STALLED, _FEWEST_BOUNDS, _TIME_PART, _TIME_PART_WITH_CUTS = 1e-3, 12, 0.5, 0.2
+# after at least so many bounds and iterations: on a busy machine the first bounds come after few
+# iterations, before any gain. New cuts need time to act: with them it is the last four fifths.
+_STALLED, _FEWEST_BOUNDS, _FEWEST_ITERATIONS = 1e-3, 12, 300
+_TIME_PART, _TIME_PART_WITH_CUTS = 0.5, 0.2
 
 
 def run_relaxation(
@@ -74,7 +76,7 @@ def run_relaxation(
             if ratios is not None:
                 relaxation.use_ratios(ratios)
                 part, started, seen = _TIME_PART_WITH_CUTS, perf_counter(), [(0.0, upper)]
-        elif _has_stalled(seen, target, part):
+        elif relaxation.n_iter >= _FEWEST_ITERATIONS and _has_stalled(seen, target, part):
             return
 
 

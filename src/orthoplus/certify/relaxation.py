@@ -102,6 +102,8 @@ class Relaxation:
         The multipliers of the best bound.
     best_cuts : Cuts
         The cuts of the best bound.
+    n_iter : int
+        Iterations so far.
 
     Examples
     --------
@@ -164,7 +166,7 @@ class Relaxation:
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
         self._primal = math.inf
-        self._n_iter = 0
+        self.n_iter = 0
         self._tuning = Tuning()
         self._balance = Balance() if has_cuts else None
         self._saved: list[_Saved] = []
@@ -246,14 +248,14 @@ class Relaxation:
             self._pool.sweep(self._T)
             self._form_target()
         self._primal = math.sqrt(sums[0])
-        self._n_iter += 1
+        self.n_iter += 1
         return sums
 
     def _tune(self) -> None:
         """Try other penalty parameters now and then, and keep the one with the better bound."""
         if self.n > _MOST_TUNED:
             return
-        wanted = self._tuning.next(self._n_iter, self.estimate)
+        wanted = self._tuning.next(self.n_iter, self.estimate)
         if wanted is Move.SAVE:
             self._saved = [self._save()]
         elif wanted is Move.TRY:
@@ -267,7 +269,7 @@ class Relaxation:
         if factor != 1.0:
             self._saved = [self._save()]
             self._restore(0, factor)
-        if self._n_iter % _CUT_EVERY == 0:
+        if self.n_iter % _CUT_EVERY == 0:
             self._add_cuts()
 
     def _add_cuts(self) -> None:
