@@ -16,8 +16,8 @@ SMOOTHING = 0.1
 class RowFits(NamedTuple):
     """The multiple of its component for each row, their cosine, the second best, and the margin.
 
-    A row of zeros has the weight 0, NaN for cosine and margin, and -1 as second best. With one
-    component there is no second best either: -1, and NaN as margin.
+    A row of zeros has the weight 0, NaN for cosine and margin, and -1 as second best. With a single
+    component, the second best is -1 and the margin NaN for every row.
     """
 
     weights: FloatArray

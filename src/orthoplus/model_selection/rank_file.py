@@ -25,7 +25,7 @@ def save_tasks(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str
 
 
 def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
-    """Return the arrays of the tasks in a file; none if there is no file yet."""
+    """Return the arrays of the tasks in a file, an empty dictionary if it does not exist yet."""
     if not Path(path).exists():
         return {}
     try:
