@@ -5,6 +5,7 @@ A new case is one entry of `READ` or `REFUSED`.
 
 import gzip
 import io
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,13 @@ def with_column(name, cells, at=3, **how) -> str:
     return "\n".join(out) + "\n"
 
 
+def r_table(*, header=NAMES, rows=tuple("12345"), last=None) -> str:
+    """Write a table as R's write.table does: words in quotes, nothing above the row names."""
+    lines = text(header=header, rows=rows, corner=None, sep=" ", quote='"').splitlines()
+    words = [""] * 6 if last is None else [f' "{word}"' for word in (last[0], *last[1])]
+    return "".join(f"{line}{word}\n" for line, word in zip(lines, words, strict=True))
+
+
 def packed(content: str) -> bytes:
     return gzip.compress(content.encode(), mtime=0)
 
@@ -88,11 +96,12 @@ def sheet(rows, title="Sheet1", **more) -> bytes:
     return file.getvalue()
 
 
-def frame(method: str, *, index=None, columns=NAMES, more=None, **how) -> bytes:
+def frame(method: str, *, index=None, columns=NAMES, more=None, index_name=None, **how) -> bytes:
     """Write a data frame by pandas."""
     import pandas as pd
 
     table = pd.DataFrame(BODY, columns=list(columns), index=index)
+    table.index.name = index_name or table.index.name
     for name, cells in (more or {}).items():
         table[name] = cells
     file = io.BytesIO()
@@ -112,6 +121,10 @@ YEARS = ("2019", "2020", "2021", "2022", "2023", "2024")
 WAVELENGTHS = ("400.5", "410.5", "420.5", "430.5", "440.5", "450.5")
 SPECIES = ("setosa", "setosa", "virginica", "virginica", "virginica")
 IDENTIFIERS = ("10482", "10511", "10007", "10998", "10313")
+SPACED = tuple(f"sample {i}" for i in range(1, 6))
+CODES = ("01067", "10115", "20095", "60311", "80331")
+LONG = tuple(str(9007199254740993 + 2 * i) for i in range(5))
+GENES = tuple(f"ENSG0000{i}" for i in range(5))
 LATIN = ("größe", "länge", "breite")
 
 READ: dict[str, Case] = {
@@ -319,6 +332,158 @@ READ: dict[str, Case] = {
     "Parquet with classes": case(
         "t.parquet", frame("to_parquet", more={"species": SPECIES}), Truth(labels=SPECIES)
     ),
+    # R: write.table, write.csv, write.csv2.
+    "R, write.table": case("t.txt", r_table(), Truth(rows=tuple("12345"), says="white space")),
+    "R, write.table, names with spaces": case(
+        "t.txt",
+        r_table(header=("a x", "b", "c"), rows=SPACED),
+        Truth(columns=("a x", "b", "c"), rows=SPACED),
+    ),
+    "R, write.table, class with spaces": case(
+        "t.txt",
+        r_table(last=("species", ["Iris setosa"] * 3 + ["Iris versicolor"] * 2)),
+        Truth(rows=tuple("12345"), labels=("Iris setosa",) * 3 + ("Iris versicolor",) * 2),
+    ),
+    "R, write.table without row names": case("t.txt", text(sep=" ", quote='"')),
+    "R, write.table without quotes": case(
+        "t.tsv", text(sep="\t", rows=tuple("12345"), corner=None), Truth(rows=tuple("12345"))
+    ),
+    "R, write.csv2": case(
+        "t.csv",
+        text(sep=";", decimal=",", rows=tuple("12345"), quote='"'),
+        Truth(rows=tuple("12345"), says="decimal comma"),
+    ),
+    # Excel and other programs of offices.
+    "Excel, mark, sep= line, decimal comma": case(
+        "t.csv", b"\xef\xbb\xbfsep=;\n" + text(sep=";", decimal=",").encode()
+    ),
+    "Excel, Windows-1252, decimal comma": case(
+        "t.csv",
+        text(sep=";", decimal=",", header=LATIN).encode("cp1252"),
+        Truth(columns=LATIN, says="Windows-1252"),
+    ),
+    "Latin-1 row names": case(
+        "t.csv",
+        text(rows=("Köln", "Tübingen", "r3", "r4", "r5"), corner="city").encode("latin-1"),
+        Truth(rows=("Köln", "Tübingen", "r3", "r4", "r5")),
+    ),
+    "mixed line ends": case("t.csv", text().replace("\n", "\r\n", 2)),
+    "old Macintosh line ends": case("t.csv", text(end="\r")),
+    "separator after every line": case("t.csv", text(end=",\n"), Truth(says="empty: column 4")),
+    "separator after rows": case("t.csv", text(end=",\n").replace("c,", "c", 1)),
+    "separator after the header": case("t.csv", text().replace("c\n", "c,\n", 1)),
+    "empty column inside": case(
+        "t.csv", with_column("", [""] * 5, at=1), Truth(says="empty: column 2")
+    ),
+    "numbers in quotes": case("t.csv", re.sub(r"([^,\n]+)", r'"\1"', text())),
+    "names with line ends": case(
+        "t.csv",
+        text(rows=('"u\nv"', '"say ""so"""', "r3", "r4", "r5"), corner="name"),
+        Truth(rows=("u\nv", 'say "so"', "r3", "r4", "r5")),
+    ),
+    "thousands of decimal points": case(
+        "t.csv",
+        "a;b\n1.234;2.345\n3.456;4.567\n",
+        Truth(np.array([[1.234, 2.345], [3.456, 4.567]]), ("a", "b")),
+        decimal=".",
+    ),
+    "columns without names": case(
+        "t.csv", text(header=("a", "", "")), Truth(columns=("a", "column 2", "column 3"))
+    ),
+    "columns with one name": case(
+        "t.csv", text(header=("a", "a", "b")), Truth(columns=("a", "a", "b"))
+    ),
+    "comment lines inside": case(
+        "t.csv",
+        text().replace("\n6.2", "\n# from here on by hand\n6.2") + "# end\n",
+        Truth(says="2 comment lines"),
+    ),
+    "MATLAB's comment": case("t.csv", "% made by hand\n" + text(), Truth(says="1 comment line")),
+    # Codes, which are words of digits.
+    "postal codes": case(
+        "t.csv", text(rows=CODES, corner="plz"), Truth(rows=CODES, says="row names")
+    ),
+    "long identifiers": case("t.csv", text(rows=LONG, corner="id"), Truth(rows=LONG)),
+    "codes as data": case(
+        "t.csv",
+        "a,b\n01,2\n10,4\n09,5\n",
+        Truth(np.array([[1.0, 2], [10, 4], [9, 5]]), ("a", "b")),
+        index="none",
+    ),
+    "row names with a gap": case(
+        "t.csv",
+        text(rows=("u", "", "w", "x", "z"), corner="name"),
+        Truth(rows=("u", "line 3", "w", "x", "z")),
+    ),
+    "class with a gap": case(
+        "t.csv",
+        with_column("species", ("u", "", "v", "u", "v")),
+        Truth(labels=("u", "", "v", "u", "v"), says="1 without a class"),
+    ),
+    # Axes, if it is said what they are.
+    "years as row names": case(
+        "t.csv", text(rows=YEARS[:5], corner="year"), Truth(rows=YEARS[:5]), index="year"
+    ),
+    "wavelengths as row names": case(
+        "t.csv",
+        text(header=None, rows=WAVELENGTHS[:5]),
+        Truth(columns=None, rows=WAVELENGTHS[:5]),
+        index="1",
+    ),
+    "Excel's times": case(
+        "t.csv",
+        text(rows=("08:00", "08:15", "08:30", "08:45", "09:00"), corner="Zeit"),
+        Truth(rows=("08:00", "08:15", "08:30", "08:45", "09:00")),
+    ),
+    # What is left out may hold anything; numbers may stand for gaps.
+    "dropped column of marks": case(
+        "t.csv", with_column("share", ("5%", "NA", "7%", "x", "")), drop=("share",)
+    ),
+    "number that stands for a gap": case(
+        "t.csv",
+        "a,b\n1,-999\n3,4\n5,6\n",
+        Truth(np.array([[1, np.nan], [3, 4], [5, 6]]), ("a", "b"), says="1 missing"),
+        na=("-999",),
+        missing="mask",
+    ),
+    "first row counts, class comes again": case(
+        "t.csv",
+        "1,2,3,u\n4,5,6,v\n3,3,3,u\n",
+        Truth(np.array([[1.0, 2, 3], [4, 5, 6], [3, 3, 3]]), None, labels=("u", "v", "u")),
+        label_column="4",
+    ),
+    # scanpy and gene tables.
+    "scanpy, cells by genes": case(
+        "t.csv",
+        text(rows=tuple(f"AAACC{i}-1" for i in range(5)), header=("GeneA", "GeneB", "GeneC")),
+        Truth(columns=("GeneA", "GeneB", "GeneC"), rows=tuple(f"AAACC{i}-1" for i in range(5))),
+    ),
+    "genes by samples": case("t.csv", text(rows=GENES, corner="gene"), Truth(rows=GENES)),
+    "Parquet with two indices": case(
+        "t.parquet",
+        frame("to_parquet", index=[list("uuvvv"), list("12123")]),
+        Truth(rows=("u/1", "u/2", "v/1", "v/2", "v/3")),
+    ),
+    "Parquet with long identifiers": case(
+        "t.parquet",
+        frame("to_parquet", index=[int(name) for name in LONG], index_name="id"),
+        Truth(rows=LONG),
+    ),
+    "workbook, empty column": case(
+        "t.xlsx",
+        sheet(
+            [
+                ("n", None, *NAMES),
+                *([r, None, *v] for r, v in zip(ROWS, BODY.tolist(), strict=True)),
+            ]
+        ),
+        Truth(rows=ROWS, says="empty: column 2"),
+    ),
+    "workbook, codes as text": case(
+        "t.xlsx",
+        sheet([("plz", *NAMES), *([r, *v] for r, v in zip(CODES, BODY.tolist(), strict=True))]),
+        Truth(rows=CODES),
+    ),
 }
 
 REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
@@ -452,4 +617,149 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "binary": ("t.csv", bytes(range(256)), "not text", TableOptions()),
     "truncated .gz": ("t.csv.gz", packed(text())[:-20], r"t\.csv\.gz", TableOptions()),
     "option for another type": ("t.npy", b"", "is not a table", TableOptions(header=True)),
+    "thousands with points": (
+        "t.csv",
+        "a;b\n1.234;2\n456;4\n12.000;5\n",
+        "mark for thousands.*--decimal \\.",
+        TableOptions(),
+    ),
+    "thousands with points, twice": (
+        "t.csv",
+        "a;b\n1.234.567;2\n4;4\n5;5\n",
+        "without marks",
+        TableOptions(),
+    ),
+    "thousands with spaces": ("t.csv", "a;b\n1 234;2\n3 456;4\n", "without marks", TableOptions()),
+    "thousands in Switzerland": (
+        "t.csv",
+        "a;b\n1'234;2\n3'456;4\n",
+        "without marks",
+        TableOptions(),
+    ),
+    "currency": ("t.csv", "a,b\n$12,3\n$4,5\n", "without marks", TableOptions()),
+    "below detection": (
+        "t.csv",
+        "a,b\n<0.5,2\n1.2,4\n2.5,5\n",
+        "`<0.5` is not a number",
+        TableOptions(),
+    ),
+    "units": (
+        "t.csv",
+        "a,b,c\ncm,mm,kg\n" + text(header=None),
+        "second header, such as units",
+        TableOptions(),
+    ),
+    "pandas, header of two lines": (
+        "t.csv",
+        ",A,A,B\n,x,y,x\n" + text(header=None, rows=ROWS),
+        "second header",
+        TableOptions(),
+    ),
+    "dates as numbers": (
+        "t.csv",
+        text(rows=[f"2024010{i}" for i in range(1, 6)], corner="date"),
+        r"column 1 \(`date`\) holds numbers that only rise or fall.*--index date",
+        TableOptions(),
+    ),
+    "years as rows": ("t.csv", text(rows=YEARS[:5], corner="year"), "--index year", TableOptions()),
+    "years beside names": (
+        "t.csv",
+        text(np.column_stack([[2001, 2003, 2004, 2009, 2011], BODY]), ("year", *NAMES), ROWS),
+        "--drop year",
+        TableOptions(),
+    ),
+    "Excel's day numbers": (
+        "t.csv",
+        text(rows=[str(45292 + i) for i in range(5)], corner="when"),
+        "--index when",
+        TableOptions(),
+    ),
+    "wavelengths as rows": (
+        "t.csv",
+        text(rows=WAVELENGTHS[:5], corner="nm"),
+        "--index nm",
+        TableOptions(),
+    ),
+    "wavelengths as rows, no header": (
+        "t.csv",
+        text(header=None, rows=WAVELENGTHS[:5]),
+        "--index 1",
+        TableOptions(),
+    ),
+    "row numbers that fall": (
+        "t.csv",
+        text(rows=tuple("54321"), corner="n"),
+        "--drop n",
+        TableOptions(),
+    ),
+    "two indices of pandas": (
+        "t.csv",
+        text(np.column_stack([np.arange(5), BODY]), ("Unnamed: 0", *NAMES), tuple("01234")),
+        r"column 2 \(`Unnamed: 0`\) holds running numbers.*--drop 'Unnamed: 0'",
+        TableOptions(),
+    ),
+    "codes inside": ("t.csv", with_column("plz", CODES), "holds codes.*--drop plz", TableOptions()),
+    "class first, no header": (
+        "t.csv",
+        text(np.column_stack([np.repeat([1, 2, 3], 8), WIDE]), None),
+        "column 1 may hold classes.*--label-column 1",
+        TableOptions(),
+    ),
+    "class last, no header": (
+        "t.csv",
+        text(np.column_stack([WIDE, np.arange(24) % 2]), None),
+        "column 7 may hold classes",
+        TableOptions(),
+    ),
+    "scanpy, table of cells": (
+        "t.csv",
+        text(np.column_stack([WIDE, np.arange(24) % 3]), (*"abcdef", "leiden"), WIDE_NAMES),
+        "--label-column leiden",
+        TableOptions(),
+    ),
+    "running numbers or data": (
+        "t.csv",
+        "1,2,3\n4,7,6\n9,8,9\n",
+        "--header or --no-header",
+        TableOptions(),
+    ),
+    "wrong separator as given": (
+        "t.csv",
+        text(),
+        "no separator `tab`.*','",
+        TableOptions(sep="tab"),
+    ),
+    "web page": ("t.csv", "<!DOCTYPE html><html></html>", "web page", TableOptions()),
+    "pointer of Git LFS": (
+        "t.csv",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n",
+        "git lfs pull",
+        TableOptions(),
+    ),
+    "JSON": ("t.txt", '{"a": 1}\n{"a": 2}\n', "JSON", TableOptions()),
+    "Excel's errors": (
+        "t.csv",
+        "a,b\n1,#DIV/0!\n3,4\n5,6\n",
+        "`#DIV/0!` is not a number",
+        TableOptions(),
+    ),
+    "number that stands for a gap, not masked": (
+        "t.csv",
+        "a,b\n1,9999\n3,4\n5,6\n",
+        "stands for a missing value",
+        TableOptions(na=("9999",)),
+    ),
+    "long table": (
+        "t.csv",
+        "sample,gene,value\ns1,g1,3\ns1,g2,4\ns2,g1,5\ns2,g2,6\n",
+        "holds words",
+        TableOptions(),
+    ),
+    "libsvm": (
+        "t.txt",
+        "1 1:0.5 2:0.3\n0 1:0.2 3:0.9\n1 2:0.4 3:0.1\n",
+        "holds words",
+        TableOptions(),
+    ),
+    "footer": ("t.csv", text() + "Source: me\n", "line 7 has 1 cells", TableOptions()),
 }

@@ -31,7 +31,7 @@ def test_table_is_refused_with_the_option_that_decides(tmp_path, name):
 
 
 def test_there_are_many_cases():
-    assert len(READ) + len(REFUSED) >= 100
+    assert len(READ) + len(REFUSED) >= 170
 
 
 def test_places_are_those_of_an_editor(tmp_path):
@@ -59,3 +59,11 @@ def test_labels_with_a_header(tmp_path):
     for name, content in {"a.csv": "row,species\n1,u\n2,v\n", "a.txt": "target\nu\nv\n"}.items():
         (tmp_path / name).write_text(content)
         assert read_labels(tmp_path / name).values.tolist() == ["u", "v"]
+
+
+def test_totals_and_genes_are_remarked(tmp_path):
+    (tmp_path / "t.csv").write_text("gene,a,b,all\nx,1,2,3\ny,3,4,7\nTotal,4,6,10\n")
+    notes = " ".join(read_matrix(tmp_path / "t.csv").notes)
+    assert "last row (`Total`) is the sum" in notes
+    assert "Column `all` is the sum" in notes
+    assert "--transpose" in notes

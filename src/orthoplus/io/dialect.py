@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orthoplus.core.errors import FileError
-from orthoplus.io.table_options import TableOptions
+from orthoplus.io.table_options import NONE, TableOptions
 from orthoplus.io.table_text import Row, read_rows
 
 # Rows that decide, and the separators that are tried; a space stands for any white space.
@@ -21,6 +21,8 @@ _CANDIDATES = (",", ";", "\t", "|", " ")
 _SEPARATOR_WORDS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'", " ": "white space"}
 # From this many columns on, numbers of the first row that only rise, or only fall, are not chance.
 _MONOTONE_COLUMNS = 6
+# Running numbers above whole numbers are a header for sure from this many columns on.
+_RUNNING_COLUMNS = 10
 # Numbers of a header that exceed all of their columns by this factor are not data.
 _FAR = 10.0
 # A column with this share of numbers holds numbers: the rest are mistakes, named one by one.
@@ -29,6 +31,9 @@ _NUMBER_SHARE = 0.5
 _POINT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d+,\d*|,\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
+_POINT_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
+# Digits that are not a quantity: with zeros before them, or more of them than a float64 holds.
+_CODE = re.compile(r"0\d+|\d{16,}", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 BOOLEANS = {"true": 1.0, "false": 0.0}
 
@@ -44,8 +49,8 @@ class Dialect:
         Rows before the first one of data: comments and the header.
     header : tuple of str, optional
         The names of the columns, without that of the row names if the file leaves it out.
-    kinds : tuple of {"number", "boolean", "text"}
-        What each column holds.
+    kinds : tuple of {"number", "boolean", "text", "code", "empty"}
+        What each column holds; the last three are read as text.
     notes : tuple of str
         What was found, in words.
     """
@@ -90,7 +95,8 @@ def has_marks(cell: str) -> bool:
     >>> has_marks("1,234.5"), has_marks("12 %"), has_marks("2024-05-01")
     (True, True, False)
     """
-    return is_number(re.sub(r"[,'%$€£\s\u202f\xa0]", "", cell))
+    cell = re.sub(r"[,'%$€£\s\u202f\xa0]", "", cell)
+    return is_number(cell) or (cell.count(".") > 1 and bool(_POINT_THOUSANDS.fullmatch(cell)))
 
 
 # --- the separator and the decimal sign ----------------------------------------------------------
@@ -99,6 +105,7 @@ def has_marks(cell: str) -> bool:
 def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[str, str]:
     """Return the separator, and words about it if it is not the one the type of file has."""
     if options.separator is not None:
+        _check_separator(path, encoding, options)
         return options.separator, ""
     line, first = next(read_rows(path, encoding, None), (0, [""]))
     named = re.fullmatch(r"sep=(.)", first[0].strip('\ufeff "')) if line == 1 else None
@@ -111,11 +118,24 @@ def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[st
     return best, "" if best == "," else f"separator {_SEPARATOR_WORDS[best]}"
 
 
+def _check_separator(path: Path, encoding: str, options: TableOptions) -> None:
+    """Refuse a separator that does not occur, if another one makes equal rows of numbers."""
+    if options.decimal is not None or _score(path, encoding, options.separator or "", options)[2]:
+        return
+    for sep in _CANDIDATES[:-1]:
+        n_equal, n_numbers, _ = _score(path, encoding, sep, options)
+        if sep != options.separator and n_equal == 1.0 and n_numbers >= _NUMBER_SHARE:
+            raise FileError(
+                f"`{path}` has no separator `{options.sep}`: its "
+                f"cells seem to end with {_SEPARATOR_WORDS[sep]}. Leave out --sep."
+            )
+
+
 def _score(path: Path, encoding: str, sep: str, options: TableOptions) -> tuple[float, float, int]:
     """Rate a separator: rows of equal length, cells that are numbers, columns."""
     try:
         head = itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS)
-        rows = [row for _, row in head if not row[0].lstrip().startswith("#")]
+        rows = [row for _, row in head if not is_comment(row)]
     except FileError:  # a quote that is not closed, with this separator
         return 0.0, 0.0, 0
     counts = Counter(map(len, rows))
@@ -129,15 +149,20 @@ def _score(path: Path, encoding: str, sep: str, options: TableOptions) -> tuple[
     return n_equal / len(rows), good / len(cells), width
 
 
-def find_decimal(path: Path, rows: Sequence[Row], options: TableOptions) -> tuple[str, str]:
+def find_decimal(
+    path: Path, rows: Sequence[Row], sep: str, options: TableOptions
+) -> tuple[str, str]:
     """Return the decimal sign, and words about it if it is a comma."""
     if options.decimal is not None:
         return options.decimal, "decimal comma" if options.decimal == "," else ""
     cells = [(line, j, cell.strip()) for line, row in rows for j, cell in enumerate(row)]
     commas = [place for place in cells if _COMMA.fullmatch(place[2])]
-    if not commas:
-        return ".", ""
     points = [place for place in cells if "." in place[2] and _POINT.fullmatch(place[2])]
+    if not commas:
+        # In countries with decimal commas, semicolons separate and points mark thousands.
+        if points and sep in ";\t" and all(_POINT_THOUSANDS.fullmatch(p[2]) for p in points):
+            raise FileError(_thousands_words(path, points[0], "."))
+        return ".", ""
     line, column, cell = commas[0]
     if points:
         other = points[0]
@@ -147,12 +172,16 @@ def find_decimal(path: Path, rows: Sequence[Row], options: TableOptions) -> tupl
             f"{other[1] + 1}). Write all numbers in one way, without marks for thousands."
         )
     if all(_THOUSANDS.fullmatch(place[2]) for place in commas):
-        raise FileError(
-            f"`{path}`, line {line}, column {column + 1}: `{cell}` may be a decimal number or a "
-            f"whole one with a mark for thousands. Pass --decimal , if it is decimal; otherwise "
-            f"write numbers without marks."
-        )
+        raise FileError(_thousands_words(path, commas[0], ","))
     return ",", "decimal comma"
+
+
+def _thousands_words(path: Path, place: tuple[int, int, str], sign: str) -> str:
+    return (
+        f"`{path}`, line {place[0]}, column {place[1] + 1}: `{place[2]}` may be a decimal number "
+        f"or a whole one with a mark for thousands. Pass --decimal {sign} if it is decimal; "
+        f"otherwise write numbers without marks."
+    )
 
 
 # --- the header ----------------------------------------------------------------------------------
@@ -171,8 +200,20 @@ def _kind(cells: Sequence[str], decimal: str, options: TableOptions) -> str:
         return "number"
     if all(cell.lower() in BOOLEANS for cell in known):
         return "boolean"
+    if options.index != NONE and _are_codes(known):
+        return "code"
     n_numbers = sum(is_number(cell, decimal) or has_marks(cell) for cell in known)
     return "number" if n_numbers >= _NUMBER_SHARE * len(known) else "text"
+
+
+def _comes_again(first: list[str], body: Sequence[list[str]], j: int) -> bool:
+    """Return whether a word of the first row stands below it, too: then it is not a name."""
+    word = first[j].strip() if j < len(first) else ""
+    return word != "" and any(j < len(row) and row[j].strip() == word for row in body)
+
+
+def _are_codes(cells: Sequence[str]) -> bool:
+    return any(map(_CODE.fullmatch, cells)) and all(cell.isdecimal() for cell in cells)
 
 
 def find_header(
@@ -191,6 +232,8 @@ def find_header(
     kinds = kinds_of(body, decimal, options)
     if len(first) == len(kinds) - 1:  # R leaves out the corner above row names
         return True, "header found"
+    if any(kind == "text" and _comes_again(first, body, j) for j, kind in enumerate(kinds)):
+        return False, ""
     above = [
         cell for cell, kind in zip(first, kinds, strict=False)
         if kind != "text" and not options.is_missing(cell)
@@ -223,12 +266,16 @@ def _is_numeric_header(
     if corner == "" and 0 not in columns and any(row[0].strip() for _, row in rows[1:]):
         return True, f"header found: {shown}"
     steps = {float(later - sooner) for sooner, later in itertools.pairwise(numbers)}
-    if len(numbers) > 2 and numbers[0] in (0.0, 1.0) and steps == {1.0}:
+    is_running = len(numbers) > 2 and numbers[0] in (0.0, 1.0) and steps == {1.0}
+    has_decimals = any(
+        _value(row[j], decimal) % 1 for _, row in rows[1:] for j in columns if j < len(row)
+    )
+    if is_running and (has_decimals or len(numbers) >= _RUNNING_COLUMNS):
         return True, f"header found: the running numbers {shown}"
     has_names = kinds[0] == "text" and corner != ""
     if has_names and corner.lower() in CORNER_WORDS:
         return True, f"header found: {shown}"
-    if not _looks_like_names(rows, columns, numbers, decimal):
+    if not (is_running or _looks_like_names(rows, columns, numbers, decimal)):
         return False, ""
     raise FileError(
         f"`{path}`: its first line ({shown}) may be a header of numbers or the first row of data. "
@@ -280,15 +327,20 @@ def _value(cell: str, decimal: str) -> float:
 # --- all of it -----------------------------------------------------------------------------------
 
 
+def is_comment(row: Sequence[str]) -> bool:
+    """Return whether a line begins as comments do: # in most programs, % in MATLAB."""
+    return row[0].lstrip().startswith(("#", "%"))
+
+
 def split_comments(rows: Sequence[Row]) -> tuple[int, list[Row]]:
     """Return how many first rows are comments, and the rest; the last may be a header.
 
     A row that begins with # and has as many cells as the next one names the columns.
     """
-    n = next((i for i, (_, row) in enumerate(rows) if not row[0].lstrip().startswith("#")), 0)
+    n = next((i for i, (_, row) in enumerate(rows) if not is_comment(row)), 0)
     if n and n < len(rows):
         line, last = rows[n - 1]
-        cells = [last[0].lstrip().lstrip("#").strip(), *last[1:]]
+        cells = [last[0].lstrip().lstrip("#%").strip(), *last[1:]]
         cells = cells if cells[0] or len(cells) == len(rows[n][1]) else cells[1:]
         if len(cells) == len(rows[n][1]) and len(cells) > 1:
             return n - 1, [(line, cells), *rows[n:]]
@@ -303,10 +355,10 @@ def find_dialect(path: Path, encoding: str, options: TableOptions) -> Dialect:
     n_comments, rows = split_comments(head[n_named:])
     if not rows:
         raise FileError(f"`{path}` is empty.")
-    decimal, decimal_words = find_decimal(path, rows[1:] or rows, options)
+    decimal, decimal_words = find_decimal(path, rows[1:] or rows, sep, options)
     return describe_rows(
         path, rows, options, (sep, decimal), n_named + n_comments,
-        (separator_words, decimal_words, _comment_words(n_comments)),
+        (separator_words, decimal_words, comment_words(n_comments)),
     )  # fmt: skip
 
 
@@ -323,15 +375,36 @@ def describe_rows(
     body = [row for _, row in rows[has_header:]]
     if not body:
         raise FileError(f"`{path}` has a header and no rows.")
+    header = tuple(cell.strip() for cell in rows[0][1]) if has_header else None
+    kinds = kinds_of(body, signs[1], options)
+    if header is not None and len(header) == len(kinds) - 1 and _counts_up(body):
+        kinds = ("code", *kinds[1:])  # the row numbers of R, without a name above them
     return Dialect(
         sep=signs[0],
         decimal=signs[1],
         n_before=n_before + has_header,
-        header=tuple(cell.strip() for cell in rows[0][1]) if has_header else None,
-        kinds=kinds_of(body, signs[1], options),
+        header=header,
+        kinds=_mark_empty(body, kinds, header),
         notes=tuple(filter(None, (header_words, *words))),
     )
 
 
-def _comment_words(n_comments: int) -> str:
-    return f"{n_comments} comment lines skipped" if n_comments else ""
+def _counts_up(body: Sequence[list[str]]) -> bool:
+    start = int(body[0][0].strip() == "1")
+    is_running = all(row[0].strip() == str(i) for i, row in enumerate(body, start))
+    return len(body) > 2 and is_running
+
+
+def _mark_empty(
+    body: Sequence[list[str]], kinds: tuple[str, ...], header: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    """Return the kinds, "empty" for columns with neither a name nor a value."""
+    rows = [row for row in body if len(row) == len(kinds)]
+    is_empty = [not any(row[j].strip() for row in rows) for j in range(len(kinds))]
+    names = (*(header or ()), *[""] * len(kinds))
+    return tuple("empty" if is_empty[j] and not names[j] else kind for j, kind in enumerate(kinds))
+
+
+def comment_words(n_comments: int) -> str:
+    lines = "1 comment line" if n_comments == 1 else f"{n_comments} comment lines"
+    return f"{lines} skipped" if n_comments else ""

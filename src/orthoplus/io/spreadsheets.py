@@ -20,6 +20,9 @@ from orthoplus.io.table_options import TableOptions
 from orthoplus.io.table_text import Row
 from orthoplus.io.text_tables import parse_rows
 
+# Larger whole numbers are identifiers: as float64 they would no longer differ.
+_MOST_EXACT = 2**53
+
 
 def read_spreadsheet(path: Path, options: TableOptions) -> Catalogue:
     """List the sheets that hold anything; the key is the name of the sheet."""
@@ -66,7 +69,7 @@ def _cell_text(cell: Any) -> str:
 def _load_sheet(path: Path, rows: list[Row], options: TableOptions) -> Content:
     dialect = describe_rows(path, rows[:HEAD_ROWS], options, (",", options.decimal or "."))
     table = parse_rows(path, iter(rows[dialect.n_before :]), dialect, options)
-    table = Table(table.names, table.columns, table.lines, dialect.notes)
+    table = replace(table, notes=dialect.notes)
     return select_columns(path, table, options)
 
 
@@ -83,25 +86,22 @@ def read_parquet(path: Path, options: TableOptions) -> Catalogue:
 
 def _load_parquet(path: Path, file: Any, options: TableOptions) -> Content:
     arrow = file.read()
-    index, order = _stored_index(arrow), list(arrow.column_names)
-    if index is not None:  # first, as in a table of text
-        order.remove(index)
-        order.insert(0, index)
-    table = Table(
-        names=tuple("" if name.startswith("__index_level") else name for name in order),
-        columns=[_column(path, name, arrow.column(name), options) for name in order],
-        lines=np.arange(arrow.num_rows) + 1,
-    )
-    if index is not None and options.index is None:
-        options = replace(options, index="1")
-    return select_columns(path, table, options)
+    stored = _stored_index(arrow)
+    order = [name for name in arrow.column_names if name not in stored]
+    columns = [_column(path, name, arrow.column(name), options) for name in order]
+    if stored:  # first, as in a table of text
+        parts = [map(str, arrow.column(name).to_pylist()) for name in stored]
+        columns.insert(0, ["/".join(words) for words in zip(*parts, strict=True)])
+        order.insert(0, "/".join(stored))
+        options = options if options.index is not None else replace(options, index="1")
+    names = tuple("" if name.startswith("__index_level") else name for name in order)
+    return select_columns(path, Table(names, columns, np.arange(arrow.num_rows) + 1), options)
 
 
-def _stored_index(arrow: Any) -> str | None:
-    """Return the column that pandas wrote its index to, if it is one column."""
+def _stored_index(arrow: Any) -> list[str]:
+    """Return the columns that pandas wrote its index to."""
     stored = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
-    named = [name for name in stored if isinstance(name, str) and name in arrow.column_names]
-    return named[0] if len(named) == 1 else None
+    return [name for name in stored if isinstance(name, str) and name in arrow.column_names]
 
 
 def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatArray | list[str]:
@@ -109,6 +109,8 @@ def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatA
     from pyarrow import types
 
     kind = column.type
+    if types.is_integer(kind) and any(abs(x or 0) > _MOST_EXACT for x in column.to_pylist()):
+        return ["" if x is None else str(x) for x in column.to_pylist()]
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         values = np.array([np.nan if x is None else float(x) for x in column.to_pylist()])
         gaps = np.flatnonzero(np.isnan(values))

@@ -13,26 +13,14 @@ import numpy as np
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.io import column_shapes as shapes
 from orthoplus.io.content import Content, Places
 from orthoplus.io.table_options import NONE, TableOptions
 
-# Rows from which a column of running numbers, or of few classes, is not chance.
-_RUNNING_ROWS, _CLASS_ROWS = 5, 10
-# A column of classes has at most this many, and at most this share of the rows.
-_MOST_CLASSES, _CLASS_SHARE = 60, 0.5
 # Text that differs in this share of the rows names them.
 _NAME_SHARE = 0.9
 
-_IDENTIFIER = re.compile(
-    r"(.*[ _.-])?(id|ids|idx|index|key|no|nr|num|number|row|rows|rownames?|record|uid|uuid|guid|"
-    r"barcode|accession|#|sample|unnamed: ?\d+)|\w+(Id|ID)",
-    re.IGNORECASE,
-)
-_CLASS = re.compile(
-    r"(.*[ _.-])?(label|labels|class|classes|target|species|category|cluster|group|diagnosis|"
-    r"variety|y|truth|ground_truth|cell_?type|type|kind|outcome)",
-    re.IGNORECASE,
-)
+_DIGITS = re.compile(r"\d*", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +49,11 @@ class Table:
         name = "" if self.names is None else self.names[j].strip()
         return f"column {j + 1} (`{name[:40]}`)" if name else f"column {j + 1}"
 
+    def is_empty(self, j: int) -> bool:
+        """Return whether a column has neither a name nor a value, as after a last separator."""
+        column, has_name = self.columns[j], self.names is not None and self.names[j].strip() != ""
+        return not has_name and isinstance(column, list) and not any(map(str.strip, column))
+
     def option(self, j: int) -> str:
         """Return what stands for a column on the command line: its name if that is unique."""
         name = "" if self.names is None else self.names[j].strip()
@@ -69,19 +62,40 @@ class Table:
 
     def find(self, path: Path, column: str, option: str) -> int:
         """Return the number of a column, from 0, by its name or its number from 1."""
-        stripped = [] if self.names is None else [name.strip() for name in self.names]
-        if stripped.count(column.strip()) == 1:
-            return stripped.index(column.strip())
-        if stripped.count(column.strip()) > 1:
-            raise FileError(
-                f"`{option} {column}`: {stripped.count(column.strip())} columns of `{path}` have "
-                f"that name. Give the number of the column, from 1."
-            )
-        if column.strip().isdigit() and 1 <= int(column) <= len(self.columns):
-            return int(column) - 1
-        known = ", ".join(stripped[:12]) + (", ..." if len(stripped) > 12 else "")
-        has = f"It has {known}." if known else f"It has {len(self.columns)} columns, from 1."
-        raise FileError(f"`{option} {column}`: `{path}` has no such column. {has}")
+        return find_column(path, self.names, len(self.columns), column, option)
+
+
+def find_column(
+    path: Path, names: tuple[str, ...] | None, n_columns: int, column: str, option: str
+) -> int:
+    """Return the number of a column, from 0, by its name or its number from 1."""
+    stripped = [] if names is None else [name.strip() for name in names]
+    column = column.strip()
+    if stripped.count(column) == 1:
+        return stripped.index(column)
+    if stripped.count(column) > 1:
+        raise FileError(
+            f"`{option} {column}`: {stripped.count(column)} columns of `{path}` have that name. "
+            f"Give the number of the column, from 1."
+        )
+    if column.isdigit() and 1 <= int(column) <= n_columns:
+        return int(column) - 1
+    known = ", ".join(stripped[:12]) + (", ..." if len(stripped) > 12 else "")
+    has = f"It has {known}." if known else f"It has {n_columns} columns, from 1."
+    raise FileError(f"`{option} {column}`: `{path}` has no such column. {has}")
+
+
+def columns_with_role(
+    path: Path, names: tuple[str, ...] | None, n_columns: int, options: TableOptions
+) -> set[int]:
+    """Return the columns that the options say are not data; they are read as text, as written."""
+    asked = [(column, "--drop") for column in options.drop]
+    asked += [(options.label_column, "--label-column"), (options.index, "--index")]  # type: ignore[list-item]
+    return {
+        find_column(path, names, n_columns, column, option)
+        for column, option in asked
+        if column not in (None, NONE)
+    }
 
 
 def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
@@ -91,7 +105,8 @@ def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
     index = _asked(path, table, options.index, "--index")
     _check_apart(path, table, index, labels, dropped)
     notes: list[str] = []
-    taken = dropped | {j for j in (index, labels) if j is not None}
+    empty = {j for j in range(len(table.columns)) if table.is_empty(j)} - dropped
+    taken = dropped | empty | {j for j in (index, labels) if j is not None}
     if index is None and options.index is None:
         index = _find_index(path, table, taken, notes)
     elif index is not None:
@@ -104,6 +119,8 @@ def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
     taken |= set() if labels is None else {labels}
     if dropped:
         notes.append(f"left out: {', '.join(table.title(j) for j in sorted(dropped))}")
+    if empty:
+        notes.append(f"empty: {', '.join(table.title(j) for j in sorted(empty))}")
     kept = [j for j in range(len(table.columns)) if j not in taken]
     _refuse_text(path, table, kept)
     return _content(path, table, kept, (index, labels), notes)
@@ -128,30 +145,40 @@ def _check_apart(
 
 def _find_index(path: Path, table: Table, taken: set[int], notes: list[str]) -> int | None:
     """Return the column with row names, if one plainly is; refuse one that may be."""
-    named = _leading_names(table, taken)
+    found = _leading_names(table, taken)
+    said = "row names from the first column"
     for j, column in enumerate(table.columns):
-        if j in taken or j == named or isinstance(column, list):
+        is_only = len(table.columns) - len(taken) < 2
+        if j in taken or j == found or isinstance(column, list) or is_only:
             continue
         name = None if table.names is None else table.names[j].strip()
-        is_running = _is_running(column)
-        is_identifier = name is not None and bool(_IDENTIFIER.fullmatch(name))
-        is_identifier = is_identifier and _is_unique_whole(column)
-        is_unnamed = j == 0 and name == "" and _is_unique_whole(column)
-        is_plain = is_unnamed or is_identifier or (is_running and j == 0 and name is None)
-        if is_plain and named is None and j == 0:
-            kind = "running numbers" if is_running else "identifiers"
-            notes.append(f"row names from the first column, which holds {kind}")
-            return j
-        if is_running or is_identifier:
-            what = "running numbers" if is_running else "identifiers"
+        kind, is_plain = _kind_of_index(column, name, is_first=j == 0)
+        if not kind:
+            continue
+        if j > 0 or found is not None or not is_plain:
             raise FileError(
-                f"`{path}`: {table.title(j)} holds {what}, which are not data. Pass --drop "
+                f"`{path}`: {table.title(j)} holds {kind}, which are not data. Pass --drop "
                 f"{table.option(j)}, or --index {table.option(j)} if they name the rows, or "
                 f"--index none if they are data."
             )
-    if named is not None:
-        notes.append("row names from the first column")
-    return named
+        found, said = j, f"{said}, which holds {kind}"
+    if found is not None:
+        notes.append(said)
+    return found
+
+
+def _kind_of_index(column: FloatArray, name: str | None, *, is_first: bool) -> tuple[str, bool]:
+    """Return what a column of numbers may hold that is not data, and whether it is plain."""
+    is_unique = shapes.is_unique_whole(column)
+    is_named = name is not None and bool(shapes.IDENTIFIER.fullmatch(name)) and is_unique
+    is_unnamed = is_first and name == "" and is_unique
+    if shapes.is_running(column):
+        return "running numbers", is_unnamed or is_named or (is_first and name is None)
+    if is_named or is_unnamed:
+        return "identifiers", True
+    if shapes.is_axis(column, name, is_first=is_first):
+        return "numbers that only rise or fall, as dates, times and wavelengths do", False
+    return "", False
 
 
 def _leading_names(table: Table, taken: set[int]) -> int | None:
@@ -160,30 +187,26 @@ def _leading_names(table: Table, taken: set[int]) -> int | None:
     if 0 in taken or not isinstance(first, list) or len(table.columns) < 2:
         return None
     name = "" if table.names is None else table.names[0].strip()
-    if _CLASS.fullmatch(name) and not _IDENTIFIER.fullmatch(name) and _has_classes(first):
+    if (
+        shapes.CLASS.fullmatch(name)
+        and not shapes.IDENTIFIER.fullmatch(name)
+        and shapes.has_classes(first)
+    ):
         return None
     is_rest_text = all(isinstance(column, list) for column in table.columns[1:])
     return None if is_rest_text else 0
-
-
-def _is_running(column: FloatArray) -> bool:
-    """Return whether the numbers are 0, 1, 2, ... or 1, 2, 3, ..., in this order."""
-    n = len(column)
-    if n < _RUNNING_ROWS or column[0] not in (0.0, 1.0):
-        return False
-    return bool(np.array_equal(column, np.arange(n) + column[0]))
-
-
-def _is_unique_whole(column: FloatArray) -> bool:
-    is_whole = bool(np.isfinite(column).all() and (column == np.round(column)).all())
-    return is_whole and len(np.unique(column)) == len(column)
 
 
 def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) -> int | None:
     """Return the column of true classes, if one plainly is; refuse one that may be."""
     for j, column in enumerate(table.columns):
         name = "" if table.names is None else table.names[j].strip()
-        if j in taken or not name or not _CLASS.fullmatch(name) or not _has_classes(column):
+        if (
+            j in taken
+            or not name
+            or not shapes.CLASS.fullmatch(name)
+            or not shapes.has_classes(column)
+        ):
             continue
         if isinstance(column, list):
             notes.append(f"true classes from {table.title(j)}, not clustered")
@@ -193,20 +216,15 @@ def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) ->
             f"--label-column {table.option(j)} to compare with them, --drop {table.option(j)}, or "
             f"--label-column none if it is data."
         )
-    return None
-
-
-def _has_classes(column: FloatArray | list[str]) -> bool:
-    """Return whether the values repeat as classes do."""
-    if not isinstance(column, list):
-        if not (np.isfinite(column).all() and (column == np.round(column)).all()):
-            return False
-        n_classes, n = len(np.unique(column)), len(column)
-    else:
-        n_classes, n = len(set(column)), len(column)
-    if n < _CLASS_ROWS:
-        return n_classes < n
-    return n_classes <= min(_MOST_CLASSES, _CLASS_SHARE * n)
+    bare = [j for j in range(len(table.columns)) if j not in taken]
+    place = shapes.bare_classes([table.columns[j] for j in bare]) if table.names is None else None
+    if place is None:
+        return None
+    raise FileError(
+        f"`{path}`: {table.title(bare[place])} may hold classes, as the only column of few whole "
+        f"numbers. Pass --label-column {bare[place] + 1} to compare with them, --drop "
+        f"{bare[place] + 1}, or --label-column none if it is data."
+    )
 
 
 def _refuse_text(path: Path, table: Table, kept: list[int]) -> None:
@@ -222,9 +240,13 @@ def _refuse_text(path: Path, table: Table, kept: list[int]) -> None:
             if n_words >= _NAME_SHARE * len(column)
             else f"--label-column {table.option(j)} if it holds true classes"
         )
+        what = f"words (`{example[:40]}`), not numbers"
+        if all(_DIGITS.fullmatch(cell.strip()) for cell in column):
+            what = f"codes (`{example[:40]}`), which are not data"
+            advice += ", or --index none if it is data"
         raise FileError(
-            f"`{path}`: {table.title(j)} holds words (`{example[:40]}`), not numbers. Pass --drop "
-            f"{table.option(j)} to leave it out, or {advice}."
+            f"`{path}`: {table.title(j)} holds {what}. Pass --drop {table.option(j)} to leave it "
+            f"out, or {advice}."
         )
 
 
@@ -238,16 +260,24 @@ def _content(
     if not kept:
         raise FileError(f"`{path}` has no columns of numbers left: there is nothing to read.")
     values = np.column_stack([np.asarray(table.columns[j]) for j in kept])
-    names = None if table.names is None else tuple(table.names[j].strip() for j in kept)
+    names = None
+    if table.names is not None:
+        names = tuple(table.names[j].strip() or f"column {j + 1}" for j in kept)
     index, labels = (None if j is None else _words(table.columns[j]) for j in roles)
+    if index is not None:
+        index = tuple(
+            name or f"line {line}" for name, line in zip(index, table.lines.tolist(), strict=True)
+        )
+    if labels is not None and "" in labels:
+        notes.append(f"{labels.count('')} without a class")
     n_missing = int(np.isnan(values).sum())
     if n_missing:
         notes.append(f"{n_missing} missing values")
     said = "; ".join([f"{len(values)} rows, {len(kept)} columns", *notes, *table.notes])
     places = Places(table.lines, np.array(kept) + 1, table.names)
-    return Content(
-        values, index, names, labels=labels, summary=said, places=places,
-    )  # fmt: skip
+    corner = "" if table.names is None or roles[0] is None else table.names[roles[0]].strip()
+    remarks = shapes.remarks_on(values, index, names, corner)
+    return Content(values, index, names, remarks, labels, said, places)
 
 
 def _words(column: FloatArray | list[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -14,6 +15,13 @@ from orthoplus.io import guard
 Row = tuple[int, list[str]]  # the number of its last line, and its cells
 
 _BLOCK = 1 << 20
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
+# How files begin that have the name of a table and are something else.
+_OTHERS = {
+    b"<": "a web page or XML, not a table: was it saved from a browser? Save the data instead",
+    b"{": "JSON, not a table: write it as CSV first",
+    b"version https://git-lfs": "a pointer of Git LFS, not the data: `git lfs pull` gets them",
+}
 # Bytes that no text has, in any encoding of one byte per letter.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 26, 27}) + b"\x7f"
 
@@ -64,6 +72,7 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
                     bad = n_bytes + error.start
             n_bytes += len(block)
             guard.check_size(path, (n_bytes // 2,))  # a number and its comma: two bytes of text
+    _refuse_others(path)
     if wanted is not None:
         return wanted, f"encoding {wanted}"
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -78,6 +87,28 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
     return "cp1252", "encoding Windows-1252, because it is not UTF-8"
 
 
+def _refuse_others(path: Path) -> None:
+    """Refuse a file that begins as another type does."""
+    with open_bytes(path) as file:
+        start = file.read(200).removeprefix(codecs.BOM_UTF8).lstrip()
+    for begin, what in _OTHERS.items():
+        if start.startswith(begin):
+            raise FileError(f"`{path}` is {what}.")
+
+
+def _split(line: str) -> list[str]:
+    """Split at white space, but not inside of double quotes, which are left out.
+
+    Examples
+    --------
+    >>> _split('"sample 1" 5.1  "u"')
+    ['sample 1', '5.1', 'u']
+    """
+    if '"' not in line:
+        return line.split()
+    return [word or quoted.replace('""', '"') for quoted, word in _QUOTED.findall(line)]
+
+
 def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
     """Yield the rows that are not blank; None as separator gives one cell per line."""
     number = 1
@@ -86,7 +117,7 @@ def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
             if sep is None or sep == " ":
                 for number, line in enumerate(file, 1):
                     if line.strip():
-                        yield number, line.split() if sep else [line.strip("\r\n")]
+                        yield number, _split(line) if sep else [line.strip("\r\n")]
                 return
             reader = csv.reader(file, delimiter=sep, strict=True)
             for row in reader:

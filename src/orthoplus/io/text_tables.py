@@ -15,11 +15,22 @@ import numpy as np
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.io.content import Catalogue, Content, Entry
-from orthoplus.io.dialect import BOOLEANS, Dialect, find_dialect, has_marks, is_number, parse_number
-from orthoplus.io.table_columns import Table, select_columns
-from orthoplus.io.table_options import TableOptions
+from orthoplus.io.dialect import (
+    BOOLEANS,
+    Dialect,
+    comment_words,
+    find_dialect,
+    has_marks,
+    is_comment,
+    is_number,
+    parse_number,
+)
+from orthoplus.io.table_columns import Table, columns_with_role, select_columns
+from orthoplus.io.table_options import MISSING_WORDS, TableOptions
 from orthoplus.io.table_text import Row, find_encoding, open_bytes, read_rows, suffix_of
 
+# Kinds of columns that are read as text.
+AS_TEXT = ("text", "code", "empty")
 # A larger file is read by pandas, if that is installed: to import it takes half a second.
 _LARGE_BYTES = 1 << 23
 # Names of a first line above labels.
@@ -37,7 +48,7 @@ def read_table(path: Path, options: TableOptions) -> Catalogue:
         rows = itertools.islice(read_rows(path, encoding, dialect.sep), dialect.n_before, None)
         table = parse_rows(path, rows, dialect, options)
     notes = (*dialect.notes, words) if words else dialect.notes
-    table = Table(table.names, table.columns, table.lines, notes)
+    table = replace(table, notes=(*notes, *table.notes))
     content = select_columns(path, table, options)
     return {path.stem: Entry(content.values.shape, True, lambda: content)}
 
@@ -75,7 +86,7 @@ def _read_with_pandas(
 
     Quotes, gaps and words among the numbers are errors here; `parse_rows` reads or explains them.
     """
-    is_plain = dialect.sep != " " and "boolean" not in dialect.kinds
+    is_plain = dialect.sep != " " and "boolean" not in dialect.kinds and not options.na
     is_large = path.stat().st_size >= _LARGE_BYTES and path.suffix.lower() != ".gz"
     if not (is_plain and is_large) or find_spec("pandas") is None:
         return None
@@ -85,7 +96,9 @@ def _read_with_pandas(
         if any(b"\0" in block for block in iter(partial(raw.read, 1 << 20), b"")):
             return None
     start = next(itertools.islice(read_rows(path, encoding, dialect.sep), dialect.n_before, None))
-    kinds = dict(enumerate(dialect.kinds))
+    names = column_names(path, dialect, start)
+    roles = columns_with_role(path, names, len(dialect.kinds), options)
+    kinds = {j: "text" if j in roles else kind for j, kind in enumerate(dialect.kinds)}
     # From version 3.1 on, the exact reading of decimal numbers is the only one.
     is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
     precision: dict[str, Any] = {} if is_exact else {"float_precision": "round_trip"}
@@ -104,16 +117,20 @@ def _read_with_pandas(
     if frame.shape[1] != len(kinds) or has_quotes:
         return None
     lines = np.arange(len(frame)) + start[0]
-    return Table(column_names(path, dialect, start), columns, lines)
+    return Table(names, columns, lines)
 
 
 def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | None:
     """Return a name for each column; the file may leave out that of the row names."""
     header, n = dialect.header, len(dialect.kinds)
+    if header is not None and not any(header[n:]):  # a separator after the last name
+        header = header[:n]
     if header is None or len(header) == n:
         return header
-    if len(header) == n - 1 and dialect.kinds[0] == "text":  # R leaves out the corner
-        return ("", *header)
+    if len(header) == n - 1 and dialect.kinds[-1] == "empty":  # one after the last cell of each row
+        return (*header, "")
+    if len(header) == n - 1 and dialect.kinds[0] in AS_TEXT:
+        return ("", *header)  # R leaves out the corner
     raise FileError(
         f"`{path}`: its header has {len(header)} cells, line {first[0]} has {len(first[1])}: every "
         f"column needs a name, and nothing may stand above the header."
@@ -123,13 +140,21 @@ def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | 
 def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: TableOptions) -> Table:
     """Read the rows one by one, and say where one is wrong."""
     kinds, n = dialect.kinds, len(dialect.kinds)
-    numeric = [j for j, kind in enumerate(kinds) if kind != "text"]
+    numeric: list[int] = []
     numbers, lines = array("d"), array("q")
-    words: dict[int, list[str]] = {j: [] for j, kind in enumerate(kinds) if kind == "text"}
+    words: dict[int, list[str]] = {}
     names: tuple[str, ...] | None = None
+    n_comments = 0
     for line, row in body:
+        if len(row) == 1 < n and is_comment(row):
+            n_comments += 1
+            continue
         if not lines:
             names = column_names(path, dialect, (line, row))
+            roles = columns_with_role(path, names, n, options)
+            words = {j: [] for j in range(n) if j in roles or kinds[j] in AS_TEXT}
+            numeric = [j for j in range(n) if j not in words]
+            _refuse_second_header(path, (line, row), [j for j in numeric if j < len(row)], dialect)
         if len(row) != n:
             raise FileError(
                 f"`{path}`, line {line} has {len(row)} cells, "
@@ -145,7 +170,20 @@ def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: Table
     columns: dict[int, FloatArray | list[str]] = dict(words)
     columns |= {j: matrix[:, place] for place, j in enumerate(numeric)}
     ends: IntArray = np.array(lines, dtype=np.int64)
-    return Table(names, [columns[j] for j in range(n)], ends)
+    notes = tuple(filter(None, (comment_words(n_comments),)))
+    return Table(names, [columns[j] for j in range(n)], ends, notes)
+
+
+def _refuse_second_header(path: Path, row: Row, numeric: list[int], dialect: Dialect) -> None:
+    """Refuse a line of words below the header where the lines after it have numbers."""
+    cells = [row[1][j].strip() for j in numeric if row[1][j].strip()]
+    has_numbers = any(is_number(cell, dialect.decimal) or has_marks(cell) for cell in cells)
+    is_plain = any(cell.lower() in (*BOOLEANS, *map(str.lower, MISSING_WORDS)) for cell in cells)
+    if dialect.header is not None and len(cells) > 1 and not has_numbers and not is_plain:
+        raise FileError(
+            f"`{path}`, line {row[0]} ({', '.join(cells[:3])}) has words where the lines after it "
+            f"have numbers: a second header, such as units? Take that line out of the file."
+        )
 
 
 def _cell(
@@ -160,7 +198,7 @@ def _cell(
     j, names = place
     cell = row[j]
     number = parse_number(cell, dialect.decimal)
-    if number is not None:
+    if number is not None and not (options.na and options.is_missing(cell)):
         return number
     if dialect.kinds[j] == "boolean" and cell.strip().lower() in BOOLEANS:
         return BOOLEANS[cell.strip().lower()]
@@ -177,7 +215,10 @@ def _complaint(cell: str, is_missing: bool, dialect: Dialect) -> str:
     word = cell.strip()[:40]
     if is_missing:
         what = f"`{word}` stands for a missing value" if word else "the cell is empty"
-        return f"{what}. Fill it in, or pass --missing mask to fit the other cells only."
+        return (
+            f"{what}. Fill it in, pass --missing mask to fit the other cells only, or leave the "
+            f"column out with --drop."
+        )
     other = "," if dialect.decimal == "." else "."
     if is_number(word, other):
         return f"`{word}` is not a number with the decimal sign `{dialect.decimal}`. See --decimal."
