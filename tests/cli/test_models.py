@@ -1,6 +1,7 @@
 """``orthoplus cluster``: the loss, tf-idf, and the scaling of rows and columns."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import orthoplus as op
 from orthoplus.cli.app import app
 from orthoplus.cli.modeling import look_like_counts, weigh_words
+from orthoplus.estimators.row_fits import fit_rows
 
 
 def run(*words):
@@ -41,6 +43,50 @@ def corpus(rng, tmp_path, monkeypatch):
     A = sp.csr_array(rng.poisson(20 * rng.uniform(0.5, 4, (60, 1)) * words[topics]).astype(float))
     sio.mmwrite("corpus.mtx", A)
     return A, topics
+
+
+def test_names_from_files_are_used_in_tables_and_report(corpus):
+    Path("docs.txt").write_text("".join(f"doc {i}\n" for i in range(60)))
+    # As in the features.tsv of 10x: identifier, name, type; here with a header.
+    Path("words.tsv").write_text("id\tname\n" + "".join(f"w{j}\tword {j}\n" for j in range(40)))
+    words = ("--row-names", "docs.txt", "--column-names", "words.tsv", "--loss", "kl")
+    assert run("cluster", "corpus.mtx", "-k", 3, *words, "-o", "out").exit_code == 0
+    assert Path("out/labels.csv").read_text().splitlines()[60].startswith("doc 59,")
+    assert Path("out/components.csv").read_text().startswith("cluster,w0,w1,")
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert "doc\xa0" in page
+    assert re.search(r">w\d+ <span", page)
+
+
+def test_margins_of_the_page_are_those_of_the_table(corpus):
+    A, _ = corpus
+    rows = [100 * A[[i]] / A[[i]].sum() for i in (0, 1)]
+    mixed = sp.vstack([A, rows[0] + rows[1]]).tocsr()  # the last row lies between two topics
+    sio.mmwrite("mixed.mtx", mixed)
+    assert run("cluster", "mixed.mtx", "-k", 3, "--loss", "kl", "-o", "out").exit_code == 0
+    lines = [line.split(",") for line in Path("out/labels.csv").read_text().splitlines()[1:]]
+    model = op.OrthogonalNMF(3, loss="kullback-leibler", random_state=0).fit(mixed)
+    fits = fit_rows(model, mixed)
+    np.testing.assert_allclose([float(line[5]) for line in lines], fits.margins)
+    assert 60 in fits.doubtful()[:10]
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    row = page.split("<tbody>")[1].split("row\xa060<")[1].split("</tr>")[0]
+    assert f">{fits.margins[60]:.3f}<" in row
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--row-names", "short.txt"), "`--row-names short.txt` has 3 names, but the file has 60"),
+        (("--column-names", "docs.txt"), "are these the names of the rows?"),
+        (("--row-names", "gone.txt"), "`gone.txt` is not there"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(corpus, words, message):
+    Path("short.txt").write_text("a\nb\nc\n")
+    Path("docs.txt").write_text("".join(f"doc {i}\n" for i in range(60)))
+    done = run("cluster", "corpus.mtx", "-k", 3, *words)
+    assert (done.exit_code, message in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize("name", ["kl", "kullback-leibler"])

@@ -56,6 +56,8 @@ def test_range_goes_on_with_the_recommendation_and_says_why(planted):
     assert [row["k"] for row in ranks["curves"]] == list(range(2, 8))
     assert [row["stability"] for row in ranks["curves"]] == [r.stability for r in expected.rows]
     assert len(record["result"]["cluster_sizes"]) == 4
+    page = Path("x-k2-7/report.html").read_text(encoding="utf-8")
+    assert "<svg" in page.split("How many clusters")[1].split("</section>")[0]
     # The command does the same again, from the choice on.
     again = run(*shlex.split(record["command"])[1:], "-o", "again", "-q")
     assert (again.exit_code, again.stderr) == (0, "")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from people_tables import READ, REFUSED, WIDE, YEARS, text
 
-from orthoplus.io import FileError, TableOptions, read_labels, read_matrix
+from orthoplus.io import FileError, TableOptions, align, read_labels, read_matrix
 
 
 @pytest.mark.parametrize("name", READ)
@@ -67,3 +67,47 @@ def test_totals_and_genes_are_remarked(tmp_path):
     assert "last row (`Total`) is the sum" in notes
     assert "Column `all` is the sum" in notes
     assert "--transpose" in notes
+
+
+LABELS = {
+    "one per line": ("a.txt", "u\nv\nu\n", None),
+    "header": ("a.csv", "species\nu\nv\nu\n", None),
+    "header and index": ("a.csv", ",species\n0,u\n1,v\n2,u\n", None),
+    "index after them": ("a.csv", "cluster,id\nu,4\nv,5\nu,6\n", None),
+    "no header, index": ("a.csv", "r1;u\nr2;v\nr3;u\n", None),
+    "tabs in .txt": ("a.txt", "id\tclass\n1\tu\n2\tv\n3\tu\n", None),
+    "our own labels.csv": (
+        "a.csv",
+        "row,cluster,weight,margin\n0,u,1,.5\n1,v,1,.5\n2,u,1,.5\n",
+        None,
+    ),
+    "by name": ("a.csv", "id,sex,age\n1,u,33\n2,v,44\n3,u,44\n", "sex"),
+    "by number": ("a.csv", "1,u,33\n2,v,44\n3,u,44\n", "2"),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_as_people_have_them(tmp_path, name):
+    file, content, key = LABELS[name]
+    (tmp_path / file).write_text(content)
+    assert read_labels(tmp_path / file, key).values.tolist() == ["u", "v", "u"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id,sex,age\n1,u,33\n2,v,44\n", "several columns.*a.csv:COLUMN"),
+        ("u\nv,w\nu\n", "line 2 has 2 cells, line 1 has 1"),
+    ],
+)
+def test_labels_that_are_not_plain_are_refused(tmp_path, content, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(FileError, match=message):
+        read_labels(tmp_path / "a.csv")
+
+
+def test_labels_in_another_order_are_put_in_order(tmp_path):
+    assert align(("x", "y", "z"), ("z", "x", "y"), tmp_path) == [1, 2, 0]
+    assert align(("x", "y"), ("1", "2"), tmp_path) is None
+    with pytest.raises(FileError, match="not `z`"):
+        align(("x", "y", "z"), ("x", "y", "w"), tmp_path)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from orthoplus.data import as_data
+from orthoplus.estimators.row_fits import compare_rows
 from orthoplus.report import figures, profiles
 from orthoplus.report.clusters import ClusterFacts, cluster_page
 from orthoplus.report.experts import percent
@@ -37,7 +39,8 @@ def facts_of(A, labels, k, **more):
     weights = 1.0 / np.bincount(labels, minlength=k)[labels]
     features = tuple(f"feature {j}" for j in range(A.shape[1]))
     record = more.pop("record", None) or record_of()
-    return ClusterFacts(record, A, labels, weights, components, features, **more)
+    fits = compare_rows(as_data(A), components, labels, record["model"]["loss"])
+    return ClusterFacts(record, A, labels, weights, components, fits, features, **more)
 
 
 def step(n_iter, value, violation=0.0, sigma=0.0):
@@ -99,17 +102,12 @@ def test_levels_are_the_means_of_rows_that_are_multiples_of_one_profile():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5))
-def test_second_best_is_the_largest_other_cosine(seed, k):
+def test_doubtful_rows_come_with_the_smallest_margin_first(seed, k):
     rng = np.random.default_rng(seed)
-    angles, labels = rng.random((7, k)), rng.integers(0, k, 7)
-    fit = profiles.fit_of_rows(angles, labels)
-    for i, j in enumerate(labels):
-        others = {other: angles[i, other] for other in range(k) if other != j}
-        best = max(others, key=others.get, default=-1)
-        assert (fit.own[i], fit.second[i]) == (angles[i, j], best)
-    margins = (fit.own - fit.other)[fit.doubtful()]
-    assert (np.diff(margins) >= 0).all()
-    assert fit.is_doubtful[(fit.other >= fit.own) & (fit.second >= 0)].all()
+    A, H, labels = rng.random((7, 4)), rng.random((k, 4)), rng.integers(0, k, 7)
+    fits = compare_rows(as_data(A), H, labels, "frobenius")
+    assert (np.diff(fits.margins[fits.doubtful()]) >= 0).all()
+    assert fits.is_doubtful[fits.margins <= 0].all()
 
 
 @pytest.mark.parametrize(
@@ -124,8 +122,9 @@ def test_second_best_is_the_largest_other_cosine(seed, k):
     ],
 )
 def test_a_row_is_doubtful_if_a_second_cluster_fits_almost_as_well(own, other, is_doubtful):
-    fit = profiles.fit_of_rows(np.array([[own, other]]), np.array([0]))
-    assert fit.is_doubtful.tolist() == [is_doubtful]
+    H = np.array([[own, np.sqrt(1 - own**2)], [other, np.sqrt(1 - other**2)]])
+    fits = compare_rows(as_data(np.array([[1.0, 0.0]])), H, np.array([0]), "frobenius")
+    assert fits.is_doubtful.tolist() == [is_doubtful]
 
 
 def between():
@@ -138,7 +137,7 @@ def test_page_names_the_doubtful_row_and_typical_rows():
     A, labels = between()
     names = (*(f"sample {i}" for i in range(10)), "the odd one")
     facts = facts_of(A, labels, 2, rows=names)
-    assert facts.fit.doubtful().tolist() == [10]
+    assert facts.fits.doubtful().tolist() == [10]
     text = text_of(facts)
     assert "1 row fits a second cluster almost as well" in text
     assert "1 doubtful row the odd one" in text
@@ -236,7 +235,7 @@ def test_next_steps_follow_from_the_run():
     ranks = {
         "k": 2,
         "reasons": ["All criteria name 2."],
-        "rows": [
+        "curves": [
             {"k": 2, "stability": 0.9, "heldout": 0.2, "unexplained": 0.1},
             {"k": 3, "stability": 0.5, "heldout": 0.3, "unexplained": 0.09},
         ],

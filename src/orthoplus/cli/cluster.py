@@ -17,7 +17,7 @@ from orthoplus.cli.summary import Written, finish
 from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
-from orthoplus.io import Content, FileError, read_labels, split_key
+from orthoplus.io import Content, FileError, align, read_labels, split_key
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,10 @@ def cluster(  # noqa: PLR0913
     output: opt.Output = None,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="True classes: adds purity, NMI, entropy, a picture."),
+        typer.Option(
+            metavar="FILE",
+            help="True classes, one per line or FILE:COLUMN: adds purity, NMI, entropy, a picture.",
+        ),
     ] = None,
     key: opt.Key = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Columns are samples.")] = False,
@@ -57,6 +60,8 @@ def cluster(  # noqa: PLR0913
     sep: tab.Separator = None,
     decimal: tab.Decimal = None,
     encoding: tab.Encoding = None,
+    row_names: tab.RowNames = None,
+    column_names: tab.ColumnNames = None,
     missing: tab.Missing = "error",
     na: tab.MissingWords = None,
     loss: opt.Loss = None,
@@ -261,19 +266,24 @@ def explain_entries(path: Path, content: Content) -> None:
 def find_truth(content: Content, labels: str | None) -> Truth | None:
     """Return the true classes of the rows: those of a file, else of a column of the table."""
     if labels is not None:
-        return read_truth(labels, content.values.shape[0])
+        return read_truth(labels, content)
     return None if content.labels is None else _as_truth(content.labels)
 
 
-def read_truth(name: str, n: int) -> Truth:
-    """Return the classes of the rows from a file, one per row; the first may be a header."""
+def read_truth(name: str, content: Content) -> Truth:
+    """Return the classes of the rows from a file, one per row; the first may be a header.
+
+    If the file names the rows in another order than the data, its labels are put in order.
+    """
     path, key = split_key(name)
-    values = read_labels(path, key).values
+    found, n = read_labels(path, key), content.values.shape[0]
+    values, names = found.values, found.row_names
     if len(values) == n + 1 and values[0] not in values[1:]:
-        values = values[1:]
-    if len(values) != n:
+        values, names = values[1:], names and names[1:]
+    order = align(content.row_names, names, path)
+    if order is None and len(values) != n:
         raise FileError(f"`{path}` has {len(values)} labels, but the data has {n} rows.")
-    return _as_truth(values)
+    return _as_truth(values if order is None else values[order])
 
 
 def _as_truth(values: Any) -> Truth:
@@ -330,11 +340,13 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
     from orthoplus.cli.cluster_files import names_of_rows, write_clusters
+    from orthoplus.estimators.row_fits import fit_rows
 
     record, labels = _record(job, model, problem.total, proof), model.labels_
     r = job.content.values.shape[1]
     features = job.content.column_names or tuple(f"feature {j}" for j in range(r))
-    files = write_clusters(job, model, features)
+    fits = fit_rows(model, job.content.values)
+    files = write_clusters(job, model, fits, features)
     write_json(job.folder / "run.json", record)
     files["run.json"] = "options, versions, objective, bound, history"
     if proof is not None:
@@ -353,6 +365,7 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
             labels=np.maximum(labels[used], 0),
             weights=weights[used],
             components=model.scaled_components_,
+            fits=fits.rows(used),
             features=features,
             truth=None if job.truth is None else (job.truth.codes[used], job.truth.names),
             image=job.image,

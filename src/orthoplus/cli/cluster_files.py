@@ -7,12 +7,12 @@ import numpy as np
 
 from orthoplus.cli.writing import write_csv, write_npz
 from orthoplus.core.types import FloatArray
-from orthoplus.estimators.row_fits import RowFits, fit_rows
+from orthoplus.estimators.row_fits import RowFits
 
 COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
 
 
-def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, str]:
+def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str]) -> dict[str, str]:
     """Write ``labels.csv``, ``components.csv`` and ``.npz``; return what each of them holds.
 
     Weights have the mean 1 in each cluster, so that a component is the row of weight 1, in the
@@ -20,7 +20,6 @@ def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, s
     """
     k, labels = len(model.components_), model.labels_
     names = names_of_rows(job)
-    fits = fit_rows(model, job.content.values)
     means = mean_weights(fits.weights, labels, k)
     fits = fits._replace(weights=fits.weights / np.where(labels >= 0, means[labels], 1.0))
     components = means[:, None] * model.components_.astype(np.float64)
@@ -55,6 +54,6 @@ def mean_weights(weights: FloatArray, labels: Any, k: int) -> FloatArray:
 
 def _label_rows(names: Sequence[str], labels: Any, fits: RowFits) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of ``labels.csv``; what is not known is an empty cell."""
-    columns = (labels, *fits)
+    columns = (labels, fits.weights, fits.cosines, fits.second_best, fits.margins)
     for name, *cells in zip(names, *(column.tolist() for column in columns), strict=True):
         yield name, *("" if cell != cell else cell for cell in cells)

@@ -1,7 +1,7 @@
 """Options of commands that read a table, and what was read, in one line."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +10,9 @@ import typer
 
 from orthoplus.cli.display import waiting
 from orthoplus.cli.terminal import complain
+from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
-from orthoplus.io import Content, TableOptions, read_matrix
+from orthoplus.io import Content, TableOptions, read_matrix, read_names
 
 TABLE = "How a table is read (.csv .tsv .txt .xlsx .parquet; by default as the file shows)"
 
@@ -60,6 +61,16 @@ MissingWords = Annotated[
                  help="A further word for a missing value; may be given several times."),
 ]  # fmt: skip
 
+RowNames = Annotated[
+    Path | None,
+    typer.Option("--row-names", metavar="FILE",
+                 help="Names of the rows of a file without any, such as .mtx: one per line."),
+]  # fmt: skip
+ColumnNames = Annotated[
+    Path | None,
+    typer.Option("--column-names", metavar="FILE", help="Names of the columns: one per line."),
+]  # fmt: skip
+
 
 def table_options(given: Mapping[str, Any]) -> TableOptions:
     """Return the options of a table among all options of a command.
@@ -78,7 +89,21 @@ def read(path: Path, key: str | None, given: Mapping[str, Any], *, silent: bool)
     """Read a matrix, with the options for tables among all options of a command."""
     options = table_options(given)
     with waiting(f"Reading {path.name}", silent=silent):
-        return read_matrix(path, key, options)
+        return name_axes(read_matrix(path, key, options), given)
+
+
+def name_axes(content: Content, given: Mapping[str, Any]) -> Content:
+    """Return the content with the names of its rows and columns from files, if any were given."""
+    found: dict[str, Any] = {}
+    for axis, (name, advice) in enumerate((("row_names", "--index"), ("column_names", "--header"))):
+        path = given.get(name)
+        if path is None:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if content.summary:  # a table
+            raise InputError(f"`{option}` is for files without names: a table has `{advice}`.")
+        found[name] = read_names(path, content.values.shape[axis], option)
+    return replace(content, **found)
 
 
 def say(content: Content, *, silent: bool) -> None:

@@ -4,26 +4,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.count_groups import log_profiles, sum_groups
 
 # The share of the profile of all rows in each profile that counts are compared with: without it, a
 # word that is new to the second best cluster would make every margin infinite.
 SMOOTHING = 0.1
+# A row is doubtful if a second component explains at least this share of what its own explains,
+# and leaves at most this many times as much unexplained. The first condition alone would call
+# most rows of dense data doubtful (all cosines are large), the second those of sparse data.
+_SHARE_EXPLAINED, _TIMES_UNEXPLAINED = 0.8, 1.1
+# Cosines of identical components differ by rounding.
+_ROUNDING = 1e-12
 
 
 class RowFits(NamedTuple):
     """The multiple of its component for each row, their cosine, the second best, and the margin.
 
     A row of zeros has the weight 0, NaN for cosine and margin, and -1 as second best. With a single
-    component, the second best is -1 and the margin NaN for every row.
+    component, the second best is -1 and the margin NaN for every row. A row is doubtful if the
+    second best component fits it almost as well as its own.
     """
 
     weights: FloatArray
     cosines: FloatArray
     second_best: IntArray
     margins: FloatArray
+    second_cosines: FloatArray
+    is_doubtful: BoolArray
+
+    def doubtful(self) -> IntArray:
+        """Return the doubtful rows, the smallest margin first."""
+        rows = np.flatnonzero(self.is_doubtful)
+        return rows[np.argsort(self.margins[rows], kind="stable")]
+
+    def rows(self, which: IntArray) -> "RowFits":
+        """Return the fits of some rows."""
+        vectors: list[Any] = [vector[which] for vector in self]
+        return RowFits(*vectors)
 
 
 def fit_rows(model: Any, X: Any) -> RowFits:
@@ -35,22 +54,41 @@ def fit_rows(model: Any, X: Any) -> RowFits:
     it is the difference of :math:`\sum_l a_{il} \log p_{jl} / \sum_l a_{il}`, the log-likelihood
     per count, with profiles p that are mixed with a tenth of that of all rows.
     """
-    A, H, labels = model._validated(X), model.scaled_components_, model.labels_
+    return compare_rows(model._validated(X), model.scaled_components_, model.labels_, model.loss)
+
+
+def compare_rows(A: DataMatrix, H: FloatArray, labels: IntArray, loss: str) -> RowFits:
+    """Compare the rows of A with the components H; see `fit_rows`.
+
+    Examples
+    --------
+    >>> from orthoplus.data import as_data
+    >>> A = as_data(np.array([[4.0, 0.0], [0.0, 5.0], [3.0, 2.9]]))
+    >>> compare_rows(A, np.eye(2), np.array([0, 1, 0]), "frobenius").is_doubtful
+    array([False, False,  True])
+    """
     logs = None
-    if model.loss == "kullback-leibler":
+    if loss == "kullback-leibler":
         sums = sum_groups(A, A.scatter(labels), len(H))
-        logs = log_profiles(sums, SMOOTHING)
+        # What the profile of a cluster says beyond that of all rows.
+        logs = log_profiles(sums, SMOOTHING) - log_profiles(sums.sum(axis=0, keepdims=True))
     args = (H.astype(np.float64), logs, A.has_gaps)
-    found = A.map_rows(_fit_rows, A.scatter(labels), args=args, n_vectors=4)
+    found = A.map_rows(_fit_rows, A.scatter(labels), args=args, n_vectors=len(RowFits._fields))
     return RowFits(*(A.gather(vector) for vector in found))
 
 
 def _fit_rows(
     A: MemoryMatrix, labels: IntArray, H: FloatArray, logs: FloatArray | None, has_gaps: bool
-) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """Return the four vectors of `RowFits` for a block, in parts of its rows."""
-    weights, cosines, margins = (np.full(len(A), fill) for fill in (0.0, np.nan, np.nan))
-    second_best = np.full(len(A), -1, dtype=np.int64)
+) -> RowFits:
+    """Return the vectors of `RowFits` for a block, in parts of its rows."""
+    found = RowFits(
+        weights=np.zeros(len(A)),
+        cosines=np.full(len(A), np.nan),
+        second_best=np.full(len(A), -1, dtype=np.int64),
+        margins=np.full(len(A), np.nan),
+        second_cosines=np.zeros(len(A)),
+        is_doubtful=np.zeros(len(A), dtype=bool),
+    )
     for part in A.ranges(len(H)):
         own = labels[part]
         block, rows = A.rows(part), np.flatnonzero(own >= 0)
@@ -61,15 +99,27 @@ def _fit_rows(
             sums = np.asarray(block.row_sums(), dtype=np.float64)[:, None]
             multiples = sums / _positive(H.sum(axis=1))
             measure = np.asarray(block.matmul(logs.T), dtype=np.float64) / _positive(sums)
-        weights[part][rows] = np.maximum(multiples[rows, own], 0.0)
-        cosines[part][rows] = alike[rows, own]
+        found.weights[part][rows] = np.maximum(multiples[rows, own], 0.0)
+        found.cosines[part][rows] = alike[rows, own]
         if len(H) > 1:
             others = measure[rows]
             mine = others[np.arange(len(rows)), own]
             others[np.arange(len(rows)), own] = -np.inf
-            second_best[part][rows] = others.argmax(axis=1)
-            margins[part][rows] = mine - others.max(axis=1)
-    return weights, cosines, second_best, margins
+            second, best = others.argmax(axis=1), others.max(axis=1)
+            found.second_best[part][rows] = second
+            found.margins[part][rows] = mine - best
+            found.second_cosines[part][rows] = alike[rows, second]
+            found.is_doubtful[part][rows] = _is_doubtful(mine, best, is_counts=logs is not None)
+    return found
+
+
+def _is_doubtful(own: FloatArray, other: FloatArray, *, is_counts: bool) -> BoolArray:
+    """Return whether a second component fits almost as well: by gains of counts, or by cosines."""
+    if is_counts:
+        return np.asarray(other >= _SHARE_EXPLAINED * own)
+    own, other = own**2, other**2
+    leaves_little = 1.0 - other <= _TIMES_UNEXPLAINED * (1.0 - own) + _ROUNDING
+    return np.asarray((other >= _SHARE_EXPLAINED * own) & leaves_little)
 
 
 def _compare(block: Any, H: FloatArray, has_gaps: bool) -> tuple[FloatArray, FloatArray]:

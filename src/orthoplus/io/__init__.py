@@ -7,6 +7,7 @@ read, and sizes are checked before anything is (`orthoplus.io.guard`).
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,13 +16,14 @@ from orthoplus.io.content import Catalogue, Content, choose
 from orthoplus.io.envi import read_envi
 from orthoplus.io.guard import memory_limit
 from orthoplus.io.hdf5 import read_hdf5
+from orthoplus.io.label_files import align, names_of, read_text_labels
 from orthoplus.io.matlab import read_mat
 from orthoplus.io.matrix_market import read_matrix_market
 from orthoplus.io.numpy_files import read_npy, read_npz
 from orthoplus.io.spreadsheets import read_parquet, read_spreadsheet
 from orthoplus.io.table_options import TableOptions
 from orthoplus.io.table_text import suffix_of
-from orthoplus.io.text_tables import read_table, read_text_labels
+from orthoplus.io.text_tables import read_table
 
 # Readers of tables, which take options.
 TABLE_READERS: dict[str, Callable[[Path, TableOptions], Catalogue]] = {
@@ -41,6 +43,8 @@ READERS: dict[str, Callable[[Path], Catalogue]] = {
     ".h5ad": read_hdf5,
     ".hdr": read_envi,
 }
+T = TypeVar("T")
+
 SUFFIXES = (*READERS, *TABLE_READERS)
 _TEXT = (".csv", ".tsv", ".txt")
 
@@ -49,10 +53,12 @@ __all__ = [
     "Content",
     "FileError",
     "TableOptions",
+    "align",
     "memory_limit",
     "read_cube",
     "read_labels",
     "read_matrix",
+    "read_names",
     "split_key",
 ]
 
@@ -138,9 +144,10 @@ def read_cube(path: Path, key: str | None = None) -> Content:
 
 
 def read_labels(path: Path, key: str | None = None) -> Content:
-    """Read a vector of labels, numbers or text; of a table of text the last column.
+    """Read a vector of labels, numbers or text; of a table of text one column.
 
-    Parameters and cost as in `read_matrix`.
+    The key names that column; see `orthoplus.io.label_files`. Other parameters and cost as in
+    `read_matrix`.
 
     Examples
     --------
@@ -153,9 +160,14 @@ def read_labels(path: Path, key: str | None = None) -> Content:
     ['cat', 'dog', 'cat']
     """
     if suffix_of(path) in _TEXT:
-        return _guarded(path, lambda: read_text_labels(path))
+        return _guarded(path, lambda: read_text_labels(path, key))
     content = _read(path, key, (1,), "vector of labels")
     return Content(np.ravel(content.values))
+
+
+def read_names(path: Path, count: int, option: str) -> tuple[str, ...]:
+    """Read the names of ``count`` rows or columns, one per line; ``option`` asked for them."""
+    return _guarded(path, lambda: names_of(path, count, option))
 
 
 def _read(
@@ -187,7 +199,7 @@ def _list(path: Path, table: TableOptions | None) -> Catalogue:
     return READERS[suffix](path)
 
 
-def _guarded(path: Path, read: Callable[[], Content]) -> Content:
+def _guarded(path: Path, read: Callable[[], T]) -> T:
     """Run a reader; whatever the libraries below raise on a damaged file becomes a `FileError`."""
     if path.is_dir():
         raise FileError(f"`{path}` is a folder: a file is needed.")

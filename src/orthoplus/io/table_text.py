@@ -18,7 +18,9 @@ _BLOCK = 1 << 20
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
 # How files begin that have the name of a table and are something else.
 _OTHERS = {
-    b"<": "a web page or XML, not a table: was it saved from a browser? Save the data instead",
+    b"<!doctype html": "a web page, not a table: save the data themselves",
+    b"<html": "a web page, not a table: save the data themselves",
+    b"<?xml": "XML, not a table: write it as CSV first",
     b"{": "JSON, not a table: write it as CSV first",
     b"version https://git-lfs": "a pointer of Git LFS, not the data: `git lfs pull` gets them",
 }
@@ -72,7 +74,6 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
                     bad = n_bytes + error.start
             n_bytes += len(block)
             guard.check_size(path, (n_bytes // 2,))  # a number and its comma: two bytes of text
-    _refuse_others(path)
     if wanted is not None:
         return wanted, f"encoding {wanted}"
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -87,10 +88,10 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
     return "cp1252", "encoding Windows-1252, because it is not UTF-8"
 
 
-def _refuse_others(path: Path) -> None:
+def refuse_others(path: Path) -> None:
     """Refuse a file that begins as another type does."""
     with open_bytes(path) as file:
-        start = file.read(200).removeprefix(codecs.BOM_UTF8).lstrip()
+        start = file.read(200).removeprefix(codecs.BOM_UTF8).lstrip().lower()
     for begin, what in _OTHERS.items():
         if start.startswith(begin):
             raise FileError(f"`{path}` is {what}.")

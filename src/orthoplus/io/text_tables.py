@@ -14,7 +14,7 @@ import numpy as np
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.content import Catalogue, Entry
 from orthoplus.io.dialect import (
     BOOLEANS,
     Dialect,
@@ -27,19 +27,25 @@ from orthoplus.io.dialect import (
 )
 from orthoplus.io.table_columns import Table, columns_with_role, select_columns
 from orthoplus.io.table_options import MISSING_WORDS, TableOptions
-from orthoplus.io.table_text import Row, find_encoding, open_bytes, read_rows, suffix_of
+from orthoplus.io.table_text import (
+    Row,
+    find_encoding,
+    open_bytes,
+    read_rows,
+    refuse_others,
+    suffix_of,
+)
 
 # Kinds of columns that are read as text.
 AS_TEXT = ("text", "code", "empty")
 # A larger file is read by pandas, if that is installed: to import it takes half a second.
 _LARGE_BYTES = 1 << 23
-# Names of a first line above labels.
-_LABEL_WORDS = ("label", "labels", "class", "classes", "cluster", "target", "species", "y")
 
 
 def read_table(path: Path, options: TableOptions) -> Catalogue:
     """List the table, read and sorted into data, row names and true classes."""
     encoding, words = find_encoding(path, options.encoding)
+    refuse_others(path)
     if suffix_of(path) == ".tsv" and options.sep is None:
         options = replace(options, sep="tab")
     dialect = find_dialect(path, encoding, options)
@@ -51,32 +57,6 @@ def read_table(path: Path, options: TableOptions) -> Catalogue:
     table = replace(table, notes=(*notes, *table.notes))
     content = select_columns(path, table, options)
     return {path.stem: Entry(content.values.shape, True, lambda: content)}
-
-
-def read_text_labels(path: Path) -> Content:
-    """Read labels, numbers or words: the last column of a table, the whole line of a ``.txt``.
-
-    A first one that is called ``label``, ``class``, ``cluster``, ``target`` or the like is a
-    header; ``notes`` says so.
-    """
-    encoding, _ = find_encoding(path, None)
-    sep = None
-    if suffix_of(path) != ".txt":
-        sep = find_dialect_separator(path, encoding)
-    words = [row[-1].strip() for _, row in read_rows(path, encoding, sep)]
-    if words and words[0].lower() in _LABEL_WORDS:
-        return Content(np.array(words[1:]), notes=(f"`{words[0]}` is a header",))
-    if not words:
-        raise FileError(f"`{path}` is empty.")
-    return Content(np.array(words))
-
-
-def find_dialect_separator(path: Path, encoding: str) -> str:
-    """Return the separator of a table of labels."""
-    if suffix_of(path) == ".tsv":
-        return "\t"
-    _, first = next(read_rows(path, encoding, None), (0, [""]))
-    return max(",;\t", key=first[0].count)
 
 
 def _read_with_pandas(

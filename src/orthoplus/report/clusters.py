@@ -140,7 +140,7 @@ def _cluster_sections(facts: ClusterFacts) -> list[Section]:
     ratios = profiles.ratios_of(facts.levels)
     presence = profiles.presence_of(facts.A, facts.labels, len(facts.components))
     typical = profiles.typical_rows(
-        facts.fit.own, facts.labels, len(facts.components), most=_TOP_ROWS
+        facts.fits.cosines, facts.labels, len(facts.components), most=_TOP_ROWS
     )
     cards = [_card(facts, j, (ratios[j], presence[j]), rows) for j, rows in enumerate(typical)]
     text = (
@@ -213,7 +213,7 @@ def _image_figures(facts: ClusterFacts) -> list[tuple[str, str]]:
     """Return the components, and the most typical row of each cluster, as images."""
     k = len(facts.components)
     used = [j for j in range(k) if facts.sizes[j]]
-    typical = profiles.typical_rows(facts.fit.own, facts.labels, k, most=1)
+    typical = profiles.typical_rows(facts.fits.cosines, facts.labels, k, most=1)
     rows = images_of(facts, np.array([typical[j][0] for j in used], dtype=int))
     components = [row.reshape(facts.image) for row in facts.components]
     names = [f"cluster {j}" for j in range(k)]
@@ -250,7 +250,7 @@ def _explained(record: dict[str, Any]) -> Section:
 
 def _ranks(ranks: dict[str, Any]) -> Section:
     """Return the curves and the reasons of `select_rank`, as far as the record has them."""
-    rows = list(ranks.get("rows", ()))
+    rows = list(ranks.get("curves", ()))
     drawn: tuple[tuple[str, str], ...] = ()
     if len(rows) > 1:
         caption = (

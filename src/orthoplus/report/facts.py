@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.estimators.row_fits import RowFits
 from orthoplus.report import profiles
 
 _UNBROKEN_LENGTH = 24
@@ -25,6 +26,8 @@ class ClusterFacts:
     labels, weights : ndarray of shape (n,)
     components : ndarray of shape (k, r)
         In the units of A.
+    fits : RowFits
+        How well each row fits its own cluster and the second best, as in ``labels.csv``.
     features : tuple of str
     truth : tuple, optional
         The class of each row as a number, and the names of the classes.
@@ -39,6 +42,7 @@ class ClusterFacts:
     labels: IntArray
     weights: FloatArray
     components: FloatArray
+    fits: RowFits
     features: tuple[str, ...]
     truth: tuple[IntArray, tuple[str, ...]] | None = None
     image: tuple[int, int] | None = None
@@ -55,14 +59,9 @@ class ClusterFacts:
         return profiles.cosines(self.A, self.components)
 
     @cached_property
-    def fit(self) -> profiles.RowFit:
-        """How well each row fits its own cluster and the second best."""
-        return profiles.fit_of_rows(self.cosines, self.labels)
-
-    @cached_property
     def doubtful(self) -> IntArray:
         """The doubtful rows, the least sure first."""
-        return self.fit.doubtful()
+        return self.fits.doubtful()
 
     @cached_property
     def levels(self) -> FloatArray:

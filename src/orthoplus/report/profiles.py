@@ -1,42 +1,15 @@
 """What tells clusters apart: distinctive features, typical rows and doubtful rows."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
 
 # A feature is distinctive if its level is this many times that of the other clusters.
 LEAST_RATIO = 1.25
 # Ratios beyond this are shown, and ranked, as this one: the others are 0 but for rounding.
 MOST_RATIO = 100.0
-# A row is doubtful if a second component explains at least this share of what its own explains,
-# and leaves at most this many times as much unexplained. The first condition alone would call
-# most rows of dense data doubtful (all cosines are large), the second those of sparse data.
-_SHARE_EXPLAINED, _TIMES_UNEXPLAINED = 0.8, 1.1
-# Cosines of identical components differ by rounding.
-_ROUNDING = 1e-12
-
-
-class RowFit(NamedTuple):
-    """The cosine of each row with its own component, the best other component, and its cosine."""
-
-    own: FloatArray
-    second: IntArray
-    other: FloatArray
-
-    @property
-    def is_doubtful(self) -> BoolArray:
-        """Whether a second component fits the row almost as well as its own, or better."""
-        own, other = self.own**2, self.other**2
-        explains = other >= _SHARE_EXPLAINED * own
-        leaves = 1.0 - other <= _TIMES_UNEXPLAINED * (1.0 - own) + _ROUNDING
-        return np.asarray((self.second >= 0) & explains & leaves)
-
-    def doubtful(self) -> IntArray:
-        """Return the doubtful rows, the smallest margin between the two cosines first."""
-        rows = np.flatnonzero(self.is_doubtful)
-        return rows[np.argsort((self.own - self.other)[rows], kind="stable")]
 
 
 def cosines(A: Any, components: FloatArray) -> FloatArray:
@@ -45,25 +18,6 @@ def cosines(A: Any, components: FloatArray) -> FloatArray:
     fits = np.asarray(A @ (components / np.where(norms > 0, norms, 1.0)[:, None]).T)
     sizes = np.sqrt(np.asarray((A * A).sum(axis=1), dtype=np.float64)).reshape(-1, 1)
     return np.clip(fits / np.where(sizes > 0, sizes, 1.0), 0.0, 1.0)
-
-
-def fit_of_rows(angles: FloatArray, labels: IntArray) -> RowFit:
-    """Return the own and the best other cosine of each row; without another, -1 and cosine 0.
-
-    Examples
-    --------
-    >>> fit = fit_of_rows(np.array([[0.9, 0.2], [0.5, 0.49]]), np.array([0, 0]))
-    >>> fit.other, fit.is_doubtful
-    (array([0.2 , 0.49]), array([False,  True]))
-    """
-    rows = np.arange(len(labels))
-    own = angles[rows, labels]
-    if angles.shape[1] < 2:
-        return RowFit(own, np.full(len(labels), -1), np.zeros(len(labels)))
-    others = angles.copy()
-    others[rows, labels] = -1.0
-    second = others.argmax(axis=1)
-    return RowFit(own, second, others[rows, second])
 
 
 def typical_rows(own: FloatArray, labels: IntArray, k: int, most: int) -> list[IntArray]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report import figures
+from orthoplus.report.experts import loss_of
 from orthoplus.report.facts import ClusterFacts, unbroken
 from orthoplus.report.page import Fact, Grid, GridCell, Section
 from orthoplus.report.svg import hue
@@ -28,32 +29,52 @@ def doubtful_section(facts: ClusterFacts) -> Section:
     if not len(rows):
         return Section("Doubtful rows", "There are none: each row fits one cluster best by far.")
     count = "1 row fits" if len(rows) == 1 else f"{len(rows)} rows fit"
+    by_cosine = loss_of(facts.record) == "frobenius"
     text = (
         f"{count} a second cluster almost as well as the one given. "
         + ("The least sure are listed first" if len(rows) > 1 else "It is listed")
-        + "; a cosine of 1 is a perfect fit, 0 none at all."
+        + (
+            "; a cosine of 1 is a perfect fit, 0 none at all."
+            if by_cosine
+            else ". The margin is how much better its own cluster explains a count of the row, as "
+            "a difference of logarithms."
+        )
     )
     shown = rows[:_MOST_DOUBTFUL]
-    header = ("row", "cluster, cosine", "or, cosine", *(["class"] if facts.truth else []))
-    # As many decimals as tell the two cosines apart, within reason.
-    digits = 3 if np.abs(facts.fit.own - facts.fit.other)[shown].max() >= 1e-3 else 5
-    lines = tuple(_doubtful_line(facts, int(i), digits) for i in shown)
+    names = ("cluster, cosine", "or, cosine") if by_cosine else ("cluster", "or", "margin")
+    header = ("row", *names, *(["class"] if facts.truth else []))
+    lines = tuple(_doubtful_line(facts, int(i), _digits(facts, shown)) for i in shown)
     drawn: tuple[tuple[str, str], ...] = ()
     if facts.image is not None:
-        titles = [f"{facts.labels[i]} or {facts.fit.second[i]}?" for i in shown]
+        titles = [f"{facts.labels[i]} or {facts.fits.second_best[i]}?" for i in shown]
         images = images_of(facts, shown)
         svg = figures.image_grid("doubtful", images, titles, most=IMAGES_PER_ROW)
         drawn = (("The rows of the table as images.", svg),)
     return Section("Doubtful rows", text, grid=Grid(header, lines), figures=drawn)
 
 
+def _digits(facts: ClusterFacts, rows: IntArray) -> int:
+    """Return as many decimals as tell the two fits of a row apart, within reason."""
+    return 3 if np.abs(facts.fits.margins[rows]).max() >= 1e-3 else 5
+
+
 def _doubtful_line(facts: ClusterFacts, i: int, digits: int) -> tuple[GridCell, ...]:
-    own, second = int(facts.labels[i]), int(facts.fit.second[i])
-    line = (
-        GridCell(unbroken(facts.row_name(i)), is_text=True),
-        GridCell(str(own), f"{facts.fit.own[i]:.{digits}f}", color=hue(own)),
-        GridCell(str(second), f"{facts.fit.other[i]:.{digits}f}", color=hue(second)),
-    )
+    own, second = int(facts.labels[i]), int(facts.fits.second_best[i])
+    line: tuple[GridCell, ...] = (GridCell(unbroken(facts.row_name(i)), is_text=True),)
+    if loss_of(facts.record) == "frobenius":
+        cosines = (facts.fits.cosines[i], facts.fits.second_cosines[i])
+        texts = [f"{cosine:.{digits}f}" for cosine in cosines]
+        line += (
+            GridCell(str(own), texts[0], color=hue(own)),
+            GridCell(str(second), texts[1], color=hue(second)),
+        )
+    else:
+        margin = GridCell(f"{facts.fits.margins[i]:.{digits}f}")
+        line += (
+            GridCell(str(own), color=hue(own)),
+            GridCell(str(second), color=hue(second)),
+            margin,
+        )
     if facts.truth is None:
         return line
     codes, names = facts.truth

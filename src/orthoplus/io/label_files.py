@@ -1,0 +1,109 @@
+"""Files beside a matrix: the true class of each row, the names of its rows and columns."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from orthoplus.core.errors import FileError
+from orthoplus.io.column_shapes import CLASS
+from orthoplus.io.content import Content
+from orthoplus.io.table_columns import find_column
+from orthoplus.io.table_text import Row, find_encoding, read_rows, suffix_of
+
+
+def read_text_labels(path: Path, key: str | None = None) -> Content:
+    """Read labels, numbers or words, one per line or a column of a table.
+
+    Of several columns, the one that the key names (by name, or number from 1), else the one called
+    ``label``, ``class``, ``cluster``, ``target`` or the like, else the second of two. The first of
+    the others names the rows.
+    """
+    rows = _read_cells(path)
+    width = len(rows[0][1])
+    names = None
+    if any(CLASS.fullmatch(cell.strip()) for cell in rows[0][1]) or (key and not key.isdigit()):
+        names, rows = tuple(cell.strip() for cell in rows[0][1]), rows[1:]
+    column = _label_column(path, names, width, key)
+    index = next((j for j in range(width) if j != column), None)
+    notes = () if names is None else (f"`{names[column]}` is a header",)
+    words = np.array([row[column].strip() for _, row in rows])
+    if index is None:
+        return Content(words, notes=notes)
+    return Content(words, tuple(row[index].strip() for _, row in rows), notes=notes)
+
+
+def _label_column(path: Path, names: tuple[str, ...] | None, width: int, key: str | None) -> int:
+    if key is not None:
+        return find_column(path, names, width, key, f"--labels {path.name}:{key}, column")
+    named = [j for j, name in enumerate(names or ()) if CLASS.fullmatch(name)]
+    if len(named) == 1 or width <= 2:
+        return named[0] if len(named) == 1 else width - 1
+    columns = f"{width} columns" if names is None else ", ".join(names[:12])
+    raise FileError(
+        f"`{path}` has several columns that may hold the labels: {columns}. Name one as "
+        f"{path.name}:COLUMN, by its name or its number from 1."
+    )
+
+
+def _read_cells(path: Path) -> list[Row]:
+    """Read the rows of a file of labels, all of the same length."""
+    encoding, _ = find_encoding(path, None)
+    _, first = next(read_rows(path, encoding, None), (0, [""]))
+    signs = "\t" if suffix_of(path) in (".txt", ".tsv") else ",;\t"
+    sep = max(signs, key=first[0].count)
+    is_plain = suffix_of(path) == ".txt" and sep not in first[0]
+    rows = list(read_rows(path, encoding, None if is_plain else sep))
+    if not rows:
+        raise FileError(f"`{path}` is empty.")
+    for line, row in rows:
+        if len(row) != len(rows[0][1]):
+            raise FileError(
+                f"`{path}`, line {line} has {len(row)} cells, line {rows[0][0]} has "
+                f"{len(rows[0][1])}: every line needs as many."
+            )
+    return rows
+
+
+def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
+    """Read one name per line, the first column of several; one line more is a header.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "genes.tsv").write_text("g1\\tActb\\ng2\\tCd3e\\n")
+    ...     names_of(Path(folder, "genes.tsv"), 2, "--column-names")
+    ('g1', 'g2')
+    """
+    names = [row[0].strip() for _, row in _read_cells(path)]
+    names = names[1:] if len(names) == count + 1 else names
+    if len(names) != count:
+        axis, other = ("row", "column") if option == "--row-names" else ("column", "row")
+        raise FileError(
+            f"`{option} {path}` has {len(names)} names, but the file has {count} {axis}s. One name "
+            f"per line is needed; are these the names of the {other}s?"
+        )
+    return tuple(names)
+
+
+def align(
+    names: Sequence[str] | None, others: Sequence[str] | None, path: Path
+) -> list[int] | None:
+    """Return the order that puts rows called ``others`` in the order of ``names``; None for any.
+
+    Rows in another order are put right; if only some of the names are known, a sentence is raised.
+    """
+    if names is None or others is None or list(names) == list(others):
+        return None
+    places = {name: i for i, name in enumerate(others)}
+    n_known = sum(name in places for name in names)
+    if n_known == 0 or len(places) < len(others) or len(set(names)) < len(names):
+        return None
+    if n_known < len(names):
+        missing = next(name for name in names if name not in places)
+        raise FileError(
+            f"`{path}` names {n_known} of the {len(names)} rows of the data, but not `{missing}`: "
+            f"every row needs a label."
+        )
+    return [places[name] for name in names]
