@@ -79,6 +79,7 @@ def cluster(  # noqa: PLR0913
     resume: opt.Resume = None,
     prove: opt.Prove = None,
     report: opt.Report = True,
+    write_back: opt.WriteBack = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
@@ -102,6 +103,8 @@ def cluster(  # noqa: PLR0913
     path, inline_key = split_key(data)
     given["key"] = key or inline_key  # so that the record repeats it
     content = tab.read(path, given["key"], given, silent=quiet or json)
+    if write_back:
+        check_write_back(path, given, content)
     if transpose:
         content = content.transposed()
     check_ranks(ranks, content.values.shape[0], given, path)
@@ -219,6 +222,17 @@ def check_ranks(ranks: range, n: int, given: dict[str, Any], path: Path) -> None
             f"`-k {given['components']}` is too much for the {n} rows of `{path}`: they are halved "
             f"to choose k, and each half has {n // 2}. End the range at {n // 2}."
         )
+
+
+def check_write_back(path: Path, given: dict[str, Any], content: Content) -> None:
+    """Raise a sentence, before the work, if the results could not be added to the file."""
+    from orthoplus.io.write_anndata import check_anndata
+
+    if given["transpose"]:
+        raise InputError(
+            "`--write-back` cannot go with `--transpose`: the clusters would be of genes."
+        )
+    check_anndata(path, content.values.shape)
 
 
 def is_masked(job: Job) -> bool:
@@ -339,7 +353,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
 
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
-    from orthoplus.cli.cluster_files import names_of_rows, write_clusters
+    from orthoplus.cli.cluster_files import add_to_anndata, names_of_rows, write_clusters
     from orthoplus.estimators.row_fits import fit_rows
 
     record, labels = _record(job, model, problem.total, proof), model.labels_
@@ -352,6 +366,8 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     if proof is not None:
         proof.certificate.save(job.folder / "proof.npz")
         files["proof.npz"] = "what proves the bound: `orthoplus.Certificate.load` reads it"
+    if job.options.get("write_back"):
+        files |= add_to_anndata(job, model, fits, record)
     if job.options["report"]:
         from orthoplus.report.clusters import ClusterFacts, cluster_page
 

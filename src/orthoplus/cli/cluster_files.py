@@ -9,6 +9,8 @@ from orthoplus.cli.writing import write_csv, write_npz
 from orthoplus.core.types import FloatArray
 from orthoplus.estimators.row_fits import RowFits
 
+# The name of the results in a file of AnnData.
+KEY = "onmf"
 COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
 
 
@@ -31,6 +33,39 @@ def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str])
         "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",
         "components.csv, .npz": f"per cluster: its row of weight 1, {k} x {components.shape[1]}",
     }
+
+
+def add_to_anndata(job: Any, model: Any, fits: RowFits, record: dict[str, Any]) -> dict[str, str]:
+    """Add the clusters to the ``.h5ad`` file of the data, named as by `orthoplus.singlecell`."""
+    from orthoplus.io.write_anndata import Categories, Results, write_back
+
+    labels, k = model.labels_, len(model.components_)
+    weights = np.zeros((len(labels), k))
+    used = np.flatnonzero(labels >= 0)
+    weights[used, labels[used]] = fits.weights[used]
+    model_options = {name: value for name, value in record["model"].items() if value is not None}
+    params = {"n_components": k, "seed": job.options["seed"], **model_options}
+    result = record["result"]
+    results = Results(
+        obs={
+            KEY: Categories(labels.astype(np.int32), [str(j) for j in range(k)]),
+            f"{KEY}_margin": fits.margins,
+        },
+        obsm={f"X_{KEY}": weights},
+        varm={KEY: np.ascontiguousarray(model.components_.T)},
+        uns={
+            KEY: {
+                "params": params | ({} if job.key is None else {"matrix": job.key}),
+                "explained": float(1 - result["objective"] / (result["total"] or 1.0)),
+                "message": result["message"],
+                "command": record["command"],
+                "version": record["versions"]["orthoplus"],
+            }
+        },
+    )
+    write_back(job.path, results)
+    words = f"now with obs `{KEY}`, `{KEY}_margin`, obsm `X_{KEY}`, varm and uns `{KEY}`"
+    return {job.path.name: words}
 
 
 def names_of_rows(job: Any) -> tuple[str, ...]:

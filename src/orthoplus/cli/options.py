@@ -126,6 +126,11 @@ Resume = Annotated[
     typer.Option(metavar="FILE", rich_help_panel=RUN,
                  help="Continue from a checkpoint, bit for bit, with the same data and options."),
 ]  # fmt: skip
+WriteBack = Annotated[
+    bool,
+    typer.Option("--write-back", rich_help_panel=OUTPUT,
+                 help="Add the results to the .h5ad file itself: obs, obsm, varm, uns `onmf`."),
+]  # fmt: skip
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="Print nothing but errors.", rich_help_panel=OUTPUT)
 ]

@@ -1,0 +1,130 @@
+"""Results into a file of AnnData (``.h5ad``), by h5py, in the format that AnnData documents.
+
+Every element carries ``encoding-type`` and ``encoding-version``, as AnnData 0.8 and later write.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.errors import FileError
+from orthoplus.core.extras import require
+from orthoplus.core.types import IntArray
+
+_ARRAY, _DICT = ("array", "0.2.0"), ("dict", "0.1.0")
+_CATEGORICAL, _WORDS = ("categorical", "0.2.0"), ("string-array", "0.2.0")
+_WORD, _NUMBER = ("string", "0.2.0"), ("numeric-scalar", "0.2.0")
+
+
+class Categories(NamedTuple):
+    """A column of classes: the number of each row's class, -1 for none, and their names."""
+
+    codes: IntArray
+    names: Sequence[str]
+
+
+class Results(NamedTuple):
+    """What is added to a file: columns of ``obs``, arrays of ``obsm`` and ``varm``, and ``uns``."""
+
+    obs: Mapping[str, Any]
+    obsm: Mapping[str, Any]
+    varm: Mapping[str, Any]
+    uns: Mapping[str, Any]
+
+
+def check_anndata(path: Path, shape: tuple[int, int]) -> None:
+    """Raise a sentence unless results for a matrix of this shape can be added to the file."""
+    if path.suffix.lower() != ".h5ad":
+        raise FileError(f"`--write-back` is for .h5ad files: `{path}` is of another type.")
+    h5py = require("h5py", "Writing .h5ad files", extra="hdf5")
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise FileError(f"`--write-back`: the folder of `{path}` cannot be written to.")
+    with h5py.File(path, "r") as file:
+        for name, length in zip(("obs", "var"), shape, strict=True):
+            frame = file.get(name)
+            if not isinstance(frame, h5py.Group) or "_index" not in frame.attrs:
+                raise FileError(
+                    f"`--write-back`: `{name}` of `{path}` is not as AnnData 0.7 and later write "
+                    f"it. Open the file with anndata and write it again."
+                )
+            if frame[frame.attrs["_index"]].shape != (length,):
+                raise FileError(
+                    f"`--write-back`: `{path}` has {frame[frame.attrs['_index']].shape[0]} rows in "
+                    f"`{name}`, but the matrix that was clustered has {length}."
+                )
+
+
+def write_back(path: Path, results: Results) -> None:
+    """Add results to the file; elements of the same names are replaced.
+
+    A copy is changed and then renamed, so that there is never half a file.
+    """
+    h5py = require("h5py", "Writing .h5ad files", extra="hdf5")
+    target = path.resolve()  # what a link leads to, not the link
+    aside = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        shutil.copyfile(target, aside)
+        with suppress(OSError):  # of another owner
+            shutil.copystat(target, aside)
+        with h5py.File(aside, "r+") as file:
+            for name, value in results.obs.items():
+                _write_column(file["obs"], name, value)
+            for group in ("obsm", "varm", "uns"):
+                _write(file, group, {}, keep=True)
+                for name, value in getattr(results, group).items():
+                    _write(file[group], name, value)
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write_column(frame: Any, name: str, value: Any) -> None:
+    """Write a column of a data frame, and name it in their order."""
+    _write(frame, name, value)
+    order = [str(column) for column in np.atleast_1d(frame.attrs.get("column-order", ()))]
+    if name not in order:
+        words = np.array([*order, name], dtype=object)
+        frame.attrs.create("column-order", words, dtype=_text_type())
+
+
+def _text_type() -> Any:
+    import h5py
+
+    return h5py.string_dtype()
+
+
+def _write(group: Any, name: str, value: Any, *, keep: bool = False) -> None:
+    """Write an element; one that is there is replaced, or kept."""
+    if name in group:
+        if keep:
+            return
+        del group[name]
+    if isinstance(value, Categories):
+        made = _mark(group.create_group(name), _CATEGORICAL)
+        made.attrs["ordered"] = False
+        _write(made, "codes", value.codes)
+        _write(made, "categories", list(value.names))
+    elif isinstance(value, Mapping):
+        made = _mark(group.create_group(name), _DICT)
+        for key, item in value.items():
+            _write(made, str(key), item)
+    elif isinstance(value, np.ndarray):
+        _mark(group.create_dataset(name, data=value), _ARRAY)
+    elif isinstance(value, (list, tuple)):
+        words = np.array([str(word) for word in value], dtype=object)
+        _mark(group.create_dataset(name, data=words, dtype=_text_type()), _WORDS)
+    elif isinstance(value, str):
+        _mark(group.create_dataset(name, data=value, dtype=_text_type()), _WORD)
+    else:
+        _mark(group.create_dataset(name, data=value), _NUMBER)
+
+
+def _mark(element: Any, encoding: tuple[str, str]) -> Any:
+    element.attrs["encoding-type"], element.attrs["encoding-version"] = encoding
+    return element
