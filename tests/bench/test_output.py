@@ -39,7 +39,7 @@ def outcome():
         Row("set two", "ours", {"purity": 1.0}),
     )  # fmt: skip
     drawing = Drawing("dots", "Some dots.", b"\x89PNG")
-    return Outcome(table, rows, (drawing,), is_quick=True, seconds=75.0)
+    return Outcome(table, rows, (drawing,), is_quick=False, seconds=75.0)
 
 
 def test_cells_have_the_paper_in_brackets_and_mark_the_best(outcome):
@@ -66,9 +66,31 @@ def test_terminal_table_fits(outcome, width):
         "set one",
         "84.5 (84.5)",
         "→ Ours is best of 3.",
-        "Quick run: one set",
+        "purity ↑",
+        "CPU s ↓",
+        "↓ less is better, ↑ more is better",
     ):
         assert part in text
+
+
+def test_narrow_terminal_cuts_no_number(outcome):
+    printed = io.StringIO()
+    show(Console(file=printed, width=46, highlight=False, markup=False), outcome)
+    assert "…" not in printed.getvalue()
+    assert "(84.5)" in printed.getvalue()
+
+
+def test_quick_run_has_its_own_sizes_and_no_figures_of_the_paper(outcome):
+    quick, printed = replace(outcome, is_quick=True), io.StringIO()
+    show(Console(file=printed, width=80, highlight=False, markup=False), quick)
+    machine = describe_machine()
+    pages = (to_markdown([quick], "bench", machine), to_page([quick], "bench", machine))
+    for text in (printed.getvalue(), *pages):
+        assert "Quick run: one set. In full: Two methods." in text
+        assert "(84.5)" not in text
+        assert "in brackets" not in text
+        assert "84.5" in text
+    assert all("less (↓) or more (↑) is better" in page for page in pages)
 
 
 def test_json_lines_are_strict(outcome):
@@ -94,7 +116,8 @@ def test_page_is_self_contained_and_escapes(outcome):
     assert "&lt;script&gt;" in page
     assert '<td class="best">84.5 <span class="quiet">(84.5)</span></td>' in page
     assert "data:image/png;base64," in page
-    assert "A quick run." in page
+    assert "Every table was run in full." in page
+    assert "purity ↑" in page
     assert '<a href="#part-1">A small table</a> <span class="quiet">1 min 15 s</span>' in page
     assert '<section id="part-1">' in page
     assert "http://" not in page.replace("http://www.w3.org", "")

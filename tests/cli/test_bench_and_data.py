@@ -30,6 +30,7 @@ def test_bench_writes_page_markdown_and_rows(small_projection):
     done = run("bench", "projection", "--quick", "-o", "out", "--jsonl", "mine.jsonl")
     assert done.exit_code == 0
     assert "Projection onto S+" in done.stdout
+    assert f"Open {Path('out/results.html').resolve().as_uri()}" in done.stdout
     assert sorted(path.name for path in Path("out").iterdir()) == [
         "results.html",
         "results.md",

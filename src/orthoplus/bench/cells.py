@@ -1,6 +1,7 @@
 """Rows as text: one cell per figure, the paper's in brackets, the best of a case marked."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from orthoplus.bench.table import Column, Figure, Outcome, Row, Rows
@@ -22,6 +23,8 @@ def lines_of(outcome: Outcome) -> list[Line]:
     for case, rows in Rows(outcome.rows).by_case().items():
         best = [_best(column, rows.values()) for column in columns]
         for method, row in rows.items():
+            # The paper's figures are those of the full sizes.
+            row = replace(row, paper={}) if outcome.is_quick else row
             cells = tuple(_cell(c, row, b) for c, b in zip(columns, best, strict=True))
             lines.append(Line(case, f"{method}{'*' if row.note else ''}", cells))
     return lines

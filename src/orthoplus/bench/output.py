@@ -9,8 +9,9 @@ from orthoplus.bench.cells import Line, lines_of, remarks_of
 from orthoplus.bench.table import Outcome
 from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, render, rows_of
 
-BRACKETS = "Ours, and in brackets what the paper prints; the best of each case in bold."
-QUICK = "Quick run: {}. The figures show that it works, not how good it is."
+BRACKETS = "Ours, and in brackets what the paper prints; {}"
+BEST = "the best of each case is bold, and arrows say whether less (↓) or more (↑) is better."
+QUICK_END = "This was a quick run: the figures show that it works, not how good it is."
 
 
 def show(console: Any, outcome: Outcome) -> None:
@@ -19,23 +20,31 @@ def show(console: Any, outcome: Outcome) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    def text_of(cell: GridCell) -> Text:
+    def text_of(cell: GridCell, gap: str) -> Text:
         ours = (cell.text, "bold green" if cell.is_best else "")
-        return Text.assemble(ours, (f" {cell.aside}" if cell.aside else "", "dim"))
+        return Text.assemble(ours, (f"{gap}{cell.aside}" if cell.aside else "", "dim"))
+
+    def grid_of(gap: str) -> RichTable:
+        grid = RichTable(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+        grid.add_column("", overflow="fold")
+        for column in table.columns:
+            grid.add_column(column.heading, justify="right", no_wrap=True)
+        for case, lines in groupby(lines_of(outcome), key=lambda line: line.case):
+            grid.add_row(Text(case, style="bold cyan"))
+            for line in lines:
+                grid.add_row(Text(f"  {line.method}"), *(text_of(cell, gap) for cell in line.cells))
+        return grid
 
     table = outcome.table
     console.print(Text(f"\n{table.title}", style="bold"))
-    console.print(Text(table.about, style="dim"))
-    grid = RichTable(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    grid.add_column("", no_wrap=True)
-    for column in table.columns:
-        grid.add_column(column.title, justify="right", no_wrap=True)
-    for case, lines in groupby(lines_of(outcome), key=lambda line: line.case):
-        grid.add_row(Text(case, style="bold cyan"))
-        for line in lines:
-            grid.add_row(Text(f"  {line.method}"), *map(text_of, line.cells))
+    console.print(Text(outcome.about, style="dim"))
     if outcome.rows:
-        console.print(grid)
+        # On a narrow terminal the paper's figures stand below ours: no number is cut.
+        unlimited = console.options.update(width=10_000)
+        is_wide = console.measure(grid_of(" "), options=unlimited).maximum <= console.width
+        console.print(grid_of(" " if is_wide else "\n"))
+        if any(column.best for column in table.columns):
+            console.print(Text("↓ less is better, ↑ more is better", style="dim"))
     for text in remarks_of(outcome):
         console.print(Text(text, style="dim"))
     for verdict in closing(outcome):
@@ -46,7 +55,7 @@ def closing(outcome: Outcome) -> list[str]:
     """Return the sentences under a table: what it shows, what was left out, what failed."""
     lines = outcome.verdicts
     if outcome.is_quick and outcome.rows:
-        lines.append(QUICK.format(outcome.table.quick_about))
+        lines.append(QUICK_END)
     return [*lines, outcome.failure] if outcome.failure else lines
 
 
@@ -58,15 +67,15 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
     parts = [
         "# Results",
         f"Made by `{command}`, {_origin(outcomes, machine)}.",
-        f"**{_state_of(outcomes)}** {BRACKETS}",
+        f"**{_state_of(outcomes)}** {_legend(outcomes)}",
         "\n".join(contents),
     ]
     for outcome in outcomes:
         table = outcome.table
-        parts += [f'<a id="{table.name}"></a>', f"## {table.title}", _escape(table.about)]
+        parts += [f'<a id="{table.name}"></a>', f"## {table.title}", _escape(outcome.about)]
         parts += [f"**{_escape(text)}**" for text in closing(outcome)]
         if outcome.rows:
-            titles = [column.title for column in table.columns]
+            titles = [column.heading for column in table.columns]
             head = f"| case | method | {' | '.join(titles)} |\n|--|--|{'--:|' * len(titles)}"
             parts.append("\n".join([head, *map(_markdown_line, lines_of(outcome))]))
         parts.append("\n".join(f"- {_escape(text)}" for text in remarks_of(outcome)))
@@ -98,7 +107,7 @@ def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) 
     n_rows = sum(len(outcome.rows) for outcome in outcomes)
     page = Page(
         title="Benchmark tables",
-        subtitle=BRACKETS,
+        subtitle=_legend(outcomes),
         status=_state_of(outcomes),
         is_success=_is_complete(outcomes),
         facts=(
@@ -126,13 +135,19 @@ def _section(outcome: Outcome) -> Section:
     table = outcome.table
     return Section(
         title=table.title,
-        text=table.about,
-        grid=Grid(("", *(c.title for c in table.columns)), tuple(rows)) if rows else None,
+        text=outcome.about,
+        grid=Grid(("", *(c.heading for c in table.columns)), tuple(rows)) if rows else None,
         lines=tuple(closing(outcome)),
         remarks=tuple(remarks_of(outcome)),
         pictures=tuple(pictures),
         aside=duration(outcome.seconds),
     )
+
+
+def _legend(outcomes: Sequence[Outcome]) -> str:
+    """Say what brackets, bold figures and arrows mean; quick runs have no figures of the paper."""
+    is_quick = all(outcome.is_quick for outcome in outcomes)
+    return BEST.capitalize() if is_quick else BRACKETS.format(BEST)
 
 
 def duration(seconds: float) -> str:

@@ -32,6 +32,11 @@ class Column:
     about: str = ""
     with_paper: bool = True
 
+    @property
+    def heading(self) -> str:
+        """The title, with an arrow if less or more of it is better."""
+        return self.title + {"least": " ↓", "most": " ↑", "": ""}[self.best]
+
 
 @dataclass(frozen=True)
 class Row:
@@ -204,6 +209,13 @@ class Outcome:
     failure: str = ""
     seconds: float = 0.0
     is_earlier: bool = False
+
+    @property
+    def about(self) -> str:
+        """What was run; for a quick run its own sizes, then those of the table."""
+        if not (self.is_quick and self.rows):
+            return self.table.about
+        return f"Quick run: {self.table.quick_about}. In full: {self.table.about}"
 
     @property
     def verdicts(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from orthoplus.bench import GROUPS, TABLES, names_of
+from orthoplus.bench import ALIASES, GROUPS, TABLES, names_of
 from orthoplus.bench.table import LIMIT, QUICK_LIMIT, Session
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, guarded
@@ -30,8 +30,8 @@ def bench(  # noqa: PLR0913
         str,
         typer.Argument(
             metavar="TABLE",
-            autocompletion=lambda: [*TABLES, *GROUPS],
-            help="A table, or a group of them: see the list.",
+            autocompletion=lambda: [*TABLES, *GROUPS, *ALIASES],
+            help="A table, a group of them (see the list), or table1 to table6 of the paper.",
         ),
     ],
     quick: Annotated[
@@ -84,7 +84,9 @@ def bench(  # noqa: PLR0913
 
 bench.__doc__ = f"""Run a benchmark: ours and other methods, the paper's figures beside them.
 
-[dim]orthoplus bench text --quick -o results[/dim]
+[dim]orthoplus bench table2 -o results[/dim]
+
+[dim]orthoplus bench text --quick[/dim]
 
 \b
 {_LIST}
@@ -171,3 +173,4 @@ def _print_end(folder: Path | None, outcomes: list[Any]) -> None:
     }
     drawings = [drawing for outcome in outcomes for drawing in outcome.drawings]
     print_lines(files | {f"{drawing.name}.png": drawing.caption for drawing in drawings})
+    console().print(printable(f"Open {(folder / 'results.html').resolve().as_uri()}"))
