@@ -7,12 +7,19 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from scipy.sparse import coo_array
 
 from orthoplus.cli import options as opt
 from orthoplus.cli import tables as tab
+from orthoplus.cli.checking import (
+    check_masked,
+    check_ranks,
+    check_split,
+    check_write_back,
+    explain_entries,
+    is_masked,
+)
 from orthoplus.cli.ending import guarded
-from orthoplus.cli.modeling import SPLITS, ModelOptions, choose, weigh_words
+from orthoplus.cli.modeling import ModelOptions, weigh_words
 from orthoplus.cli.summary import Written, finish
 from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
@@ -151,8 +158,6 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     job = replace(job, content=prepare(job, chosen))
     values, silent = job.content.values, quiet or json
     has_gaps = is_masked(job)
-    if has_gaps and job.options["prove"] is not None:
-        raise InputError("`--prove` cannot go with `--missing mask`: gaps have no proof.")
     tab.say(job.content, silent=silent)
     options = RunOptions.of(job.options)
     if len(job.ranks) > 1:
@@ -198,53 +203,13 @@ def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
     return improve(model, job.content.values, problem, proof)
 
 
-def check_split(ranks: range, given: dict[str, Any]) -> None:
-    """Raise a sentence if ``--split`` is unknown, or cannot go with the other options."""
-    split = choose(given.get("split"), "--split", SPLITS)
-    if split is not None and len(ranks) == 1:
-        raise InputError(
-            f"`--split {split}` says how to choose k: give a range such as `-k 2-12`, or leave it "
-            f"out."
-        )
-    if split == "columns" and ModelOptions.of(given).loss != "frobenius":
-        raise InputError("`--split columns` needs `--loss frobenius`: leave out one of them.")
-
-
-def check_ranks(ranks: range, n: int, given: dict[str, Any], path: Path) -> None:
-    """Raise a sentence if there are fewer rows than clusters, also in each half of them."""
-    if ranks[-1] > n:
-        raise InputError(
-            f"`-k {given['components']}` exceeds the {n} rows of `{path}`: each cluster needs a "
-            f"row."
-        )
-    if len(ranks) > 1 and given.get("split") != "columns" and ranks[-1] > n // 2:
-        raise InputError(
-            f"`-k {given['components']}` is too much for the {n} rows of `{path}`: they are halved "
-            f"to choose k, and each half has {n // 2}. End the range at {n // 2}."
-        )
-
-
-def check_write_back(path: Path, given: dict[str, Any], content: Content) -> None:
-    """Raise a sentence, before the work, if the results could not be added to the file."""
-    from orthoplus.io.write_anndata import check_anndata
-
-    if given["transpose"]:
-        raise InputError(
-            "`--write-back` cannot go with `--transpose`: the clusters would be of genes."
-        )
-    check_anndata(path, content.values.shape)
-
-
-def is_masked(job: Job) -> bool:
-    """Return whether cells without a value are left out of the fit."""
-    return job.options.get("missing") == "mask" and bool(np.isnan(job.content.values).any())
-
-
 def prepare(job: Job, chosen: ModelOptions) -> Content:
     """Return the data, weighted if asked for; if the library refuses them, name the first entry."""
     from orthoplus.data import as_nonnegative_data
 
     content = job.content
+    if is_masked(job):
+        check_masked(job, chosen)
     try:
         as_nonnegative_data(tab.filled(content.values) if is_masked(job) else content.values)
     except InputError:
@@ -253,28 +218,6 @@ def prepare(job: Job, chosen: ModelOptions) -> Content:
     notes = (*content.notes, *chosen.notes(content.values))
     values = weigh_words(content.values, chosen.weighting)
     return replace(content, values=values, notes=notes)
-
-
-def explain_entries(path: Path, content: Content) -> None:
-    """Raise a sentence that names the first entry that is negative, NaN or infinite, if any."""
-    entries = coo_array(content.values)
-    bad = np.flatnonzero(~(entries.data >= 0) | np.isinf(entries.data))
-    if not bad.size:
-        return
-    order = np.lexsort((entries.col[bad], entries.row[bad]))
-    row, column = int(entries.row[bad][order[0]]), int(entries.col[bad][order[0]])
-    rows, columns = content.row_names, content.column_names
-    place = (
-        f"row {row + 1 if rows is None else rows[row]!r}, column "
-        f"{column + 1 if columns is None else columns[column]!r}"
-        if content.places is None
-        else content.places.of(row, column)
-    )
-    raise FileError(
-        f"`{path}` has {len(bad)} entries that are negative, NaN or infinite, the first at {place} "
-        f"({entries.data[bad][order[0]]:g}): finite numbers of at least 0 are needed. Shift, clip "
-        f"or impute them first."
-    )
 
 
 def find_truth(content: Content, labels: str | None) -> Truth | None:

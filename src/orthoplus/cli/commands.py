@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 # Words of the validator, and ours.
 _PLAIN = (
@@ -40,8 +40,10 @@ class Group(TyperGroup):
 
 
 def without_flag_types(params: Any) -> Any:
-    """Return the parameters; a flag takes no value, so that none is named in the help."""
+    """Return the parameters; the help names no type of a flag, nor that an argument is text."""
     for param in params:
+        if isinstance(param, TyperArgument):
+            param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params

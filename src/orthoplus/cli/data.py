@@ -8,6 +8,7 @@ import typer
 from orthoplus.cli.commands import Command, Group
 from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
 from orthoplus.cli.terminal import complain, console, printable
+from orthoplus.core.errors import InputError
 from orthoplus.datasets.download import BASE
 
 
@@ -29,6 +30,11 @@ Folder = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Their folder. [dim]default: ORTHOPLUS_DATA[/dim]"),
 ]
+
+
+def _check_set(name: str) -> None:
+    if name not in _sets():
+        raise InputError(f"`{name}` is not a set. Choose one of {', '.join(_sets())}.")
 
 
 @app.command("list", cls=Command)
@@ -72,6 +78,8 @@ def fetch_sets(
     """Download sets, check their SHA-256, convert them; a set that is here is left alone."""
     from orthoplus.datasets import FetchError, fetch, sources
 
+    for name in names or ():
+        _check_set(name)
     failed = False
     for name in names or [name for name, source in sources().items() if source.is_public_file]:
         try:
@@ -91,14 +99,13 @@ def show_path(
     data: Folder = None,
 ) -> int:
     """Print where a set is, or where all of them are looked for."""
-    from orthoplus.core.checks import check_choice
-    from orthoplus.datasets import find_folder, sources
+    from orthoplus.datasets import find_folder
 
     folder = find_folder(data)
     if name is None:
         typer.echo(folder)
         return DONE
-    check_choice(name, "name", tuple(sources()))
+    _check_set(name)
     path = folder / f"{name}.npz"
     typer.echo(path)
     if not path.is_file():

@@ -8,6 +8,7 @@ import typer
 
 from orthoplus.cli import options as opt
 from orthoplus.cli import tables as tab
+from orthoplus.cli.checking import explain_entries
 from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.summary import Written, finish, print_lines, print_status
@@ -30,6 +31,13 @@ def project(  # noqa: PLR0913
         int | None, typer.Option(metavar="N", min=1, help="Most passes over the matrix.")
     ] = None,
     time_limit: opt.TimeLimit = None,
+    header: tab.Header = None,
+    index: tab.Index = None,
+    drop: tab.Drop = None,
+    label_column: tab.LabelColumn = None,
+    sep: tab.Separator = None,
+    decimal: tab.Decimal = None,
+    encoding: tab.Encoding = None,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
@@ -41,10 +49,16 @@ def project(  # noqa: PLR0913
     from orthoplus.run.api import project as project_matrix
 
     chosen = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
-    given = {"output": output, "key": key, **chosen}
+    table = {
+        "header": header, "index": index, "drop": drop, "label_column": label_column, "sep": sep,
+        "decimal": decimal, "encoding": encoding,
+    }  # fmt: skip
     path, inline_key = split_key(data)
-    content = tab.read(path, key or inline_key, {}, silent=quiet or json)
+    key = key or inline_key
+    given = {"output": output, "key": key, **table, **chosen}
+    content = tab.read(path, key, table, silent=quiet or json)
     tab.say(content, silent=quiet or json)
+    explain_entries(path, content, any_sign=True)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
     with output_folder(output or Path(f"{path.stem}-projected")) as folder:
         with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
@@ -52,7 +66,7 @@ def project(  # noqa: PLR0913
 
         def write() -> Written:
             record = rec.make_record("project", str(path), given) | {
-                "data": rec.describe_data(path, key or inline_key, content.values),
+                "data": rec.describe_data(path, key, content.values),
                 "result": rec.describe_result(result),
             }
             return record, _write(folder, content, result, record)
