@@ -1,5 +1,6 @@
 """GeoTIFF images, read and written by rasterio."""
 
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -148,7 +149,8 @@ def _write(
         options["crs"] = rasterio.crs.CRS.from_wkt(place.crs)
     if place.transform:
         options["transform"] = rasterio.Affine(*place.transform)
-    with rasterio.open(
+    # A warning would say that an image of another format lies nowhere.
+    with warnings.catch_warnings(action="ignore"), rasterio.open(
         file.name, "w", driver=_DRIVER, height=height, width=width, count=count,
         dtype=bands.dtype, nodata=nodata, interleave="band", **options,
     ) as dataset:  # fmt: skip

@@ -147,11 +147,19 @@ def image_content(raw: RawImage, about: Imagery, *, in_blocks: bool, path: Path)
     """
     if not in_blocks:
         guard.check_size(about.path, raw.shape, raw.dtype)
-    bands, is_empty, notes = _find_gaps(raw, path)
-    lines = ImageLines(raw, bands, is_empty)
-    about = _with_bands(about, bands)
+    lines, notes = usable_lines(raw, path)
+    about = _with_bands(about, lines.bands)
     values = lines if in_blocks else lines[:]
     return Content(values, None, about.bands, notes, imagery=about)
+
+
+def usable_lines(raw: RawImage, path: Path) -> tuple[ImageLines, Names]:
+    """Return the lines of an image, without bands and pixels that have no data, and notes.
+
+    One pass over the image, unless it can have no gaps; ``path`` is for errors.
+    """
+    bands, is_empty, notes = _find_gaps(raw, path)
+    return ImageLines(raw, bands, is_empty), notes
 
 
 def _with_bands(about: Imagery, bands: IntArray) -> Imagery:
@@ -248,7 +256,7 @@ def _count_gaps(raw: RawImage, usable: IntArray) -> _Gaps:
 
 
 def lacks_data(values: Any, nodata: float | None) -> BoolArray:
-    """Return where values are NaN, or the value that stands for no data.
+    """Return where values are not finite, or have the value that stands for no data.
 
     Examples
     --------
@@ -256,8 +264,8 @@ def lacks_data(values: Any, nodata: float | None) -> BoolArray:
     array([False,  True,  True])
     """
     is_real = values.dtype.kind == "f"
-    gaps = np.isnan(values) if is_real else np.zeros(values.shape, dtype=bool)
-    if nodata is None or np.isnan(nodata):
+    gaps = ~np.isfinite(values) if is_real else np.zeros(values.shape, dtype=bool)
+    if nodata is None or not np.isfinite(nodata):
         return gaps
-    with np.errstate(over="ignore"):  # a value beyond float32 is its infinity
+    with np.errstate(over="ignore"):  # a value beyond float32 is infinite there
         return np.asarray(gaps | (values == (values.dtype.type(nodata) if is_real else nodata)))
