@@ -226,6 +226,24 @@ def test_geotiff_comes_back_with_all_it_says(tmp_path, in_blocks):
     assert content.notes == ("1 pixels have the ignore value -9999 and count as empty.",)
 
 
+@pytest.mark.parametrize(
+    ("names", "wavelengths"),
+    [
+        (("450 nm", "550.5 nm", "650 nm", "850 nm"), ("450", "550.5", "650", "850")),
+        (("450 nm", "550.5 nm", "650 nm", "slope"), None),
+        (("1", "2", "3", "4"), None),
+    ],
+)
+def test_names_of_bands_may_be_wavelengths(tmp_path, names, wavelengths):
+    path = raster(tmp_path / "s.tif")
+    with rasterio.open(path, "r+") as file:
+        file.descriptions = names
+    about = read_cube(path).imagery
+    assert about.wavelengths == wavelengths
+    assert about.band_names == names
+    assert about.units == ("nm" if wavelengths else "")
+
+
 def test_geotiff_with_alpha_leaves_out_what_is_transparent(tmp_path):
     values = 1 + CUBE.astype(np.uint8)
     values[..., 3] = 255

@@ -119,7 +119,7 @@ def _read_about(
         _per_band(header, "band names", n_bands),
         _per_band(header, "wavelength", n_bands),
         _per_band(header, "fwhm", n_bands),
-        header.text("wavelength units", ""),
+        "" if (units := header.text("wavelength units", "")).lower() == "unknown" else units,
         quantity,
         nodata,
         Place(envi=fields),

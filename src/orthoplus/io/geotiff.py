@@ -17,6 +17,7 @@ from orthoplus.io.content import Catalogue, Entry, Names
 from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
 
 _DRIVER = "GTiff"
+_WAVELENGTH_UNITS = ("nm", "nanometers", "um", "µm", "micrometers")
 
 
 def read_geotiff(path: Path) -> Catalogue:
@@ -69,7 +70,7 @@ def _read_lines(dataset: Any, dtype: Any, has_mask: bool, first: int, last: int)
 
 def _read_about(dataset: Any, path: Path) -> Imagery:
     names = tuple(name or "" for name in dataset.descriptions)
-    tags = [_band_tags(dataset, band) for band in dataset.indexes]
+    tags = [_band_tags(dataset, band, names[band - 1]) for band in dataset.indexes]
     units = {own.get("units", "") for own in tags}
     known = [value for value in dataset.nodatavals if value is not None]
     crs, transform = dataset.crs, dataset.transform
@@ -90,15 +91,23 @@ def _read_about(dataset: Any, path: Path) -> Imagery:
     )
 
 
-def _band_tags(dataset: Any, band: int) -> dict[str, str]:
-    """Return wavelength, width and units of a band, as GDAL keeps them or as ENVI's came over."""
+def _band_tags(dataset: Any, band: int, name: str) -> dict[str, str]:
+    """Return wavelength, width and units of a band, as GDAL keeps them or as ENVI's came over.
+
+    The last resort is a name such as "650.5 nm".
+    """
     central = dataset.tags(band, ns="IMAGERY")
     if "CENTRAL_WAVELENGTH_UM" in central:
         found = {"wavelength": central["CENTRAL_WAVELENGTH_UM"], "units": "Micrometers"}
         return found | ({"fwhm": central["FWHM_UM"]} if "FWHM_UM" in central else {})
     own = {name.lower().replace("_", " "): text for name, text in dataset.tags(band).items()}
-    found = {name: own[name] for name in ("wavelength", "fwhm") if name in own}
-    return found | {"units": own.get("wavelength units", "")}
+    if "wavelength" in own:
+        found = {key: own[key] for key in ("wavelength", "fwhm") if key in own}
+        return found | {"units": own.get("wavelength units", "")}
+    number, _, units = name.partition(" ")
+    is_number = number.isascii() and number.replace(".", "", 1).isdigit()
+    is_wavelength = is_number and units.lower() in _WAVELENGTH_UNITS
+    return {"wavelength": number, "units": units} if is_wavelength else {}
 
 
 def _of_all(tags: Sequence[Mapping[str, str]], name: str) -> Names | None:
