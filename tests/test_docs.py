@@ -17,7 +17,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-OPTIONAL = ("jax", "torch", "matplotlib", "dask")
+OPTIONAL = ("jax", "torch", "matplotlib", "dask", "xarray")
 
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+```text(?P<about> about)?\n(?P<output>.*?)^```$)?",

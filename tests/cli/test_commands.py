@@ -550,7 +550,7 @@ def test_unmix_writes_spectra_and_maps(rng, tmp_path, monkeypatch):
         "maps.npz", "maps.png", "report.html", "run.json", "spectra.csv", "spectra.png",
     ]  # fmt: skip
     rows = list(csv.reader(Path("cube-k2/spectra.csv").read_text().splitlines()))
-    assert rows[0] == ["band", "material 0", "material 1"]
+    assert rows[0] == ["band", "material 1", "material 2"]
     found = np.array([row[1:] for row in rows[1:]], dtype=float).T
     assert op.metrics.spectral_angle_distance(found, spectra) == pytest.approx(0.0, abs=1e-6)
     with np.load("cube-k2/maps.npz") as maps:

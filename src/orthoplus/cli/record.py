@@ -16,7 +16,17 @@ from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 
 FORMAT = "orthoplus-run-1"
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib", "typer", "rich", "h5py")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "matplotlib",
+    "typer",
+    "rich",
+    "h5py",
+    "rasterio",
+)
 
 # Flags whose absence is not the same as their negation.
 _NEGATED = ("report", "header")
@@ -66,9 +76,11 @@ def versions() -> dict[str, str]:
     return found
 
 
-def describe_data(path: Path, key: str | None, values: Any) -> dict[str, Any]:
-    """Name, checksum and size of what was read."""
-    with open(path, "rb") as file:
+def describe_data(
+    path: Path, key: str | None, values: Any, stored: Path | None = None
+) -> dict[str, Any]:
+    """Name, checksum and size of what was read; ``stored`` is the file of the numbers."""
+    with open(stored or path, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "file": str(path),

@@ -1,6 +1,6 @@
 """What a command prints when it is done."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,12 @@ def print_result(record: dict[str, Any], result: Result) -> None:
     lines["work"] = f"{result.n_iter} outer iterations, {result.seconds:.2f} s"
     print_status(result.status)
     print_lines(lines)
-    for note in (*result.notes, *record["notes"]):
+    print_notes((*result.notes, *record["notes"]))
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes of the library in the terms of the shell."""
+    for note in notes:
         console().print(Text(f"  note: {printable(in_shell_terms(note))}"))
 
 

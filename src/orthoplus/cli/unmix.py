@@ -10,12 +10,13 @@ import typer
 from orthoplus.cli import options as opt
 from orthoplus.cli.display import waiting, watching
 from orthoplus.cli.ending import guarded
-from orthoplus.cli.summary import Written, finish
-from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz, write_text
-from orthoplus.core.atomic import write_atomically
+from orthoplus.cli.summary import Written, finish, print_lines, print_notes, print_status
+from orthoplus.cli.unmix_files import FORMATS, Target, choose_target, parse_names
+from orthoplus.cli.writing import output_folder
 from orthoplus.core.checks import check_finite
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
+from orthoplus.data.stored import parse_memory
 from orthoplus.io import read_cube, split_key
 
 FRACTIONS = ("auto", "fcls", "nnls")
@@ -23,20 +24,26 @@ FRACTIONS = ("auto", "fcls", "nnls")
 
 @dataclass(frozen=True)
 class Scene:
-    """An image and where it came from."""
+    """An image, where it came from, and what is to be written.
+
+    ``cube`` is an array, or read in blocks; ``stored`` is the file that holds its numbers.
+    """
 
     path: Path
     key: str | None
-    cube: FloatArray
-    bands: tuple[str, ...] | None
+    cube: Any
+    target: Target
     notes: tuple[str, ...]
+    stored: Path
 
 
 @guarded
 def unmix(  # noqa: PLR0913
     data: Annotated[
         str,
-        typer.Argument(metavar="CUBE", help="Height x width x bands: .hdr (ENVI) .mat .npy ..."),
+        typer.Argument(
+            metavar="CUBE", help="Height x width x bands: .hdr .img (ENVI) .tif .mat .npy ..."
+        ),
     ],
     components: opt.Materials,
     output: opt.Output = None,
@@ -60,6 +67,31 @@ def unmix(  # noqa: PLR0913
             help="fcls: fractions for even brightness; nnls: if light and shade vary; auto.",
         ),
     ] = "auto",
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            rich_help_panel=opt.OUTPUT,
+            help="Names of the materials, in their order. [dim]default: material 1, ...[/dim]",
+        ),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            rich_help_panel=opt.OUTPUT,
+            autocompletion=lambda: list(FORMATS),
+            help="envi, geotiff or npz. [dim]default: that of the image[/dim]",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            rich_help_panel=opt.RUN,
+            help="Read an ENVI or GeoTIFF image in blocks that fit, for example into 2GB.",
+        ),
+    ] = None,
     method: opt.UnmixMethod = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
@@ -84,21 +116,26 @@ def unmix(  # noqa: PLR0913
     k = given["components"] = opt.parse_count(components)
     if fractions not in FRACTIONS:
         raise InputError(f"`--fractions {fractions}`: write one of {', '.join(FRACTIONS)}.")
+    if memory_limit is not None:
+        parse_memory(memory_limit)
+    materials = parse_names(names, k)
     path, inline_key = split_key(data)
     given["key"] = key or inline_key  # so that the record repeats it
     with waiting(f"Reading {path.name}", silent=quiet or json):
-        content = read_cube(path, given["key"])
-    cube = as_image(content.values, opt.parse_size(shape, "--shape"), bands_first, column_major)
-    check_finite(cube, str(path))
+        content = read_cube(path, given["key"], in_blocks=memory_limit is not None)
+    size = opt.parse_size(shape, "--shape")
+    cube, notes = as_image(content.values, size, bands_first, column_major), content.notes
+    about = content.imagery
+    if about is None:
+        check_finite(cube, str(path))
     if k > cube.shape[0] * cube.shape[1]:
         raise InputError(f"`-k {k}` exceeds the number of pixels of `{path}`.")
-    notes = content.notes
-    if content.values.ndim == 2 and shape is None:
-        notes = (
-            *notes,
-            "The file has a list of pixels, drawn as one column: --shape HxW says more.",
-        )
-    scene = Scene(path, given["key"], cube, content.column_names, notes)
+    if len(content.values.shape) == 2 and shape is None:
+        said = "The file has a list of pixels, drawn as one column: --shape HxW says more."
+        notes = (*notes, said)
+    target = choose_target(path, about, content.column_names, format, materials)
+    stored = path if about is None else about.path
+    scene = Scene(path, given["key"], cube, target, notes, stored)
     with output_folder(output or Path(f"{path.stem}-k{k}")) as folder:
         return run_unmix(scene, folder, given, quiet=quiet, json=json)
 
@@ -107,9 +144,11 @@ def as_image(
     values: FloatArray, size: tuple[int, int] | None, bands_first: bool, column_major: bool
 ) -> FloatArray:
     """The array as (height, width, bands); a matrix without a size is an image of one column."""
+    if bands_first and not isinstance(values, np.ndarray):
+        raise InputError("`--bands-first` is not for ENVI and GeoTIFF images: they say it.")
     if bands_first:
         values = np.moveaxis(values, 0, -1)
-    if values.ndim == 2:
+    if len(values.shape) == 2:
         n = values.shape[0]
         height, width = size or (n, 1)
         if height * width != n:
@@ -132,27 +171,52 @@ def run_unmix(
 ) -> int:
     """Unmix, write, print; return the exit code."""
     from orthoplus.cli.fitting import RunOptions, choose, goal_of
+    from orthoplus.cli.unmix_files import write_files
     from orthoplus.estimators import unmix as unmix_cube
+    from orthoplus.estimators.unmixing import read_pixels
     from orthoplus.problems import ONMF
 
-    k = options["components"]
+    k, limit = options["components"], options["memory_limit"]
     options["method"] = options["method"] or opt.default_method(unmix_cube)
     run = RunOptions.of(options)
     h, w, n_bands = scene.cube.shape
-    problem = ONMF(np.maximum(scene.cube, 0.0).reshape(-1, n_bands), k)
+    problem = ONMF(read_pixels(scene.cube, limit)[0], k)
     method = choose(problem, run)
     title = f"{scene.path.name}: {h} x {w} pixels, {n_bands} bands, {k} materials"
     with watching(goal_of(problem, method, title), silent=quiet or json) as display:
         found = unmix_cube(
             scene.cube, k, fractions=options["fractions"], method=method, n_init=run.n_init,
-            random_state=run.seed, with_bound=True, **run.watch(display),
+            random_state=run.seed, memory_limit=limit, with_bound=True, **run.watch(display),
         )  # fmt: skip
 
     def write() -> Written:
         record = _record(scene, options, found, method, problem.total)
-        return record, _write(scene, folder, found, record)
+        return record, write_files(folder, scene.target, found, record)
 
-    return finish(write, folder, found.result, quiet=quiet, json=json)
+    def show(record: dict[str, Any], result: Any) -> None:
+        print_materials(record, result, scene.target.names)
+
+    return finish(write, folder, found.result, quiet=quiet, json=json, show=show)
+
+
+def print_materials(record: dict[str, Any], result: Any, names: tuple[str, ...]) -> None:
+    """Print the materials with their mean fractions, and how much of the image they explain."""
+    told, total = record["result"], record["result"]["total"] or 1.0
+    height, width, _ = record["data"]["shape"]
+    n_empty = height * width - sum(told["cluster_sizes"])
+    shares = [
+        f"{share:.1%} {name}" for share, name in zip(told["mean_fractions"], names, strict=True)
+    ]
+    lines = {
+        "materials": (*shares,),
+        "pixels": f"{height} x {width}" + (f", {n_empty} of them without data" * (n_empty > 0)),
+        "explained": f"{1 - result.value / total:.2%} of the sum of squares by one material per "
+        "pixel",
+        "work": f"{result.n_iter} outer iterations, {result.seconds:.2f} s",
+    }
+    print_status(result.status)
+    print_lines(lines)
+    print_notes((*result.notes, *record["notes"]))
 
 
 def _record(
@@ -163,49 +227,18 @@ def _record(
     result = found.result
     sizes = np.bincount(found.labels.ravel() + 1, minlength=options["components"] + 1)[1:]
     return rec.make_record("unmix", str(scene.path), options) | {
-        "data": rec.describe_data(scene.path, scene.key, scene.cube),
+        "data": rec.describe_data(scene.path, scene.key, scene.cube, scene.stored),
         "method": rec.describe_method(method),
         "seed": options["seed"],
         "result": rec.describe_result(result)
-        | {"total": total, "cluster_sizes": sizes.tolist(), "fractions": found.model},
+        | {
+            "total": total,
+            "cluster_sizes": sizes.tolist(),
+            "fractions": found.model,
+            "materials": scene.target.names,
+            "mean_fractions": (found.abundances.sum(axis=(0, 1)) / max(sizes.sum(), 1)).tolist(),
+        },
         "notes": list(scene.notes),
         **rec.resume_entry("unmix", str(scene.path), options, result.status),
         "history": rec.history_of(result),
     }
-
-
-def _write(scene: Scene, folder: Path, found: Any, record: dict[str, Any]) -> dict[str, str]:
-    from orthoplus.report.pictures import draw_maps, draw_spectra
-
-    k, n_bands = found.endmembers.shape
-    bands = scene.bands or tuple(str(b + 1) for b in range(n_bands))
-    names = tuple(f"material {j}" for j in range(k))
-    rows = (
-        [band, *spectrum] for band, spectrum in zip(bands, found.endmembers.T.tolist(), strict=True)
-    )
-    write_csv(folder / "spectra.csv", ("band", *names), rows)
-    write_npz(
-        folder / "maps.npz",
-        abundances=found.abundances,
-        hard_abundances=found.hard_abundances,
-        labels=found.labels,
-        brightness=found.brightness,
-    )
-    write_json(folder / "run.json", record)
-    write_atomically(
-        folder / "spectra.png", lambda file: draw_spectra(file, found.endmembers, scene.bands)
-    )
-    write_atomically(
-        folder / "maps.png", lambda file: draw_maps(file, found.abundances, found.labels)
-    )
-    files = {
-        "spectra.csv, .png": f"the {k} spectra, a column each",
-        "maps.npz, .png": "the fraction of each material in each pixel, and the largest",
-        "run.json": "options, versions, objective, bound, history",
-    }
-    if record["options"]["report"]:
-        from orthoplus.report.unmixing import unmixing_page
-
-        write_text(folder / "report.html", unmixing_page(record, found, scene.bands))
-        files["report.html"] = "all of it on one page"
-    return files

@@ -17,8 +17,8 @@ OPTIONS = {
 } | {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        "checkpoint", "fractions", "loss", "max_iter", "max_passes", "method", "missing", "n_init",
-        "resume", "split", "time_limit", "tol",
+        "checkpoint", "fractions", "loss", "max_iter", "max_passes", "memory_limit", "method",
+        "missing", "n_init", "resume", "split", "time_limit", "tol",
     )
 }  # fmt: skip
 _VALUES = {"kullback-leibler": "kl"}

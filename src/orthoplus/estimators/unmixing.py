@@ -18,6 +18,8 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.base import ask
 from orthoplus.data.read import reads_in_blocks
+from orthoplus.estimators.cubes import FRACTIONS as FRACTION_MAPS
+from orthoplus.estimators.cubes import MAP, SPECTRA, Cube, open_cube
 from orthoplus.estimators.factorize import RunOptions, best_run, choose_method, starts_by_itself
 from orthoplus.estimators.spectra import choose_spectra
 from orthoplus.linalg.fractions import MODELS, check_spectra, fitting_model, fractions_of_rows
@@ -69,7 +71,7 @@ class Unmixing:
     def hard_abundances(self) -> FloatArray:
         """The maps with one endmember per pixel, (h, w, k): its brightness, 0 for all others."""
         k = len(self.endmembers)
-        maps = spread(self.labels.ravel(), self.brightness.ravel(), k)
+        maps = spread(np.ravel(self.labels), np.ravel(self.brightness), k)
         return maps.reshape(*self.labels.shape, k)
 
     def spectral_angle(self, reference: npt.ArrayLike) -> float:
@@ -107,7 +109,10 @@ def unmix(  # noqa: PLR0913
     cube : array of shape (h, w, n_bands) or (n_pixels, n_bands)
         Reflectance; the scale does not matter. Negative values are set to zero, and
         ``result.notes`` says how many. Pixels of zeros (a border) belong to no endmember. Datasets
-        of h5py and arrays of Zarr are read in blocks of lines; a Dask array must be a matrix.
+        of h5py and arrays of Zarr are read in blocks of lines; a Dask array must be a matrix. A
+        DataArray of xarray has a dimension ``band`` or ``wavelength`` at any place, and gives
+        DataArrays with its coordinates; it, an open dataset of rasterio and an image of Spectral
+        Python may have pixels without data, which are treated like zeros.
     n_endmembers : int
         k.
     fractions : {"auto", "fcls", "nnls"}
@@ -156,7 +161,7 @@ def unmix(  # noqa: PLR0913
     np.float64(1.0)
     """
     check_choice(fractions, "fractions", FRACTIONS)
-    pixels, size, notes = _read_cube(cube, memory_limit)
+    pixels, size, opened = read_pixels(cube, memory_limit)
     check_count(n_endmembers, "n_endmembers", low=1)
     if n_endmembers > len(pixels):
         raise InputError(
@@ -175,13 +180,14 @@ def unmix(  # noqa: PLR0913
     labels = np.where(F.any(axis=1), F.argmax(axis=1), -1)
     brightness, fitted = _sizes(pixels, labels, E)
     order = np.argsort(-fitted, kind="stable")
+    labels = np.append(np.argsort(order), -1)[labels]  # the label -1 stays
     return Unmixing(
-        endmembers=E[order],
-        abundances=F[:, order].reshape(*size, n_endmembers),
-        labels=np.append(np.argsort(order), -1)[labels].reshape(size),  # the label -1 stays
-        brightness=brightness.reshape(size),
+        endmembers=opened.label(E[order], SPECTRA),
+        abundances=opened.label(F[:, order].reshape(*size, n_endmembers), FRACTION_MAPS),
+        labels=opened.label(labels.reshape(size), MAP),
+        brightness=opened.label(brightness.reshape(size), MAP),
         model=model,
-        result=dataclasses.replace(result, notes=(*result.notes, *notes, chosen, *said)),
+        result=dataclasses.replace(result, notes=(*result.notes, *opened.notes, chosen, *said)),
     )
 
 
@@ -223,11 +229,12 @@ def abundances(
     array([[0.25, 0.75]])
     """
     check_choice(fractions, "fractions", FRACTIONS)
-    pixels, size, _ = _read_cube(cube, memory_limit)
+    pixels, size, opened = read_pixels(cube, memory_limit)
     E = check_spectra(endmembers, "endmembers", pixels.shape[1])
     model = fitting_model(pixels, E) if fractions == "auto" else fractions
     found: FloatArray = pixels.gather(fractions_of_rows(pixels, E, model))
-    return found.reshape(*size, len(E))
+    labeled: FloatArray = opened.label(found.reshape(*size, len(E)), FRACTION_MAPS)
+    return labeled
 
 
 def _factorize(
@@ -261,23 +268,24 @@ def _sizes(pixels: DataMatrix, labels: IntArray, E: FloatArray) -> tuple[FloatAr
     return factors.astype(pixels.dtype), fitted
 
 
-_Pixels = tuple[DataMatrix, tuple[int, ...], tuple[str, ...]]
-
-
-def _read_cube(cube: Any, memory_limit: int | str | None) -> _Pixels:
-    """Return the pixels as the rows of a nonnegative matrix, the size of the image, and notes."""
-    if reads_in_blocks(cube, memory_limit):
-        size = tuple(cube.shape[:-1])
-        pixels = as_data(cube, "cube", memory_limit=memory_limit, check=False)
+def read_pixels(
+    cube: Any, memory_limit: int | str | None
+) -> tuple[DataMatrix, tuple[int, ...], Cube]:
+    """Return the pixels as the rows of a nonnegative matrix, the size of the image, the cube."""
+    opened = open_cube(cube, in_blocks=memory_limit is not None)
+    values = opened.values
+    if reads_in_blocks(values, memory_limit):
+        size = opened.size or tuple(values.shape[:-1])
+        pixels = as_data(values, "cube", memory_limit=memory_limit, check=False)
     else:
-        values = _check_cube(cube)
+        values = _check_cube(values)
         size = values.shape[:-1]
         pixels = as_data(values.reshape(-1, values.shape[-1]), "cube", check=False)
     n_negative = int(pixels.reduce_rows(ask("n_negative")))
     if n_negative == 0:
-        return pixels, size, ()
+        return pixels, size, opened
     note = f"{n_negative} negative values of the cube were set to zero."
-    return pixels.derive(ask("clipped")), size, (note,)
+    return pixels.derive(ask("clipped")), size, opened._replace(notes=(*opened.notes, note))
 
 
 def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:

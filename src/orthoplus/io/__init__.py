@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError, MissingPackageError
 from orthoplus.io.content import Catalogue, Content, choose
-from orthoplus.io.envi import read_envi
+from orthoplus.io.envi import IMAGE_SUFFIXES, find_header, read_envi
+from orthoplus.io.geotiff import read_geotiff
 from orthoplus.io.guard import memory_limit
 from orthoplus.io.hdf5 import read_hdf5
 from orthoplus.io.label_files import align, names_of, read_text_labels
@@ -41,7 +43,9 @@ READERS: dict[str, Callable[[Path], Catalogue]] = {
     ".h5": read_hdf5,
     ".hdf5": read_hdf5,
     ".h5ad": read_hdf5,
-    ".hdr": read_envi,
+    ".tif": read_geotiff,
+    ".tiff": read_geotiff,
+    **dict.fromkeys((".hdr", *IMAGE_SUFFIXES), read_envi),
 }
 T = TypeVar("T")
 
@@ -121,10 +125,25 @@ def read_matrix(path: Path, key: str | None = None, table: TableOptions | None =
     return content
 
 
-def read_cube(path: Path, key: str | None = None) -> Content:
+def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) -> Content:
     """Read an image (height, width, bands), or a matrix (pixels, bands), dense.
 
-    Parameters and cost as in `read_matrix`; the column names are those of the bands.
+    Parameters
+    ----------
+    path : Path
+        A file of a type in `SUFFIXES`, or the image of an ENVI header that lies beside it.
+    key : str, optional
+        As in `read_matrix`.
+    in_blocks : bool
+        Whether to leave the numbers of an ENVI or GeoTIFF image on disk: ``values`` is then an
+        array that `orthoplus.unmix` reads in blocks of lines.
+
+    Returns
+    -------
+    Content
+        The column names are those of the bands. Of an ENVI or GeoTIFF image, ``imagery`` holds
+        wavelengths, units and where it lies; values are scaled as the file says, bad bands are
+        left out, and pixels without data are zeros.
 
     Examples
     --------
@@ -135,8 +154,9 @@ def read_cube(path: Path, key: str | None = None) -> Content:
     >>> scene.values.shape
     (4, 5, 3)
     """
-    content = _read(path, key, (2, 3), "image (height, width, bands) or matrix (pixels, bands)")
-    if not isinstance(content.values, np.ndarray):
+    wanted = "image (height, width, bands) or matrix (pixels, bands)"
+    content = _read(path, key, (2, 3), wanted, in_blocks=in_blocks)
+    if issparse(content.values):
         raise FileError(f"`{path}` holds a sparse matrix: an image is dense.")
     if 0 in content.values.shape:
         raise FileError(f"`{path}` holds an empty image, {content.values.shape}.")
@@ -176,10 +196,13 @@ def _read(
     ndims: tuple[int, ...],
     wanted: str,
     table: TableOptions | None = None,
+    *,
+    in_blocks: bool = False,
 ) -> Content:
     suffix = suffix_of(path)
     is_packed = path.suffix.lower() == ".gz" and suffix not in _TEXT
-    if (suffix not in SUFFIXES or is_packed) and path.is_file():
+    is_known = suffix in SUFFIXES or find_header(path) is not None
+    if (not is_known or is_packed) and path.is_file():
         raise FileError(
             f"`{path}` has the unsupported type `{''.join(path.suffixes[-2:]) or 'none'}`. "
             f"Supported are {', '.join(SUFFIXES)}, and .csv.gz, .tsv.gz, .txt.gz."
@@ -189,14 +212,26 @@ def _read(
             f"`{path}` is not a table: options for tables such as --header, --index, --drop and "
             f"--sep are for {', '.join(TABLE_READERS)}."
         )
-    return _guarded(path, lambda: choose(path, _list(path, table), key, ndims, wanted).load())
+
+    def read() -> Content:
+        entry = choose(path, _list(path, table), key, ndims, wanted)
+        if not in_blocks:
+            return entry.load()
+        if entry.open is None:
+            raise FileError(
+                f"`{path}` cannot be read in blocks here: ENVI and GeoTIFF images can. In Python, "
+                f"`orthoplus.unmix` reads data sets of HDF5 and Zarr files in blocks, too."
+            )
+        return entry.open()
+
+    return _guarded(path, read)
 
 
 def _list(path: Path, table: TableOptions | None) -> Catalogue:
     suffix = suffix_of(path)
     if suffix in TABLE_READERS:
         return TABLE_READERS[suffix](path, table or TableOptions())
-    return READERS[suffix](path)
+    return READERS.get(suffix, read_envi)(path)
 
 
 def _guarded(path: Path, read: Callable[[], T]) -> T:

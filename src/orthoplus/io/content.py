@@ -6,12 +6,15 @@ Every format gives a catalogue: the arrays of the file with their shapes, none o
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import IntArray
+
+if TYPE_CHECKING:
+    from orthoplus.io.imagery import Imagery
 
 # Without a key, an array of one of these names is preferred to the others.
 MATRIX_NAMES = ("X", "A")
@@ -59,6 +62,8 @@ class Content:
         What was read and how, in one line; empty if there was nothing to find out.
     places : Places, optional
         Where the entries stand in a file of lines.
+    imagery : Imagery, optional
+        What an image file says beside its numbers: wavelengths, no data, where it lies.
 
     Examples
     --------
@@ -75,6 +80,7 @@ class Content:
     labels: Names | None = None
     summary: str = ""
     places: Places | None = None
+    imagery: "Imagery | None" = None
 
     def transposed(self) -> "Content":
         """Return the array with rows and columns exchanged; classes of the rows are left out."""
@@ -85,12 +91,16 @@ class Content:
 
 @dataclass(frozen=True)
 class Entry:
-    """Describe one array of a file: its shape, whether it holds numbers or text, how to read it."""
+    """Describe one array of a file: its shape, whether it holds numbers or text, how to read it.
+
+    ``open`` gives an array that is read in blocks, if the format has any.
+    """
 
     shape: tuple[int, ...]
     is_numeric: bool
     load: Callable[[], Content]
     is_text: bool = False
+    open: Callable[[], Content] | None = None
 
     def fits(self, ndims: tuple[int, ...]) -> bool:
         """Tell whether it can be what is wanted."""

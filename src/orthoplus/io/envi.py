@@ -1,121 +1,202 @@
 """ENVI images: a text header ``.hdr`` beside a file of raw numbers."""
 
 import math
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus.core.errors import FileError
-from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry, Names
+from orthoplus.core.types import FloatArray
+from orthoplus.io.content import Catalogue, Entry, Names
+from orthoplus.io.envi_header import Header, read_header
+from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
 
-_TYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 12: "u2", 13: "u4", 14: "i8", 15: "u8"}
+TYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 12: "u2", 13: "u4", 14: "i8", 15: "u8"}
 _COMPLEX = (6, 9)
-# Where the numbers may be, for a header `scene.hdr`; `scene.img.hdr` has its own way.
-_SUFFIXES = ("", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip")
+# How files of numbers end, beside a header `scene.hdr`; `scene.img.hdr` has its own way.
+IMAGE_SUFFIXES = (".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip")
 # Line is axis 0, sample 1, band 2: their order in the file, slowest first.
 _STORED_AXES = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}
-_MOST_HEADER, _MOST_DIGITS = 1 << 24, 12
+# Fields that say where the image lies; they are carried over as they are.
+PLACE_FIELDS = (
+    "map info", "projection info", "coordinate system string", "pixel size", "geo points",
+    "rpc info", "x start", "y start",
+)  # fmt: skip
+
+
+class _Layout(NamedTuple):
+    """How the numbers of an image lie in its file."""
+
+    data: Path
+    shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    interleave: str
+    offset: int
+
+    def read(self, first: int, last: int) -> Any:
+        """Return lines ``first`` to ``last`` of the image, (lines, samples, bands), as stored."""
+        lines, samples, n_bands = self.shape
+        axes, itemsize = _STORED_AXES[self.interleave], self.dtype.itemsize
+        size = [last - first if axis == 0 else self.shape[axis] for axis in axes]
+        if self.interleave != "bsq":
+            start = self.offset + first * samples * n_bands * itemsize
+            values = np.fromfile(self.data, self.dtype, math.prod(size), offset=start)
+            return values.reshape(size).transpose(np.argsort(axes))
+        values = np.empty(size, self.dtype)
+        with open(self.data, "rb") as file:
+            for band in range(n_bands):
+                file.seek(self.offset + (band * lines + first) * samples * itemsize)
+                part = np.fromfile(file, self.dtype, (last - first) * samples)
+                values[band] = part.reshape(size[1:])
+        return values.transpose(np.argsort(axes))
 
 
 def read_envi(path: Path) -> Catalogue:
-    """List the image of an ENVI header, (lines, samples, bands)."""
-    fields = _read_fields(path)
-    shape = tuple(_whole_number(path, fields, name, 1) for name in ("lines", "samples", "bands"))
-    dtype, offset = _read_type(path, fields), _whole_number(path, fields, "header offset", 0)
-    interleave = fields.get("interleave", "bsq").lower()
+    """List the image of an ENVI header, (lines, samples, bands); its image may be given instead."""
+    header_path = path if path.suffix.lower() == ".hdr" else find_header(path)
+    if header_path is None:
+        raise FileError(
+            f"`{path}` has no ENVI header beside it: none of {', '.join(_header_names(path))} is "
+            f"there."
+        )
+    header = read_header(header_path)
+    raw, about = _describe(header, None if path is header_path else path)
+    load = partial(image_content, raw, about, in_blocks=False, path=header_path)
+    lazy = partial(image_content, raw, about, in_blocks=True, path=header_path)
+    return {about.path.name: Entry(raw.shape, True, load, open=lazy)}
+
+
+def find_header(image: Path) -> Path | None:
+    """Return the header beside a file of numbers, or None."""
+    beside = (image.with_name(name) for name in _header_names(image))
+    return next((path for path in beside if path.is_file()), None)
+
+
+def _header_names(image: Path) -> list[str]:
+    names = (f"{image.name}.hdr", f"{image.stem}.hdr", f"{image.name}.HDR", f"{image.stem}.HDR")
+    return list(dict.fromkeys(names))
+
+
+def _describe(header: Header, data: Path | None) -> tuple[RawImage, Imagery]:
+    """Return the image and what its header says, after comparing sizes with the file."""
+    lines, samples, n_bands = (header.count(name, 1) for name in ("lines", "samples", "bands"))
+    shape, dtype = (lines, samples, n_bands), _read_type(header)
+    interleave = header.text("interleave", "bsq").lower()
     if interleave not in _STORED_AXES:
         raise FileError(
-            f"`{path}`: interleave `{interleave[:40]}` is none of {', '.join(_STORED_AXES)}."
+            f"`{header.path}`: interleave `{interleave[:40]}` is none of {', '.join(_STORED_AXES)}."
         )
-    data = _data_file(path)
+    offset = header.count("header offset", 0, optional=True)
+    data = data or _data_file(header)
     held, declared = data.stat().st_size - offset, math.prod(shape) * dtype.itemsize
     if declared > held:
         raise FileError(
-            f"`{data}` holds {max(held, 0)} bytes, but its header `{path.name}` declares "
-            f"{shape[0]} lines x {shape[1]} samples x {shape[2]} bands = {declared} bytes: the "
-            f"file is truncated, or the header is of another image."
+            f"`{data}` holds {max(held, 0)} bytes, but its header `{header.path.name}` declares "
+            f"{lines} lines x {samples} samples x {n_bands} bands = {declared} bytes: the file is "
+            f"truncated, or the header is of another image."
         )
-
-    def load() -> Content:
-        guard.check_size(data, shape, dtype)
-        flat = np.fromfile(data, dtype, count=math.prod(shape), offset=offset)
-        stored = _STORED_AXES[interleave]
-        cube = flat.reshape([shape[axis] for axis in stored]).transpose(np.argsort(stored))
-        cube, notes = _without_ignored(guard.as_numbers(path, np.ascontiguousarray(cube)), fields)
-        names = _list(fields, "wavelength") or _list(fields, "band names")
-        return Content(cube, None, names if names and len(names) == shape[2] else None, notes)
-
-    return {data.name: Entry(shape, True, load)}
+    nodata, (gains, offsets, quantity) = (
+        header.number("data ignore value"),
+        _scales(header, n_bands),
+    )
+    good = header.numbers("bbl", n_bands)
+    read = _Layout(data, shape, dtype, interleave, offset).read
+    is_bad = np.zeros(n_bands, dtype=bool) if good is None else good == 0.0
+    raw = RawImage(shape, dtype, read, (nodata,) * n_bands, is_bad, gains, offsets)
+    return raw, _read_about(header, data, n_bands, quantity, nodata)
 
 
-def _read_fields(path: Path) -> dict[str, str]:
-    """Return the fields of the header; a value in braces may go over several lines."""
-    if path.stat().st_size > _MOST_HEADER:
-        raise FileError(f"`{path}` is too long for an ENVI header, which is a short text.")
-    text = path.read_text(encoding="utf-8", errors="replace").lstrip("\ufeff")
-    if not text.startswith("ENVI"):
-        raise FileError(f"`{path}` is not an ENVI header: its first line must be `ENVI`.")
-    fields: dict[str, str] = {}
-    lines = iter(text[4:].splitlines())
-    for line in lines:
-        name, equals, value = line.partition("=")
-        if not equals or line.lstrip().startswith(";"):
-            continue
-        parts = [value.strip()]
-        if parts[0].startswith("{"):
-            while "}" not in parts[-1] and (more := next(lines, None)) is not None:
-                parts.append(more.strip())
-        fields[name.strip().lower()] = "\n".join(parts)
-    return fields
+def _read_about(
+    header: Header, data: Path, n_bands: int, quantity: str, nodata: float | None
+) -> Imagery:
+    fields = {name: header.fields[name] for name in PLACE_FIELDS if name in header.fields}
+    return Imagery(
+        "envi",
+        data,
+        tuple(range(1, n_bands + 1)),
+        _per_band(header, "band names", n_bands),
+        _per_band(header, "wavelength", n_bands),
+        _per_band(header, "fwhm", n_bands),
+        "" if (units := header.text("wavelength units", "")).lower() == "unknown" else units,
+        quantity,
+        nodata,
+        Place(envi=fields),
+    )
 
 
-def _read_type(path: Path, fields: dict[str, str]) -> np.dtype[Any]:
-    code = _whole_number(path, fields, "data type", 0)
-    if code not in _TYPES:
+def _per_band(header: Header, name: str, n_bands: int) -> Names | None:
+    """Return a list with an entry per band; one of another length is of other bands."""
+    names = header.names(name)
+    return names if names is not None and len(names) == n_bands else None
+
+
+def _scales(header: Header, n_bands: int) -> tuple[FloatArray, FloatArray, str]:
+    """Return factors and offsets of the bands, and what the values are after scaling."""
+    gains = header.numbers("data gain values", n_bands)
+    offsets = header.numbers("data offset values", n_bands)
+    factor = header.number("reflectance scale factor")
+    if factor is not None and not 0.0 < factor < math.inf:
+        raise FileError(
+            f"`{header.path}` has `reflectance scale factor = {factor:g}`: a positive number is "
+            f"needed."
+        )
+    has_gains = (gains is not None and (gains != 1.0).any()) or (
+        offsets is not None and offsets.any()
+    )
+    if factor not in (None, 1.0) and has_gains:
+        raise FileError(
+            f"`{header.path}` has both `reflectance scale factor` and `data gain values` or "
+            f"`data offset values`: remove those that do not apply."
+        )
+    if gains is not None and not (gains != 0.0).all():
+        raise FileError(f"`{header.path}`: `data gain values` has a 0; factors are needed.")
+    ones, zeros = np.ones(n_bands), np.zeros(n_bands)
+    if factor is not None:
+        return ones / factor, zeros, "reflectance"
+    return ones if gains is None else gains, zeros if offsets is None else offsets, ""
+
+
+def _read_type(header: Header) -> np.dtype[Any]:
+    code = header.count("data type", 0)
+    if code not in TYPES:
         kind = "complex numbers" if code in _COMPLEX else "a type that is unknown"
-        raise FileError(f"`{path}`: data type {code} stands for {kind}; real numbers are needed.")
-    if _whole_number(path, fields, "file compression", 0):
-        raise FileError(f"`{path}` belongs to a compressed image; save it without compression.")
-    return np.dtype((">" if _whole_number(path, fields, "byte order", 0) else "<") + _TYPES[code])
+        raise FileError(
+            f"`{header.path}`: data type {code} stands for {kind}; real numbers are needed."
+        )
+    if header.count("file compression", 0, optional=True):
+        raise FileError(
+            f"`{header.path}` belongs to a compressed image; save it without compression."
+        )
+    order = header.count("byte order", 0, optional=True)
+    if order > 1:
+        raise FileError(f"`{header.path}` has `byte order = {order}`: 0 or 1 is needed.")
+    return np.dtype((">" if order else "<") + TYPES[code])
 
 
-def _whole_number(path: Path, fields: dict[str, str], name: str, least: int) -> int:
-    is_optional = name in ("header offset", "byte order", "file compression")
-    text = fields.get(name, "0" if is_optional else "")
-    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
-    if not is_number or int(text) < least:
-        what = f"has `{name} = {text[:40]}`" if text else f"does not say `{name}`"
-        raise FileError(f"`{path}` {what}: a whole number of at least {least} is needed.")
-    return int(text)
-
-
-def _data_file(path: Path) -> Path:
+def _data_file(header: Header) -> Path:
+    path = header.path
+    named = header.text("data file", "")
+    if named:
+        return _named_file(header, named)
     base = path.with_suffix("")
-    for suffix in _SUFFIXES:
+    for suffix in ("", *IMAGE_SUFFIXES):
         for candidate in (base.with_name(base.name + s) for s in (suffix, suffix.upper())):
             if candidate.is_file() and candidate != path:
                 return candidate
-    tried = ", ".join(f"{base.name}{suffix}" for suffix in _SUFFIXES)
+    tried = ", ".join(f"{base.name}{suffix}" for suffix in ("", *IMAGE_SUFFIXES))
     raise FileError(f"`{path}` has no image beside it: none of {tried} is there.")
 
 
-def _without_ignored(cube: Any, fields: dict[str, str]) -> tuple[Any, Names]:
-    """Set pixels that have the header's "data ignore value" in every band to zero."""
-    try:
-        ignored = float(fields["data ignore value"])
-    except (KeyError, ValueError):
-        return cube, ()
-    pixels = (cube == ignored).all(axis=2)
-    if not pixels.any() or ignored == 0.0:
-        return cube, ()
-    note = f"{int(pixels.sum())} pixels have the ignore value {ignored:g} and count as empty."
-    return np.where(pixels[..., None], 0.0, cube), (note,)
-
-
-def _list(fields: dict[str, str], name: str) -> Names | None:
-    text = fields.get(name, "")
-    if not (text.startswith("{") and text.endswith("}")):
-        return None
-    return tuple(part.strip() for part in text[1:-1].split(","))
+def _named_file(header: Header, named: str) -> Path:
+    """Return the file that the header names, which must lie in the same folder itself."""
+    folder = header.path.resolve().parent
+    is_plain = named not in (".", "..") and not set("/\\:\0") & set(named)
+    found = header.path.with_name(named) if is_plain else None
+    if found is None or not found.is_file() or found.resolve().parent != folder:
+        raise FileError(
+            f"`{header.path}` has `data file = {named[:80]}`: the name of a file in the folder of "
+            f"the header is needed."
+        )
+    return found

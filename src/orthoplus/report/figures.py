@@ -1,7 +1,7 @@
 """The pictures of the reports: each takes arrays and gives SVG."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ _SMALL = 9.0
 _VECTOR_POINTS = 600
 _MAP_DPI = 160
 _NAME_LENGTH = 24
+# Names of colors beside one another, and pixels of a map on a side at most.
+_NAMES_PER_ROW, _MOST_PIXELS = 3, 1000
+_UNITS = {"nanometers": "nm", "micrometers": "µm", "nm": "nm", "um": "µm", "microns": "µm"}
 # A curve that changes by less than this share shows rounding.
 _FLAT = 1e-9
 # Points between two numbers on a map, and how often those that are nearer are pushed apart.
@@ -224,19 +227,32 @@ def image_grid(name: str, images: Sequence[FloatArray], titles: Sequence[str], m
     return drawn.svg
 
 
+def label_map(labels: IntArray, names: Sequence[str]) -> str:
+    """Draw the material of each pixel, with the names of the colors."""
+    height, width = labels.shape
+    rows = -(-len(names) // _NAMES_PER_ROW)
+    size = WIDTH * min(height / width, 1.2) + 0.25 * rows + 0.1
+    with canvas("materials", WIDTH, size) as drawn:
+        axis = drawn.figure.subplots()
+        show_labels(axis, labels, len(names))
+        add_color_names(drawn.figure, names, fontsize=_SMALL, ncols=_NAMES_PER_ROW)
+        drawn.figure.set_dpi(_MAP_DPI)
+    return drawn.svg
+
+
 def fraction_maps(
     abundances: FloatArray, labels: IntArray, titles: Sequence[str], most: int
 ) -> str:
-    """Draw the material of each pixel and the fractions of each material, with a color bar."""
+    """Draw the fractions of each material, with a color bar."""
     height, width, k = abundances.shape
-    rows = -(-(k + 1) // most)
-    columns = -(-(k + 1) // rows)
+    rows = -(-k // most)
+    columns = -(-k // rows)
     cell = (WIDTH - 0.6) / columns
-    with canvas("maps", WIDTH, rows * (cell * min(height / width, 2.5) + 0.3)) as drawn:
+    with canvas("maps", WIDTH, max(rows * (cell * min(height / width, 2.5) + 0.3), 1.3)) as drawn:
         axes = np.atleast_1d(drawn.figure.subplots(rows, columns)).ravel()
         last = show_fractions(axes, abundances, labels)
-        for axis, title in zip(axes, ("largest fraction", *titles), strict=False):
-            axis.set_title(title, fontsize=_SMALL, color=QUIET)
+        for axis, title in zip(axes, titles, strict=False):
+            axis.set_title(shorten(title), fontsize=_SMALL, color=QUIET)
         bar = drawn.figure.colorbar(last, ax=axes.tolist(), fraction=0.05, pad=0.02)
         bar.set_label("fraction", fontsize=_SMALL)
         bar.ax.tick_params(labelsize=_SMALL)
@@ -244,32 +260,84 @@ def fraction_maps(
     return drawn.svg
 
 
-def show_fractions(axes: Any, abundances: FloatArray, labels: IntArray) -> Any:
-    """Show the materials in the colors of their spectra, then fractions from 0 to 1; the last."""
+def thinned(maps: Any) -> Any:
+    """Return every so many pixels of large maps: as many as can be seen.
+
+    Examples
+    --------
+    >>> thinned(np.zeros((5000, 30))).shape
+    (834, 5)
+    """
+    step = -(-max(maps.shape[:2]) // _MOST_PIXELS)
+    return maps[::step, ::step]
+
+
+def show_labels(axis: Any, labels: IntArray, k: int) -> None:
+    """Show the materials in the colors of their spectra; nothing for a pixel without data."""
     from matplotlib.colors import to_rgba
 
-    colors = np.array([*(to_rgba(hue(j)) for j in range(abundances.shape[2])), (0, 0, 0, 0)])
+    colors = np.array([*(to_rgba(hue(j)) for j in range(k)), (0, 0, 0, 0)])
+    axis.set_axis_off()
+    axis.imshow(colors[labels], interpolation="nearest")
+
+
+def add_color_names(figure: Any, names: Sequence[str], **options: Any) -> None:
+    """Write below a figure what its colors stand for."""
+    from matplotlib.patches import Patch
+
+    patches = [Patch(color=hue(j), label=shorten(name)) for j, name in enumerate(names)]
+    figure.legend(handles=patches, loc="outside lower center", handlelength=1.0, **options)
+
+
+def show_fractions(axes: Any, abundances: FloatArray, labels: IntArray) -> Any:
+    """Show fractions from 0 to 1, nothing for a pixel without data; return the last image."""
+    drawn, is_empty = None, labels < 0
     for axis in axes:
         axis.set_axis_off()
-    axes[0].imshow(colors[labels], interpolation="nearest")
-    drawn = None
-    for j, axis in zip(range(abundances.shape[2]), axes[1:], strict=False):
-        drawn = axis.imshow(
-            abundances[..., j], cmap="magma", vmin=0.0, vmax=1.0, interpolation="nearest"
-        )
+    for j, axis in zip(range(abundances.shape[2]), axes, strict=False):
+        values = np.ma.array(abundances[..., j], mask=is_empty)
+        drawn = axis.imshow(values, cmap="magma", vmin=0.0, vmax=1.0, interpolation="nearest")
     return drawn
 
 
-def spectra(components: FloatArray, bands: Sequence[str] | None, names: Sequence[str]) -> str:
-    """One line a spectrum, over the wavelengths where these are known."""
-    x, label = band_axis(bands, components.shape[1])
+class Axis(NamedTuple):
+    """Where the bands of spectra stand, their units, and what their values are."""
+
+    bands: Sequence[str] | None = None
+    units: str = ""
+    quantity: str = ""
+
+    def places(self, n: int) -> tuple[FloatArray, str]:
+        """Return the wavelengths and what they are, or the numbers of n bands.
+
+        Examples
+        --------
+        >>> Axis(("450", "650"), "Nanometers").places(2)
+        (array([450., 650.]), 'wavelength (nm)')
+        """
+        try:
+            x = np.array([float(band) for band in self.bands or ()]).reshape(n)
+        except ValueError:
+            return np.arange(1.0, n + 1), "band"
+        units = _UNITS.get(self.units.lower(), self.units)
+        return x, f"wavelength ({units})" if units else "wavelength"
+
+    def draw(self, axis: Any, spectra: FloatArray, names: Sequence[str]) -> None:
+        """Draw one line per spectrum, in the order of the wavelengths."""
+        x, label = self.places(spectra.shape[1])
+        order = np.argsort(x, kind="stable")
+        for j, row in enumerate(spectra):
+            axis.plot(x[order], row[order], color=hue(j), linewidth=1.9, label=shorten(names[j]))
+        axis.set(xlabel=label, ylabel=self.quantity or "as in the image")
+        axis.margins(x=0.01)
+
+
+def spectra(components: FloatArray, names: Sequence[str], about: Axis) -> str:
+    """Draw one line per spectrum, over the wavelengths if these are known."""
     with canvas("spectra", WIDTH, 3.4) as drawn:
         axis = drawn.figure.subplots()
-        for j, row in enumerate(components):
-            axis.plot(x, row, color=hue(j), linewidth=1.9, label=shorten(names[j]))
-        axis.set(xlabel=label, ylabel="as in the image")
-        axis.margins(x=0.01)
-        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=_SMALL)
+        about.draw(axis, components, names)
+        add_color_names(drawn.figure, names, fontsize=_SMALL, ncols=_NAMES_PER_ROW)
     return drawn.svg
 
 
@@ -277,14 +345,6 @@ def shorten(name: str) -> str:
     """A name that fits beside a picture."""
     flat = " ".join(name.split())
     return flat if len(flat) <= _NAME_LENGTH else flat[: _NAME_LENGTH - 1] + "…"
-
-
-def band_axis(bands: Sequence[str] | None, n: int) -> tuple[FloatArray, str]:
-    """Where the bands stand: at their wavelengths, or one after another."""
-    try:
-        return np.array([float(band) for band in bands or ()]).reshape(n), "wavelength"
-    except ValueError:
-        return np.arange(1.0, n + 1), "band"
 
 
 def _spans_decades(numbers: FloatArray) -> bool:

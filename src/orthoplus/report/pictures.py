@@ -1,46 +1,55 @@
 """Pictures as PNG files, for slides and papers: on white, with a title of their own."""
 
+from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
 
 from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.report.figures import band_axis, show_fractions
-from orthoplus.report.svg import hue
+from orthoplus.report.figures import (
+    Axis,
+    add_color_names,
+    shorten,
+    show_fractions,
+    show_labels,
+    thinned,
+)
 
 _INK, _QUIET, _WRONG, _FRAME = "#1f2937", "#6b7280", "#d9480f", "#d1d5db"
 _MEMBERS = 4
 _DPI = 110
 
 
-def draw_spectra(file: IO[bytes], endmembers: FloatArray, bands: tuple[str, ...] | None) -> None:
-    """One line a spectrum."""
+def draw_spectra(
+    file: IO[bytes], endmembers: FloatArray, names: Sequence[str], about: Axis
+) -> None:
+    """Draw one line per spectrum."""
     figure = new_figure(8.0, 4.5)
     axis = figure.subplots()
-    x, label = band_axis(bands, endmembers.shape[1])
-    for j, row in enumerate(endmembers):
-        axis.plot(x, row, color=hue(j), linewidth=2, label=f"material {j}")
-    axis.set(xlabel=label, ylabel="as in the image")
+    about.draw(axis, endmembers, names)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.margins(x=0.01)
     axis.legend(frameon=False)
     figure.savefig(file, format="png", dpi=_DPI)
 
 
-def draw_maps(file: IO[bytes], abundances: FloatArray, labels: IntArray) -> None:
+def draw_maps(
+    file: IO[bytes], abundances: FloatArray, labels: IntArray, names: Sequence[str]
+) -> None:
     """Draw the material of each pixel, and one image of fractions from 0 to 1 per material."""
+    abundances, labels = thinned(abundances), thinned(labels)
     h, w, k = abundances.shape
     rows = -(-(k + 1) // 4)
     columns = -(-(k + 1) // rows)
     cell = 2.6
-    figure = new_figure(columns * cell + 0.9, rows * (cell * min(h / w, 2.0) + 0.35))
+    figure = new_figure(columns * cell + 0.9, rows * (cell * min(h / w, 2.0) + 0.35) + 0.4)
     axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    drawn = show_fractions(axes, abundances, labels)
-    titles = ("largest fraction", *(f"material {j}" for j in range(k)))
-    for axis, title in zip(axes, titles, strict=False):
-        axis.set_title(title, fontsize=10, color=_INK)
+    show_labels(axes[0], labels, k)
+    drawn = show_fractions(axes[1:], abundances, labels)
+    for axis, title in zip(axes, ("largest fraction", *names), strict=False):
+        axis.set_title(shorten(title), fontsize=10, color=_INK)
     figure.colorbar(drawn, ax=axes.tolist(), fraction=0.03, pad=0.02, label="fraction")
+    add_color_names(figure, names, frameon=False, ncols=max(1, 2 * columns), fontsize=9)
     figure.savefig(file, format="png", dpi=_DPI)
 
 

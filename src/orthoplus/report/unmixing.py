@@ -1,5 +1,6 @@
 """The page of an unmixed image."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +15,59 @@ from orthoplus.report.experts import (
 )
 from orthoplus.report.page import Fact, Page, Section, render
 
-_MAPS_PER_ROW = 3
+# Of so many materials at most, the maps are large: two beside one another.
+_LARGE_MAPS = 4
 
 
-def unmixing_page(record: dict[str, Any], found: Any, bands: tuple[str, ...] | None) -> str:
+def unmixing_page(
+    record: dict[str, Any], found: Any, names: Sequence[str], axis: figures.Axis
+) -> str:
     """The page as HTML; ``found`` is what `unmix` returned."""
     result = record["result"]
     h, w, k = found.abundances.shape
-    names = [f"material {j}" for j in range(k)]
-    means = found.abundances.mean(axis=(0, 1))
-    titles = [f"{name}: {mean:.0%}" for name, mean in zip(names, means, strict=True)]
-    maps = figures.fraction_maps(found.abundances, found.labels, titles, most=_MAPS_PER_ROW)
-    spectra = figures.spectra(found.endmembers, bands, names)
+    n_empty = int((found.labels < 0).sum())
+    shares = result["mean_fractions"]
+    titles = [f"{name}: {share:.0%}" for name, share in zip(names, shares, strict=True)]
+    maps, labels = figures.thinned(found.abundances), figures.thinned(found.labels)
+    data = f"{n_empty} pixels have no data and are left blank." if n_empty else ""
     sections = (
         Section(
-            "Maps",
-            "The fraction of each material in each pixel: no fraction is negative, and those of a "
-            "pixel sum to one. The first map has the material with the largest fraction, in the "
-            "colors of the spectra below.",
-            figures=(("The percentages are means over the image.", maps),),
+            "Materials",
+            f"Each pixel has the color of the material with the largest fraction. {data}",
+            figures=(("The hard map: one material per pixel.",
+                      figures.label_map(labels, names)),),
         ),
-        Section("Spectra", figures=(("The spectrum of each material.", spectra),)),
+        Section(
+            "Fractions",
+            "The fraction of each material in each pixel: no fraction is negative, and those of a "
+            "pixel sum to one.",
+            figures=(
+                ("The percentages are means over the pixels with data.",
+                 figures.fraction_maps(maps, labels, titles, most=2 if k <= _LARGE_MAPS else 3)),
+            ),
+        ),
+        Section(
+            "Spectra",
+            figures=(("The spectrum of each material, in the colors of the map.",
+                      figures.spectra(found.endmembers, names, axis)),),
+        ),
         again_section(record),
         experts_section(record),
-    )
+    )  # fmt: skip
     page = Page(
         title=f"{Path(record['data']['file']).name}: {k} materials",
-        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed. "
-        "The figures are those of the factorization with one material per pixel.",
+        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed.",
         status=f"{k} materials, each with a spectrum and a map of its fractions."
         if result["success"]
         else found.result.status.message,
         is_success=result["success"],
         facts=(
-            Fact("Materials", str(k), f"{h} x {w} pixels"),
-            Fact("Explained", percent(explained_of(record)), measure_of(record).share),
+            Fact("Materials", str(k), f"{h} x {w} pixels" + f", {n_empty} empty" * (n_empty > 0)),
+            Fact(
+                "Explained",
+                percent(explained_of(record)),
+                f"{measure_of(record).share}, by one material per pixel",
+            ),
         ),
         sections=sections,
         notes=(*found.result.notes, *record["notes"]),

@@ -1,0 +1,15 @@
+"""Open datasets of rasterio as images: ``orthoplus.unmix(dataset, 4)``."""
+
+from pathlib import Path
+from typing import Any
+
+from orthoplus.estimators.cubes import Cube
+from orthoplus.io.geotiff import describe_dataset
+from orthoplus.io.imagery import usable_lines
+
+
+def open_cube(dataset: Any, *, in_blocks: bool) -> Cube:
+    """Return the pixels of a dataset: scaled, and zeros if they have no data."""
+    raw, about = describe_dataset(dataset)
+    lines, notes = usable_lines(raw, Path(about.path))
+    return Cube(lines if in_blocks else lines[:], notes=notes)

@@ -1,0 +1,49 @@
+"""Images of Spectral Python: ``orthoplus.unmix(spectral.open_image("scene.hdr"), 4)``."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.errors import InputTypeError
+from orthoplus.estimators.cubes import Cube
+from orthoplus.io.imagery import RawImage, usable_lines
+
+
+def open_cube(image: Any, *, in_blocks: bool) -> Cube:
+    """Return the pixels of an image, open or loaded: zeros if they have no data, no bad bands."""
+    if not hasattr(image, "shape") or len(image.shape) != 3:
+        raise InputTypeError(
+            f"`cube` is a {type(image).__name__} of Spectral Python: an image (lines, samples, "
+            f"bands) is needed."
+        )
+    metadata, n_bands = getattr(image, "metadata", None) or {}, int(image.shape[2])
+    good, ignored = metadata.get("bbl"), metadata.get("data ignore value")
+    has_list = good is not None and len(good) == n_bands
+    is_bad = np.array(good, dtype=float) == 0.0 if has_list else np.zeros(n_bands, dtype=bool)
+    # Values come divided by the scale factor, and so does the one that stands for no data.
+    scale = float(getattr(image, "scale_factor", 1.0) or 1.0)
+    nodata = None if ignored is None else float(ignored) / scale
+    is_open = hasattr(image, "read_subregion")
+    dtype = np.dtype(np.float32 if np.dtype(image.dtype) == np.float32 else np.float64)
+    read = partial(_read_lines, image) if is_open else partial(_slice_lines, np.asarray(image))
+    raw = RawImage(
+        (int(image.shape[0]), int(image.shape[1]), n_bands),
+        dtype,
+        read,
+        (nodata,) * n_bands,
+        is_bad,
+        np.ones(n_bands),
+        np.zeros(n_bands),
+    )
+    lines, notes = usable_lines(raw, Path(getattr(image, "filename", "cube")))
+    return Cube(lines if in_blocks else lines[:], notes=notes)
+
+
+def _read_lines(image: Any, first: int, last: int) -> Any:
+    return np.asarray(image.read_subregion((first, last), (0, image.shape[1])))
+
+
+def _slice_lines(values: Any, first: int, last: int) -> Any:
+    return values[first:last]

@@ -1,0 +1,178 @@
+"""GeoTIFF images, read and written by rasterio."""
+
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from orthoplus.core.atomic import write_atomically
+from orthoplus.core.errors import FileError
+from orthoplus.core.extras import require
+from orthoplus.io import guard
+from orthoplus.io.content import Catalogue, Entry, Names
+from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
+
+_DRIVER = "GTiff"
+_WAVELENGTH_UNITS = ("nm", "nanometers", "um", "µm", "micrometers")
+
+
+def read_geotiff(path: Path) -> Catalogue:
+    """List the image of a TIFF file, (height, width, bands)."""
+    rasterio = require("rasterio", "Reading GeoTIFF images", extra="geo")
+    guard.read_on_trial(path, "geotiff")
+    # An absolute path, and one driver: a name can then neither be an address nor another format.
+    raw, about = describe_dataset(rasterio.open(path.absolute(), driver=_DRIVER, sharing=False))
+    load = partial(image_content, raw, about, in_blocks=False, path=path)
+    lazy = partial(image_content, raw, about, in_blocks=True, path=path)
+    return {path.name: Entry(raw.shape, True, load, open=lazy)}
+
+
+def describe_dataset(dataset: Any) -> tuple[RawImage, Imagery]:
+    """Return the image of a dataset of rasterio, and what it says beside its numbers."""
+    path, n_bands = Path(dataset.name), dataset.count
+    dtype = np.result_type(*map(np.dtype, dataset.dtypes))
+    if dtype.kind not in "fiu":
+        raise FileError(f"`{path}` has data of type {dtype}: real numbers are needed.")
+    gains, offsets = np.array(dataset.scales), np.array(dataset.offsets)
+    if not (np.isfinite(gains) & (gains != 0.0) & np.isfinite(offsets)).all():
+        raise FileError(f"`{path}` has a band with scale 0: a factor is needed.")
+    is_alpha = np.array([color.name == "alpha" for color in dataset.colorinterp])
+    has_mask = bool(is_alpha.any()) or any(
+        flag.name == "per_dataset" for flags in dataset.mask_flag_enums for flag in flags
+    )
+    has_mask = has_mask and all(value is None for value in dataset.nodatavals)
+    # Pixels outside a mask are read as zeros, which then stand for no data.
+    nodata = (0.0,) * n_bands if has_mask else tuple(dataset.nodatavals)
+    raw = RawImage(
+        (dataset.height, dataset.width, n_bands),
+        dtype,
+        partial(_read_lines, dataset, dtype, has_mask),
+        nodata,
+        is_alpha,
+        gains,
+        offsets,
+        max(height for height, _ in dataset.block_shapes),
+    )
+    return raw, _read_about(dataset, path)
+
+
+def _read_lines(dataset: Any, dtype: Any, has_mask: bool, first: int, last: int) -> Any:
+    window = ((first, last), (0, dataset.width))
+    values = dataset.read(window=window, out_dtype=dtype)
+    if has_mask:
+        values[:, dataset.dataset_mask(window=window) == 0] = 0
+    return values.transpose(1, 2, 0)
+
+
+def _read_about(dataset: Any, path: Path) -> Imagery:
+    names = tuple(name or "" for name in dataset.descriptions)
+    tags = [_band_tags(dataset, band, names[band - 1]) for band in dataset.indexes]
+    units = {own.get("units", "") for own in tags}
+    known = [value for value in dataset.nodatavals if value is not None]
+    crs, transform = dataset.crs, dataset.transform
+    place = Place(
+        crs.to_wkt() if crs else None,
+        None if transform.is_identity else tuple(map(float, transform[:6])),
+    )
+    return Imagery(
+        "geotiff",
+        path,
+        tuple(dataset.indexes),
+        names if any(names) else None,
+        _of_all(tags, "wavelength"),
+        _of_all(tags, "fwhm"),
+        units.pop() if len(units) == 1 else "",
+        nodata=known[0] if known else None,
+        place=place,
+    )
+
+
+def _band_tags(dataset: Any, band: int, name: str) -> dict[str, str]:
+    """Return wavelength, width and units of a band, as GDAL keeps them or as ENVI's came over.
+
+    The last resort is a name such as "650.5 nm".
+    """
+    central = dataset.tags(band, ns="IMAGERY")
+    if "CENTRAL_WAVELENGTH_UM" in central:
+        found = {"wavelength": central["CENTRAL_WAVELENGTH_UM"], "units": "Micrometers"}
+        return found | ({"fwhm": central["FWHM_UM"]} if "FWHM_UM" in central else {})
+    own = {name.lower().replace("_", " "): text for name, text in dataset.tags(band).items()}
+    if "wavelength" in own:
+        found = {key: own[key] for key in ("wavelength", "fwhm") if key in own}
+        return found | {"units": own.get("wavelength units", "")}
+    number, _, units = name.partition(" ")
+    is_number = number.isascii() and number.replace(".", "", 1).isdigit()
+    is_wavelength = is_number and units.lower() in _WAVELENGTH_UNITS
+    return {"wavelength": number, "units": units} if is_wavelength else {}
+
+
+def _of_all(tags: Sequence[Mapping[str, str]], name: str) -> Names | None:
+    return tuple(own[name] for own in tags) if all(name in own for own in tags) else None
+
+
+def write_geotiff(path: Path, bands: Any, names: Names, nodata: float, place: Place) -> None:
+    """Write an image (height, width, bands) with the names of its bands, compressed.
+
+    The place must have a coordinate system and a transform, see `orthoplus.io.georeference`.
+    """
+    write_atomically(path, lambda file: _write(file, bands, names, nodata, place))
+
+
+def write_class_geotiff(
+    path: Path, classes: Any, names: Names, colors: Sequence[tuple[int, int, int]], place: Place
+) -> None:
+    """Write a map of classes 0, 1, ... with names and colors; the largest value is no data.
+
+    TIFF has no place for the names of classes: they go into ``path.aux.xml``, where GDAL and QGIS
+    look for them.
+    """
+    nodata = int(np.iinfo(classes.dtype).max)
+    table: dict[int, tuple[int, ...]] = {nodata: (0, 0, 0, 0)}
+    table |= {value: (*color, 255) for value, color in enumerate(colors)}
+    beside = path.with_name(f"{path.name}.aux.xml")
+    write_atomically(
+        path,
+        lambda file: _write(file, classes[..., None], ("material",), nodata, place, colors=table),
+    )
+    write_atomically(beside, lambda file: file.write(_class_names(names)))
+
+
+def _write(
+    file: IO[bytes],
+    bands: Any,
+    names: Names,
+    nodata: float,
+    place: Place,
+    *,
+    colors: dict[int, tuple[int, ...]] | None = None,
+) -> None:
+    """Let rasterio write over the file, which is empty and is renamed afterwards."""
+    rasterio = require("rasterio", "Writing GeoTIFF images", extra="geo")
+    height, width, count = bands.shape
+    options: dict[str, Any] = {"compress": "deflate", "BIGTIFF": "IF_SAFER"}
+    if place.crs:
+        options["crs"] = rasterio.crs.CRS.from_wkt(place.crs)
+    if place.transform:
+        options["transform"] = rasterio.Affine(*place.transform)
+    # A warning would say that an image of another format lies nowhere.
+    with warnings.catch_warnings(action="ignore"), rasterio.open(
+        file.name, "w", driver=_DRIVER, height=height, width=width, count=count,
+        dtype=bands.dtype, nodata=nodata, interleave="band", **options,
+    ) as dataset:  # fmt: skip
+        for i, name in enumerate(names):
+            dataset.write(bands[..., i], i + 1)
+            dataset.set_band_description(i + 1, name)
+        if colors is not None:
+            dataset.write_colormap(1, colors)
+
+
+def _class_names(names: Names) -> bytes:
+    root = ET.Element("PAMDataset")
+    categories = ET.SubElement(ET.SubElement(root, "PAMRasterBand", band="1"), "CategoryNames")
+    for name in names:
+        ET.SubElement(categories, "Category").text = name
+    return ET.tostring(root, encoding="utf-8")

@@ -1,0 +1,271 @@
+"""What an image file says beside its numbers, and the lines of the image as they are used."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.errors import FileError
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.io import guard
+from orthoplus.io.content import Content, Names
+
+# Bytes of the lines that are looked through at a time for pixels without data.
+_SCANNED_BYTES = 1 << 25
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image lies on the ground.
+
+    Attributes
+    ----------
+    crs : str, optional
+        The coordinate system as WKT.
+    transform : tuple of six float, optional
+        (a, b, c, d, e, f): column i and row j of the image are at x = ai + bj + c, y = di + ej + f.
+    envi : mapping
+        The fields of an ENVI header that say it, as they are written there.
+
+    Examples
+    --------
+    >>> Place(transform=(30.0, 0.0, 5e5, 0.0, -30.0, 4e6)).is_known, Place().is_known
+    (True, False)
+    """
+
+    crs: str | None = None
+    transform: tuple[float, ...] | None = None
+    envi: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known."""
+        return bool(self.crs or self.transform or self.envi)
+
+
+@dataclass(frozen=True, eq=False)
+class Imagery:
+    """What an image file says beside its numbers; lists have an entry per band that is used.
+
+    Attributes
+    ----------
+    format : {"envi", "geotiff"}
+        The format of the file.
+    path : Path
+        The file that holds the numbers.
+    band_numbers : tuple of int
+        The numbers of the bands in the file, from 1.
+    band_names, wavelengths, fwhm : tuple of str, optional
+        As written in the file.
+    units : str
+        Of the wavelengths, as written in the file; empty if unknown.
+    quantity : str
+        What the values are after scaling: "reflectance", or empty if unknown.
+    nodata : float, optional
+        The value of pixels without data.
+    place : Place
+        Where the image lies.
+
+    Examples
+    --------
+    >>> scene = Imagery("envi", Path("a.img"), (1, 3), wavelengths=("450", "650"))
+    >>> scene.units, scene.place.is_known
+    ('', False)
+    """
+
+    format: str
+    path: Path
+    band_numbers: tuple[int, ...]
+    band_names: Names | None = None
+    wavelengths: Names | None = None
+    fwhm: Names | None = None
+    units: str = ""
+    quantity: str = ""
+    nodata: float | None = None
+    place: Place = field(default_factory=Place)
+
+    @property
+    def bands(self) -> Names | None:
+        """The wavelengths, or else the names of the bands."""
+        return self.wavelengths or self.band_names
+
+
+class RawImage(NamedTuple):
+    """An image as it is stored: ``read(first, last)`` gives its lines, (lines, width, bands).
+
+    ``nodata`` has the value of pixels without data of each band, None for none; ``gains`` and
+    ``offsets``, one per band, turn what is stored into what is meant; ``is_bad`` marks bands that
+    are of no use; ``block`` is the number of lines that are stored together.
+    """
+
+    shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    read: Callable[[int, int], Any]
+    nodata: tuple[float | None, ...]
+    is_bad: BoolArray
+    gains: FloatArray
+    offsets: FloatArray
+    block: int = 1
+
+
+class ImageLines:
+    """The lines of an image, read when they are sliced: an array on disk for `orthoplus.data`.
+
+    Values are scaled, bands that are of no use are left out, and pixels without data are zeros.
+    """
+
+    def __init__(self, raw: RawImage, bands: IntArray, is_empty: BoolArray) -> None:
+        self.raw, self.bands, self.is_empty = raw, bands, is_empty
+        self.shape = (*raw.shape[:2], len(bands))
+        self.dtype = np.dtype(np.float32 if raw.dtype == np.float32 else np.float64)
+        self.chunks = (min(raw.block, raw.shape[0]), *self.shape[1:])
+        gains, offsets = raw.gains[bands], raw.offsets[bands]
+        self._gains = None if (gains == 1.0).all() else gains.astype(self.dtype)
+        self._offsets = None if (offsets == 0.0).all() else offsets.astype(self.dtype)
+
+    def __getitem__(self, lines: Any) -> FloatArray:
+        first, last, _ = lines.indices(self.shape[0])
+        stored = self.raw.read(first, last)
+        if len(self.bands) < self.raw.shape[2]:
+            stored = stored[..., self.bands]
+        values = np.array(stored, dtype=self.dtype, order="C")  # in the byte order of the machine
+        if self._gains is not None:
+            values *= self._gains
+        if self._offsets is not None:
+            values += self._offsets
+        values[self.is_empty[first:last]] = 0.0
+        return values
+
+
+def image_content(raw: RawImage, about: Imagery, *, in_blocks: bool, path: Path) -> Content:
+    """Return an image without its bad bands and with zeros for pixels without data.
+
+    ``about`` describes all bands of the file. The values are an array, or `ImageLines` if they are
+    to be read in blocks.
+    """
+    if not in_blocks:
+        guard.check_size(about.path, raw.shape, raw.dtype)
+    lines, notes = usable_lines(raw, path)
+    about = _with_bands(about, lines.bands)
+    values = lines if in_blocks else lines[:]
+    return Content(values, None, about.bands, notes, imagery=about)
+
+
+def usable_lines(raw: RawImage, path: Path) -> tuple[ImageLines, Names]:
+    """Return the lines of an image, without bands and pixels that have no data, and notes.
+
+    One pass over the image, unless it can have no gaps; ``path`` is for errors.
+    """
+    bands, is_empty, notes = _find_gaps(raw, path)
+    return ImageLines(raw, bands, is_empty), notes
+
+
+def _with_bands(about: Imagery, bands: IntArray) -> Imagery:
+    def chosen(names: Any) -> Any:
+        return None if names is None else tuple(names[band] for band in bands)
+
+    return Imagery(
+        about.format,
+        about.path,
+        chosen(about.band_numbers),
+        chosen(about.band_names),
+        chosen(about.wavelengths),
+        chosen(about.fwhm),
+        about.units,
+        about.quantity,
+        about.nodata,
+        about.place,
+    )
+
+
+class _Gaps(NamedTuple):
+    """How many bands lack data in each pixel, and how many pixels in each band.
+
+    The second pair counts without zeros that stand for no data, which may also be dark.
+    """
+
+    per_pixel: IntArray
+    per_band: IntArray
+    certain_per_pixel: IntArray
+    certain_per_band: IntArray
+
+
+def _find_gaps(raw: RawImage, path: Path) -> tuple[IntArray, BoolArray, Names]:
+    """Return the bands that are used, the pixels without data, and what was left out in words.
+
+    A band without data in all pixels is left out. A pixel without data in all other bands is
+    empty, and so is one that lacks data in some, unless its gaps are zeros: these may be dark.
+    """
+    usable = np.flatnonzero(~raw.is_bad)
+    if len(usable) == 0:
+        raise FileError(f"`{path}`: `bbl` marks all {len(raw.is_bad)} bands bad; 1 is for good.")
+    notes: list[str] = []
+    if len(usable) < len(raw.is_bad):
+        n_bad = len(raw.is_bad) - len(usable)
+        notes.append(f"{n_bad} of {len(raw.is_bad)} bands are marked bad and were left out.")
+    gaps = _count_gaps(raw, usable)
+    is_dead = gaps.per_band == gaps.per_pixel.size
+    if is_dead.all():
+        raise FileError(f"`{path}` has no data: all pixels have the value that stands for none.")
+    if is_dead.any():
+        notes.append(f"{int(is_dead.sum())} bands have no data in any pixel and were left out.")
+    is_empty = gaps.per_pixel == len(usable)
+    if is_empty.any():
+        values = {raw.nodata[band] for band in usable}
+        value = values.pop() if len(values) == 1 else None
+        what = "have no data" if value is None else f"have the ignore value {value:g}"
+        notes.append(f"{int(is_empty.sum())} pixels {what} and count as empty.")
+    n_dead = int((gaps.certain_per_band == gaps.per_pixel.size).sum())
+    is_partial = (gaps.certain_per_pixel > n_dead) & ~is_empty
+    if is_partial.any():
+        notes.append(f"{int(is_partial.sum())} pixels lack data in some bands and count as empty.")
+    is_empty |= is_partial
+    if is_empty.all():
+        raise FileError(
+            f"`{path}` has no pixel with data in all bands: mark the bad ones by 0 in `bbl`."
+        )
+    return usable[~is_dead], is_empty, tuple(notes)
+
+
+def _count_gaps(raw: RawImage, usable: IntArray) -> _Gaps:
+    height, width, n_bands = raw.shape
+    found = _Gaps(
+        np.zeros((height, width), dtype=np.int32),
+        np.zeros(len(usable), dtype=np.int64),
+        np.zeros((height, width), dtype=np.int32),
+        np.zeros(len(usable), dtype=np.int64),
+    )
+    if raw.dtype.kind != "f" and all(raw.nodata[band] is None for band in usable):
+        return found
+    lines = max(1, _SCANNED_BYTES // (width * n_bands * raw.dtype.itemsize))
+    lines = lines if lines < raw.block else lines // raw.block * raw.block
+    for first in range(0, height, lines):
+        rows = slice(first, min(first + lines, height))
+        block = np.asarray(raw.read(rows.start, rows.stop))
+        for i, band in enumerate(usable):
+            nodata = raw.nodata[band]
+            gaps = lacks_data(block[..., band], nodata)
+            certain = lacks_data(block[..., band], None) if nodata == 0.0 else gaps
+            found.per_pixel[rows] += gaps
+            found.per_band[i] += np.count_nonzero(gaps)
+            found.certain_per_pixel[rows] += certain
+            found.certain_per_band[i] += np.count_nonzero(certain)
+    return found
+
+
+def lacks_data(values: Any, nodata: float | None) -> BoolArray:
+    """Return where values are not finite, or have the value that stands for no data.
+
+    Examples
+    --------
+    >>> lacks_data(np.array([1.0, np.nan, -9999.0]), -9999.0)
+    array([False,  True,  True])
+    """
+    is_real = values.dtype.kind == "f"
+    gaps = ~np.isfinite(values) if is_real else np.zeros(values.shape, dtype=bool)
+    if nodata is None or not np.isfinite(nodata):
+        return gaps
+    with np.errstate(over="ignore"):  # a value beyond float32 is infinite there
+        return np.asarray(gaps | (values == (values.dtype.type(nodata) if is_real else nodata)))

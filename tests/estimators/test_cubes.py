@@ -1,0 +1,115 @@
+"""Images of xarray, rasterio and Spectral Python are unmixed as their numbers are."""
+
+import numpy as np
+import pytest
+
+import orthoplus as op
+
+xarray = pytest.importorskip("xarray")
+
+SPECTRA = np.array([[1.0, 2.0, 3.0, 1.0], [4.0, 1.0, 0.5, 0.0], [0.1, 0.3, 0.2, 2.0]])
+WAVELENGTHS = [450.0, 550.0, 650.0, 850.0]
+
+
+@pytest.fixture
+def cube(rng):
+    return rng.dirichlet([0.3, 0.3, 0.3], size=(7, 6)) @ SPECTRA
+
+
+def labeled(cube, **options):
+    coords = {"y": 10.0 - np.arange(7), "x": np.arange(6.0), "band": WAVELENGTHS, "spatial_ref": 0}
+    return xarray.DataArray(cube, dims=("y", "x", "band"), coords=coords, **options)
+
+
+@pytest.mark.parametrize("dims", [("y", "x", "band"), ("band", "y", "x"), ("x", "band", "y")])
+def test_data_array_gives_data_arrays(cube, dims):
+    found, plain = op.unmix(labeled(cube).transpose(*dims), 3), op.unmix(cube, 3)
+    space = tuple(dim for dim in dims if dim != "band")
+    assert found.abundances.dims == (*space, "material")
+    assert found.labels.dims == found.brightness.dims == space
+    assert found.endmembers.dims == ("material", "band")
+    assert found.endmembers["band"].values.tolist() == WAVELENGTHS
+    assert found.abundances["y"].values.tolist() == list(10.0 - np.arange(7))
+    assert "spatial_ref" in found.labels.coords
+    assert found.abundances["material"].values.tolist() == [0, 1, 2]
+    ordered = found.abundances.transpose("y", "x", "material")
+    np.testing.assert_allclose(ordered, plain.abundances, atol=1e-8)
+    np.testing.assert_array_equal(found.labels.transpose("y", "x"), plain.labels)
+    if space == ("y", "x"):
+        np.testing.assert_array_equal(found.hard_abundances, plain.hard_abundances)
+        again = found.fractions_of(labeled(cube).isel(y=slice(2)))
+        assert again.dims == ("y", "x", "material")
+        np.testing.assert_allclose(again, found.abundances.isel(y=slice(2)), atol=1e-8)
+
+
+@pytest.mark.parametrize("storage", ["memory", "blocks", "dask"])
+@pytest.mark.parametrize("nodata", [np.nan, -9999.0])
+def test_pixels_of_a_data_array_without_data_have_no_material(cube, storage, nodata):
+    cube[2, 3], cube[4, 1, 2] = nodata, nodata
+    da = labeled(cube, attrs={} if np.isnan(nodata) else {"_FillValue": nodata})
+    da = da.chunk({"y": 3}) if storage == "dask" else da
+    limit = {"memory_limit": 4096} if storage == "blocks" else {}
+    found = op.unmix(da, 3, **limit)
+    assert np.argwhere(found.labels.values == -1).tolist() == [[2, 3], [4, 1]]
+    assert not found.abundances.values[2, 3].any()
+    good = found.labels.values >= 0
+    np.testing.assert_allclose(found.abundances.values[good].sum(axis=1), 1.0)
+    if storage != "dask":
+        text = " ".join(found.result.notes)
+        assert "count as empty" in text
+        assert "1 pixels lack data in some bands" in text
+
+
+def test_band_of_a_data_array_without_data_is_left_out(cube):
+    cube[..., 1] = np.nan
+    found = op.unmix(labeled(cube), 3)
+    assert found.endmembers["band"].values.tolist() == [450.0, 650.0, 850.0]
+
+
+def test_list_of_pixels_is_a_data_array_of_two_dimensions(cube):
+    da = xarray.DataArray(cube.reshape(-1, 4), dims=("pixel", "wavelength"))
+    assert op.unmix(da, 3).abundances.dims == ("pixel", "material")
+
+
+def test_data_array_without_a_spectral_dimension_is_refused(cube):
+    da = labeled(cube).rename(band="time")
+    with pytest.raises(op.InputError, match=r"one called `band` or `wavelength`"):
+        op.unmix(da, 3)
+    with pytest.raises(op.InputTypeError, match="a DataArray is needed"):
+        op.unmix(labeled(cube).to_dataset(name="reflectance"), 3)
+
+
+@pytest.mark.parametrize("limit", [None, 4096])
+def test_open_raster_is_unmixed(cube, limit, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    cube[2, 3] = -1
+    path = tmp_path / "s.tif"
+    with rasterio.open(
+        path, "w", driver="GTiff", height=7, width=6, count=4, dtype="float64", nodata=-1,
+        crs="EPSG:32611", transform=rasterio.Affine(20, 0, 0, 0, -20, 0),
+    ) as file:  # fmt: skip
+        file.write(cube.transpose(2, 0, 1))
+    with rasterio.open(path) as file:
+        found = op.unmix(file, 3, memory_limit=limit)
+    cube[2, 3] = 0
+    np.testing.assert_allclose(found.abundances, op.unmix(cube, 3).abundances, atol=1e-7)
+    assert found.labels[2, 3] == -1
+
+
+@pytest.mark.parametrize("form", ["open", "blocks", "loaded"])
+def test_image_of_spectral_python_is_unmixed(cube, form, tmp_path):
+    spectral = pytest.importorskip("spectral")
+    stored = np.round(1000 * cube).astype(np.int16)
+    stored[2, 3] = -9999
+    metadata = {"data ignore value": -9999, "reflectance scale factor": 1000, "bbl": [1, 1, 0, 1]}
+    path = str(tmp_path / "s.hdr")
+    spectral.envi.save_image(path, stored, metadata=metadata, dtype=np.int16)
+    image = spectral.open_image(path)
+    given = image.load() if form == "loaded" else image
+    found = op.unmix(given, 3, memory_limit=4096 if form == "blocks" else None)
+    plain = np.round(1000 * cube)[..., [0, 1, 3]] / 1000
+    plain[2, 3] = 0
+    wanted = op.unmix(plain.astype(found.endmembers.dtype), 3)
+    np.testing.assert_allclose(found.abundances, wanted.abundances, atol=1e-4)
+    assert found.labels[2, 3] == -1
+    assert found.endmembers.shape == (3, 3)
