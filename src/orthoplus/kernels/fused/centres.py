@@ -209,8 +209,7 @@ def search_swaps(
     B: FloatArray, centres: FloatArray, draws: FloatArray, steps: int
 ) -> tuple[FloatArray, float, int]:
     n, k, squares = len(B), len(centres), np.einsum("ij,ij->i", B, B)
-    held = _assigned(B, centres)
-    trial = _Assigned(*(part.copy() for part in held))
+    held, trial = _assigned(B, centres), _assigned(B, centres)
     arriving, loss, room = np.empty(n), np.empty(k), _room(B, k)
     value, draw, last, is_better = float(held.top @ held.top), 0, 0, True
     while True:
