@@ -19,13 +19,15 @@ from orthoplus.kernels.pairs import (
     Pairs,
 )
 
-_compiled = njit(nogil=True)  # no fast mathematics: same bits as the reference
+# No fast mathematics: same bits as the reference. The first call waits for the compilation, so what
+# takes long to compile is left to NumPy: room, sums of arrays, slices.
+_compiled = njit(nogil=True)
+_inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by loops only
 
 
 @_compiled
-def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no-untyped-def]
-    # IN rows, start, column, gain; IN/OUT share, sums
-    weight = 0.5 / np.sqrt(np.maximum(sums, TINY))
+def _transfer_shares(rows, start, column, gain, share, sums, weight):  # type: ignore[no-untyped-def]
+    # IN rows, start, column, gain; IN/OUT share, sums, weight
     gap = 0.0
     for i in rows:
         best, worst, most, least, held = -1, -1, -1.0, np.inf, 0.0
@@ -59,7 +61,8 @@ def _transfer_shares(rows, start, column, gain, share, sums):  # type: ignore[no
 
 
 def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> float:
-    return float(_transfer_shares(rows, *pairs, sums))
+    weight = 0.5 / np.sqrt(np.maximum(sums, TINY))
+    return float(_transfer_shares(rows, *pairs, sums, weight))
 
 
 @_compiled
@@ -97,44 +100,34 @@ def single_moves_into(rows: IntArray, pairs: Pairs, chosen: IntArray, sums: Floa
 
 
 @_compiled
-def _link(row, j, head, after, before):  # type: ignore[no-untyped-def]  # IN/OUT head, after, before
-    before[row] = -1
-    after[row] = head[j]
-    if head[j] >= 0:
-        before[head[j]] = row
-    head[j] = row
-
-
-@_compiled
-def _unlink(row, j, head, after, before):  # type: ignore[no-untyped-def]
-    # IN/OUT head, after, before
-    if before[row] >= 0:
-        after[before[row]] = after[row]
-    else:
-        head[j] = after[row]
-    if after[row] >= 0:
-        before[after[row]] = before[row]
-
-
-@_compiled
-def _slack(rows, start, column, gain, weights):  # type: ignore[no-untyped-def]
-    # s = max_l w_l p_l - w_j p_j for each pair of the rows, zero elsewhere
-    slack = np.zeros(column.size)
+def _slack_into(rows, start, column, gain, weights, slack):  # type: ignore[no-untyped-def]
+    # IN all but slack; OUT slack: s = max_l w_l p_l - w_j p_j for each pair of the rows
     for i in rows:
         top = 0.0
         for pair in range(start[i], start[i + 1]):
             top = max(top, weights[column[pair]] * gain[pair])
         for pair in range(start[i], start[i + 1]):
             slack[pair] = top - weights[column[pair]] * gain[pair]
+
+
+def _slack(rows: IntArray, pairs: Pairs, weights: FloatArray) -> FloatArray:
+    """Return the slack of each pair of the rows, and zero for the other pairs."""
+    slack = np.zeros(pairs.column.size)
+    _slack_into(rows, *pairs[:3], weights, slack)
     return slack
 
 
-@_compiled
-def _column_error(total, weight):  # type: ignore[no-untyped-def]  # e = w (sqrt(S) - 1 / (2 w))^2
+def _column_errors(sums: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return e = w (sqrt(S) - 1 / (2 w))^2 of each column."""
+    return np.asarray(weights * (np.sqrt(np.maximum(sums, 0.0)) - 0.5 / weights) ** 2)
+
+
+@_inner
+def _column_error(total, weight):  # type: ignore[no-untyped-def]  # e as in `_column_errors`
     return weight * (np.sqrt(max(total, 0.0)) - 0.5 / weight) ** 2
 
 
-@_compiled
+@_inner
 def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[no-untyped-def]
     # IN all; the move (row, pair) out of the column entered that leaves the least s and e, -1 for
     # none, and the number of rows looked at
@@ -164,37 +157,43 @@ def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[n
     return best_row, best_pair, looked
 
 
-@_compiled
-def _make_move(row, to, pairs, chosen, sums, links):  # type: ignore[no-untyped-def]
-    # IN row, to, pairs; IN/OUT chosen, sums, links = (head, after, before)
-    _, column, gain = pairs
+@_inner
+def _make_move(row, to, column, gain, chosen, sums, links):  # type: ignore[no-untyped-def]
+    # IN row, to, column, gain; IN/OUT chosen, sums, links = (head, after, before): the lists of the
+    # rows of each column, from which the row goes into another
     head, after, before = links
     held = chosen[row]
-    _unlink(row, column[held], head, after, before)
-    _link(row, column[to], head, after, before)
-    sums[column[held]] -= gain[held]
-    sums[column[to]] += gain[to]
+    j, m = column[held], column[to]
+    if before[row] >= 0:
+        after[before[row]] = after[row]
+    else:
+        head[j] = after[row]
+    if after[row] >= 0:
+        before[after[row]] = before[row]
+    before[row], after[row] = -1, head[m]
+    if head[m] >= 0:
+        before[head[m]] = row
+    head[m] = row
+    sums[j] -= gain[held]
+    sums[m] += gain[to]
     chosen[row] = to
 
 
 @_compiled
-def _column_errors(sums, weights):  # type: ignore[no-untyped-def]
-    error = np.empty(sums.size)
-    for j in range(sums.size):
-        error[j] = _column_error(sums[j], weights[j])
-    return error
-
-
-@_compiled
-def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped-def]
-    # IN rows, pairs = (start, column, gain), weights; IN/OUT chosen, sums
+def _chain_moves(rows, pairs, chosen, sums, weights, limit, lists, before):  # type: ignore[no-untyped-def]
+    # IN rows, pairs = (start, column, gain), weights, limit; IN/OUT chosen, sums, lists = (head,
+    # after, slack, error), before; returns the number of double moves
     start, column, gain = pairs
-    slack, error = _slack(rows, start, column, gain, weights), _column_errors(sums, weights)
-    head, after, before = np.full(sums.size, -1), np.full(chosen.size, -1), np.full(chosen.size, -1)
+    head, after, slack, error = lists
     for i in rows:
-        _link(i, column[chosen[i]], head, after, before)
-    limit = -MOVE_THRESHOLD * np.sqrt(np.maximum(sums, 0.0)).sum()
-    most_error, moves, looked = error.max(), 0, 0
+        j = column[chosen[i]]
+        after[i] = head[j]
+        if head[j] >= 0:
+            before[head[j]] = i
+        head[j] = i
+    most_error, moves, looked = 0.0, 0, 0
+    for j in range(error.size):
+        most_error = max(most_error, error[j])
     for a in rows:
         for first in range(start[a], start[a + 1]):
             held = chosen[a]
@@ -205,15 +204,17 @@ def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped
             left, entered = sums[j] - gain[held], sums[middle] + gain[first]
             is_emptied = left <= MOVE_THRESHOLD * gain[held]
             move = (j, middle, left, entered, spent, most_error, limit, is_emptied)
-            lists = (head, after, slack, error)
             b, second, rows_seen = _best_follower(pairs, chosen, sums, weights, lists, move)
             looked += rows_seen
             if b >= 0:
-                _make_move(a, first, pairs, chosen, sums, (head, after, before))
-                _make_move(b, second, pairs, chosen, sums, (head, after, before))
-                for c in (j, middle, column[second]):
-                    error[c] = _column_error(sums[c], weights[c])
-                most_error = error.max()
+                last = column[second]
+                _make_move(a, first, column, gain, chosen, sums, (head, after, before))
+                _make_move(b, second, column, gain, chosen, sums, (head, after, before))
+                most_error = 0.0
+                for c in range(error.size):
+                    if c == j or c == middle or c == last:
+                        error[c] = _column_error(sums[c], weights[c])
+                    most_error = max(most_error, error[c])
                 moves += 1
     return moves
 
@@ -221,39 +222,30 @@ def _chain_moves(rows, pairs, chosen, sums, weights):  # type: ignore[no-untyped
 def chain_moves_into(
     rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
 ) -> int:
-    return int(_chain_moves(rows, pairs[:3], chosen, sums, weights))
+    head = np.full(sums.size, -1)
+    after, before = np.full((2, chosen.size), -1)
+    lists = (head, after, _slack(rows, pairs, weights), _column_errors(sums, weights))
+    limit = -MOVE_THRESHOLD * float(np.sqrt(np.maximum(sums, 0.0)).sum())
+    return int(_chain_moves(rows, pairs[:3], chosen, sums, weights, limit, lists, before))
 
 
 @_compiled
-def _next_choice(pair, end, spent, slack, best):  # type: ignore[no-untyped-def]
-    # the first pair from here on that a better assignment may use
-    while pair < end and spent + slack[pair] >= best:
-        pair += 1
-    return pair
-
-
-@_compiled
-def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore[no-untyped-def]
-    # IN rows, pairs = (start, column, gain), weights, max_nodes; IN/OUT chosen, sums
+def _search_rows(  # type: ignore[no-untyped-def]
+    rows, pairs, chosen, sums, weights, max_nodes, slack, trial, best, pick, spent, before
+):
+    # IN rows, pairs = (start, column, gain), weights, max_nodes, slack; trial: the sums of all
+    # other rows; best: the cost so far; IN/OUT chosen, sums; pick, spent, before: room
     start, column, gain = pairs
-    slack, trial = _slack(rows, start, column, gain, weights), np.zeros(sums.size)
-    best, is_open = _column_errors(sums, weights).sum(), np.zeros(chosen.size, dtype=np.bool_)
-    for i in rows:
-        best += slack[chosen[i]]
-        is_open[i] = True
-    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
-    for i in range(chosen.size):
-        if chosen[i] >= 0 and not is_open[i]:
-            trial[column[chosen[i]]] += gain[chosen[i]]
-    pick, spent = np.full(rows.size, -1), np.zeros(rows.size + 1)
-    before = np.zeros(rows.size)
     depth, nodes = 0, 1
     while depth >= 0 and nodes <= max_nodes:
         if depth == rows.size:
-            total = spent[depth] + _column_errors(trial, weights).sum()
-            if total < best * (1.0 - SEARCH_THRESHOLD):
-                best = total
-                for j in range(sums.size):  # loops: assigned slices take seconds to compile
+            total = 0.0
+            for j in range(sums.size):
+                root = np.sqrt(max(trial[j], 0.0)) - 0.5 / weights[j]
+                total += weights[j] * root**2
+            if spent[depth] + total < best * (1.0 - SEARCH_THRESHOLD):
+                best = spent[depth] + total
+                for j in range(sums.size):
                     sums[j] = trial[j]
                 for at in range(rows.size):
                     chosen[rows[at]] = pick[at]
@@ -263,7 +255,8 @@ def _search_rows(rows, pairs, chosen, sums, weights, max_nodes):  # type: ignore
         if pair >= 0:  # back from the subtree of this pair
             trial[column[pair]] = before[depth]
         pair = start[i] if pair < 0 else pair + 1
-        pair = _next_choice(pair, start[i + 1], spent[depth], slack, best)
+        while pair < start[i + 1] and spent[depth] + slack[pair] >= best:
+            pair += 1
         if pair == start[i + 1]:
             pick[depth] = -1
             depth -= 1
@@ -284,10 +277,19 @@ def search_rows_into(
     weights: FloatArray,
     max_nodes: int,
 ) -> bool:
-    return bool(_search_rows(rows, pairs[:3], chosen, sums, weights, max_nodes))
+    slack = _slack(rows, pairs, weights)
+    best = float(_column_errors(sums, weights).sum() + slack[chosen[rows]].sum())
+    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
+    is_other = chosen >= 0
+    is_other[rows] = False
+    others = chosen[is_other]
+    trial = np.bincount(pairs.column[others], pairs.gain[others], minlength=sums.size)
+    room = (np.full(rows.size, -1), np.zeros(rows.size + 1), np.zeros(rows.size))
+    given = (rows, pairs[:3], chosen, sums, weights, max_nodes)
+    return bool(_search_rows(*given, slack, trial, best, *room))
 
 
-@_compiled
+@_inner
 def _most_saved(weight, best, size):  # type: ignore[no-untyped-def]
     root, reach = 0.5 / weight, np.sqrt(best / weight)
     low, high = max(root - reach, 0.0) ** 2 - size, (root + reach) ** 2 + size
@@ -297,41 +299,18 @@ def _most_saved(weight, best, size):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _least_error(weight, total, doubt):  # type: ignore[no-untyped-def]
-    root = 0.5 / weight
-    aim = root * root
-    nearest = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
-    return weight * (np.sqrt(nearest) - root) ** 2
-
-
-@_compiled
-def _extend_sets(flip, weight, best, size, spent, reached):  # type: ignore[no-untyped-def]
-    # IN flip = (cost, shift, doubt of sums); IN/OUT spent, reached: the sets 0..size-1, to which
-    # those with this flip are added
-    cost, shift, doubt = flip
-    last, parent, chosen = size, np.empty(size, dtype=np.int64), -1
-    for before in range(size):
-        if spent[before] + cost < best:
-            spent[last] = spent[before] + cost
-            reached[last] = max(reached[before] + shift, 0.0)
-            parent[last - size] = before
-            value = spent[last] + _least_error(weight, reached[last], doubt)
-            if value < best:
-                best, chosen = value, last
-            last += 1
-    return best, chosen, parent[: last - size]
-
-
-@_compiled
-def _cheapest_flips(start, cost, shift, sums, weights):  # type: ignore[no-untyped-def]
-    least, is_flipped = np.empty(sums.size), np.zeros(cost.size, dtype=np.bool_)
-    spent, reached = np.empty(MAX_FLIP_SETS), np.empty(MAX_FLIP_SETS)
-    parent, flip = np.empty(MAX_FLIP_SETS, np.int64), np.empty(MAX_FLIP_SETS, np.int64)
+def _cheapest_flips(  # type: ignore[no-untyped-def]
+    start, cost, shift, sums, weights, least, is_flipped, spent, reached, parent, flip
+):
+    # IN all up to weights; OUT least, is_flipped; the rest: room for the sets of flips of a column,
+    # what each costs, the sum it reaches, the set it extends and by which flip
     for j in range(sums.size):
-        weight, size, chosen, limit = weights[j], 1, 0, np.inf
-        best = weight * (np.sqrt(sums[j]) - 0.5 / weight) ** 2
+        weight, root, size, chosen, limit = weights[j], 0.5 / weights[j], 1, 0, np.inf
+        best, aim, doubt = weight * (np.sqrt(sums[j]) - root) ** 2, root * root, sums[j]
         spent[0], reached[0] = 0.0, sums[j]
-        doubt = SUM_ROUNDING * (sums[j] + np.abs(shift[start[j] : start[j + 1]]).sum())
+        for t in range(start[j], start[j + 1]):
+            doubt += abs(shift[t])
+        doubt *= SUM_ROUNDING
         for t in range(start[j], start[j + 1]):
             if cost[t] >= best:
                 break
@@ -340,22 +319,31 @@ def _cheapest_flips(start, cost, shift, sums, weights):  # type: ignore[no-untyp
             if 2 * size > MAX_FLIP_SETS:
                 limit = cost[t]
                 break
-            best, fresh, parents = _extend_sets(
-                (cost[t], shift[t], doubt), weight, best, size, spent, reached
-            )
-            chosen = fresh if fresh >= 0 else chosen
-            parent[size : size + parents.size] = parents
-            flip[size : size + parents.size] = t
-            size += parents.size
+            last = size
+            for before in range(size):
+                if spent[before] + cost[t] < best:
+                    spent[last] = spent[before] + cost[t]
+                    reached[last] = max(reached[before] + shift[t], 0.0)
+                    parent[last], flip[last] = before, t
+                    total = reached[last]  # within the doubt: where the error is least
+                    total = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
+                    value = spent[last] + weight * (np.sqrt(total) - root) ** 2
+                    if value < best:
+                        best, chosen = value, last
+                    last += 1
+            size = last
         least[j] = min(best, limit)
         while chosen > 0:
             is_flipped[flip[chosen]] = True
             chosen = parent[chosen]
-    return least, is_flipped
 
 
 def cheapest_flips(
     start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    least, is_flipped = _cheapest_flips(start, cost, shift, sums, weights)
+    least, is_flipped = np.empty(sums.size), np.zeros(cost.size, dtype=np.bool_)
+    spent, reached = np.empty((2, MAX_FLIP_SETS))
+    parent, flip = np.empty((2, MAX_FLIP_SETS), dtype=np.int64)
+    room = (spent, reached, parent, flip)
+    _cheapest_flips(start, cost, shift, sums, weights, least, is_flipped, *room)
     return least, is_flipped

@@ -13,6 +13,7 @@ from orthoplus.kernels.reference.rows import labels_of_choice
 # The three passes below take C in any memory order: a block of rows that is not contiguous is
 # copied. They compare products, so no fast mathematics: ties must stay ties.
 _exact = njit(nogil=True)
+_inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by loops only
 
 
 def _block(C: FloatArray, rows: slice) -> FloatArray:
@@ -36,7 +37,7 @@ def column_maxima(C: FloatArray) -> FloatArray:
     return np.asarray(partial.max(axis=0))
 
 
-@_exact
+@_inner
 def _add_into(sums, lost, j, entry):  # type: ignore[no-untyped-def]  # IN/OUT sums, lost
     # Kahan's sum: the error does not grow with the number of rows, so bounds stay sharp
     term = np.float64(entry) ** 2 - lost[j]
@@ -69,7 +70,7 @@ def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
     return labels, partial.sum(axis=0)
 
 
-@_exact
+@_inner
 def _near_columns(C, i, root, window, near):  # type: ignore[no-untyped-def]
     # IN all but near; OUT near; returns the column of the maximum and the number of near columns
     k = root.size
@@ -94,7 +95,7 @@ def _near_columns(C, i, root, window, near):  # type: ignore[no-untyped-def]
     return best, count
 
 
-@_exact
+@_inner
 def _merge_row(near, count, best, thin, keep, out):  # type: ignore[no-untyped-def]
     # IN near[:count], best, thin = (offset, step), keep = (column, share, from, to), all ascending;
     # OUT out = (column, share, from): the thinned union; returns where it ends
