@@ -28,6 +28,7 @@ from orthoplus.certify.fantope import (
     LowRank,
     average_into,
     extreme_eigenvalues,
+    orthonormalize,
     split_off,
 )
 from orthoplus.certify.rounding import group_rows
@@ -346,11 +347,11 @@ class Relaxation:
             return np.maximum(S, 0, out=S), cuts
         return np.where(self.apart, S, np.maximum(S, 0)), cuts
 
-    def upper_bound(self) -> float:
+    def upper_bound(self, slack: float = 0.0) -> float:
         """Return the best upper bound so far, after computing that of the current S.
 
-        In the midst of a trial of another penalty parameter, it is that of the state before if
-        its bound seems to be better.
+        It may be above that of S by ``slack``, to be had sooner. In the midst of a trial of another
+        penalty parameter, it is that of the state before if its bound seems to be better.
         """
         with self._blas:
             if self._F is None and self.n > ALL_ORDER:
@@ -358,20 +359,20 @@ class Relaxation:
             if self._tuning.is_trying and self._tuning.kept < self.estimate():
                 self._saved.append(self._save())
                 self._restore(1)
-                self._bound_here()
+                self._bound_here(slack)
                 self._restore(2)
                 self._saved.pop()
             else:
-                self._bound_here()
+                self._bound_here(slack)
         return self._best
 
-    def _bound_here(self) -> None:
+    def _bound_here(self, slack: float) -> None:
         S, cuts = self._certificate()
         H = self._matrix()
         H = np.add(H, S, out=H if callable(self._source) else None)
         if len(cuts.mu):
             H -= cuts.matrix(self.n, self.ratios)
-        bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors)
+        bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors, slack)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts
 
@@ -385,7 +386,7 @@ class Relaxation:
             fixed += math.ldexp(self._fixed, -self._exponent)
         k, V = self.k - (self.unit is not None), self._F.vectors
         for _ in range(2):
-            V = np.linalg.qr(V)[0]
+            V = orthonormalize(V)
             images = self._multiply(V)
             if self.unit is not None:
                 images -= np.outer(self.unit, self.unit @ images)
