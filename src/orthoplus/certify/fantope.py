@@ -4,6 +4,7 @@ Only eigenpairs above a threshold enter. `LeadingPairs` follows them from one ma
 which is near it: a Chebyshev filter of the last vectors, then Rayleigh-Ritz in their span.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -312,6 +313,44 @@ def extreme_eigenvalues(W: FloatArray, rng: np.random.Generator) -> tuple[float,
     ritz, vectors = np.linalg.eigh(np.diag(alphas) + off + off.T)
     errors = betas[-1] * np.abs(vectors[-1])  # an eigenvalue is this near
     return float(ritz[0] - errors[0]), float(ritz[-1] + errors[-1])
+
+
+def estimate_sum(
+    product: Callable[[FloatArray], FloatArray],
+    k: int,
+    V: FloatArray,
+    unit: FloatArray | None = None,
+) -> float:
+    r"""Return about the sum of the k largest eigenvalues of H, from below.
+
+    Parameters
+    ----------
+    product : callable
+        Return HV.
+    k : int
+    V : ndarray of shape (n, m)
+        About its leading eigenvectors, or of PHP, m >= k - 1. They are improved by two products.
+    unit : ndarray of shape (n,), optional
+        A unit vector u: then it is :math:`u^\top Hu` and the k - 1 largest of PHP,
+        :math:`P = I - uu^\top`.
+
+    Examples
+    --------
+    >>> H = np.diag([3.0, 2.0, 1.0])
+    >>> round(estimate_sum(lambda V: H @ V, 2, np.eye(3, 2)), 12)
+    5.0
+    """
+    fixed = 0.0
+    if unit is not None:
+        fixed, k = float(unit @ product(unit[:, None])[:, 0]), k - 1
+    for _ in range(2):
+        V = orthonormalize(V)
+        images = product(V)
+        if unit is not None:
+            images -= np.outer(unit, unit @ images)
+        inner, V = V.T @ images, images
+    values = np.linalg.eigvalsh((inner + inner.T) / 2)
+    return fixed + float(values[len(values) - k :].sum())
 
 
 def split_off(H: FloatArray, unit: FloatArray) -> tuple[FloatArray, float]:
