@@ -12,6 +12,8 @@ from orthoplus.core.types import FloatArray, IntArray
 # A bound costs all eigenvalues. It is computed if the estimate has fallen by this share of the gap
 # and the iterations since the last one took this many times as long, or the second many.
 _WORTHWHILE, _PATIENCE, _MOST_PATIENCE = 0.02, 2.0, 8.0
+# A bound may be less accurate by this share of the gap, which is far below what it has fallen by.
+_SLACK = 2e-3
 # Cuts are added once the last third of the time gained less than this share of the gap, after at
 # least so many bounds.
 _SLOW, _BOUNDS_BEFORE_CUTS, _TIME_PART_BEFORE_CUTS = 0.1, 4, 2 / 3
@@ -64,7 +66,7 @@ def run_relaxation(
         is_last = perf_counter() + 1.5 * cost + max(spent, _SHORTEST) >= deadline
         if is_last or _is_worthwhile(relaxation, upper, target, (perf_counter() - last) / cost):
             before = perf_counter()
-            upper = min(upper, relaxation.upper_bound())
+            upper = min(upper, relaxation.upper_bound(_SLACK * max(upper - target, 0.0)))
             last = perf_counter()
             cost = last - before
             seen.append((last - started, upper))

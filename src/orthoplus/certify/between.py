@@ -219,16 +219,14 @@ def alternate(model: Model, labels: IntArray, n_rounds: int = 10) -> IntArray:
         best, value = labels, trace
         setting = Setting(model, point)
         assert setting.centers is not None
-        squares = np.einsum("rj,rj->j", setting.centers, setting.centers)
-        scores = score_rows(model, setting.centers)
-        if model.has_row_sums:
-            scores -= squares / 2
-        else:
-            scores /= np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
-        moved = np.where(labels >= 0, scores.argmax(axis=1), -1)
-        if len(np.unique(moved[moved >= 0])) < model.k:
+        assert model.factor is not None
+        A, args = model.factor, (model.scale, setting.centers, model.has_row_sums)
+        moved = np.asarray(A.gather(A.map_rows(_nearest_work, args=args)))
+        moved[labels < 0] = -1
+        if not np.bincount(moved + 1, minlength=model.k + 1)[1:].all():
             break
         labels = moved
+        del point, setting, moved  # large, if there are many rows
     return labels if value == -np.inf else best
 
 
@@ -251,6 +249,20 @@ def score_rows(model: Model, centers: Any) -> FloatArray:
 def _score_work(block: MemoryMatrix, scale: float, centers: FloatArray) -> FloatArray:
     parts = [part.matmul(centers) for _, part in scaled_slices(block, scale, sum(centers.shape))]
     return np.concatenate(parts) if parts else np.zeros((0, centers.shape[1]))
+
+
+def _nearest_work(
+    block: MemoryMatrix, scale: float, centers: FloatArray, has_row_sums: bool
+) -> IntArray:
+    """Return the group that each row fits best, without the scores of all rows in memory."""
+    squares = np.einsum("rj,rj->j", centers, centers)
+    sizes = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
+    nearest = np.empty(len(block), dtype=np.int64)
+    for rows, part in scaled_slices(block, scale, sum(centers.shape)):
+        scores = part.matmul(centers)
+        scores = scores - squares / 2 if has_row_sums else scores / sizes
+        nearest[rows] = scores.argmax(axis=1)
+    return nearest
 
 
 def _ratio_work(

@@ -23,7 +23,7 @@ from orthoplus.core.types import FloatArray, IntArray
 # a time. The part is the first of these, and falls to the last where few cuts are new. Cuts of
 # pairs with smaller entries than a part of the diagonal are not looked at.
 _FIRST_VIOLATION, _LAST_VIOLATION = 1e-2, 1e-6
-_MANY_PER_ROW, _FEW_PER_ROW, _LEAST_ENTRY = 10, 0.2, 1e-3
+_MANY_PER_ROW, _FEW_PER_ROW, _LEAST_ENTRY, _LEAST_PART = 10, 0.2, 1e-3, 1.0
 # Ratios below the first are of no use; cuts are left out if half of the rows have no other row with
 # a ratio above the second.
 _LEAST_RATIO, _USEFUL_RATIO = 0.05, 0.3
@@ -153,18 +153,21 @@ class CutPool:
         """Add cuts that P violates and drop those without a multiplier; return how many are new."""
         kept = self._multipliers > 0
         self._rows, self._multipliers = self._rows[kept], self._multipliers[kept]
-        Z = np.asarray(P, dtype=np.float64)
-        best, violation = kernels.worst_cuts(Z, self.ratios, _LEAST_ENTRY)
-        size = float(Z.diagonal().max(initial=0.0))
-        n_new = int((violation > self._least * size).sum())
-        while n_new < _FEW_PER_ROW * len(Z) and self._least > _LAST_VIOLATION:
+        n, size = len(P), float(P.diagonal().max(initial=0.0))
+        # Single precision is finer than the least violation that counts.
+        P = np.asarray(P, dtype=np.float32)
+        # Where no pair is violated, a triangle is by at most its entries.
+        least = (_LEAST_ENTRY, _LEAST_PART * self._least * size)
+        best, violation = kernels.worst_cuts(P, self.ratios, least)
+        at = np.flatnonzero(violation > self._least * size)
+        while len(at) < _FEW_PER_ROW * n and self._least > _LAST_VIOLATION:
             self._least /= 10
-            n_new = int((violation > self._least * size).sum())
-        n_new = min(_MANY_PER_ROW * len(Z), n_new)
-        worst = np.argpartition(violation, violation.size - max(n_new, 1), axis=None)
-        i, j = np.unravel_index(np.sort(worst[violation.size - n_new :]), violation.shape)
-        new = np.column_stack([i, j, best[i, j]])
-        new = new[~np.isin(_keys(new, len(Z)), _keys(self._rows, len(Z)))]
+            at = np.flatnonzero(violation > self._least * size)
+        if len(at) > _MANY_PER_ROW * n:
+            worst = np.argpartition(violation.ravel()[at], len(at) - _MANY_PER_ROW * n)
+            at = np.sort(at[worst[len(at) - _MANY_PER_ROW * n :]])
+        new = np.column_stack([*np.unravel_index(at, (n, n)), best.ravel()[at]])
+        new = new[~np.isin(_keys(new, n), _keys(self._rows, n))]
         self._rows = np.vstack([self._rows, new])
         self._multipliers = np.append(self._multipliers, np.zeros(len(new)))
         return len(new)

@@ -4,9 +4,11 @@ Only eigenpairs above a threshold enter. `LeadingPairs` follows them from one ma
 which is near it: a Chebyshev filter of the last vectors, then Rayleigh-Ritz in their span.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import blas, lapack
 
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
@@ -22,6 +24,8 @@ _FIRST_DEGREE, _MIN_DEGREE, _MAX_DEGREE = 8, 2, 12
 _LEAST_HALF = 0.03
 # Rounding may grow to this share of a column in the filter.
 _MOST_SPREAD = 1e-3
+# The least pivot for columns of unit length that the Cholesky factor may have.
+_LEAST_PIVOT = 1e-6
 # Residuals of this many roundings are none.
 _LEAST_TOL = 100.0
 # Passes over one matrix, while its pairs are too inaccurate.
@@ -102,6 +106,29 @@ def multiply(W: FloatArray, V: FloatArray) -> FloatArray:
 
     for_blocks(work, partition_rows(*W.shape))
     return out
+
+
+def orthonormalize(V: FloatArray) -> FloatArray:
+    """Return orthonormal columns with the span of V, in float64.
+
+    Two rounds by the Cholesky factor of V'V, whose columns have unit length: products, where a QR
+    factorization passes over V for each column. If V'V is nearly singular, it is that after all.
+
+    Examples
+    --------
+    >>> V = orthonormalize(np.array([[3.0, 1.0], [4.0, 0.0], [0.0, 1.0]]))
+    >>> bool(np.allclose(V.T @ V, np.eye(2), atol=1e-15))
+    True
+    """
+    lengths = np.linalg.norm(V, axis=0)
+    Q: FloatArray = V / np.where(lengths > 0, lengths, 1.0)
+    for _ in range(2):
+        factor, info = lapack.dpotrf(Q.T @ Q, lower=0)
+        # Beyond, the second round would not make up for what the first one has lost.
+        if info != 0 or not factor.diagonal().min(initial=1.0) > _LEAST_PIVOT:
+            return np.asarray(np.linalg.qr(V)[0])
+        Q = blas.dtrsm(1.0, factor, Q, side=1)
+    return np.ascontiguousarray(Q)
 
 
 class LeadingPairs:
@@ -229,8 +256,7 @@ class LeadingPairs:
         return V if self.unit is None else V - np.outer(self.unit, self.unit @ V)
 
     def _orthonormal(self, V: FloatArray) -> FloatArray:
-        V = self._off_unit(V)
-        return np.asarray(np.linalg.qr(V)[0])
+        return orthonormalize(self._off_unit(V))
 
     def _filter(self, W: FloatArray, V: FloatArray) -> FloatArray:
         r"""Return :math:`T_d(\ell(W)) V`, where l maps floor and last value to -1 and 1.
@@ -287,6 +313,44 @@ def extreme_eigenvalues(W: FloatArray, rng: np.random.Generator) -> tuple[float,
     ritz, vectors = np.linalg.eigh(np.diag(alphas) + off + off.T)
     errors = betas[-1] * np.abs(vectors[-1])  # an eigenvalue is this near
     return float(ritz[0] - errors[0]), float(ritz[-1] + errors[-1])
+
+
+def estimate_sum(
+    product: Callable[[FloatArray], FloatArray],
+    k: int,
+    V: FloatArray,
+    unit: FloatArray | None = None,
+) -> float:
+    r"""Return about the sum of the k largest eigenvalues of H, from below.
+
+    Parameters
+    ----------
+    product : callable
+        Return HV.
+    k : int
+    V : ndarray of shape (n, m)
+        About its leading eigenvectors, or of PHP, m >= k - 1. They are improved by two products.
+    unit : ndarray of shape (n,), optional
+        A unit vector u: then it is :math:`u^\top Hu` and the k - 1 largest of PHP,
+        :math:`P = I - uu^\top`.
+
+    Examples
+    --------
+    >>> H = np.diag([3.0, 2.0, 1.0])
+    >>> round(estimate_sum(lambda V: H @ V, 2, np.eye(3, 2)), 12)
+    5.0
+    """
+    fixed = 0.0
+    if unit is not None:
+        fixed, k = float(unit @ product(unit[:, None])[:, 0]), k - 1
+    for _ in range(2):
+        V = orthonormalize(V)
+        images = product(V)
+        if unit is not None:
+            images -= np.outer(unit, unit @ images)
+        inner, V = V.T @ images, images
+    values = np.linalg.eigvalsh((inner + inner.T) / 2)
+    return fixed + float(values[len(values) - k :].sum())
 
 
 def split_off(H: FloatArray, unit: FloatArray) -> tuple[FloatArray, float]:

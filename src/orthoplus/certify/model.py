@@ -22,7 +22,11 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.symmetric import SymmetricMap
-from orthoplus.linalg.group_vectors import leading_vectors, nonnegative_vectors
+from orthoplus.linalg.group_vectors import (
+    leading_directions,
+    leading_vectors,
+    nonnegative_vectors,
+)
 from orthoplus.linalg.symmetric import bottom_of_blocks
 
 # An operator of at most so many entries is written out.
@@ -156,19 +160,29 @@ class Model:
 
     def refine(self, labels: IntArray, weights: FloatArray | None = None) -> SupportPoint:
         """Return the best point of <M, XX'> on these groups; a local one for an M of any sign."""
-        start = np.ones(self.n) if weights is None else np.abs(weights).astype(np.float64)
-        if self.has_row_sums:
-            x: FloatArray = np.ones(self.n)
-        elif self.data is not None:
-            find = leading_vectors if self.form.is_nonnegative else nonnegative_vectors
-            A = self.data
-            own, _ = find(A, A.scatter(labels), A.scatter(np.where(start > 0, start, 1.0)), self.k)
-            x = A.gather(own)
-        else:
-            x = self._refine_matrix(labels, np.where(start > 0, start, 1.0))
+        x: FloatArray = np.ones(self.n)
+        if not self.has_row_sums:
+            if weights is not None:
+                np.abs(weights, out=x, where=weights != 0)
+            x = self._refine_matrix(labels, x) if self.data is None else self._refine(labels, x)
         kept = np.where((x > 0) & (labels >= 0), labels, -1)
-        x = np.where(kept >= 0, x, 0.0).astype(np.float64)
+        x = np.where(kept >= 0, x, 0.0)
         return SupportPoint(kept, x, self.k).normalized()
+
+    def _refine(self, labels: IntArray, start: FloatArray) -> FloatArray:
+        """Return the best weights for M = AA'; without more vectors over the rows than it takes."""
+        A, labels, start = self._data, self._data.scatter(labels), self._data.scatter(start)
+        if not self.form.is_nonnegative:
+            x, _ = nonnegative_vectors(A, labels, start, self.k)
+        else:
+            squares: FloatArray = np.zeros(1)
+            if self.k * self.rank <= self.n:
+                V, squares = leading_directions(A, labels, start, self.k)
+            if squares.all():
+                x = A.group_dots(labels, V / np.sqrt(squares)[:, None])
+            else:  # groups of zero rows keep the start
+                x, _ = leading_vectors(A, labels, start, self.k)
+        return np.asarray(A.gather(x), dtype=np.float64)
 
     def _refine_matrix(self, labels: IntArray, start: FloatArray) -> FloatArray:
         assert self.matrix is not None

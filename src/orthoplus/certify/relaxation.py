@@ -27,12 +27,13 @@ from orthoplus.certify.fantope import (
     LeadingPairs,
     LowRank,
     average_into,
+    estimate_sum,
     extreme_eigenvalues,
     split_off,
 )
 from orthoplus.certify.rounding import group_rows
 from orthoplus.certify.spectral_bound import ALL_ORDER, spectral_bound
-from orthoplus.certify.tuning import Balance, Move, Tuning
+from orthoplus.certify.tuning import Balance, Tuned, Tuning
 from orthoplus.core.point import spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
@@ -52,8 +53,9 @@ _CUT_EVERY, _MOST_CUT = 10, 4000
 _MOST_TUNED = 4000
 # Rows of a matrix that are worked on at a time, in the cache.
 _ROWS = 64
-# The first penalty parameter is this over k, for M of unit norm; the second if cuts are added.
-_FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 100.0
+# The first penalty parameter is this over k, for M of unit norm; the second, near which the balance
+# of the residuals settles, if cuts are added.
+_FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 5.0
 # With the first cuts it rises: their multipliers are to grow fast.
 _PENALTY_RISE = 5.0
 
@@ -66,7 +68,7 @@ class _Saved(NamedTuple):
     cuts: tuple[FloatArray, FloatArray] | None
 
 
-class Relaxation:
+class Relaxation(Tuned):
     r"""Upper bounds of :math:`\max \langle M, XX^\top \rangle` over S+ that improve with time.
 
     Parameters
@@ -132,6 +134,7 @@ class Relaxation:
         ratios: FloatArray | None = None,
         has_cuts: bool = True,
     ) -> None:
+        super().__init__()
         self._source, self.k = M, int(k)
         M = self._matrix()
         self.n = len(M)
@@ -166,10 +169,7 @@ class Relaxation:
         self._pairs = LeadingPairs(self.n, self.k - (self.unit is not None), self.unit)
         self._F: LowRank | None = None
         self._primal = math.inf
-        self.n_iter = 0
-        self._tuning = Tuning()
         self._balance = Balance() if has_cuts else None
-        self._saved: list[_Saved] = []
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n), dtype=dtype)
         self.best_cuts = Cuts.none()
@@ -229,10 +229,10 @@ class Relaxation:
         with self._blas:
             for _ in range(n_iter):
                 sums = self._step()
-                if self._balance is None:
-                    self._tune()
-                else:
+                if self._balance is not None:
                     self._rebalance(self._balance.next(sums))
+                elif self.n <= _MOST_TUNED:
+                    self._tune()
 
     def _step(self) -> FloatArray:
         self._F = self._pairs.project(self._W, self._eigen_tol * self._primal)
@@ -250,19 +250,6 @@ class Relaxation:
         self._primal = math.sqrt(sums[0])
         self.n_iter += 1
         return sums
-
-    def _tune(self) -> None:
-        """Try other penalty parameters now and then, and keep the one with the better bound."""
-        if self.n > _MOST_TUNED:
-            return
-        wanted = self._tuning.next(self.n_iter, self.estimate)
-        if wanted is Move.SAVE:
-            self._saved = [self._save()]
-        elif wanted is Move.TRY:
-            self._saved.append(self._save())
-            self._restore(0, self._tuning.factor)
-        elif wanted is Move.RETURN:
-            self._restore(1)
 
     def _rebalance(self, factor: float) -> None:
         """Multiply the penalty parameter with this factor, and add cuts now and then."""
@@ -289,7 +276,6 @@ class Relaxation:
         return _Saved(self._T.copy(), self._penalty, cuts)
 
     def _restore(self, number: int, factor: float = 1.0) -> None:
-        """Return to a saved state, with the penalty parameter times this factor."""
         T, penalty, cuts = self._saved[number]
         self._T[:], self._penalty = T, penalty * factor
         if self._pool is not None and cuts is not None:
@@ -346,32 +332,25 @@ class Relaxation:
             return np.maximum(S, 0, out=S), cuts
         return np.where(self.apart, S, np.maximum(S, 0)), cuts
 
-    def upper_bound(self) -> float:
+    def upper_bound(self, slack: float = 0.0) -> float:
         """Return the best upper bound so far, after computing that of the current S.
 
-        In the midst of a trial of another penalty parameter, it is that of the state before if
-        its bound seems to be better.
+        It may be above that of S by ``slack``, to be had sooner. In the midst of a trial of another
+        penalty parameter, it is that of the state before if its bound seems to be better.
         """
         with self._blas:
             if self._F is None and self.n > ALL_ORDER:
                 self._step()  # its pairs serve the bound
-            if self._tuning.is_trying and self._tuning.kept < self.estimate():
-                self._saved.append(self._save())
-                self._restore(1)
-                self._bound_here()
-                self._restore(2)
-                self._saved.pop()
-            else:
-                self._bound_here()
+            self._at_better(lambda: self._bound_here(slack))
         return self._best
 
-    def _bound_here(self) -> None:
+    def _bound_here(self, slack: float) -> None:
         S, cuts = self._certificate()
         H = self._matrix()
         H = np.add(H, S, out=H if callable(self._source) else None)
         if len(cuts.mu):
             H -= cuts.matrix(self.n, self.ratios)
-        bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors)
+        bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors, slack)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts
 
@@ -379,20 +358,8 @@ class Relaxation:
         """Return about what `upper_bound` would compute, for a small part of its cost."""
         if self._F is None:
             return self._best
-        fixed = 0.0
-        if self.unit is not None:
-            fixed = float(self.unit @ self._multiply(self.unit[:, None])[:, 0])
-            fixed += math.ldexp(self._fixed, -self._exponent)
-        k, V = self.k - (self.unit is not None), self._F.vectors
-        for _ in range(2):
-            V = np.linalg.qr(V)[0]
-            images = self._multiply(V)
-            if self.unit is not None:
-                images -= np.outer(self.unit, self.unit @ images)
-            inner, V = V.T @ images, images
-        values = np.linalg.eigvalsh((inner + inner.T) / 2)
-        total = fixed + float(values[len(values) - k :].sum())
-        return math.ldexp(total, self._exponent)
+        total = estimate_sum(self._multiply, self.k, self._F.vectors, self.unit)
+        return math.ldexp(total, self._exponent) + self._fixed
 
     def _multiply(self, V: FloatArray) -> FloatArray:
         """Return (G + S) V, in the scale of G."""

@@ -13,9 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.certify.fantope import LeadingPairs, LowRank, extreme_eigenvalues, split_off
+from orthoplus.certify.fantope import (
+    LeadingPairs,
+    LowRank,
+    estimate_sum,
+    extreme_eigenvalues,
+    split_off,
+)
 from orthoplus.certify.spectral_bound import spectral_bound
-from orthoplus.certify.tuning import Move, Tuning
+from orthoplus.certify.tuning import Tuned
 from orthoplus.core.types import FloatArray
 
 # The step beyond the Fantope's point, and the accuracy of its eigenpairs as a share of its distance
@@ -35,7 +41,7 @@ class Warmth(NamedTuple):
     penalty: float | None
 
 
-class SignedBlock:
+class SignedBlock(Tuned):
     r"""Upper bounds of the relaxation that improve with the iterations.
 
     Parameters
@@ -64,6 +70,7 @@ class SignedBlock:
     """
 
     def __init__(self, K: FloatArray, k: int, start: Warmth, unit: FloatArray | None = None):
+        super().__init__()
         self.K, self.k, self.m, self.unit = K, k, len(start.T), unit
         centered = K if unit is None else split_off(K, unit)[0]
         norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
@@ -78,9 +85,7 @@ class SignedBlock:
         self._state = self._state.astype(dtype)
         self._pairs = LeadingPairs(len(K), k - (unit is not None), unit)
         self._F: LowRank | None = None
-        self._primal, self._n_iter = math.inf, 0
-        self._tuning = Tuning()
-        self._saved: list[tuple[FloatArray, float]] = []
+        self._primal = math.inf
         self.best, self.best_T = math.inf, np.maximum(start.T, 0.0)
 
     @property
@@ -109,21 +114,12 @@ class SignedBlock:
         F -= self._state
         F[:m, :m] += np.minimum(self._inner, 0.0)
         self._primal = float(np.linalg.norm(F))
-        self._n_iter += 1
+        self.n_iter += 1
 
-    def _tune(self) -> None:
-        """Try other penalty parameters now and then, and keep the one with the better bound."""
-        wanted = self._tuning.next(self._n_iter, self.estimate)
-        if wanted is Move.SAVE:
-            self._saved = [(self._state.copy(), self.penalty)]
-        elif wanted is Move.TRY:
-            self._saved.append((self._state.copy(), self.penalty))
-            self._restore(0, self._tuning.factor)
-        elif wanted is Move.RETURN:
-            self._restore(1)
+    def _save(self) -> tuple[FloatArray, float]:
+        return self._state.copy(), self.penalty
 
     def _restore(self, number: int, factor: float = 1.0) -> None:
-        """Return to a saved state, with the penalty parameter times this factor."""
         state, penalty = self._saved[number]
         self._state[:], self.penalty = state, penalty * factor
         self._inner[:] = np.where(self._inner < 0, self._inner / factor, self._inner)
@@ -146,13 +142,7 @@ class SignedBlock:
 
     def upper_bound(self) -> float:
         """Return the best bound so far, after computing that of the current T."""
-        if self._tuning.is_trying and self._tuning.kept < self.estimate():
-            here = self._state.copy(), self.penalty
-            self._restore(1)
-            self._bound_here()
-            self._state[:], self.penalty = here
-        else:
-            self._bound_here()
+        self._at_better(self._bound_here)
         return self.best
 
     def _bound_here(self) -> None:
@@ -166,14 +156,6 @@ class SignedBlock:
         """Return about what `upper_bound` would compute, for a small part of its cost."""
         if self._F is None:
             return self.best
-        H, fixed = self.K.copy(), 0.0
+        H = self.K.copy()
         H[: self.m, : self.m] += self.multipliers()
-        V, k = self._F.vectors, self.k
-        if self.unit is not None:
-            (H, fixed), k = split_off(H, self.unit), k - 1
-        for _ in range(2):
-            V = np.linalg.qr(V)[0]
-            images = H @ V
-            inner, V = V.T @ images, images
-        values = np.linalg.eigvalsh((inner + inner.T) / 2)
-        return fixed + float(values[len(values) - k :].sum())
+        return estimate_sum(lambda V: H @ V, self.k, self._F.vectors, self.unit)

@@ -14,7 +14,11 @@ _LAST_RESORT = 4000
 
 
 def spectral_bound(
-    H: FloatArray, k: int, unit: FloatArray | None = None, V: FloatArray | None = None
+    H: FloatArray,
+    k: int,
+    unit: FloatArray | None = None,
+    V: FloatArray | None = None,
+    slack: float = 0.0,
 ) -> float:
     r"""Return a number above :math:`\langle H, Z \rangle` for every Z of the relaxation.
 
@@ -32,6 +36,8 @@ def spectral_bound(
     V : ndarray of shape (n, m), optional
         About the leading eigenvectors of H, or of PHP, m >= k. With them a Cholesky factorization
         proves the bound for larger n, and H is destroyed.
+    slack : float
+        How far above the sum a bound from V may be, to be had sooner.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def spectral_bound(
     """
     if V is not None and len(H) > ALL_ORDER:
         backup = H.copy() if len(H) <= _LAST_RESORT else None
-        bound = _bound_by_factorization(H, k, unit, V)
+        bound = _bound_by_factorization(H, k, unit, V, slack)
         if bound < np.inf or backup is None:
             return bound
         H = backup
@@ -66,13 +72,15 @@ def spectral_bound(
     return fixed + float(values[len(values) - k :].sum()) + rounding_margin(size, len(H))
 
 
-def _bound_by_factorization(H: FloatArray, k: int, unit: FloatArray | None, V: FloatArray) -> float:
+def _bound_by_factorization(
+    H: FloatArray, k: int, unit: FloatArray | None, V: FloatArray, slack: float
+) -> float:
     if unit is None:
-        return factored_bound(H, k, V)
+        return factored_bound(H, k, V, slack)
     size = float(np.linalg.norm(H))
     # H changes by uw' + wu', which counts for no Z with Zu = 0: the roundings of w do not matter,
     # those of u and of what is subtracted do.
     fixed = split_off_into(H, unit, 2.0 * size)
     margin = k * rounding_margin(8.0 * size, len(H))
-    upper = factored_bound(H, k - 1, V - np.outer(unit, unit @ V)) if k > 1 else 0.0
+    upper = factored_bound(H, k - 1, V - np.outer(unit, unit @ V), slack) if k > 1 else 0.0
     return fixed + upper + margin

@@ -2,8 +2,10 @@
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import Any
 
 # Iterations of a trial at least, and as a part of all so far; the next one is due after so many
 # times as many as there were.
@@ -85,6 +87,52 @@ class Tuning:
         self._log_factor = -math.copysign(max(least, abs(self._log_factor) / 2), self._log_factor)
         self._due = int(_PAUSE * n_iter)
         return Move.RETURN
+
+
+class Tuned(ABC):
+    """An iteration with a penalty parameter that tries others now and then.
+
+    A class derived from it counts its iterations in ``n_iter``.
+    """
+
+    def __init__(self) -> None:
+        self.n_iter = 0
+        self._tuning = Tuning()
+        self._saved: list[Any] = []
+
+    @abstractmethod
+    def _save(self) -> Any:
+        """Return a state to return to."""
+
+    @abstractmethod
+    def _restore(self, number: int, factor: float = 1.0) -> None:
+        """Return to a saved state, with the penalty parameter times this factor."""
+
+    @abstractmethod
+    def estimate(self) -> float:
+        """Return about what the bound would be, for a small part of its cost."""
+
+    def _tune(self) -> None:
+        """Try other penalty parameters now and then, and keep the one with the better bound."""
+        wanted = self._tuning.next(self.n_iter, self.estimate)
+        if wanted is Move.SAVE:
+            self._saved = [self._save()]
+        elif wanted is Move.TRY:
+            self._saved.append(self._save())
+            self._restore(0, self._tuning.factor)
+        elif wanted is Move.RETURN:
+            self._restore(1)
+
+    def _at_better(self, work: Callable[[], None]) -> None:
+        """Call ``work``, in the midst of a trial at the state before it if that seems better."""
+        if not (self._tuning.is_trying and self._tuning.kept < self.estimate()):
+            work()
+            return
+        self._saved.append(self._save())
+        self._restore(1)
+        work()
+        self._restore(2)
+        self._saved.pop()
 
 
 class Balance:

@@ -127,34 +127,38 @@ def sweep_cuts_into(
     _sweep(cuts, ratios, T, multipliers, offset)
 
 
-@_exact
+@_compiled
 def _worst(P, ratios, first, last, least, best, violation):  # type: ignore[no-untyped-def]
     # IN P, ratios, first, last (rows), least; OUT best, violation (of these rows)
-    n = P.shape[0]
-    rows = np.empty(n, dtype=np.int64)
-    near, ratio = np.empty(n), np.empty(n)
+    n, zero = P.shape[0], P.dtype.type(0)
+    near, weights = np.empty(n, dtype=P.dtype), np.empty(n, dtype=P.dtype)
     for i in range(first, last):
-        count = 0
+        top, where = violation[i], best[i]
+        floor = max(least[0] * P[i, i], least[1])
         for j in range(n):
-            if j != i and ratios[i, j] * P[i, j] > least * P[i, i]:
-                rows[count] = j
-                near[count] = ratios[i, j] * P[i, j]
-                ratio[count] = ratios[i, j]
-                count += 1
-        for at in range(count):
-            j = rows[at]
-            own = near[at] - P[i, i]
-            top, where = max(own, 0.0), -1
-            for other in range(at + 1, count):
-                value = own + near[other] - ratio[at] * ratio[other] * P[j, rows[other]]
-                if value > top:
-                    top, where = value, rows[other]
-            best[i, j], violation[i, j] = where, top
+            weights[j] = ratios[i, j]
+            own = weights[j] * P[i, j]
+            top[j] = max(P[i, i] - own, zero)
+            near[j] = own if j != i and own > floor else zero
+        for l in range(n):  # noqa: E741
+            if near[l] > zero:
+                # All j at once, which SIMD does; there is no fast search for the largest entry.
+                row, number, own, weight = P[l], np.int32(l), near[l], weights[l]
+                for j in range(l):
+                    value = own - weight * weights[j] * row[j]
+                    is_larger = value > top[j]
+                    top[j] = value if is_larger else top[j]
+                    where[j] = number if is_larger else where[j]
+        for j in range(n):
+            top[j] = top[j] + near[j] - P[i, i] if near[j] > zero else zero
+            where[j] = where[j] if near[j] > zero else -1
 
 
-def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+def worst_cuts(
+    P: FloatArray, ratios: FloatArray, least: tuple[float, float]
+) -> tuple[IntArray, FloatArray]:
     n = len(P)
-    best, violation = np.full((n, n), -1, dtype=np.int64), np.zeros((n, n))
+    best, violation = np.full((n, n), -1, dtype=np.int32), np.zeros((n, n), dtype=P.dtype)
     blocks = partition_rows(n, n)
     for_blocks(lambda b, i: _worst(P, ratios, i.start, i.stop, least, best, violation), blocks)
     return best, violation

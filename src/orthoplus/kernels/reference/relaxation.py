@@ -78,18 +78,20 @@ def _entries(i: int, j: int, l: int, ratios: FloatArray) -> list[tuple[int, int,
     return found
 
 
-def worst_cuts(P: FloatArray, ratios: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+def worst_cuts(
+    P: FloatArray, ratios: FloatArray, least: tuple[float, float]
+) -> tuple[IntArray, FloatArray]:
     """Return, for each pair (i, j), the cut of these rows that P violates most, see above.
 
     It is the row l = best[i, j] with the largest R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl, or
     -1 for the pair itself, and that number. Only j and l > j with R_ij P_ij, R_il P_il above
-    ``least`` P_ii count, else it is 0.
+    ``least[0]`` P_ii and ``least[1]`` count, else it is 0. P is symmetric.
     """
     n = len(P)
     best, violation = np.full((n, n), -1, dtype=np.int64), np.zeros((n, n))
     for i in range(n):
         near = ratios[i] * P[i]
-        rows = np.flatnonzero(near > least * P[i, i])
+        rows = np.flatnonzero(near > max(least[0] * P[i, i], least[1]))
         rows = rows[rows != i]
         for at, j in enumerate(rows):
             violation[i, j] = max(near[j] - P[i, i], 0.0)
