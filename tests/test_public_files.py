@@ -67,3 +67,9 @@ def test_recipe_names_the_requirements_of_the_package(project):
 def test_citation_has_the_version_that_is_released():
     stated = re.search(r'^version: "(.+)"', (ROOT / "CITATION.cff").read_text(), re.M)[1]
     assert stated == op.__version__.removesuffix(".dev0")
+
+
+def test_dir_shows_public_names_and_all_of_them_exist():
+    assert dir(op) == sorted(op.__all__)
+    missing = [name for name in op.__all__ if not hasattr(op, name)]
+    assert not missing
