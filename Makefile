@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs linkcheck clean
+.PHONY: demo test lint coverage bench docs linkcheck clean
 
 # The package with its command line: all that a first look needs.
 $(VENV)/.run: pyproject.toml
@@ -30,6 +30,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Lines of src that the tests run, but for the compiled loops.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered
 
 bench: $(VENV)/.dev
 	$(BIN)/orthoplus bench all

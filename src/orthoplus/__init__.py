@@ -1,4 +1,4 @@
-"""Optimisation with nonnegative orthogonality constraints: min f(X), X'X = I, X >= 0.
+"""Optimization with nonnegative orthogonality constraints: min f(X), X'X = I, X >= 0.
 
 Examples
 --------
@@ -121,4 +121,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted(__all__)

@@ -206,7 +206,7 @@ class _JaxProblem(_AutodiffProblem):
         return value
 
     def _run(self, function: Callable[..., Any], *arrays: FloatArray) -> Any:
-        """The result, with 64-bit numbers switched on for this call only."""
+        """Call a function of JAX with 64-bit numbers, switched on for this call only."""
         jax = _require("jax")
         # Older releases have the context manager in `jax.experimental` only.
         home = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
@@ -250,7 +250,7 @@ class _TorchProblem(_AutodiffProblem):
         return np.zeros_like(X) if product is None else product.numpy(force=True)
 
     def _tensor(self, array: FloatArray) -> Any:
-        """A copy, so that ``fun`` cannot write into X."""
+        """Return a copy, so that ``fun`` cannot write into X."""
         return _require("torch").tensor(array, device=self.device)
 
     def _differentiable(self, point: Any) -> Any:
@@ -318,7 +318,7 @@ def _not_differentiable(value: object, module: str) -> InputTypeError:
 
 
 def _leave(array: Any, X: FloatArray, name: str) -> FloatArray:
-    """A NumPy array of its own, of the dtype of X, C-contiguous and finite."""
+    """Return a NumPy array of its own, of the dtype of X, C-contiguous and finite."""
     result = np.array(array, dtype=_float_dtype(X), order="C")
     bad = np.argwhere(~np.isfinite(result))
     if bad.size:

@@ -166,7 +166,10 @@ def _proven(why: str) -> Copositivity:
 
 
 def _refuted(M: FloatArray, x: FloatArray, where: str) -> Copositivity | None:
-    """The refutation by x; None if x'Mx < 0 does not show beyond the rounding of that product."""
+    """Return the refutation by x.
+
+    None if x'Mx < 0 does not show beyond the rounding of that product.
+    """
     x = x / x.max()  # no square over- or underflows
     x = x / np.linalg.norm(x)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -363,7 +366,10 @@ def _decide_by_faces(M: FloatArray, scaled: _Scaled) -> Copositivity:
 
 
 def _failing_vector(S: FloatArray) -> FloatArray | None:
-    """A v >= 0 that may give v'Sv < 0; None if S is certainly no smallest face that fails."""
+    """Return a v >= 0 that may give v'Sv < 0.
+
+    None if S is certainly no smallest face that fails.
+    """
     values, vectors = np.linalg.eigh(S)
     error = _roundoff(S)
     if values[0] > error or values[1] < -error:

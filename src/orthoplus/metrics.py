@@ -107,7 +107,7 @@ def spectral_angle_distance(
 
 
 def match_spectra(estimated: npt.ArrayLike, reference: npt.ArrayLike) -> IntArray:
-    """The order in which ``estimated[order]`` fits ``reference`` row by row, at least mean angle.
+    """Match the rows of ``estimated`` to those of ``reference`` at the least mean angle.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def feasibility(X: FloatArray) -> float:
 
 
 def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = False) -> float:
-    r"""What the factorisation misses: :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
+    r"""Return what the factorisation misses: :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
 
     Parameters
     ----------

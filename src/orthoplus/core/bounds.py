@@ -140,7 +140,9 @@ def bracket(
 
 
 def _guess_rounding(problem: Problem, value: float, bound: float) -> float:
-    """The accuracy of f where the problem does not say; a value below its bound needs a guess.
+    """Return the accuracy of f where the problem does not say.
+
+    A value below its bound needs a guess.
 
     The terms of f are of the size of its gradient somewhere in OB+: columns have unit length.
     """

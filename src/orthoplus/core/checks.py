@@ -211,7 +211,7 @@ def check_type(value: object, name: str, *kinds: type) -> None:
 
 
 def describe(value: object) -> str:
-    """A few words for a message: a class by its name, a long text by that of its class."""
+    """Describe a value in a message: a class by its name, a long text by that of its class."""
     if isinstance(value, type):
         return value.__name__
     text = repr(value)
@@ -219,7 +219,7 @@ def describe(value: object) -> str:
 
 
 def as_generator(rng: np.random.Generator | int | None, name: str = "rng") -> np.random.Generator:
-    """The generator itself, or one with this seed; None is the seed 0."""
+    """Return the generator itself, or one with this seed; None is the seed 0."""
     try:
         return np.random.default_rng(0 if rng is None else rng)
     except (TypeError, ValueError) as error:
@@ -241,7 +241,10 @@ def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
 
 
 def as_value(value: object) -> float:
-    """What a user's function returned, as a number; NaN and inf pass: a step may end there."""
+    """Return what a user's function returned, as a number.
+
+    NaN and inf pass: a step may end there.
+    """
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "fiub":
         raise InputTypeError(
@@ -258,7 +261,7 @@ def as_value(value: object) -> float:
 
 
 def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
-    """A copy of what a user's function returned, a finite matrix of the shape and dtype of X.
+    """Copy what a user's function returned, a finite matrix of the shape and dtype of X.
 
     A copy, because the function may write its next answer into the same memory.
     """

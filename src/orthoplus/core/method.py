@@ -34,7 +34,7 @@ class Method(Protocol[StateT]):
     """Options as fields, and two pure methods."""
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> StateT:
-        """The first state at X; ``carry`` is what a run on a nearby problem handed over."""
+        """Return the first state at X; ``carry`` is what a run on a nearby problem handed over."""
         ...
 
     def step(self, problem: Problem, state: StateT) -> StateT:
@@ -43,7 +43,7 @@ class Method(Protocol[StateT]):
 
 
 def iterate(problem: Problem, method: Method[StateT], state: StateT) -> Iterator[StateT]:
-    """The states from this one on, without end; start with ``method.init(problem, X)``.
+    """Yield the states from this one on, without end; start with ``method.init(problem, X)``.
 
     A state is a frozen snapshot: break off anywhere, keep any of them, and go on from it later. A
     step costs what the method says; the loop adds nothing.

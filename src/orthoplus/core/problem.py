@@ -64,19 +64,19 @@ class Problem(ABC):
         return np.asarray((ahead - behind) / (2.0 * t), dtype=D.dtype)
 
     def hessian(self, X: FloatArray) -> Linear:
-        """The map D -> f''(X)[D], for many products at one X."""
+        """Return the map D -> f''(X)[D], for many products at one X."""
         return lambda D: self.hessp(X, D)
 
     def freeze(self, X: FloatArray) -> "Problem":
-        """The smooth problem in X to solve from here: itself, or the other block at its best."""
+        """Return the smooth problem in X to solve from here, the other block at its best."""
         return self
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
-        """The best second block Y for this X, None where the problem has none."""
+        """Return the best second block Y for this X, None where the problem has none."""
         return None
 
     def warm(self, Y: FloatArray) -> "Problem":
-        """The same problem, its second block to be searched from Y."""
+        """Return the same problem, its second block to be searched from Y."""
         return self
 
     def refine(self, X: FloatArray) -> FloatArray | None:
@@ -95,7 +95,9 @@ class Problem(ABC):
     has_exact_gains: ClassVar[bool] = False
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
-        """What each move of a single row lowers f by at least, at X in S+; None if not known.
+        """Return what each move of a single row lowers f by at least, at X in S+.
+
+        None if not known.
 
         Of shape (n, k + 1), as `orthoplus.linalg.row_gains` has it: column j for moving row i into
         column j, the last column for setting row i to zero, minus infinity for what is not a move.
@@ -103,7 +105,7 @@ class Problem(ABC):
         return None
 
     def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
-        """What each move of a single row lowers f by at most, at X in S+; None if not known.
+        """Return what each move of a single row lowers f by at most, at X in S+; None if not known.
 
         In the form of `move_gains`, for moves that leave the other rows of both columns in
         proportion. Needless if `move_gains` is exact.
@@ -118,7 +120,10 @@ class Problem(ABC):
         return False
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """A first point of OB+; by default at random, uniform on the spheres' nonnegative part."""
+        """Draw a first point of OB+.
+
+        By default at random, uniform on the spheres' nonnegative part.
+        """
         X = np.abs(rng.standard_normal(self.shape))
         return np.asarray(X / np.linalg.norm(X, axis=0))
 
@@ -129,7 +134,10 @@ class Problem(ABC):
             yield Problem.start(self, rng)
 
     def lower_bound(self) -> float | None:
-        """A proven lower bound of f over S+, in floating point too; None where none is known."""
+        """Return a proven lower bound of f over S+, in floating point too.
+
+        None where none is known.
+        """
         return None
 
     def trace_form(self) -> TraceForm | None:

@@ -34,7 +34,7 @@ class PlantedProjection:
 
 
 def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> PlantedProjection:
-    r"""The paper's instance: :math:`C = X_* L` with noise level :math:`\xi \in [0, 1]`.
+    r"""Draw the paper's instance: :math:`C = X_* L` with noise level :math:`\xi \in [0, 1]`.
 
     .. math:: L_{ij} = \xi \sqrt{d_i d_j}\, u_{ij}, \quad L_{ii} = d_i,
 
@@ -72,7 +72,7 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
 
 
 def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProjection:
-    r"""The appendix's instance :math:`C = X_* L^T`, whose unique projection is :math:`X_*`.
+    r"""Draw the appendix's instance :math:`C = X_* L^T`, whose unique projection is :math:`X_*`.
 
     Parameters
     ----------

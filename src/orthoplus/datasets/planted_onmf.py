@@ -29,7 +29,7 @@ class PlantedONMF:
 
 
 def planted_onmf(n: int, r: int, k: int, xi: float, rng: np.random.Generator) -> PlantedONMF:
-    r"""The paper's instance, with noise level :math:`\xi \ge 0`.
+    r"""Draw the paper's instance, with noise level :math:`\xi \ge 0`.
 
     .. math:: A = \frac{BC}{\|BC\|_F} + \frac{\xi}{\|D\|_F} D,
 

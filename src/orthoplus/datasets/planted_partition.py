@@ -26,7 +26,7 @@ class PlantedPartition(NamedTuple):
 def planted_partition(
     sizes: list[int], p_in: float, p_out: float, rng: np.random.Generator
 ) -> PlantedPartition:
-    """A graph whose edges are drawn at random: more often inside a group than between two.
+    """Draw a graph at random, with edges more often inside a group than between two.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ def sources() -> dict[str, Source]:
 
 
 def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of the sets: the given one, else ``ORTHOPLUS_DATA``, else the user's cache.
+    """Return the folder of the sets: the given one, else ``ORTHOPLUS_DATA``, else the user's cache.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> LabelledData:
-    """A set of documents, images or features with its classes.
+    """Load a set of documents, images or features with its classes.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> La
 
 
 def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> SceneData:
-    """A hyperspectral image with its ground truth; reflectance from 0 on.
+    """Load a hyperspectral image with its ground truth; reflectance from 0 on.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> Scene
 
 
 def load_arrays(name: str, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """The arrays of a set as they are stored; `MissingDataError` where it is not there.
+    """Load the arrays of a set as they are stored; `MissingDataError` where it is not there.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
 
 
 def random_oblique_plus(n: int, k: int, rng: np.random.Generator) -> FloatArray:
-    """A random point of OB+: each column uniform on the nonnegative part of the sphere.
+    """Draw a random point of OB+: each column uniform on the nonnegative part of the sphere.
 
     Examples
     --------

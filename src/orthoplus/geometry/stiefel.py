@@ -23,7 +23,9 @@ Rounding = Callable[[FloatArray], FloatArray]
 
 
 def labels_of(X: FloatArray) -> IntArray:
-    """The column of the largest entry of each row, the first among ties; -1 for a row of zeros.
+    """Return the column of the largest entry of each row, the first among ties.
+
+    -1 for a row of zeros.
 
     One pass, O(nk).
 
@@ -61,7 +63,7 @@ def order_of_appearance(labels: IntArray, k: int) -> IntArray:
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """The matrix with entry ``weights[i]`` in column ``labels[i]`` of row i, columns normalised.
+    """Build the matrix with ``weights[i]`` in column ``labels[i]`` of row i, columns normalized.
 
     Rows with label -1 are zero. Every column needs a positive weight; O(n) but for the zeros.
 
@@ -77,7 +79,7 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 
 
 def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
-    """The X of S+ with this support that maximises <C, X>, for entries C_{i, label(i)}, section 4.
+    """Maximize <C, X> over the X of S+ with this support, for entries C_{i, label(i)}, section 4.
 
     x_j is the positive part of c_j on the rows of j, normalised; a column without a positive entry
     there takes its largest one alone, the first. Every column needs a row. O(n) but for the zeros.
@@ -95,7 +97,7 @@ def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
 
 
 def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
-    """The weights of the rows in `fit_support`, its columns not normalised yet; O(n + k).
+    """Return the weights of the rows in `fit_support`, its columns not normalised yet; O(n + k).
 
     Examples
     --------
@@ -115,7 +117,7 @@ def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
 
 
 def polar_factor(M: FloatArray) -> FloatArray:
-    r"""The nearest matrix with orthonormal columns, :math:`LR^\top` for :math:`M = LSR^\top`.
+    r"""Project onto the matrices with orthonormal columns, by :math:`M = LSR^\top \mapsto LR^\top`.
 
     It maximises :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
     singular values. O(nk^2): from the eigenvectors of M'M where M is well conditioned, else an SVD.
@@ -190,7 +192,7 @@ def keep_largest(X: FloatArray, otherwise: Rounding | None = None) -> FloatArray
 
 
 def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> float:
-    r"""The constant :math:`\varrho_q = (2k \tilde\varrho_q / \underline\omega)^{1/2}` of Lemma 3.2.
+    r"""Return :math:`\varrho_q = (2k \tilde\varrho_q / \underline\omega)^{1/2}` of Lemma 3.2.
 
     Parameters
     ----------
@@ -218,7 +220,7 @@ def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> 
 
 
 def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
-    r"""The bound :math:`\varrho_q \sqrt{\zeta_q(X)}` on the distance from X to S+, Lemma 3.2.
+    r"""Bound the distance from X to S+ by :math:`\varrho_q \sqrt{\zeta_q(X)}`, Lemma 3.2.
 
     For V = e / sqrt(k); X must be in OB+. The exponent 1/2 cannot be improved.
 
@@ -260,7 +262,7 @@ def violation(X: FloatArray) -> float:
 def random_stiefel_plus(
     n: int, k: int, rng: np.random.Generator, *, n_zero_rows: int = 0
 ) -> FloatArray:
-    """A random point of S+: rows dealt to the columns at random, none left empty.
+    """Draw a random point of S+: rows dealt to the columns at random, none left empty.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def standard_error(values: FloatArray) -> float:
 def choose(
     rows: tuple[RankRow, ...], heldout: FloatArray, split: str = "rows"
 ) -> tuple[int, dict[str, int | None], tuple[str, ...]]:
-    """The rank that most criteria name, what each names, and the reasons.
+    """Return the rank that most criteria name, what each names, and the reasons.
 
     ``heldout`` has the held-out share of each rank (rows) in each half of each split (columns);
     ``split`` is what was halved.
@@ -62,7 +62,7 @@ def choose(
 
 
 def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, str]:
-    """The smallest rank that is not worse than the best one by a standard error.
+    """Return the smallest rank that is not worse than the best one by a standard error.
 
     The error is that of the difference: both ranks are measured on the same halves.
     """
@@ -83,7 +83,10 @@ def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, st
 
 
 def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, str]:
-    """The largest rank that is as stable as the best one; one group alone is always stable."""
+    """Return the largest rank that is as stable as the best one.
+
+    One group alone is always stable.
+    """
     several = [row for row in rows if row.k > 1]
     if not several:
         return None, "Stability: one group is always stable, so that it says nothing."

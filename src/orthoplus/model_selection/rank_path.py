@@ -35,7 +35,9 @@ class PathPoint(NamedTuple):
 def fit_path(
     A: Any, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
 ) -> Iterator[PathPoint]:
-    """A factorisation for each of the ranks, which must rise; what is unexplained never does.
+    """Return a factorisation for each of the ranks, which must rise.
+
+    What is unexplained never does.
 
     The first search of each rank starts from the groups of the one before, and from the rows that
     these fit worst as groups of their own; the other searches start by themselves. If A has many
@@ -89,12 +91,12 @@ def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
 
 
 def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:
-    """The centre with the largest cosine, for each row."""
+    """Return the centre with the largest cosine, for each row."""
     return best_column(A.times(centres.T))
 
 
 def _extended(problem: ONMF, before: _Groups) -> FloatArray:
-    """The groups of a smaller rank, and new columns for the rows that are fitted worst."""
+    """Return the groups of a smaller rank, and new columns for the rows that are fitted worst."""
     k, labels = problem.shape[1], np.array(before.labels)
     weights = np.array(before.weights, dtype=np.float64)
     sizes = np.linalg.norm(before.centres, axis=1)

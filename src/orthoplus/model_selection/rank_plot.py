@@ -48,7 +48,7 @@ def _curve(axis: Any, rows: tuple[RankRow, ...], name: str, colour: str, label: 
 
 
 def _mark(axis: Any, rows: tuple[RankRow, ...], criterion: str, k: int | None) -> None:
-    """A frame round the point that a criterion names."""
+    """Draw a frame around the point that a criterion names."""
     if k is None:
         return
     row = next(row for row in rows if row.k == k)

@@ -75,7 +75,10 @@ class RankSelection:
     split: str = "rows"
 
     def plot(self) -> Any:
-        """The three criteria over k, as a Matplotlib figure; ``savefig`` writes it to a file."""
+        """Draw the three criteria over k as a Matplotlib figure.
+
+        ``savefig`` writes it to a file.
+        """
         from orthoplus.model_selection.rank_plot import draw_ranks
 
         return draw_ranks(self.rows, self.k, self.named, self.split)

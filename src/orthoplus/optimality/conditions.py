@@ -110,7 +110,7 @@ class OptimalityReport:
     dimension: int
 
     def summary(self) -> str:
-        """A few aligned lines for people."""
+        """Return a summary in a few aligned lines."""
         curvature = self.smallest_curvature
         lines = [
             ("weakly stationary", f"{self.is_weakly_stationary!s:<7}{self.support_residual:.1e}"),
@@ -347,12 +347,12 @@ def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray, float
 
 
 def _relative(residuals: tuple[float, float], scale: float) -> tuple[float, float]:
-    """The residuals over the scale; both are 0 where the scale is."""
+    """Return the residuals over the scale; both are 0 where the scale is."""
     return residuals[0] / (scale or 1.0), residuals[1] / (scale or 1.0)
 
 
 def _stiefel_residuals(X: FloatArray, G: FloatArray) -> tuple[float, float]:
-    """The residuals of (2.6a) on the support and of (2.6b) on the zero rows."""
+    """Return the residuals of (2.6a) on the support and of (2.6b) on the zero rows."""
     labels, x = kernels.largest_entries(X)
     g, columns = kernels.gather(G, labels), np.maximum(labels, 0)  # both 0 on a zero row
     slopes = np.bincount(columns, x * g, minlength=X.shape[1])  # diag(X'G)

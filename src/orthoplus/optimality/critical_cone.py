@@ -80,7 +80,7 @@ class CriticalSpace:
         return np.asarray(v - along[columns] * vector)
 
     def expand(self, c: FloatArray) -> FloatArray:
-        """The direction D with these coordinates."""
+        """Return the direction D with these coordinates."""
         rows, columns, keep, vector, _ = self._reflector
         v, D = np.zeros_like(vector), np.zeros_like(self.X)
         v[keep] = c[: self.n_support]
@@ -89,12 +89,12 @@ class CriticalSpace:
         return D
 
     def restrict(self, D: FloatArray) -> FloatArray:
-        """The coordinates of D projected onto the space."""
+        """Return the coordinates of D projected onto the space."""
         rows, columns, keep, _, _ = self._reflector
         return np.concatenate([self._reflect(D[rows, columns])[keep], D[self.free]])
 
     def operator(self, curved: Linear) -> Any:
-        """The map D -> curved(D) in coordinates: a matrix if it is small."""
+        """Return the map D -> curved(D) in coordinates: a matrix if it is small."""
 
         def matvec(c: FloatArray) -> FloatArray:
             return self.restrict(curved(self.expand(np.ravel(c))))
@@ -136,7 +136,7 @@ def _lowest(H: Any, tol: float) -> _Lowest:
 
 
 def _leading(H: Any, m: int) -> Any:
-    """The leading m x m part of a matrix or operator."""
+    """Return the leading m x m part of a matrix or operator."""
     if isinstance(H, np.ndarray):
         return H[:m, :m]
     pad = np.zeros(H.shape[0] - m)
@@ -223,7 +223,7 @@ def _decided(
     sufficient: bool | None,
     escape: FloatArray | None = None,
 ) -> Curvature:
-    """The decisions, and why, in a sentence."""
+    """Say in a sentence what was decided, and why."""
     if sufficient:
         why = "A strict local minimiser: all curvature on the critical cone is positive."
     elif necessary is False:
@@ -270,7 +270,7 @@ def _is_positive(cone: _Cone, shift: float) -> tuple[bool | None, FloatArray | N
 
 
 def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
-    """A direction of N with c'Hc <= 0, None if there is none; H > 0 on the support.
+    """Return a direction of N with c'Hc <= 0, None if there is none; H > 0 on the support.
 
     Minimising over the support leaves the Schur complement Q on the free entries. If Q is not
     strictly copositive on N, then on a smallest face J where it fails the lowest eigenvalue of Q_JJ

@@ -103,7 +103,7 @@ class GradientCheck:
         return self.is_gradient_right and self.is_hessian_right is not False
 
     def summary(self) -> str:
-        """What was observed, in words, and what is likely wrong."""
+        """Return what was observed, in words, and what is likely wrong."""
         lines = [
             f"Gradient: {'right' if self.is_gradient_right else 'WRONG'}. "
             f"|f(X + tD) - f(X) - t<G, D>| {_in_words(self.gradient_slope)}.",
@@ -273,7 +273,7 @@ def _point(
 
 
 def _direction(X: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A random direction of the magnitude of X; X + tD >= 0 for all our steps if X >= 0."""
+    """Draw a random direction of the magnitude of X; X + tD >= 0 for all our steps if X >= 0."""
     size = float(np.sqrt(np.mean(np.square(X, dtype=np.float64)))) or 1.0
     D = rng.uniform(-size, size, X.shape)
     is_near_zero = (X >= 0) & (X < 2 * _STEPS[0] * np.abs(D))
@@ -314,7 +314,7 @@ class _Curve:
         return _norm(differences) * float(np.sqrt(_FOURTH_DIFFERENCE / len(differences)))
 
     def tolerance(self, scale: float) -> float:
-        """The error that differences may have: a rate of this scale as good as them passes."""
+        """Return the error that differences may have; a rate that is as good as them passes."""
         return float(10.0 * (np.sqrt(self.eps) * scale + self.noise / np.cbrt(self.eps)))
 
     @cached_property
@@ -334,7 +334,7 @@ class _Observation:
 
 
 def _observe(curves: Sequence[_Curve], rates: Sequence[FloatArray]) -> _Observation:
-    """The direction in the middle, wrong ones before right ones, then by slope."""
+    """Return the direction in the middle, wrong ones before right ones, then by slope."""
     scale = max(_norm(rate) for rate in rates)
     seen = [_observe_one(*pair, scale) for pair in zip(curves, rates, strict=True)]
     return sorted(seen, key=lambda one: (one.is_right, one.slope))[len(seen) // 2]
@@ -374,7 +374,10 @@ def _asymmetry(directions: Sequence[FloatArray], products: Sequence[FloatArray])
 
 
 def _ratio(rates: Sequence[FloatArray], curves: Sequence[_Curve]) -> float:
-    """The factor by which the rates fit the difference quotients best; NaN if these vanish."""
+    """Return the factor by which the rates fit the difference quotients best.
+
+    NaN if these vanish.
+    """
     given, seen = np.array(rates), np.array([curve.rate for curve in curves])
     size = float(np.vdot(seen, seen))
     return float(np.vdot(given, seen)) / size if size > 0 else float("nan")
@@ -419,7 +422,7 @@ def _fits(rates: Sequence[FloatArray], curves: Sequence[_Curve], factor: float =
 
 
 def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) -> list[str]:
-    """The first that fits: a factor, a transposition, an order of entries, a missing symmetry."""
+    """Name the first that fits: a factor, a transposition, an order of entries, no symmetry."""
     directions = [curve.D for curve in f]
 
     def slopes(candidate: FloatArray) -> list[FloatArray]:
@@ -440,7 +443,10 @@ def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) ->
 def _hessian_hints(
     products: Sequence[FloatArray], df: Sequence[_Curve], is_symmetric: bool
 ) -> list[str]:
-    """A factor, a missing symmetry, or neither; against differences of the given gradient."""
+    """Return a factor, a missing symmetry, or neither.
+
+    Against differences of the given gradient.
+    """
     factor = _ratio(products, df)
     if _fits(products, df, factor):
         return [_factor_hint("the Hessian product", factor)]

@@ -101,7 +101,7 @@ def upsilon(measure: Measure, slope: float, k: int) -> float:
 
 
 def _inverse(measure: Measure, level: float) -> float:
-    """The largest z with psi(z) <= level; the largest Q over OB+ if psi never gets there."""
+    """Return the largest z with psi(z) <= level; the largest Q over OB+ if psi never gets there."""
     low, high = measure.start, max(measure.largest, 1.0)
     for _ in range(_DOUBLINGS):
         if measure.psi(high) > level:
@@ -165,7 +165,7 @@ def sharp_threshold(measure: Measure, lipschitz: float, separation: float, k: in
 
 
 def _peak(ratio: Callable[[float], float], low: float, high: float) -> float:
-    """The maximum of a function with one peak between two points, by ternary search."""
+    """Return the maximum of a function with one peak between two points, by ternary search."""
     for _ in range(_BISECTIONS):
         third = (high - low) / 3.0
         if ratio(low + third) < ratio(high - third):
@@ -319,7 +319,7 @@ def estimate_value_lipschitz(
 
 
 def _sample(shape: tuple[int, int], kind: int, rng: np.random.Generator) -> FloatArray:
-    """A random point of OB+: inside, on S+, or with equal columns."""
+    """Draw a random point of OB+: inside, on S+, or with equal columns."""
     n, k = shape
     if kind == 1:
         return random_stiefel_plus(n, k, rng)
@@ -377,7 +377,7 @@ def separation_of_supports(problem: Problem) -> float:
 
 
 def _supports(n: int, k: int) -> list[FloatArray]:
-    """A point of S+ for each support, with equal entries in a column."""
+    """Return a point of S+ for each support, with equal entries in a column."""
     found = []
     for deal in product(range(-1, k), repeat=n):
         H = (np.array(deal)[:, None] == np.arange(k)).astype(np.float64)

@@ -112,11 +112,11 @@ class Penalty(ExactPenalty, ABC):
         return np.asarray(X @ (self.V @ self.V.T))
 
     def omega(self, k: int) -> float:
-        """The smallest entry of VV'."""
+        """Return the smallest entry of VV'."""
         return 1.0 / k if self.V is None else float((self.V @ self.V.T).min())
 
     def smoothness(self, k: int) -> float | None:
-        """A Lipschitz constant of the gradient over OB+; None where none is known."""
+        """Return a Lipschitz constant of the gradient over OB+; None where none is known."""
         return None
 
     def value(self, X: FloatArray) -> float:
@@ -129,7 +129,7 @@ class Penalty(ExactPenalty, ABC):
         return np.broadcast_to(2.0 * self.sigma * slope * self.mix(X), X.shape)
 
     def hessian(self, X: FloatArray) -> Linear:
-        """The map D -> Hessian product at X."""
+        """Return the map D -> Hessian product at X."""
         _, slope, bend = self.profile(self.energy(X))
         mixed = self.mix(X)
 
@@ -400,7 +400,7 @@ class Penalised(Problem):
 
 
 def as_penalised(problem: Problem) -> Penalised:
-    """The problem itself if it is penalised already, else with sigma = 0.
+    """Return the problem itself if it is penalised already, else with sigma = 0.
 
     Examples
     --------

@@ -126,7 +126,7 @@ class KIndicators(Problem):
         return np.eye(self.shape[1])
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """The orthogonal Y that maximises <U'X, Y>, eq. (6.6a)."""
+        """Return the orthogonal Y that maximises <U'X, Y>, eq. (6.6a)."""
         return polar_factor(self.cross(X))
 
     @property
@@ -143,7 +143,7 @@ class KIndicators(Problem):
         return float(np.linalg.norm(Y - self.y_step(X, Y, 2.0)[0]))
 
     def at(self, Y: FloatArray) -> "FixedRotation":
-        """The linear problem in X alone, for this Y."""
+        """Return the linear problem in X alone, for this Y."""
         return FixedRotation(self._rotated(-2.0 * Y), self._constant, Y)
 
     def freeze(self, X: FloatArray) -> "FixedRotation":
@@ -190,7 +190,7 @@ class KIndicators(Problem):
         return assemble(np.where(weights > 0, labels, -1), weights.astype(X.dtype), k)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """The projection of U onto OB+, as in section 6.3."""
+        """Return the projection of U onto OB+, as in section 6.3."""
         return project_oblique_plus(self.U)
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
@@ -235,7 +235,7 @@ class KIndicators(Problem):
 
 
 def _unit_columns(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """The weights over the norm of their column; a row with label -1 has none."""
+    """Return the weights over the norm of their column; a row with label -1 has none."""
     squares = np.bincount(labels + 1, weights * weights, minlength=k + 1)
     squares[0] = 1.0
     return np.asarray(weights / np.sqrt(squares)[labels + 1])

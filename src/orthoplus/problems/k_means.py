@@ -130,7 +130,7 @@ class KMeans(Problem):
         return np.asarray(self._extended @ (self._extended.T @ X))
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """The leading left singular vector of the rows of each cluster, section 4 (ii)."""
+        """Return the leading left singular vector of the rows of each cluster, section 4 (ii)."""
         if self.weight is None or self.weight < self._largest(self.A):
             return None
         labels, x = entries_of(X)
@@ -146,7 +146,7 @@ class KMeans(Problem):
         return assemble(labels, x.astype(X.dtype, copy=False), self.k)
 
     def move_gains(self, X: FloatArray) -> FloatArray:
-        r"""What a move lowers the inertia by, exactly (Hartigan and Wong).
+        r"""Return what a move lowers the inertia by, exactly (Hartigan and Wong).
 
         .. math:: \frac{n_l}{n_l - 1} \|a_i - c_l\|^2 - \frac{n_j}{n_j + 1} \|a_i - c_j\|^2 .
 
@@ -183,7 +183,7 @@ class KMeans(Problem):
             yield self.start(rng)
 
     def lower_bound(self) -> float:
-        """The best residual of rank k of the extended matrix, less a margin for rounding."""
+        """Return the best residual of rank k of the extended matrix, less a margin for rounding."""
         largest = sum_of_squares(self._extended, self.k, self._total).upper
         return max(self._total - largest - 0.5 * self.rounding(), 0.0)
 
@@ -197,7 +197,10 @@ class KMeans(Problem):
         return 2.0 * rounding_margin(self._total, sum(self._extended.shape), dtype)
 
     def indicator(self, labels: IntArray) -> FloatArray:
-        """The X of these labels with equal entries in a column; every cluster needs a row."""
+        """Return the X of these labels with equal entries in a column.
+
+        Every cluster needs a row.
+        """
         labels, (n, k) = np.asarray(labels), self.shape
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise InputError(
@@ -212,5 +215,5 @@ class KMeans(Problem):
         return assemble(labels.astype(np.int64), np.ones(n), k)
 
     def inertia(self, labels: IntArray) -> float:
-        """The sum of squared distances of the rows to the mean of their cluster."""
+        """Return the sum of squared distances of the rows to the mean of their cluster."""
         return self.value(self.indicator(labels))

@@ -213,5 +213,5 @@ def _row_totals(X: FloatArray) -> FloatArray:
 
 
 def _or_one(numbers: FloatArray) -> FloatArray:
-    """The numbers, 1 in place of 0: what is divided by it is 0 then."""
+    """Return the numbers, 1 in place of 0: what is divided by it is 0 then."""
     return np.where(numbers > 0, numbers, 1.0)

@@ -165,7 +165,7 @@ class ONMF(GroupedRows, Problem):
         return trace_gains(*entries_of(X), -self.majoriser(X), -self.row_squares)
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """The best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
+        """Return the best vector of the rows of each group, section 4 (ii): see `group_vectors`."""
         labels = labels_of(X)
         A = self.A
         vector, _ = self.group_vectors(A.scatter(labels), A.scatter(X[np.arange(len(X)), labels]))

@@ -125,7 +125,7 @@ class QAP(Problem):
         return bool((self.A == self.A.T).all() and (self.B == self.B.T).all())
 
     def symmetrised(self) -> "QAP":
-        """The problem with both matrices symmetric where one is, and the same f everywhere.
+        """Return the problem with both matrices symmetric where one is, and the same f everywhere.
 
         For a symmetric A only the symmetric part of B counts, and the other way round: products and
         exchanges then cost half.
@@ -153,12 +153,12 @@ class QAP(Problem):
         return float(len(self.A) ** 0.5 * self.lipschitz) + linear
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """The matrix of equal entries, each made larger at random, at most twice as large."""
+        """Draw a start: equal entries, each made larger at random, at most twice as large."""
         X = 1.0 + rng.random(self.shape)
         return np.asarray(X / np.linalg.norm(X, axis=0))
 
     def freeze(self, X: FloatArray) -> "QAP":
-        """The problem with centred matrices, which has the same value at every permutation.
+        """Return the problem with centred matrices, which has the same value at every permutation.
 
         Symmetric where it can be; A, B lose their means, C those of its rows and columns. Without
         it f >= 0 would fall as columns meet in one row, and the penalty would have to part them.
@@ -213,7 +213,7 @@ class QAP(Problem):
         return X
 
     def match(self, rows: IntArray, columns: IntArray) -> "QAP":
-        """The problem that is left once ``rows[i]`` has been matched to ``columns[i]`` for all i.
+        """Return what is left of the problem once row ``rows[i]`` is matched to ``columns[i]``.
 
         Its rows and columns are the others, in order. Pairs of a matched and an open row go into
         its linear term.
@@ -237,7 +237,10 @@ class QAP(Problem):
         return QAP(A[np.ix_(i, i)], B[np.ix_(j, j)], C, self.constant + constant)
 
     def lower_bound(self) -> float:
-        """The bound of Gilmore and Lawler, less a margin for rounding; exact for whole numbers."""
+        """Return the bound of Gilmore and Lawler, less a margin for rounding.
+
+        Exact for whole numbers.
+        """
         return self.gilmore_lawler()[0] - 0.5 * self.rounding()
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
@@ -253,7 +256,7 @@ class QAP(Problem):
         return 2.0 * rounding_margin(size, len(self.A) ** 2)
 
     def gilmore_lawler(self) -> tuple[float, IntArray]:
-        r"""A lower bound over all permutations, and the one that minimises it.
+        r"""Return a lower bound over all permutations, and the one that minimises it.
 
         .. math:: L_{ij} = A_{ii} B_{jj} + C_{ij} + \min_{\tau} \sum_{l \ne i} A_{il} B_{j\tau(l)},
 
@@ -287,13 +290,13 @@ def _rounded(M: FloatArray) -> FloatArray:
 
 
 def _sorted_off_diagonal(M: FloatArray) -> FloatArray:
-    """The entries of each row but the diagonal one, ascending; shape (n, n - 1)."""
+    """Return the entries of each row but the diagonal one, ascending; shape (n, n - 1)."""
     n = len(M)
     return np.sort(M[~np.eye(n, dtype=bool)].reshape(n, n - 1), axis=1)
 
 
 def _grain(M: FloatArray) -> float:
-    """The largest power of two of which all entries are multiples; infinite for zeros."""
+    """Return the largest power of two of which all entries are multiples; infinite for zeros."""
     mantissa, exponent = np.frexp(M[M != 0])
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     return float(np.ldexp(whole & -whole, exponent - 53).min(initial=np.inf))

@@ -98,7 +98,10 @@ class SymmetricONMF(Problem):
         return float(4.0 * self.k**0.5 * (self._negated.norm + self.k))
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """The dominant eigenvector of each block, section 4 (ii); None where it has mixed signs."""
+        """Return the dominant eigenvector of each block, section 4 (ii).
+
+        None where it has mixed signs.
+        """
         return bottom_of_blocks(self._negated, X)
 
     def majoriser(self, X: FloatArray) -> FloatArray:
@@ -106,7 +109,7 @@ class SymmetricONMF(Problem):
         return np.asarray(self.M @ X + self._negated.largest * X)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """The first of `starts`."""
+        """Return the first of `starts`."""
         return next(self.starts(rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:

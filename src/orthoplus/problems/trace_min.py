@@ -97,7 +97,10 @@ class TraceMin(Problem):
         return float(self.k**0.5 * self.lipschitz)
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """The bottom eigenvector of each block, section 4 (ii); None where one has mixed signs."""
+        """Return the bottom eigenvector of each block, section 4 (ii).
+
+        None where one has mixed signs.
+        """
         return bottom_of_blocks(self.symmetric, X)
 
     def majoriser(self, X: FloatArray) -> FloatArray:
@@ -105,7 +108,7 @@ class TraceMin(Problem):
         return np.asarray(self.symmetric.largest * X - self.M @ X)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """The first of `starts`."""
+        """Return the first of `starts`."""
         return next(self.starts(rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
@@ -119,7 +122,7 @@ class TraceMin(Problem):
         return trace_gains(*entries_of(X), self.M @ X, diagonal)
 
     def lower_bound(self) -> float:
-        """The sum of the k smallest eigenvalues of M, less a margin for rounding.
+        """Return the sum of the k smallest eigenvalues of M, less a margin for rounding.
 
         What the eigenvalues might have missed is counted in, see `orthoplus.linalg.spectral_sum`.
         """
@@ -178,7 +181,7 @@ class FactorTrace(GroupedRows, TraceMin):
         )
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """The best vector of the rows of each group, section 4 (ii)."""
+        """Return the best vector of the rows of each group, section 4 (ii)."""
         if self.allow_negative:
             return super().refine(X)
         labels, weights = entries_of(X)
@@ -257,7 +260,7 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
 
 
 def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
-    r"""The ratio cut of a graph: the Laplacian embedding, with weights drawn to be equal.
+    r"""Return the ratio cut of a graph: the Laplacian embedding, with weights drawn to be equal.
 
     .. math:: \mathrm{tr}(X^\top (D - W) X) + \tau \big(1 - \|X^\top 1\|^2 / n\big)
 

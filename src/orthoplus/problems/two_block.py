@@ -64,7 +64,7 @@ class TwoBlock(Problem):
         return self.size
 
     def onto_set(self, Y: FloatArray) -> FloatArray:
-        """The projection of Y onto its set."""
+        """Return the projection of Y onto its set."""
         return Y if self.project_y is None else np.asarray(self.project_y(Y))
 
     def evaluate(self, X: FloatArray, Y: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -80,11 +80,11 @@ class TwoBlock(Problem):
         )
 
     def at(self, Y: FloatArray) -> "FixedBlock":
-        """The smooth problem in X alone, for this Y."""
+        """Return the smooth problem in X alone, for this Y."""
         return FixedBlock(self, Y)
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """The minimiser over Y: closed form, or projected gradient from Y0."""
+        """Return the minimiser over Y: closed form, or projected gradient from Y0."""
         if self.minimise_y is not None:
             return np.asarray(self.minimise_y(X))
         return self.improve_y(X, self.Y0, max_steps=_MAX_Y_STEPS)

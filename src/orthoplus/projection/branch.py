@@ -99,7 +99,7 @@ class _Tree:
 
 
 def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
-    """The best assignment and the bound after branching, as far as the budget goes.
+    """Branch as far as the budget goes; return the best assignment and the bound.
 
     ``known`` is a bound from elsewhere, which need not be that of ``search.weights``.
     """
@@ -163,7 +163,7 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
 
 
 def _find_sharper(core: Core) -> Sharpen | None:
-    """The relaxation for sums on a lattice, that for gains which hardly differ, or none."""
+    """Return the relaxation for sums on a lattice, that for gains which hardly differ, or none."""
     lattice = find_lattice(core)
     if lattice is not None:
         return partial(solve_chords, lattice)
@@ -171,7 +171,7 @@ def _find_sharper(core: Core) -> Sharpen | None:
 
 
 def _sharpened(tree: _Tree, sharpen: Sharpen, relaxed: Relaxed, bound: float) -> Relaxed:
-    """The bound and the shares of the sharper relaxation, and an assignment from these."""
+    """Return the bound and the shares of the sharper relaxation, and an assignment from these."""
     tree.passes += len(relaxed.share) / PROGRAM_PAIRS
     sharper = sharpen(tree.core, relaxed)
     if sharper is None or bound - sharper.bound < PROGRAM_SHARE * (bound - tree.best.value):
@@ -193,7 +193,9 @@ def _whole(core: Core, share: FloatArray) -> FloatArray:
 
 
 def _split(core: Core, relaxed: Relaxed) -> _Split | None:
-    """The kind whose broken counts cost most to round, and the most broken; None: all is decided.
+    """Return the kind whose broken counts cost most to round, and the most broken.
+
+    None: all is decided.
 
     Moving d = part (1 - part) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2
     to second order, as w_j = 1 / (2 sqrt(S_j)). A column of tiny entries may live on a tiny part
@@ -213,7 +215,7 @@ def _split(core: Core, relaxed: Relaxed) -> _Split | None:
 
 
 def _split_whole(core: Core, relaxed: Relaxed) -> _Split | None:
-    """A pair whose count is whole but not decided; None if all are decided.
+    """Return a pair whose count is whole but not decided; None if all are decided.
 
     First those of columns without rows: the chords of `lattice` let a column go empty.
     """

@@ -201,7 +201,7 @@ def project_stiefel_plus(
 
 
 def make_budget(tol: float, max_passes: int | None, time_limit: float | None) -> Budget:
-    """The budget of the options; without any limit, the usual number of passes."""
+    """Return the budget of the options; without any limit, the usual number of passes."""
     if time_limit is None:
         return Budget(tol, USUAL_PASSES if max_passes is None else max_passes)
     passes = np.inf if max_passes is None else max_passes
@@ -225,7 +225,7 @@ def _divided(C: FloatArray, scale: float) -> FloatArray:
 
 
 def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignment, float, float]:
-    """The best assignment, a bound that is not below its value, and the passes."""
+    """Return the best assignment, a bound that is not below its value, and the passes."""
     n, k = C.shape
     maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
     if n == k or (maxima <= 0.0).all():
@@ -250,7 +250,7 @@ def _one_row_each(C: FloatArray) -> Assignment:
 
 
 def _certify(C: FloatArray, maxima: FloatArray, budget: Budget) -> Search:
-    """Passes until the gap is closed or the relaxation is solved, then the search of whole rows."""
+    """Pass until the gap is closed or the relaxation is solved, then search whole rows."""
     search = run(C, maxima, start_search(C, maxima), budget)
     if not search.is_closed(budget):
         search = _polish(C, maxima, _try_matching(C, search), budget)
@@ -280,7 +280,7 @@ def _pays_soon(C: FloatArray, search: Search, budget: Budget) -> bool:
 
 
 def _price(C: FloatArray, search: Search, budget: Budget) -> Search:
-    """The bound of whole rows, where the pairs that can still matter are not too many."""
+    """Return the bound of whole rows, where the pairs that can still matter are not too many."""
     mean_pairs = 1.0 + min(PRICED_PAIRS, PRICED_SIZE / len(C))
     limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
     if limit > unit * window_slack(C, root, mean_pairs):
@@ -325,7 +325,7 @@ def _polish(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -
 
 
 def _pairs_around(C: FloatArray, search: Search, slack: float, width: int) -> tuple[Pairs, Search]:
-    """The pairs within ``slack`` of the row maximum at the weights of the bound, and the labels."""
+    """Gather the pairs within ``slack`` of the row maximum at the weights of the bound."""
     labels = search.best.labels
     rows = np.flatnonzero(labels >= 0)
     entry = np.zeros(len(labels))

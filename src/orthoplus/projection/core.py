@@ -70,7 +70,7 @@ class Core:
         return len(self.entries) > 0
 
     def improve(self, counts: FloatArray, weights: FloatArray, best: Assignment) -> Assignment:
-        """The better of ``best`` and what moves of rows make of whole ``counts`` for each pair."""
+        """Return the better of ``best`` and what moves of rows make of whole ``counts``."""
         pairs, chosen = _expand(self, counts)
         if len(pairs.column) <= MOVE_PAIRS:
             is_small = len(pairs.column) <= DOUBLE_MOVE_PAIRS
@@ -86,7 +86,7 @@ class Core:
         return self.adopt(np.where(chosen >= 0, column, -1)[self.members >= 0], best)
 
     def adopt(self, columns: IntArray, best: Assignment) -> Assignment:
-        """The better of ``best`` and the assignment that gives open rows these columns."""
+        """Return the better of ``best`` and the assignment that gives open rows these columns."""
         labels = self.labels.copy()
         labels[self.members[self.members >= 0]] = columns
         found = evaluate(self.C, fill_columns(self.C, labels))
@@ -132,7 +132,10 @@ def _expand(core: Core, counts: FloatArray) -> tuple[Pairs, IntArray]:
 def open_core(
     C: FloatArray, maxima: FloatArray, search: Search, max_pairs: int
 ) -> tuple[Core | None, Search]:
-    """What the bound of ``search`` leaves open; None if that is more than ``max_pairs`` pairs."""
+    """Return what the bound of ``search`` leaves open.
+
+    None if that is more than ``max_pairs`` pairs.
+    """
     n, k = C.shape
     limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
     if limit > unit * window_slack(C, root, 1.0 + max_pairs / n):

@@ -54,7 +54,7 @@ def pairs_of_labels(labels: IntArray) -> Pairs:
 
 
 def row_of_pairs(pairs: Pairs) -> IntArray:
-    """The row of each pair."""
+    """Return the row of each pair."""
     return np.repeat(np.arange(len(pairs.start) - 1), np.diff(pairs.start))
 
 
@@ -65,7 +65,7 @@ def pair_sums(pairs: Pairs, k: int) -> FloatArray:
 
 
 def held_pairs(pairs: Pairs) -> Pairs:
-    """The pairs that have a share."""
+    """Return the pairs that have a share."""
     held = pairs.share > 0.0
     start = np.concatenate([[0], np.cumsum(held)])[pairs.start]
     return Pairs(start, pairs.column[held], pairs.gain[held], pairs.share[held])
@@ -84,7 +84,7 @@ def row_tops(pairs: Pairs, weights: FloatArray) -> FloatArray:
 def near_pairs(
     pairs: Pairs, chosen: IntArray, weights: FloatArray, limit: float
 ) -> tuple[Pairs, IntArray]:
-    """The pairs within ``limit`` of the maximum of w_j P_ij in their row, and the chosen ones."""
+    """Gather the pairs within ``limit`` of the row maximum of w_j P_ij, and the chosen ones."""
     slack = row_tops(pairs, weights)[row_of_pairs(pairs)] - weights[pairs.column] * pairs.gain
     is_near = slack <= limit
     is_near[chosen[chosen >= 0]] = True
@@ -95,7 +95,7 @@ def near_pairs(
 
 
 def sample_rows(C: FloatArray) -> FloatArray:
-    """A few evenly spaced rows of C in float64, negative entries at zero."""
+    """Return a few evenly spaced rows of C in float64, negative entries at zero."""
     n, k = C.shape
     step = max(1, n * k // max(SAMPLE_ENTRIES, 16 * k))
     return np.maximum(np.asarray(C[::step], dtype=np.float64), 0.0)
@@ -123,7 +123,7 @@ def unit_root(weights: FloatArray) -> tuple[FloatArray, float]:
 
 
 def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
-    """The ratio to the row maximum that some ``mean_pairs`` entries of a row exceed."""
+    """Return the ratio to the row maximum that some ``mean_pairs`` entries of a row exceed."""
     priced = sample_rows(C) * root
     top = priced.max(axis=1, keepdims=True)
     ratios = (priced / np.where(top > 0.0, top, 1.0)).ravel()
@@ -132,7 +132,10 @@ def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
 
 
 def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
-    """The distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie; inf: all."""
+    """Return the distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie.
+
+    Inf: all.
+    """
     priced = (sample_rows(C) * root) ** 2
     slack = (priced.max(axis=1, keepdims=True) - priced)[priced > 0.0]
     rank = int(mean_pairs * len(priced))

@@ -46,7 +46,7 @@ class Lattice:
 
 
 def find_lattice(core: Core) -> Lattice | None:
-    """The lattice of all columns; None if the open rows of one have no common measure."""
+    """Return the lattice of all columns; None if the open rows of one have no common measure."""
     pairs, is_open = core.pairs, core.members_of_pairs >= 0
     k = core.n_columns
     if not is_open.any() or len(pairs.gain) > MAX_PAIRS:
@@ -71,7 +71,7 @@ def has_common_measure(C: FloatArray) -> bool:
 
 
 def _common_measure(gains: FloatArray) -> float:
-    """A number of which all gains are multiples to working precision; 0 if none is found."""
+    """Return a number of which all gains are multiples to working precision; 0 if none is found."""
     least, most = gains.min(), gains.max()
     if least <= 0.0:
         return 0.0
@@ -87,7 +87,10 @@ def _common_measure(gains: FloatArray) -> float:
 
 
 def solve_chords(lattice: Lattice, core: Core, relaxed: Relaxed) -> Relaxed | None:
-    """The relaxation with chords: its shares and weights, and its bound; None if that fails."""
+    """Return the relaxation with chords: its shares and weights, and its bound.
+
+    None if that fails.
+    """
     pairs, positive, limits = core.pairs, relaxed.positive, relaxed.limits
     solved = _solve_program(lattice, core, relaxed)
     if solved is None or not (solved[1][positive] > 0.0).all():
@@ -104,7 +107,7 @@ def solve_chords(lattice: Lattice, core: Core, relaxed: Relaxed) -> Relaxed | No
 def _solve_program(
     lattice: Lattice, core: Core, relaxed: Relaxed
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The linear program in the counts of pairs and the parts of points b_j + m u_j.
+    """Return the linear program in the counts of pairs and the parts of points b_j + m u_j.
 
     Its constraints: each kind is used up; the multiples m of a column are those of its points; the
     parts of a column's points add up to 1. Returns the counts and the weights w.

@@ -182,7 +182,7 @@ def _maxima(C: MemoryMatrix) -> FloatArray:
 
 
 def _look(C: MemoryMatrix, numbers: IntArray, root: FloatArray, share: float) -> _Pass:
-    """The rows of a block whose two best columns are nearest to each other are open."""
+    """Leave the rows open whose two best columns are nearest to each other."""
     positive = np.maximum(np.asarray(C.to_dense(), dtype=np.float64), 0.0)
     priced = (root * positive) ** 2
     rows = np.arange(len(priced))
@@ -213,7 +213,7 @@ def _nearest(slack: FloatArray, wanted: int) -> tuple[Any, float]:
 
 
 def _decide(found: _Pass, root: FloatArray, budget: Budget) -> tuple[_Choice, FloatArray, float]:
-    """The small projection: an assignment, its sums, and a bound for those with merged rows."""
+    """Solve the small projection: an assignment, its sums, a bound for those with merged rows."""
     k = len(root)
     small = np.vstack([np.diag(np.sqrt(found.fixed)), found.entries])
     passes = None if np.isinf(budget.max_passes) else max(int(budget.max_passes), USUAL_PASSES)

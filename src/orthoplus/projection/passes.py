@@ -78,7 +78,7 @@ class Budget:
         return passes >= self.max_passes or perf_counter() >= self.deadline
 
     def closing_gap(self, bound: float, best: Assignment) -> float:
-        """The gap, not relative, at which ``best`` counts as optimal: not less than rounding."""
+        """Return the absolute gap at which ``best`` counts as optimal, at least the rounding."""
         return max(self.tol, 2.0 * ROUNDING) * max(abs(bound), best.size)
 
 
@@ -115,7 +115,7 @@ class Search:
 
 
 def start_search(C: FloatArray, maxima: FloatArray) -> Search:
-    """The first weights: from the column sums, or from the relaxation on a sample of rows."""
+    """Choose the first weights: from the column sums, or by the relaxation of a sample of rows."""
     n, k = C.shape
     root, passes, mean_pairs = initial_root(C, maxima), 1.0, FIRST_PAIRS
     if n >= COARSE_ROWS * k:
@@ -149,7 +149,7 @@ def step(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> S
 
 
 def run(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
-    """Steps until the gap is closed, the relaxation is solved or the budget is used up."""
+    """Step until the gap is closed, the relaxation is solved or the budget is used up."""
     search = step(C, maxima, search, budget)
     while not (
         search.is_closed(budget) or search.is_relaxed_to(0.0) or budget.is_spent(search.passes)
@@ -212,7 +212,7 @@ class _Forced:
 def _bound(
     C: FloatArray, maxima: FloatArray, pairs: Pairs, root: FloatArray, sums: FloatArray
 ) -> tuple[float, FloatArray, _Forced]:
-    """An upper bound of <C, X> over S+, the weights w behind it, and the rows that are forced.
+    """Return an upper bound of <C, X> over S+, its weights w, and the rows that are forced.
 
     A column j without positive entry must take a row i, gains C_ij and loses max_l w_l P_il: the
     best distinct rows are a linear assignment, and its value belongs to the bound.
@@ -229,7 +229,7 @@ def _bound(
 
 
 def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: Search) -> Shares:
-    """The relaxation over the gathered pairs, without the forced rows."""
+    """Return the relaxation over the gathered pairs, without the forced rows."""
     is_open = np.diff(pairs.start) > 1
     if len(forced.rows):
         is_open[forced.rows] = False

@@ -65,7 +65,7 @@ class _Quote:
     is_chosen: BoolArray
 
     def excess(self, market: _Market) -> FloatArray:
-        """A subgradient: 1 minus the number of columns that choose the row."""
+        """Return a subgradient: 1 minus the number of columns that choose the row."""
         counts = np.bincount(market.row[self.is_chosen], minlength=len(self.prices))
         return 1.0 - counts
 
@@ -119,7 +119,7 @@ def _middle_prices(market: _Market) -> FloatArray:
 
 
 def _ask(market: _Market, search: Search, prices: FloatArray) -> tuple[Search, _Quote]:
-    """The bound at these prices."""
+    """Return the bound at these prices."""
     weights, column, k = market.weights, market.column, len(market.fixed)
     reduced = weights[column] * market.gain - prices[market.row]
     is_chosen = reduced > 0.0
@@ -140,7 +140,7 @@ def _ask(market: _Market, search: Search, prices: FloatArray) -> tuple[Search, _
 
 
 def _deflected(direction: FloatArray, last: FloatArray) -> FloatArray:
-    """The direction of Camerini, Fratta and Maffioli: no zigzag between two that disagree."""
+    """Return the direction of Camerini, Fratta and Maffioli, which does not zigzag."""
     agreement = float(direction @ last)
     if agreement >= 0.0:
         return direction

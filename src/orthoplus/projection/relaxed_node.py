@@ -123,7 +123,10 @@ def _fit(share: FloatArray, low: FloatArray, high: FloatArray, total: float) -> 
 
 
 def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | None:
-    """The best distinct rows for the columns without positive entry; None if there are too few."""
+    """Return the best distinct rows for the columns without positive entry.
+
+    None if there are too few.
+    """
     value = float(sum(core.entries[pick] for pick in decisions.taken))
     size = float(sum(abs(core.entries[pick]) for pick in decisions.taken))
     needy = np.setdiff1d(np.flatnonzero(~relaxed.positive), [j for _, j in decisions.taken])
@@ -146,7 +149,7 @@ def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | Non
 
 
 def _free_rows(core: Core, decisions: Decisions, relaxed: Relaxed, merit: FloatArray) -> IntArray:
-    """The kind of each row that may be taken, of equal ones no more than there are columns."""
+    """Return the kinds of rows that may be taken, of equal ones at most one per column."""
     free = core.counts - np.bincount(core.kind, relaxed.limits[0], minlength=len(core.counts))
     for c, _ in decisions.taken:
         free[c] -= 1.0
@@ -156,7 +159,7 @@ def _free_rows(core: Core, decisions: Decisions, relaxed: Relaxed, merit: FloatA
 
 
 def _match(merit: FloatArray) -> IntArray | None:
-    """The row of each column in the best matching; None if all have a forbidden pair."""
+    """Return the row of each column in the best matching; None if all have a forbidden pair."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     if merit.shape[0] < merit.shape[1]:

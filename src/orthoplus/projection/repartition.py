@@ -87,7 +87,7 @@ def repartition(
 
 
 def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
-    """The columns of the rows, with a few rows moved at random; no column is emptied."""
+    """Return the columns of the rows, with a few rows moved at random; no column is emptied."""
     column = deal.column.copy()
     for row in rng.permutation(len(column))[:SHUFFLED_ROWS]:
         others = np.flatnonzero(deal.gains[row] > 0.0)
@@ -97,7 +97,10 @@ def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
 
 
 def _open_deal(core: Core, best: Assignment) -> _Deal | None:
-    """The table of gains of the open rows; None if it is too large, or if a column is empty."""
+    """Return the table of gains of the open rows.
+
+    None if it is too large, or if a column is empty.
+    """
     rows = core.members[core.members >= 0]
     if len(rows) * core.n_columns > MAX_ENTRIES or not (best.sums > 0.0).all():
         return None
@@ -109,7 +112,7 @@ def _open_deal(core: Core, best: Assignment) -> _Deal | None:
 
 
 def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[float, IntArray]:
-    """The gain of the best way to share some rows of columns j and m, -1 if these are too few."""
+    """Share some rows of columns j and m at best; return the gain, -1 if these are too few."""
     gains, column, sums = deal.gains, deal.column, deal.sums
     may = ((column == j) | (column == m)) & (gains[:, j] > 0.0) & (gains[:, m] > 0.0)
     rows = np.flatnonzero(may)

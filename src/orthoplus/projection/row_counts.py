@@ -60,7 +60,10 @@ def rows_almost_decide(core: Core) -> bool:
 
 
 def solve_row_counts(core: Core, relaxed: Relaxed) -> Relaxed | None:
-    """The relaxation with whole numbers of rows: its shares, weights and bound; None: it failed."""
+    """Return the relaxation with whole numbers of rows: its shares, weights and bound.
+
+    None: it failed.
+    """
     intervals = _intervals(core, relaxed.limits)
     width = (intervals.high - intervals.low).max(axis=1, where=~np.isnan(intervals.low), initial=0)
     found, aims = None, 0.25 / relaxed.weights**2
@@ -114,7 +117,7 @@ def _solve_once(
 def _solve_program(
     core: Core, intervals: _Intervals, relaxed: Relaxed, grid: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """The linear program in the counts of pairs and the parts of points (m, S) of each column.
+    """Build the linear program in the counts of pairs and the parts of points (m, S) of columns.
 
     Its constraints: each kind is used up; sums and counts of a column are those of its points, and
     their parts add up to 1. Returns the counts, the weights w and mu.

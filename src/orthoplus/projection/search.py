@@ -35,7 +35,7 @@ NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), -np.inf)
 
 
 def row_weights(C: FloatArray, labels: IntArray) -> FloatArray:
-    """The entry of each row in the best X with this support; every column must have a row.
+    """Return the entry of each row in the best X with this support; every column must have a row.
 
     x_j = c_j^+ / ||c_j^+|| over the rows of j; where they have no positive entry of column j, the
     unit vector of the largest.
@@ -56,7 +56,7 @@ def row_weights(C: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
-    """The assignment with its value <C, X>; rows of weight 0 lose their label."""
+    """Return the assignment with its value <C, X>; rows of weight 0 lose their label."""
     weights = row_weights(C, labels)
     labels = np.where(weights > 0.0, labels, -1)
     parts = weights[labels >= 0] * _entries(C, labels)
@@ -117,7 +117,10 @@ def fill_columns(C: FloatArray, labels: IntArray) -> IntArray:
 
 
 def round_shares(shares: Shares) -> IntArray:
-    """The pair of largest share in each row, the first among ties; -1 for a row without shares."""
+    """Return the pair of largest share in each row, the first among ties.
+
+    -1 for a row without shares.
+    """
     pairs, n = shares.pairs, len(shares.pairs.start) - 1
     chosen = np.full(n, -1)
     filled = np.flatnonzero(np.diff(pairs.start) > 0)
@@ -132,7 +135,7 @@ def round_shares(shares: Shares) -> IntArray:
 
 
 def chosen_of_labels(pairs: Pairs, labels: IntArray) -> IntArray:
-    """The pair of each row that belongs to its label; -1 where there is none."""
+    """Return the pair of each row that belongs to its label; -1 where there is none."""
     row = row_of_pairs(pairs)
     at = np.flatnonzero(pairs.column == labels[row])
     chosen = np.full(len(labels), -1)
@@ -141,7 +144,7 @@ def chosen_of_labels(pairs: Pairs, labels: IntArray) -> IntArray:
 
 
 def labels_of_chosen(pairs: Pairs, chosen: IntArray) -> IntArray:
-    """The column of each row's chosen pair, -1 where there is none."""
+    """Return the column of each row's chosen pair, -1 where there is none."""
     return np.where(chosen >= 0, pairs.column[chosen], -1) if len(pairs.column) else chosen
 
 
