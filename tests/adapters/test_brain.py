@@ -339,7 +339,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 warnings.simplefilter("ignore")
 failed = []
-checks = nilearn.nilearn_check_estimator([op.brain.Parcellation(5, mask_strategy="epi", mask_args={"opening": 0})])
+estimator = op.brain.Parcellation(5, mask_strategy="epi", mask_args={"opening": 0})
+checks = nilearn.nilearn_check_estimator([estimator])
 for estimator, check, name in checks:
     try:
         check(estimator)

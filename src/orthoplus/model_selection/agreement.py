@@ -163,7 +163,7 @@ def matched_cosine(
     Examples
     --------
     >>> same, other = np.array([0, 0, 1]), np.array([1, 1, 0])
-    >>> matched_cosine((same, other), (np.ones(3), np.ones(3)), 2)
+    >>> round(matched_cosine((same, other), (np.ones(3), np.ones(3)), 2), 12)
     1.0
     """
     pairs = k * labels[0] + labels[1]
