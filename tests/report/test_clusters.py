@@ -236,7 +236,7 @@ def test_next_steps_follow_from_the_run():
     ranks = {
         "k": 2,
         "reasons": ["All criteria name 2."],
-        "rows": [
+        "curves": [
             {"k": 2, "stability": 0.9, "heldout": 0.2, "unexplained": 0.1},
             {"k": 3, "stability": 0.5, "heldout": 0.3, "unexplained": 0.09},
         ],

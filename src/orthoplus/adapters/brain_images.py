@@ -6,7 +6,9 @@ memory limit goes to a temporary file and is read from there in blocks of rows.
 
 import glob
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -141,7 +143,8 @@ def _opened(path: str | Path) -> Any:
     nibabel = require("nibabel", "Reading an image", extra="brain")
     if str(path).endswith((".gii", ".gii.gz")):
         raise FileError(
-            f"`{path}` is a surface: pass `load_surface(left=..., right=...)` instead of the name."
+            f"`{path}` is a surface, not a volume. In Python, `load_surface(left=..., right=...)` "
+            f"reads it."
         )
     try:
         return nibabel.load(path, keep_file_open=True)
@@ -174,7 +177,7 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
         if mask.mask_img is None and hasattr(mask, "mask_img_"):
             masker.set_params(mask_img=mask.mask_img_)
     else:
-        _check_mask(mask)
+        _check_mask(mask, images[0])
         kind = maskers.MultiSurfaceMasker if is_surface(images[0]) else maskers.MultiNiftiMasker
         masker = kind(mask_img=mask)
         known = masker.get_params()
@@ -185,14 +188,33 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
         )
         masker.set_params(**own, reports=False)
     masker.set_params(verbose=int(estimator.verbose))
-    if masker.mask_img is not None:
-        return masker.fit()
-    return masker.fit(images if len(images) > 1 else images[0])
+    with _in_a_sentence():
+        if masker.mask_img is not None:
+            return masker.fit()
+        return masker.fit(images if len(images) > 1 else images[0])
 
 
-def _check_mask(mask: Any) -> None:
-    if mask is None or isinstance(mask, (str, Path)) or is_surface(mask) or hasattr(mask, "affine"):
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """Raise what nilearn says of images or a mask as an `InputError` of one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        words = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"nilearn cannot use the images or the mask: {words}.") from error
+
+
+def _check_mask(mask: Any, image: Any) -> None:
+    if mask is None:
         return
+    mask = _opened(mask) if isinstance(mask, (str, Path)) else mask
+    if is_surface(mask) or hasattr(mask, "affine"):
+        if is_surface(mask) == is_surface(image):
+            return
+        one, other = ("surface", "volumes") if is_surface(mask) else ("volume", "surfaces")
+        raise InputError(f"`mask` is a {one}, but the images are {other}: pass a mask of theirs.")
     raise InputTypeError(
         f"`mask` is {describe(mask)}: pass an image of 0 and 1, its file name, or a NiftiMasker or "
         f"SurfaceMasker of nilearn."
@@ -206,11 +228,16 @@ def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[Flo
     """
     if series.confounds is not None or any(getattr(masker, name, None) for name in _CLEANING):
         own = {} if series.confounds is None else {"confounds": [series.confounds]}
-        yield np.atleast_2d(masker.transform(_joined(series.images), **own))
+        with _in_a_sentence():
+            samples = masker.transform(_joined(series.images), **own)
+        yield np.atleast_2d(samples)
         return
     for image in series.images:
         for volumes in _volumes(image, int(_VOLUME_SHARE * memory_limit)):
-            yield np.atleast_2d(masker.transform(volumes))
+            _warn_of_gaps(masker, volumes)
+            with _in_a_sentence():
+                samples = masker.transform(volumes)
+            yield np.atleast_2d(samples)
 
 
 def _joined(images: tuple[Any, ...]) -> Any:
@@ -226,12 +253,32 @@ def _volumes(image: Any, n_bytes: int) -> Iterator[Any]:
         return
     image = _opened(image) if isinstance(image, (str, Path)) else image
     if len(image.shape) == 3:
-        yield image
+        yield _loaded(image)
         return
     volume = int(np.prod(image.shape[:3])) * np.dtype(np.float64).itemsize
     step = max(1, n_bytes // max(1, volume))
     for start in range(0, image.shape[3], step):
-        yield image.slicer[..., start : start + step]
+        yield _loaded(image.slicer[..., start : start + step])
+
+
+def _loaded(image: Any) -> Any:
+    """Return the image with its data in memory, so that it is read once."""
+    return type(image)(np.asanyarray(image.dataobj), image.affine, image.header)
+
+
+def _warn_of_gaps(masker: Any, image: Any) -> None:
+    """Say how many values inside the mask are not finite: nilearn takes them for 0."""
+    if is_surface(image) or image.shape[:3] != masker.mask_img_.shape:
+        return
+    inside = np.asarray(masker.mask_img_.dataobj) > 0
+    n_bad = int(np.count_nonzero(~np.isfinite(np.asarray(image.dataobj)[inside])))
+    if n_bad:
+        warnings.warn(
+            f"{n_bad} values of an image are NaN or infinite inside the mask and count as 0, as "
+            f"everywhere in nilearn: use a smaller mask, or fill them in first.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def read_matrix(
