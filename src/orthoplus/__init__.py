@@ -31,6 +31,7 @@ from orthoplus.run.checkpoint import load_state, save_state
 
 if TYPE_CHECKING:
     from orthoplus import autodiff, datasets, metrics
+    from orthoplus.adapters import brain
     from orthoplus.assignment import quadratic_assignment
     from orthoplus.copositive import is_copositive
     from orthoplus.estimators import (
@@ -57,6 +58,7 @@ _LAZY = {
     "abundances": "estimators",
     "autodiff": "",
     "baselines": "methods",
+    "brain": "adapters",
     "check_gradient": "optimality.derivatives",
     "consensus": "model_selection",
     "datasets": "",
@@ -88,6 +90,7 @@ __all__ = [
     "abundances",
     "autodiff",
     "baselines",
+    "brain",
     "certify",
     "check_gradient",
     "consensus",

@@ -61,7 +61,7 @@ def test_rank_of_signed_and_sparse_data():
     sparse = op.select_rank(csr_array(B), RANKS, n_splits=2)
     assert sparse.k == dense.k == 4
     # Beyond the planted rank the splits of equal rows tie, and rounding decides between them.
-    rows = [[row[:-1] for row in found.rows if row.k <= 4] for found in (sparse, dense)]
+    rows = [[row[:6] for row in found.rows if row.k <= 4] for found in (sparse, dense)]
     np.testing.assert_allclose(*rows, rtol=1e-6, atol=1e-9)
 
 
@@ -472,3 +472,24 @@ def test_split_that_cannot_be_is_refused(rng, options, message):
         op.select_rank(rng.random((9, 5)), [2], **options)
     with pytest.raises(op.InputError, match="at least four"):
         op.select_rank(rng.random((9, 3)), [2], split="columns")
+
+
+def test_groups_of_columns_stay_in_one_half(rng):
+    from orthoplus.model_selection.column_halves import halve_columns
+
+    groups = [0, 1, 2, 3, 0, 1, 2, 3]
+    halves = halve_columns(8, groups, np.array([2, 0, 3, 1]))
+    assert [half.tolist() for half in halves] == [[0, 2, 4, 6], [1, 3, 5, 7]]
+    X = rng.random((4, 12))[np.arange(40) % 4] + 0.1 * rng.random((40, 12))
+    found = op.select_rank(X, [3, 4], split="columns", groups=np.arange(12) // 3, n_splits=2)
+    assert found.rows[1].cosine > 0.99
+    assert found.rows[1].cosine_se >= 0
+    for bad, words in (
+        (np.zeros(5), r"shape \(5,\), but X has 12 columns"),
+        (np.arange(12) // 4, "3 groups: to halve them"),
+    ):
+        with pytest.raises(op.InputError, match=words):
+            op.select_rank(X, [3], split="columns", groups=bad)
+    with pytest.raises(op.InputError, match='needs `split="columns"`'):
+        op.select_rank(X, [3], groups=np.arange(12))
+    assert op.select_rank(X, [3], n_splits=2).rows[0].cosine is None

@@ -1,1 +1,12 @@
-"""Adapters to the libraries of other fields, one per file; each needs an extra of its own."""
+"""Adapters to the libraries of a field, each optional: imported when they are asked for."""
+
+from importlib import import_module
+from typing import Any
+
+ADAPTERS = ("brain",)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ADAPTERS:
+        raise AttributeError(f"module 'orthoplus.adapters' has no attribute {name!r}")
+    return import_module(f"orthoplus.adapters.{name}")

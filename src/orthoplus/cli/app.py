@@ -11,13 +11,15 @@ from orthoplus.cli.commands import Command, Group
 from orthoplus.cli.data import app as data
 from orthoplus.cli.demo import demo
 from orthoplus.cli.info import info
+from orthoplus.cli.parcellate import parcellate
 from orthoplus.cli.project import project
 from orthoplus.cli.unmix import unmix
 
 app = typer.Typer(
     name="orthoplus",
     cls=Group,
-    help="Optimisation with nonnegative orthogonality: cluster rows, unmix images, project.",
+    help="Optimisation with nonnegative orthogonality: cluster rows, unmix images, parcellate "
+    "brains, project.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -25,7 +27,7 @@ app = typer.Typer(
     "orthoplus, 130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, cluster, unmix, project, bench, info):
+for command in (demo, cluster, unmix, parcellate, project, bench, info):
     app.command(cls=Command)(command)
 app.add_typer(data)
 

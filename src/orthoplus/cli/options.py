@@ -150,7 +150,7 @@ def default_method(call: Callable[..., Any]) -> str:
     return str(inspect.signature(call).parameters["method"].default)
 
 
-def parse_ranks(text: str) -> range:
+def parse_ranks(text: str, name: str = "clusters") -> range:
     """Return the numbers of clusters to try: one for ``8``, several for ``2-12``.
 
     Examples
@@ -161,12 +161,12 @@ def parse_ranks(text: str) -> range:
     found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if found is None:
         raise InputError(
-            f"`-k {text}` is not a number of clusters: give one number such as 8, or a range such "
+            f"`-k {text}` is not a number of {name}: give one number such as 8, or a range such "
             f"as 2-12."
         )
     low, high = int(found[1]), int(found[2] or found[1])
     if low < 1:
-        raise InputError(f"`-k {text}`: there is at least 1 cluster.")
+        raise InputError(f"`-k {text}`: there is at least 1 {name.removesuffix('s')}.")
     if high < low:
         raise InputError(f"`-k {text}`: write the smaller number first, `-k {high}-{low}`.")
     return range(low, high + 1)

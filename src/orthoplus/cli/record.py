@@ -26,21 +26,23 @@ PACKAGES = (
     "rich",
     "h5py",
     "rasterio",
+    "nibabel",
+    "nilearn",
 )
 
 # Flags whose absence is not the same as their negation.
 _NEGATED = ("report", "header")
 
 
-def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
-    """The command that does the same again, every option spelt out.
+def command_line(command: str, source: str | list[str], options: Mapping[str, Any]) -> str:
+    """Return the command that does the same again, every option spelled out.
 
     Examples
     --------
     >>> command_line("cluster", "my data.csv", {"components": 3, "report": False, "key": None})
     "orthoplus cluster 'my data.csv' --components 3 --no-report"
     """
-    words = ["orthoplus", command, source]
+    words = ["orthoplus", command, *([source] if isinstance(source, str) else source)]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if value is False and name in _NEGATED:
@@ -55,7 +57,7 @@ def command_line(command: str, source: str, options: Mapping[str, Any]) -> str:
 
 
 def resume_entry(
-    command: str, source: str, options: Mapping[str, Any], status: Status
+    command: str, source: str | list[str], options: Mapping[str, Any], status: Status
 ) -> dict[str, str]:
     """Return the command that goes on with a run that was stopped, if it has a checkpoint."""
     saved = options.get("checkpoint")
@@ -119,7 +121,9 @@ def describe_result(result: Result) -> dict[str, Any]:
     }
 
 
-def make_record(command: str, source: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def make_record(
+    command: str, source: str | list[str], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """What every record begins with."""
     return {
         "format": FORMAT,

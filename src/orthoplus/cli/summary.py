@@ -20,8 +20,10 @@ from orthoplus.report.clusters import explained_words
 Written = tuple[dict[str, Any], dict[str, str]]
 
 
-def print_result(record: dict[str, Any], result: Result) -> None:
-    """The figures of a factorisation."""
+def print_result(
+    record: dict[str, Any], result: Result, *, name: str = "clusters", first: int = 0
+) -> None:
+    """Print the figures of a factorization, with this name for its groups, counted from first."""
     total = record["result"]["total"] or 1.0
     lines: dict[str, str | tuple[str, ...]] = {
         "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
@@ -33,7 +35,7 @@ def print_result(record: dict[str, Any], result: Result) -> None:
         lines[name] = f"{value:.4f}"
     sizes = record["result"].get("cluster_sizes")
     if sizes:
-        lines["sizes"] = size_rows(sizes)
+        lines["sizes"] = size_rows(sizes, name=name, first=first)
     lines["work"] = f"{result.n_iter} outer iterations, {result.seconds:.2f} s"
     print_status(result.status)
     print_lines(lines)
@@ -95,7 +97,9 @@ def print_status(status: Status) -> None:
     console().print(Text(f"{sign} {status_words(status)}", style=style))
 
 
-def size_rows(sizes: Sequence[int], n_per_row: int = 10) -> tuple[str, ...]:
+def size_rows(
+    sizes: Sequence[int], n_per_row: int = 10, *, name: str = "clusters", first: int = 0
+) -> tuple[str, ...]:
     """Return the sizes of the clusters in their order, ten per line with the numbers before them.
 
     Examples
@@ -105,14 +109,13 @@ def size_rows(sizes: Sequence[int], n_per_row: int = 10) -> tuple[str, ...]:
     >>> size_rows([5, 120, 7, 9], n_per_row=2)
     ('0 to 1:   5 120', '2 to 3:   7   9')
     """
-    last = len(sizes) - 1
+    last = len(sizes) - 1 + first
     if len(sizes) <= n_per_row:
-        return (
-            (f"{' '.join(map(str, sizes))}  (clusters 0 to {last})",) if last else (f"{sizes[0]}",)
-        )
+        text = " ".join(map(str, sizes))
+        return (f"{text}  ({name} {first} to {last})" if len(sizes) > 1 else text,)
     wide, digits = len(str(max(sizes))), len(str(last))
     return tuple(
-        f"{start:>{digits}} to {min(start + n_per_row - 1, last):>{digits}}: "
+        f"{start + first:>{digits}} to {min(start + first + n_per_row - 1, last):>{digits}}: "
         + " ".join(f"{size:>{wide}}" for size in sizes[start : start + n_per_row])
         for start in range(0, len(sizes), n_per_row)
     )

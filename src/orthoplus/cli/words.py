@@ -8,7 +8,10 @@ from orthoplus.core.status import Status
 OPTIONS = {
     "n_components": "-k",
     "n_endmembers": "-k",
+    "n_parcels": "-k",
     "ranks": "-k",
+    "smoothing_fwhm": "--smooth",
+    "memory_limit": "--memory",
     "random_state": "--seed",
     "feasibility_tol": "--tol",
     "row_scale": "--scale-rows",
@@ -17,8 +20,8 @@ OPTIONS = {
 } | {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        "checkpoint", "fractions", "loss", "max_iter", "max_passes", "memory_limit", "method",
-        "missing", "n_init", "resume", "split", "time_limit", "tol",
+        "checkpoint", "fractions", "loss", "mask", "max_iter", "max_passes", "memory_limit",
+        "method", "missing", "n_init", "negative", "resume", "split", "time_limit", "tol",
     )
 }  # fmt: skip
 _VALUES = {"kullback-leibler": "kl"}

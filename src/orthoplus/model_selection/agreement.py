@@ -153,6 +153,29 @@ def match_components(reference: FloatArray, centres: FloatArray) -> IntArray:
     return np.asarray(linear_sum_assignment(reference @ centres.T, maximize=True)[1])
 
 
+def matched_cosine(
+    labels: tuple[IntArray, IntArray], weights: tuple[FloatArray, FloatArray], k: int
+) -> float:
+    r"""Return the mean cosine of the columns of two weighted partitions, matched one to one.
+
+    Column j of each has the weights of the rows with label j; O(n + k^3).
+
+    Examples
+    --------
+    >>> same, other = np.array([0, 0, 1]), np.array([1, 1, 0])
+    >>> round(matched_cosine((same, other), (np.ones(3), np.ones(3)), 2), 12)
+    1.0
+    """
+    pairs = k * labels[0] + labels[1]
+    products = np.bincount(pairs, weights[0] * weights[1], minlength=k * k).reshape(k, k)
+    sizes = [
+        np.sqrt(np.bincount(own, w**2, minlength=k)) for own, w in zip(labels, weights, strict=True)
+    ]
+    scale = np.outer(*sizes)
+    cosines = np.divide(products, scale, out=np.zeros((k, k)), where=scale > 0)
+    return float(cosines[linear_sum_assignment(cosines, maximize=True)].mean())
+
+
 def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
     """Of each group, the share of its pairs of rows that a run keeps together, over all runs.
 

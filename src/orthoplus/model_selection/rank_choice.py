@@ -20,7 +20,8 @@ class RankRow(NamedTuple):
 
     ``unexplained`` is the share of ||X||^2 that the fit of all rows misses, ``heldout`` that of
     hidden entries of held-out rows, ``stability`` the adjusted Rand index of two halves. ``bound``
-    is a share that every clustering of this rank misses, if a proof was asked for.
+    is a share that every clustering of this rank misses, if a proof was asked for. ``cosine`` is
+    the mean cosine of the matched weights of the rows in two halves of the columns.
     """
 
     k: int
@@ -30,6 +31,8 @@ class RankRow(NamedTuple):
     heldout: float
     heldout_se: float
     bound: float | None = None
+    cosine: float | None = None
+    cosine_se: float | None = None
 
     @property
     def gap(self) -> float | None:

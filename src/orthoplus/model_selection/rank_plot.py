@@ -6,7 +6,7 @@ from orthoplus.core.extras import require
 from orthoplus.model_selection.rank_choice import RankRow
 
 _INK = "#1f2937"
-_STABLE, _HELD, _FIT = "#0072b2", "#d55e00", "#6b7280"
+_STABLE, _HELD, _FIT, _COSINE = "#0072b2", "#d55e00", "#6b7280", "#009e73"
 
 
 def draw_ranks(
@@ -21,7 +21,11 @@ def draw_ranks(
     above, below = figure.subplots(2, 1, sharex=True)
     ranks = [row.k for row in rows]
     _curve(above, rows, "stability", _STABLE, f"two halves of the {split}")
-    above.set(ylabel="adjusted Rand index", ylim=(min(0.0, *(r.stability for r in rows)), 1.05))
+    above.set_ylabel("adjusted Rand index")
+    if all(row.cosine is not None for row in rows):
+        _curve(above, rows, "cosine", _COSINE, "their matched weights")
+        above.set_ylabel("adjusted Rand index, cosine")
+    above.set(ylim=(min(0.0, *(r.stability for r in rows)), 1.05))
     _curve(below, rows, "heldout", _HELD, f"hidden entries of held-out {split}")
     below.plot(
         ranks, [row.unexplained for row in rows], "s-", color=_FIT, markersize=4, label="fit"

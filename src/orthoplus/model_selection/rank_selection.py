@@ -15,16 +15,13 @@ from orthoplus.core.checks import check_choice, check_count, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data, as_nonnegative_data
+from orthoplus.model_selection.column_halves import check_groups, fit_column_halves
 from orthoplus.model_selection.count_path import (
     fit_count_path,
     likeliest_profiles,
     predict_hidden_counts,
 )
-from orthoplus.model_selection.hidden_entries import (
-    column_weights,
-    predict_columns,
-    predict_rows,
-)
+from orthoplus.model_selection.hidden_entries import predict_rows
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
 from orthoplus.model_selection.rank_file import Arrays, fingerprint, load_tasks, save_tasks
 from orthoplus.model_selection.rank_path import PathPoint, fit_path
@@ -84,12 +81,13 @@ class RankSelection:
         return draw_ranks(self.rows, self.k, self.named, self.split)
 
     def __str__(self) -> str:
-        lines = ["    k  stability        held-out          unexplained"]
+        cosine = "cosine           " if self.rows and self.rows[0].cosine is not None else ""
+        lines = [f"    k  stability        {cosine}held-out          unexplained"]
         for row in self.rows:
             lines.append(
                 f"{'>' if row.k == self.k else ' '}{row.k:4d}  {row.stability:.3f} +- "
-                f"{row.stability_se:.3f}  {row.heldout:.4f} +- {row.heldout_se:.4f}  "
-                f"{row.unexplained:.4f}{_bound_text(row)}"
+                f"{row.stability_se:.3f}  {_cosine_text(row)}{row.heldout:.4f} +- "
+                f"{row.heldout_se:.4f}  {row.unexplained:.4f}{_bound_text(row)}"
             )
         return "\n".join([*lines, *self.reasons])
 
@@ -99,6 +97,11 @@ class RankProgress(NamedTuple):
 
     n_done: int
     n_total: int
+
+
+def _cosine_text(row: RankRow) -> str:
+    """Return the cosine of the matched weights of a row, if it has one."""
+    return "" if row.cosine is None else f"{row.cosine:.3f} +- {row.cosine_se:.3f}  "
 
 
 def _bound_text(row: RankRow) -> str:
@@ -114,6 +117,7 @@ def select_rank(  # noqa: PLR0913
     n_init: int = 2,
     loss: str = "frobenius",
     split: str = "rows",
+    groups: Any = None,
     allow_negative: bool = False,
     n_jobs: int | None = None,
     random_state: int = 0,
@@ -136,8 +140,9 @@ def select_rank(  # noqa: PLR0913
     - *knee*: where the error of the fit of all rows stops falling fast.
 
     With ``split="columns"`` both halves have all rows and half of the columns: *stability* compares
-    their labels, and *held-out* hides a fifth of the rows, estimates the entries of the components
-    in a column of the other half from the rest, and predicts what is hidden.
+    their labels (and ``cosine`` in the table their weights, matched one to one), and *held-out*
+    hides a fifth of the rows, estimates the entries of the components in a column of the other half
+    from the rest, and predicts what is hidden.
 
     Parameters
     ----------
@@ -158,6 +163,9 @@ def select_rank(  # noqa: PLR0913
         are a sample, such as documents, cells or customers. "columns" asks whether the same rows
         would be clustered alike by other columns: for columns that are a sample, such as subjects
         or days, over fixed rows, such as voxels or stations. It needs the Frobenius loss.
+    groups : array of shape (r,), optional
+        With ``split="columns"``: columns of one group, such as the time points of a subject, stay
+        in one half; at least four groups.
     allow_negative : bool
         As in `OrthogonalNMF`.
     n_jobs : int, optional
@@ -193,7 +201,8 @@ def select_rank(  # noqa: PLR0913
     _check_loss(loss, split, allow_negative, with_proof)
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
     own_ranks = _checked_ranks(ranks, A, split)
-    work = _Work(own_ranks, n_splits, n_init, allow_negative, random_state, loss, split)
+    of_columns = check_groups(groups, A, split)
+    work = _Work(own_ranks, n_splits, n_init, allow_negative, random_state, loss, split, of_columns)
     if callback is not None and not callable(callback):
         raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
     done = _run(A, work, n_jobs, resume, _Report(work, callback))
@@ -218,6 +227,7 @@ class _Work:
     random_state: int
     loss: str = "frobenius"
     split: str = "rows"
+    groups: list[int] | None = None
 
     def __post_init__(self) -> None:
         check_count(self.n_splits, "n_splits", low=2)
@@ -226,7 +236,7 @@ class _Work:
 
     @property
     def tasks(self) -> dict[str, Callable[[Any, "_Work", str, Callable[[int], None]], Arrays]]:
-        fit_halves = _fit_halves if self.split == "rows" else _fit_column_halves
+        fit_halves = _fit_halves if self.split == "rows" else fit_column_halves
         return {_FULL: _fit_all} | {f"split{i}": fit_halves for i in range(self.n_splits)}
 
     @property
@@ -342,25 +352,6 @@ def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -
     return {"stability": np.array(stability), "heldout": np.array(heldout)}
 
 
-def _fit_column_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
-    """Stability (ranks,) and held-out shares (ranks, 2) of one random halving of the columns."""
-    rng, (n, r), A = work.rng(task), A.shape, A.in_memory()
-    order, folds = rng.permutation(r), np.array_split(rng.permutation(n), min(_FOLDS, n))
-    folds = [np.sort(fold) for fold in folds]
-    halves = [A.columns(np.sort(part)) for part in (order[: r // 2], order[r // 2 :])]
-    pieces = [[half.sample_rows(fold) for fold in folds] for half in halves]
-    stability, heldout = [], []
-    for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
-        missed = []
-        for own, point in enumerate(points):
-            weights = column_weights(halves[own], point)
-            missed.append(predict_columns(pieces[1 - own], point, weights, folds))
-            report(1)
-        stability.append(adjusted_rand_score(points[0].labels, points[1].labels))
-        heldout.append(missed)
-    return {"stability": np.array(stability), "heldout": np.array(heldout)}
-
-
 def _judge(
     half: Any, pieces: list[Any], centres: FloatArray, folds: list[IntArray]
 ) -> tuple[float, IntArray]:
@@ -396,6 +387,8 @@ def _summarise(
 ) -> tuple[RankRow, ...]:
     stability = np.array([part["stability"] for part in splits]).T
     heldout = np.hstack([part["heldout"] for part in splits])
+    has_cosines = all("cosine" in part for part in splits)
+    cosine = np.array([part["cosine"] for part in splits]).T if has_cosines else None
     return tuple(
         RankRow(
             k=k,
@@ -404,6 +397,8 @@ def _summarise(
             stability_se=standard_error(stability[i]),
             heldout=float(heldout[i].mean()),
             heldout_se=standard_error(heldout[i]),
+            cosine=None if cosine is None else float(cosine[i].mean()),
+            cosine_se=None if cosine is None else standard_error(cosine[i]),
         )
         for i, k in enumerate(ranks)
     )

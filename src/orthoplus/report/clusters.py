@@ -59,9 +59,9 @@ def cluster_page(facts: ClusterFacts) -> str:
     sections = [*_cluster_sections(facts), doubtful_section(facts), map_section(facts)]
     if facts.truth is not None:
         sections.append(classes_section(facts))
-    sections.append(_explained(record))
+    sections.append(explained_section(record))
     if record.get("ranks"):
-        sections.append(_ranks(record["ranks"]))
+        sections.append(ranks_section(record["ranks"]))
     sections += [next_section(facts), again_section(record), experts_section(record)]
     reading = record.get("reading") or record["data"].get("reading")
     size = reading or f"{n} rows, {r} columns"
@@ -227,18 +227,19 @@ def _image_figures(facts: ClusterFacts) -> list[tuple[str, str]]:
     ]
 
 
-def _explained(record: dict[str, Any]) -> Section:
+def explained_section(record: dict[str, Any], row: str = "row", group: str = "cluster") -> Section:
+    """Return how much is explained, and how much is possible at most."""
     explained, most, proof = explained_of(record), most_of(record), record.get("proof")
     text = (
-        "Every row is replaced by a multiple of the component of its cluster. That keeps "
+        f"Every {row} is replaced by a multiple of the component of its {group}. That keeps "
         f"{percent(explained)} {explained_words(record)}. "
     )
     if most is None:
         return Section("How much is explained", text)
     if proof is None:
         text += (
-            f"Not more than {percent(most)} is possible with this number of clusters: the mark. "
-            "That is a quick bound, often above what clusters can reach."
+            f"Not more than {percent(most)} is possible with this number of {group}s: the mark. "
+            f"That is a quick bound, often above what {group}s can reach."
         )
     else:
         text += f"It is proven that no clustering explains more than {percent(most)}: the mark."
@@ -248,15 +249,15 @@ def _explained(record: dict[str, Any]) -> Section:
     )
 
 
-def _ranks(ranks: dict[str, Any]) -> Section:
+def ranks_section(ranks: dict[str, Any], name: str = "clusters") -> Section:
     """Return the curves and the reasons of `select_rank`, as far as the record has them."""
     rows = list(ranks.get("curves", ()))
     drawn: tuple[tuple[str, str], ...] = ()
     if len(rows) > 1:
         caption = (
-            "Above: how alike the clusters of two halves of the data are; 1 is perfect. Below: "
+            f"Above: how alike the {name} of two halves of the data are; 1 is perfect. Below: "
             "the share that is missed in the data and in hidden entries; less is better."
         )
-        drawn = ((caption, figures.rank_curves(rows, ranks.get("k"))),)
+        drawn = ((caption, figures.rank_curves(rows, ranks.get("k"), name)),)
     reasons = tuple(map(str, ranks.get("reasons", ())))
-    return Section("How many clusters", figures=drawn, remarks=reasons)
+    return Section(f"How many {name}", figures=drawn, remarks=reasons)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.report.svg import ACCENT, INK, LINE, QUIET, WARM, canvas, hue, ink_on
+from orthoplus.report.svg import ACCENT, GOOD, INK, LINE, QUIET, WARM, canvas, hue, ink_on
 
 # Inches; at the width of a phone, letters of 9 points are 10 pixels high.
 WIDTH = 4.6
@@ -59,16 +59,23 @@ def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
     return drawn.svg
 
 
-def size_bars(sizes: IntArray) -> str:
-    """The number of rows of each cluster."""
+def size_bars(
+    sizes: IntArray,
+    *,
+    names: tuple[str, str] = ("cluster", "rows"),
+    colors: Sequence[str] | None = None,
+    first: int = 0,
+) -> str:
+    """Draw the number of rows of each cluster, which are counted from ``first``."""
     k = len(sizes)
+    colors = colors or [hue(j) for j in range(k)]
     with canvas("sizes", WIDTH, 2.4) as drawn:
         axis = drawn.figure.subplots()
-        bars = axis.bar(range(k), sizes, color=[hue(j) for j in range(k)], width=0.75)
+        bars = axis.bar(range(k), sizes, color=colors, width=0.75)
         if k * len(str(max(sizes))) <= 45:  # as many digits as fit side by side
             axis.bar_label(bars, color=QUIET, fontsize=_SMALL, padding=2)
-        _count_ticks(axis, k)
-        axis.set(xlabel="cluster", ylabel="rows")
+        _count_ticks(axis, k, first)
+        axis.set(xlabel=names[0], ylabel=names[1])
         axis.grid(False, axis="x")
         axis.margins(x=0.01, y=0.15)
     return drawn.svg
@@ -353,28 +360,29 @@ def _spans_decades(numbers: FloatArray) -> bool:
     return len(known) > 0 and float(known.max()) >= 30.0 * float(known.min())
 
 
-def _count_ticks(axis: Any, k: int) -> None:
+def _count_ticks(axis: Any, k: int, first: int = 0) -> None:
     step = next((s for s in (1, 2, 5, 10, 20, 50) if k <= 20 * s), k // 20)
-    axis.set_xticks(range(0, k, step), [str(j) for j in range(0, k, step)])
+    axis.set_xticks(range(0, k, step), [str(first + j) for j in range(0, k, step)])
 
 
-def rank_curves(rows: Sequence[dict[str, Any]], chosen: int | None) -> str:
+def rank_curves(rows: Sequence[dict[str, Any]], chosen: int | None, name: str = "clusters") -> str:
     """Stability above, the share that is missed below, over the number of clusters."""
     panels = (
-        (("stability", ACCENT, "two halves"),),
+        (("stability", ACCENT, "adjusted Rand index"), ("cosine", GOOD, "cosine of weights")),
         (("heldout", WARM, "hidden entries"), ("unexplained", QUIET, "all entries")),
     )
     with canvas("ranks", WIDTH, 4.0) as drawn:
         axes = drawn.figure.subplots(2, 1, sharex=True)
         for axis, curves in zip(axes, panels, strict=True):
-            for key, color, name in curves:
+            for key, color, curve in curves:
                 points = [(row["k"], row[key]) for row in rows if row.get(key) is not None]
                 if points:
-                    axis.plot(*zip(*points, strict=True), "o-", color=color, ms=3.5, label=name)
+                    axis.plot(*zip(*points, strict=True), "o-", color=color, ms=3.5, label=curve)
             if chosen is not None:
                 axis.axvline(chosen, color=INK, linewidth=1.0, linestyle=":")
         axes[0].set_ylabel("agreement")
-        axes[1].set(xlabel="number of clusters", ylabel="missed")
-        axes[1].legend(fontsize=_SMALL)
+        axes[1].set(xlabel=f"number of {name}", ylabel="missed")
+        for axis in axes:
+            axis.legend(fontsize=_SMALL)
         axes[1].xaxis.get_major_locator().set_params(integer=True)
     return drawn.svg

@@ -15,12 +15,14 @@ from orthoplus.core.extras import require
 
 # Stand-ins, and the variables of the page that take their place.
 INK, QUIET, LINE, ACCENT, WARM = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
+GOOD = "#101112"
 _VARIABLES = {
     INK: "var(--ink)",
     QUIET: "var(--quiet)",
     LINE: "var(--line)",
     ACCENT: "var(--accent)",
     WARM: "var(--warm)",
+    GOOD: "var(--good)",
 }
 # Ten hues that can be told apart on white and on black, also with the common color blindness.
 HUES = (

@@ -1,0 +1,422 @@
+"""Parcellations of brain images by orthogonal NMF, with the interface of nilearn."""
+
+import colorsys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import InputTags
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from orthoplus.adapters.brain_images import (
+    ImageMatrix,
+    Series,
+    as_series,
+    load_surface,
+    make_masker,
+    read_columns,
+    read_matrix,
+)
+from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.errors import InputError
+from orthoplus.core.extras import check_installed, require
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.stored import parse_memory
+from orthoplus.estimators import OrthogonalNMF
+from orthoplus.model_selection import RankSelection, select_rank
+
+__all__ = ["ImageMatrix", "Parcellation", "load_surface"]
+
+NEGATIVE = ("error", "clip", "allow")
+# A turn of the color circle by the golden angle: neighboring numbers get colors far apart.
+_GOLDEN_TURN = 0.61803398875
+
+
+@dataclass
+class ImageTags(InputTags):  # type: ignore[misc]
+    """Say that images of volumes and of surfaces are accepted, in the words of nilearn."""
+
+    niimg_like: bool = True
+    surf_img: bool = True
+
+
+class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Divide the voxels or vertices of brain images into parcels that vary together.
+
+    The matrix A has a row per voxel and a column per subject or time point, as in OPNMF, and
+
+    .. math:: \min_X \|A - XX^\top A\|_F^2, \qquad X^\top X = I, \ X \ge 0
+
+    gives each voxel to one parcel, with a weight: no threshold is needed. The parameters are those
+    of `nilearn.regions.Parcellations`, as far as both have them.
+
+    Parameters
+    ----------
+    n_parcels : int, default=50
+        The number of parcels.
+    mask : image, path or masker of nilearn, default=None
+        Where to look. A NiftiMasker or SurfaceMasker (or its Multi form) keeps its own options in
+        place of those below. By default a MultiNiftiMasker computes the mask from the images, and
+        surfaces are taken whole.
+    negative : {"error", "clip", "allow"}, default="error"
+        What negative values mean: an error; "clip" uses the positive part of the images; "allow"
+        keeps them, so that weights are nonnegative and the values of parcels have any sign, which
+        suits time series that were standardized.
+    method : {"auto", "ep4orth"} or object, default="auto"
+        As in `OrthogonalNMF`.
+    n_init : int, default=None
+        Searches, of which the best is kept; by default those of the method.
+    random_state : int, RandomState or None, default=0
+        For all that is drawn at random: the same seed gives the same parcels.
+    smoothing_fwhm : float, default=None
+        Width of a Gaussian smoothing in millimeters.
+    standardize : {"zscore_sample", "psc", True, False, None}, default=None
+        As in nilearn, over the time points of each 4D image, or over all 3D images. A z-score has
+        negative values.
+    standardize_confounds : bool, default=True
+        Whether confounds are z-scored.
+    detrend : bool, default=False
+        Whether to remove linear trends over time.
+    low_pass : float, default=None
+        The highest frequency that is kept, in Hertz.
+    high_pass : float, default=None
+        The lowest frequency that is kept, in Hertz.
+    t_r : float, default=None
+        Seconds between two time points.
+    target_affine : array, default=None
+        The grid to which images are resampled.
+    target_shape : tuple of int, default=None
+        The size of that grid.
+    mask_strategy : str, default="background"
+        How the mask is computed if none is given.
+    mask_args : dict, default=None
+        Options for that.
+    with_bound : bool, default=False
+        Whether `estimator_` has a bound of how good any parcellation can be.
+    memory_limit : int or str, default="1GB"
+        In bytes or as in "512MB". A matrix of voxels by samples that is larger is kept in a
+        temporary file and read in blocks of rows.
+    memory : joblib.Memory or str, default=None
+        Where the masker keeps what it has computed.
+    memory_level : int, default=0
+        How much of it.
+    n_jobs : int, default=1
+        Processes of the masker while it computes a mask, and of the methods that have several runs.
+    verbose : int, default=0
+        How much the masker prints.
+
+    Attributes
+    ----------
+    estimator_ : OrthogonalNMF
+        The factorization: ``components_`` are the values of each parcel in the samples of the fit,
+        ``score``, ``result_`` and ``certify`` as everywhere. Its labels count from 0.
+    labels_img_ : Nifti1Image or SurfaceImage
+        The parcel of each voxel, from 1; 0 is background, and voxels that are 0 in all images.
+    lut_ : DataFrame
+        The look-up table of nilearn and BIDS: ``index, name, color``, and ``size``, the number of
+        voxels or vertices. Its first row is the background.
+    mask_img_ : Nifti1Image or SurfaceImage
+        The mask.
+    masker_ : masker of nilearn
+        Takes images to the rows of the matrix and back.
+    n_elements_ : int
+        The number of parcels.
+    n_negative_ : int
+        How many negative values the images of the fit had inside the mask.
+    weights_img_ : Nifti1Image or SurfaceImage
+        How strongly each voxel belongs to its parcel; the mean over a parcel is 1.
+
+    Notes
+    -----
+    3D images, one per subject, are one series; each 4D image is a series of its own, and
+    `transform` returns a list if there are several. Volumes are read a few at a time, but a series
+    that is cleaned over time (``standardize``, ``detrend``, filters, confounds) is in memory at
+    once.
+
+    Examples
+    --------
+    >>> from nibabel import Nifti1Image  # doctest: +SKIP
+    >>> model = Parcellation(20, mask="mask.nii.gz").fit("sub-*_thickness.nii.gz")  # doctest: +SKIP
+    >>> model.labels_img_.to_filename("parcels.nii.gz")  # doctest: +SKIP
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        n_parcels: int = 50,
+        *,
+        mask: Any = None,
+        negative: str = "error",
+        method: Any = "auto",
+        n_init: int | None = None,
+        random_state: Any = 0,
+        smoothing_fwhm: float | None = None,
+        standardize: Any = None,
+        standardize_confounds: bool = True,
+        detrend: bool = False,
+        low_pass: float | None = None,
+        high_pass: float | None = None,
+        t_r: float | None = None,
+        target_affine: Any = None,
+        target_shape: Any = None,
+        mask_strategy: str = "background",
+        mask_args: Any = None,
+        with_bound: bool = False,
+        memory_limit: int | str = "1GB",
+        memory: Any = None,
+        memory_level: int = 0,
+        n_jobs: int | None = 1,
+        verbose: int = 0,
+    ) -> None:
+        self.n_parcels = n_parcels
+        self.mask = mask
+        self.negative = negative
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+        self.smoothing_fwhm = smoothing_fwhm
+        self.standardize = standardize
+        self.standardize_confounds = standardize_confounds
+        self.detrend = detrend
+        self.low_pass = low_pass
+        self.high_pass = high_pass
+        self.t_r = t_r
+        self.target_affine = target_affine
+        self.target_shape = target_shape
+        self.mask_strategy = mask_strategy
+        self.mask_args = mask_args
+        self.with_bound = with_bound
+        self.memory_limit = memory_limit
+        self.memory = memory
+        self.memory_level = memory_level
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, imgs: Any, y: object = None, confounds: Any = None) -> Self:
+        """Find the parcels of images.
+
+        Parameters
+        ----------
+        imgs : image, path, pattern, list of images or paths, or ImageMatrix
+            3D images of subjects or 4D images, in files or in memory, or surface images; or what
+            `read` returned.
+        y : ignored
+        confounds : list, default=None
+            As in nilearn: a table for each 4D image, or one for all 3D images.
+        """
+        return self._fit(imgs, confounds, None)
+
+    def fit_watched(self, imgs: Any, confounds: Any = None, **watch: Any) -> Self:
+        """Find the parcels as `fit` does, with options of `solve` that watch a run."""
+        return self._fit(imgs, confounds, watch)
+
+    def read(self, imgs: Any, confounds: Any = None) -> ImageMatrix:
+        """Return the matrix of voxels by samples, which `fit` and `reproducibility` take too.
+
+        Sets ``masker_`` and ``mask_img_``.
+        """
+        check_installed(("nibabel", "nilearn"), "A parcellation of images", extra="brain")
+        check_choice(self.negative, "negative", NEGATIVE)
+        series = as_series(imgs, confounds)
+        self.masker_ = make_masker(self, series)
+        self.mask_img_ = self.masker_.mask_img_
+        found = read_matrix(
+            self.masker_, series, self.memory_limit, is_clipped=self.negative == "clip"
+        )
+        if found.n_negative and self.negative == "error":
+            raise InputError(
+                f"The images have {found.n_negative} negative values inside the mask (the smallest "
+                f'is {found.least:.3g}): pass `negative="clip"` to use their positive part, or '
+                f'`negative="allow"` to keep them, which needs only the weights to be nonnegative.'
+            )
+        return found
+
+    def reproducibility(
+        self, imgs: Any, ranks: Iterable[int], confounds: Any = None, **options: Any
+    ) -> RankSelection:
+        """Compare parcellations of two halves of the subjects, over numbers of parcels.
+
+        Parameters
+        ----------
+        imgs, confounds
+            As in `fit`. 3D images, and the volumes of a single 4D image, are subjects; of several
+            4D images each is a subject.
+        ranks : iterable of int
+            The numbers of parcels to try, such as ``range(5, 31)``.
+        **options
+            ``n_splits, n_init, n_jobs, callback, resume`` of `orthoplus.select_rank`.
+
+        Returns
+        -------
+        RankSelection
+            Per number of parcels the adjusted Rand index of the two halves (``stability``), the
+            mean cosine of their matched weight maps (``cosine``), how well one half predicts
+            hidden values of the other (``heldout``), and a recommendation; ``plot()`` draws it.
+        """
+        data = imgs if isinstance(imgs, ImageMatrix) else self.read(imgs, confounds)
+        own: dict[str, Any] = {"n_jobs": self.n_jobs, "allow_negative": self.negative == "allow"}
+        if isinstance(self.random_state, (int, np.integer)):
+            own["random_state"] = int(self.random_state)
+        return select_rank(
+            data.values, ranks, split="columns", groups=data.groups, **(own | options)
+        )
+
+    def transform(self, imgs: Any, confounds: Any = None) -> Any:
+        """Return the value of each parcel in each image.
+
+        It is the mean over the parcel, weighted as in the fit: least squares for multiples of the
+        weights. ``NiftiLabelsMasker(labels_img_)`` of nilearn takes means without weights.
+
+        Returns
+        -------
+        signals : ndarray of shape (n_samples, n_parcels)
+            A list of them if ``imgs`` is a list of several 4D images.
+        """
+        check_is_fitted(self)
+        series = as_series(imgs, confounds)
+        maps, limit = self._maps(), parse_memory(self.memory_limit)
+        sizes = np.asarray(maps.multiply(maps).sum(axis=1)).ravel()
+        inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+        signals = [self._signals(part, maps, inverse, limit) for part in series]
+        return signals[0] if len(signals) == 1 else signals
+
+    def _signals(
+        self, series: Series, maps: csr_array, inverse: FloatArray, limit: int
+    ) -> FloatArray:
+        found = []
+        for block in read_columns(self.masker_, series, limit):
+            block = np.maximum(block, 0) if self.negative == "clip" else block
+            dtype = np.float32 if block.dtype == np.float32 else np.float64
+            found.append(((maps @ block.T).T * inverse).astype(dtype, copy=False))
+        return np.concatenate(found)
+
+    def fit_transform(self, imgs: Any, y: object = None, confounds: Any = None) -> Any:
+        """Find the parcels, and return their values in the same images."""
+        return self.fit(imgs, confounds=confounds).transform(imgs, confounds)
+
+    def inverse_transform(self, signals: Any) -> Any:
+        """Return the images that belong to values of parcels: value times weight of each voxel.
+
+        Parameters
+        ----------
+        signals : array of shape (n_samples, n_parcels) or (n_parcels,), or list of arrays
+        """
+        check_is_fitted(self)
+        if isinstance(signals, (list, tuple)):
+            images = [self.inverse_transform(own) for own in signals]
+            return images[0] if len(images) == 1 else images
+        if np.asarray(signals).dtype == bool:
+            warnings.warn("Casting boolean input to float64.", UserWarning, stacklevel=2)
+        values = check_array(signals, ensure_2d=False, dtype=[np.float64, np.float32])
+        if values.ndim not in (1, 2) or values.shape[-1] != self.n_elements_:
+            raise InputError(
+                f"Input to 'inverse_transform' has wrong shape. It is {values.shape}: the last "
+                f"axis must have one value for each of the {self.n_elements_} parcels."
+            )
+        labels, weights = self._labels_and_weights()
+        return self.masker_.inverse_transform(
+            values[..., np.maximum(labels, 0)] * weights.astype(values.dtype)
+        )
+
+    def _fit(self, imgs: Any, confounds: Any, watch: dict[str, Any] | None) -> Self:
+        check_count(self.n_parcels, "n_parcels", low=1)
+        data = imgs if isinstance(imgs, ImageMatrix) else self.read(imgs, confounds)
+        if self.n_parcels > len(data.values):
+            raise InputError(
+                f"`n_parcels={self.n_parcels}` is larger than the {len(data.values)} voxels of the "
+                f"mask; use at most {len(data.values)}."
+            )
+        self.estimator_ = OrthogonalNMF(
+            self.n_parcels,
+            method=self.method,
+            n_init=self.n_init,
+            random_state=self.random_state,
+            with_bound=self.with_bound,
+            allow_negative=self.negative == "allow",
+            n_jobs=self.n_jobs,
+            memory_limit=data.memory_limit,
+        )
+        if watch is None:
+            self.estimator_.fit(data.values)
+        else:
+            self.estimator_.fit_watched(data.values, **watch)
+        self.n_negative_, self.n_elements_ = data.n_negative, self.n_parcels
+        self._make_images()
+        return self
+
+    def _make_images(self) -> None:
+        labels, weights = self._labels_and_weights()
+        sizes = np.bincount(labels + 1, minlength=self.n_parcels + 1)
+        self.lut_ = look_up_table(sizes)
+        self.labels_img_ = self.masker_.inverse_transform((labels + 1).astype(np.int32))
+        self.weights_img_ = self.masker_.inverse_transform(weights.astype(np.float32))
+        n_empty = int(np.count_nonzero(sizes[1:] == 0))
+        if n_empty:
+            warnings.warn(
+                f"{n_empty} of the {self.n_parcels} parcels are empty: fewer describe the images "
+                f"as well.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _labels_and_weights(self) -> tuple[IntArray, FloatArray]:
+        """Return the parcel of each row, from 0 and -1 for none, and weights of mean 1."""
+        labels, found = self.estimator_.labels_, self.estimator_.result_
+        weights = np.where(labels == found.labels, found.weights, 0.0).astype(np.float64)
+        used = labels >= 0
+        sums = np.bincount(labels[used], weights[used], minlength=self.n_parcels)
+        counts = np.bincount(labels[used], minlength=self.n_parcels)
+        scale = np.divide(counts, sums, out=np.zeros(self.n_parcels), where=sums > 0)
+        return labels, np.where(used, weights * scale[np.maximum(labels, 0)], 0.0)
+
+    def _maps(self) -> csr_array:
+        """Return the weights as a matrix of parcels by voxels."""
+        labels, weights = self._labels_and_weights()
+        rows = np.flatnonzero(labels >= 0)
+        shape = (self.n_parcels, len(labels))
+        return csr_array((weights[rows], (labels[rows], rows)), shape=shape)
+
+    def get_feature_names_out(self, input_features: object = None) -> Any:
+        """Return the names of the parcels, the columns of `transform`."""
+        check_is_fitted(self)
+        return np.asarray(self.lut_["name"][1:], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_img_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = ImageTags(positive_only=self.negative == "error")
+        return tags
+
+
+def look_up_table(sizes: IntArray) -> Any:
+    """Return the look-up table of parcels of these sizes, the first of which is the background.
+
+    Examples
+    --------
+    >>> print(look_up_table(np.array([5, 3])).to_string(index=False))
+     index       name   color  size
+         0 Background #000000     5
+         1   parcel 1 #cf3e3e     3
+    """
+    pandas = require("pandas", "A look-up table", extra="brain")
+    k = len(sizes) - 1
+    return pandas.DataFrame(
+        {
+            "index": np.arange(k + 1),
+            "name": ["Background", *(f"parcel {j}" for j in range(1, k + 1))],
+            "color": ["#000000", *map(parcel_color, range(k))],
+            "size": np.asarray(sizes, dtype=np.int64),
+        }
+    )
+
+
+def parcel_color(j: int) -> str:
+    """Return the color of parcel j, counted from 0, as in "#cf3e3e"."""
+    saturation, value = ((0.70, 0.81), (0.55, 0.95), (0.80, 0.62))[j % 3]
+    parts = colorsys.hsv_to_rgb(j * _GOLDEN_TURN % 1.0, saturation, value)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)

@@ -1,0 +1,396 @@
+"""Images of brains as one matrix: a row per voxel or vertex, a column per image or time point.
+
+Images pass through a masker of nilearn a few volumes at a time; a matrix that is larger than the
+memory limit goes to a temporary file and is read from there in blocks of rows.
+"""
+
+import glob
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from orthoplus.core.checks import describe
+from orthoplus.core.errors import FileError, InputError, InputTypeError
+from orthoplus.core.extras import require
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.stored import parse_memory
+
+# Options of a masker that need all samples of a series at once, and the value that leaves them out.
+_CLEANING = ("standardize", "detrend", "low_pass", "high_pass", "high_variance_confounds")
+_ADVICE = (
+    "pass a file name such as 'sub-*.nii.gz', a nibabel image, a nilearn SurfaceImage, or a list "
+    "of them"
+)
+# Of the memory limit, the share for volumes that are read at a time, and for columns that wait.
+_VOLUME_SHARE, _COLUMN_SHARE = 0.125, 0.125
+# Columns that are written at a time, at least, so that a row is not touched for every image.
+_LEAST_COLUMNS = 16
+
+
+class Series(NamedTuple):
+    """Images that are cleaned together: one 4D or surface image, or several 3D images."""
+
+    images: tuple[Any, ...]
+    n_samples: int
+    confounds: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class ImageMatrix:
+    """The matrix of some images: what `Parcellation.read` returns, and `fit` takes.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_voxels, n_samples)
+        In memory, or a memory map of a temporary file.
+    counts : tuple of int
+        The samples of each series: of each 4D image, or of all 3D images together.
+    n_negative, least : int, float
+        How many entries were negative, and the smallest entry.
+    memory_limit : int or None
+        How many bytes may be read at a time, if the values are in a file.
+    """
+
+    values: FloatArray
+    counts: tuple[int, ...]
+    n_negative: int
+    least: float
+    memory_limit: int | None
+
+    @property
+    def groups(self) -> IntArray | None:
+        """The series of each column, None if there is only one and each column is a subject."""
+        if len(self.counts) == 1:
+            return None
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+
+def as_series(imgs: Any, confounds: Any = None) -> list[Series]:
+    """Return the images in series: each 4D image is one, and 3D images are one together.
+
+    Examples
+    --------
+    >>> as_series(np.ones((3, 4)))
+    Traceback (most recent call last):
+    orthoplus.InputTypeError: `imgs` is an array of shape (3, 4), not an image: pass a file name ...
+    """
+    images = _listed(imgs)
+    counts = [_n_samples(image) for image in images]
+    if all(count == 0 for count in counts):
+        parts = [(tuple(images), len(images))]
+    else:
+        parts = [((image,), max(count, 1)) for image, count in zip(images, counts, strict=True)]
+    given = _listed_confounds(confounds, len(parts))
+    return [Series(*part, own) for part, own in zip(parts, given, strict=True)]
+
+
+def is_surface(image: Any) -> bool:
+    """Return whether this is a surface image of nilearn."""
+    return hasattr(image, "mesh") and hasattr(getattr(image, "data", None), "parts")
+
+
+def _listed(imgs: Any) -> list[Any]:
+    """Return the images that were passed, wildcards expanded, as a list."""
+    if isinstance(imgs, (str, Path)):
+        if not glob.has_magic(str(imgs)):
+            return [imgs]
+        found = sorted(glob.glob(str(Path(imgs).expanduser())))
+        if not found:
+            raise FileError(f"`{imgs}` matches no file: check the folder and the pattern.")
+        return list(found)
+    if is_surface(imgs) or hasattr(imgs, "affine"):
+        return [imgs]
+    if not isinstance(imgs, (list, tuple)):
+        raise _not_an_image(imgs, "imgs")
+    if not imgs:
+        raise InputError(f"`imgs` is empty: {_ADVICE}.")
+    return list(imgs)
+
+
+def _not_an_image(value: Any, name: str) -> InputTypeError:
+    if not isinstance(value, np.ndarray):
+        return InputTypeError(f"`{name}` is {describe(value)}, not an image: {_ADVICE}.")
+    return InputTypeError(
+        f"`{name}` is an array of shape {value.shape}, not an image: {_ADVICE}. A matrix of voxels "
+        f"by subjects goes to `OrthogonalNMF(k).fit(A)`."
+    )
+
+
+def _n_samples(image: Any) -> int:
+    """Return the time points of an image, 0 for one that has no axis of time."""
+    if is_surface(image):
+        return int(image.shape[1]) if len(image.shape) > 1 else 0
+    if isinstance(image, (str, Path)):
+        image = _opened(image)
+    if not (hasattr(image, "affine") and hasattr(image, "shape")):
+        raise _not_an_image(image, "imgs")
+    if len(image.shape) not in (3, 4):
+        raise InputError(
+            f"An image has shape {tuple(image.shape)}: 3D images, or 4D images with time points "
+            f"or subjects along the last axis, are needed."
+        )
+    return int(image.shape[3]) if len(image.shape) == 4 else 0
+
+
+def _opened(path: str | Path) -> Any:
+    """Return the image of a file, of which only the header has been read."""
+    nibabel = require("nibabel", "Reading an image", extra="brain")
+    if str(path).endswith((".gii", ".gii.gz")):
+        raise FileError(
+            f"`{path}` is a surface, not a volume. In Python, `load_surface(left=..., right=...)` "
+            f"reads it."
+        )
+    try:
+        return nibabel.load(path, keep_file_open=True)
+    except FileNotFoundError:
+        raise FileError(f"`{path}` is not there.") from None
+    except (nibabel.filebasedimages.ImageFileError, EOFError, OSError) as error:
+        raise FileError(f"`{path}` cannot be read as an image ({error}).") from error
+
+
+def _listed_confounds(confounds: Any, n_series: int) -> Sequence[Any]:
+    if confounds is None:
+        return [None] * n_series
+    given = confounds if isinstance(confounds, (list, tuple)) else [confounds]
+    if len(given) != n_series:
+        raise InputError(
+            f"`confounds` has {len(given)} tables for {n_series} series of images: pass one for "
+            f"each 4D image, or one for all 3D images together."
+        )
+    return given
+
+
+def make_masker(estimator: Any, series: list[Series]) -> Any:
+    """Return a fitted masker with the options of a `Parcellation`; a masker keeps its own."""
+    maskers = require("nilearn.maskers", "A parcellation", extra="brain")
+    from sklearn.base import clone
+
+    mask, images = estimator.mask, [image for part in series for image in part.images]
+    if isinstance(mask, (maskers.NiftiMasker, maskers.SurfaceMasker)):
+        masker = clone(mask)
+        if mask.mask_img is None and hasattr(mask, "mask_img_"):
+            masker.set_params(mask_img=mask.mask_img_)
+    else:
+        _check_mask(mask, images[0])
+        kind = maskers.MultiSurfaceMasker if is_surface(images[0]) else maskers.MultiNiftiMasker
+        masker = kind(mask_img=mask)
+        known = masker.get_params()
+        own = {name: value for name, value in estimator.get_params().items() if name in known}
+        # The words that nilearn is about to ask for in place of True and False.
+        own["standardize"] = {True: "zscore_sample", False: None}.get(
+            own["standardize"], own["standardize"]
+        )
+        masker.set_params(**own, reports=False)
+    masker.set_params(verbose=int(estimator.verbose))
+    with _in_a_sentence():
+        if masker.mask_img is not None:
+            return masker.fit()
+        return masker.fit(images if len(images) > 1 else images[0])
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """Raise what nilearn says of images or a mask as an `InputError` of one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        words = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"nilearn cannot use the images or the mask: {words}.") from error
+
+
+def _check_mask(mask: Any, image: Any) -> None:
+    if mask is None:
+        return
+    mask = _opened(mask) if isinstance(mask, (str, Path)) else mask
+    if is_surface(mask) or hasattr(mask, "affine"):
+        if is_surface(mask) == is_surface(image):
+            return
+        one, other = ("surface", "volumes") if is_surface(mask) else ("volume", "surfaces")
+        raise InputError(f"`mask` is a {one}, but the images are {other}: pass a mask of theirs.")
+    raise InputTypeError(
+        f"`mask` is {describe(mask)}: pass an image of 0 and 1, its file name, or a NiftiMasker or "
+        f"SurfaceMasker of nilearn."
+    )
+
+
+def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[FloatArray]:
+    """Yield the samples of a series inside the mask, some at a time, as (samples, voxels).
+
+    All samples at once if the masker cleans over time, or if there are confounds.
+    """
+    if series.confounds is not None or any(getattr(masker, name, None) for name in _CLEANING):
+        own = {} if series.confounds is None else {"confounds": [series.confounds]}
+        with _in_a_sentence():
+            samples = masker.transform(_joined(series.images), **own)
+        yield np.atleast_2d(samples)
+        return
+    for image in series.images:
+        for volumes in _volumes(image, int(_VOLUME_SHARE * memory_limit)):
+            _warn_of_gaps(masker, volumes)
+            with _in_a_sentence():
+                samples = masker.transform(volumes)
+            yield np.atleast_2d(samples)
+
+
+def _joined(images: tuple[Any, ...]) -> Any:
+    if len(images) == 1:
+        return images[0]
+    return require("nilearn.image", "A parcellation", extra="brain").concat_imgs(list(images))
+
+
+def _volumes(image: Any, n_bytes: int) -> Iterator[Any]:
+    """Yield the image in pieces of so many bytes along the last axis; one volume at least."""
+    if is_surface(image):
+        yield image
+        return
+    image = _opened(image) if isinstance(image, (str, Path)) else image
+    if len(image.shape) == 3:
+        yield _loaded(image)
+        return
+    volume = int(np.prod(image.shape[:3])) * np.dtype(np.float64).itemsize
+    step = max(1, n_bytes // max(1, volume))
+    for start in range(0, image.shape[3], step):
+        yield _loaded(image.slicer[..., start : start + step])
+
+
+def _loaded(image: Any) -> Any:
+    """Return the image with its data in memory, so that it is read once."""
+    return type(image)(np.asanyarray(image.dataobj), image.affine, image.header)
+
+
+def _warn_of_gaps(masker: Any, image: Any) -> None:
+    """Say how many values inside the mask are not finite: nilearn takes them for 0."""
+    if is_surface(image) or image.shape[:3] != masker.mask_img_.shape:
+        return
+    inside = np.asarray(masker.mask_img_.dataobj) > 0
+    n_bad = int(np.count_nonzero(~np.isfinite(np.asarray(image.dataobj)[inside])))
+    if n_bad:
+        warnings.warn(
+            f"{n_bad} values of an image are NaN or infinite inside the mask and count as 0, as "
+            f"everywhere in nilearn: use a smaller mask, or fill them in first.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def read_matrix(
+    masker: Any, series: list[Series], memory_limit: int | str, *, is_clipped: bool = False
+) -> ImageMatrix:
+    """Return the matrix of all series; with ``is_clipped`` negative entries become 0."""
+    limit = parse_memory(memory_limit)
+    n_samples, n_negative, least = sum(part.n_samples for part in series), 0, 0.0
+    writer: _Columns | None = None
+    for part in series:
+        for block in read_columns(masker, part, limit):
+            writer = writer or _Columns(block, n_samples, limit)
+            n_negative += int(np.count_nonzero(block < 0))
+            least = min(least, float(block.min(initial=0.0)))
+            writer.add(np.maximum(block, 0) if is_clipped else block)
+    assert writer is not None
+    values = writer.finish()
+    counts = tuple(part.n_samples for part in series)
+    return ImageMatrix(values, counts, n_negative, least, limit if writer.is_file else None)
+
+
+class _Columns:
+    """Writes the columns of a matrix, many at a time, to memory or to a file without a name."""
+
+    def __init__(self, first: FloatArray, n_samples: int, limit: int) -> None:
+        shape = (first.shape[1], n_samples)
+        dtype = np.dtype(np.float64 if first.dtype == np.float64 else np.float32)
+        size = shape[0] * shape[1] * dtype.itemsize
+        self.is_file = size > limit
+        self.values: Any = _temporary(shape, dtype) if self.is_file else np.empty(shape, dtype)
+        self.most = max(
+            _LEAST_COLUMNS, int(_COLUMN_SHARE * limit) // max(1, shape[0] * dtype.itemsize)
+        )
+        self.waiting: list[FloatArray] = []
+        self.done = 0
+
+    def add(self, block: FloatArray) -> None:
+        """Take the next columns, a row each."""
+        self.waiting.append(block)
+        if sum(map(len, self.waiting)) >= self.most:
+            self._write()
+
+    def finish(self) -> FloatArray:
+        """Return the matrix."""
+        self._write()
+        if self.done != self.values.shape[1]:
+            raise InputError(
+                f"The images gave {self.done} samples, {self.values.shape[1]} were expected."
+            )
+        return self.values
+
+    def _write(self) -> None:
+        if self.waiting:
+            block = np.concatenate(self.waiting)
+            self.values[:, self.done : self.done + len(block)] = block.T
+            self.done += len(block)
+            self.waiting = []
+
+
+def _temporary(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
+    """Return a memory map of a file without a name, which goes with the last reference to it."""
+    with tempfile.TemporaryFile() as file:  # the map has a handle of its own
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+
+def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
+    """Return the surface image of GIFTI files: a row per vertex, a column per map.
+
+    Parameters
+    ----------
+    left, right : file name, pattern such as "sub-*_hemi-L.func.gii", or list of them
+        The files of each hemisphere, in the same order of subjects; one hemisphere may be left
+        out. A file with several maps gives several columns.
+    mesh : PolyMesh of nilearn, or dict of file names of surfaces by "left" and "right", optional
+        Only pictures and smoothing need it: without one the image has a stand-in.
+
+    Returns
+    -------
+    nilearn.surface.SurfaceImage
+    """
+    surface = require("nilearn.surface", "A surface", extra="brain")
+    given = {"left": left, "right": right}
+    data = {name: _read_maps(files) for name, files in given.items() if files is not None}
+    if not data:
+        raise InputError("`left` and `right` are both None: give the files of a hemisphere.")
+    if len({maps.shape[1] for maps in data.values()}) > 1:
+        raise InputError(
+            f"The left hemisphere has {data['left'].shape[1]} maps, the right one "
+            f"{data['right'].shape[1]}: give both for the same subjects, in the same order."
+        )
+    if mesh is None:
+        faces = np.array([[0, 1, 2]])
+        mesh = {
+            name: surface.InMemoryMesh(np.zeros((max(len(maps), 3), 3)), faces)
+            for name, maps in data.items()
+        }
+    return surface.SurfaceImage(mesh=mesh, data=data)
+
+
+def _read_maps(files: Any) -> FloatArray:
+    """Return the maps of some files, a column each."""
+    load = require("nilearn.surface", "A surface", extra="brain").load_surf_data
+    columns = []
+    for name in _listed(files):
+        try:
+            maps = np.asarray(load(name))
+        except (ValueError, OSError) as error:
+            raise FileError(f"`{name}` cannot be read as data on a surface ({error}).") from error
+        columns.append(maps.reshape(len(maps), -1))
+    if len({len(maps) for maps in columns}) > 1:
+        raise FileError(
+            f"The surfaces have {sorted({len(maps) for maps in columns})} vertices: resample them "
+            f"to one mesh first."
+        )
+    return np.hstack(columns)

@@ -1,0 +1,132 @@
+"""The page of a parcellation."""
+
+from typing import Any
+
+import numpy as np
+
+from orthoplus.report import figures
+from orthoplus.report.clusters import explained_section, ranks_section
+from orthoplus.report.experts import (
+    again_section,
+    experts_section,
+    explained_of,
+    foot_of,
+    measure_of,
+    most_of,
+    percent,
+    remarks_of,
+)
+from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, Step, render
+from orthoplus.report.slices import slice_figure
+
+
+def parcel_page(record: dict[str, Any], model: Any) -> str:
+    """Return the page as HTML; ``model`` is a fitted `Parcellation`."""
+    result, (n, r) = record["result"], record["data"]["shape"]
+    k, unit = len(result["cluster_sizes"]), record["data"]["unit"]
+    sections = [_map_section(model, unit), _table_section(record, model)]
+    sections.append(explained_section(record, row=unit_word(unit), group="parcel"))
+    if record.get("ranks"):
+        sections.append(ranks_section(record["ranks"], "parcels"))
+    sections += [_next_section(record, k), again_section(record), experts_section(record)]
+    page = Page(
+        title=f"{record['data']['file']}: {k} parcels",
+        subtitle=f"{n} {unit}, {r} samples. Parcellated by orthogonal nonnegative factorization.",
+        status=f"{k} parcels; every one of the {unit} that has data is in exactly one."
+        if result["success"]
+        else result["message"],
+        is_success=result["success"],
+        facts=_facts(record, k, unit),
+        sections=tuple(sections),
+        notes=(*remarks_of(record), *record["notes"]),
+        foot=foot_of(record),
+    )
+    return render(page)
+
+
+def unit_word(unit: str) -> str:
+    """Return the singular of voxels or vertices.
+
+    Examples
+    --------
+    >>> unit_word("voxels"), unit_word("vertices")
+    ('voxel', 'vertex')
+    """
+    return {"voxels": "voxel", "vertices": "vertex"}[unit]
+
+
+def _facts(record: dict[str, Any], k: int, unit: str) -> tuple[Fact, ...]:
+    sizes, most = record["result"]["cluster_sizes"], most_of(record)
+    found = [
+        Fact("Parcels", str(k), f"{min(sizes)} to {max(sizes)} {unit}"),
+        Fact("Samples", str(record["data"]["shape"][1]), "subjects or time points"),
+        Fact("Explained", percent(explained_of(record)), measure_of(record).share),
+    ]
+    if most is not None:
+        found.append(Fact("Possible at most", percent(most), "by a quick bound"))
+    return tuple(found)
+
+
+def _map_section(model: Any, unit: str) -> Section:
+    if hasattr(model.labels_img_, "mesh"):
+        text = "The label files open in any viewer of surfaces, with the names and colors below."
+        return Section("Parcels", text)
+    caption = "The colors are those of the table below and of the look-up table. Left is left."
+    drawn = ((caption, slice_figure(model.labels_img_, model.lut_["color"])),)
+    return Section("Parcels", f"Each of the {unit} is in one parcel.", figures=drawn)
+
+
+def _table_section(record: dict[str, Any], model: Any) -> Section:
+    """Return size and place of each parcel."""
+    sizes = np.asarray(record["result"]["cluster_sizes"])
+    total = max(int(sizes.sum()), 1)
+    places = _centers(model.labels_img_, len(sizes))
+    unit = record["data"]["unit"]
+    rows = tuple(
+        (
+            GridCell(str(j + 1), color=model.lut_["color"][j + 1]),
+            GridCell(str(size)),
+            GridCell(f"{size / total:.1%}"),
+            GridCell(places[j], is_text=True),
+        )
+        for j, size in enumerate(sizes.tolist())
+    )
+    where = "hemispheres" if hasattr(model.labels_img_, "mesh") else "center (x, y, z mm)"
+    bars = figures.size_bars(
+        sizes, names=("parcel", unit), colors=model.lut_["color"][1:].tolist(), first=1
+    )
+    return Section(
+        "Sizes",
+        figures=((f"The number of {unit} of each parcel.", bars),),
+        grid=Grid(("parcel", unit, "share", where), rows),
+    )
+
+
+def _centers(image: Any, k: int) -> list[str]:
+    """Return the center of mass of each parcel in millimeters, or its share of each hemisphere."""
+    if hasattr(image, "mesh"):
+        counts = {
+            side: np.bincount(np.asarray(labels).ravel().astype(int), minlength=k + 1)[1:]
+            for side, labels in image.data.parts.items()
+        }
+        return [", ".join(f"{side} {n[j]}" for side, n in counts.items() if n[j]) for j in range(k)]
+    labels = np.asarray(image.dataobj).astype(int)
+    inside = np.nonzero(labels)
+    own = labels[inside]
+    sizes = np.maximum(np.bincount(own, minlength=k + 1)[1:], 1)
+    sums = [np.asarray(np.bincount(own, at, k + 1)[1:]) for at in inside]
+    means = np.stack(sums, axis=1) / sizes[:, None]
+    places = means @ np.asarray(image.affine)[:3, :3].T + np.asarray(image.affine)[:3, 3]
+    return [f"{x:.0f}, {y:.0f}, {z:.0f}" for x, y, z in places]
+
+
+def _next_section(record: dict[str, Any], k: int) -> Section:
+    steps = []
+    if not record.get("ranks"):
+        low, high = max(2, k // 2), 2 * k
+        text = "Compare other numbers of parcels by halves of the subjects:"
+        steps.append(Step(text, f"-k {low}-{high}"))
+    steps.append(
+        Step("The value of each parcel in each image, for statistics, is in", "values.csv")
+    )
+    return Section("What to do next", steps=tuple(steps))
