@@ -54,6 +54,7 @@ def test_checkpoints_are_as_rare_as_asked_for_and_the_last_is_kept(tmp_path, rng
 
     saves = []
     real = supervise.save_state
+
     def save(path, state, made_for):
         saves.append(state.n_iter)
         real(path, state, made_for)
