@@ -8,6 +8,9 @@ Examples
 array([0, 0, 1])
 """
 
+from orthoplus.core import startup  # first of all: see there
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -125,3 +128,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+startup.interrupt_again()

@@ -1,12 +1,31 @@
-"""A file appears under its name only when it is complete."""
+"""A file appears under its name only when it is complete, whatever happens to the disk."""
 
 import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from orthoplus.core import atomic
 from orthoplus.core.atomic import write_atomically
 
 
+@pytest.fixture(params=["nameless", "named"])
+def kind(request, monkeypatch):
+    """Files without a name until they are complete, as on Linux, and others."""
+    if request.param == "named":
+        monkeypatch.setattr(atomic, "_open_nameless", lambda folder: None)
+    elif not hasattr(os, "O_TMPFILE"):
+        pytest.skip("no files without a name on this system")
+
+
+@pytest.mark.usefixtures("kind")
 def test_file_is_left_as_it_was_when_writing_fails(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
@@ -21,6 +40,7 @@ def test_file_is_left_as_it_was_when_writing_fails(tmp_path):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+@pytest.mark.usefixtures("kind")
 def test_longest_name_and_text_path_are_written(tmp_path):
     path = tmp_path / ("x" * 251 + ".txt")
     write_atomically(str(path), lambda file: file.write(b"new"))
@@ -28,6 +48,7 @@ def test_longest_name_and_text_path_are_written(tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
+@pytest.mark.usefixtures("kind")
 def test_full_disk_and_absent_folder_name_the_file(tmp_path):
     def full(file):
         raise OSError(28, "No space left on device")
@@ -39,3 +60,87 @@ def test_full_disk_and_absent_folder_name_the_file(tmp_path):
         write_atomically(tmp_path / "b" / "a.txt", full)
     assert caught.value.filename == str(tmp_path / "b" / "a.txt")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.usefixtures("kind")
+def test_mode_is_that_of_any_new_file(tmp_path):
+    write_atomically(tmp_path / "a", lambda file: file.write(b"1"))
+    (tmp_path / "b").touch()
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+@pytest.mark.usefixtures("kind")
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are those of Linux")
+def test_disk_that_is_full_after_any_number_of_bytes_leaves_the_old_file(tmp_path):
+    """The system itself refuses to write more: at every 64th byte of the file, and at its end."""
+    path, old, new = tmp_path / "a.npz", np.zeros(3), np.arange(100.0)
+    np.savez(path, old)
+    whole = path.read_bytes()
+    write_atomically(tmp_path / "new.npz", lambda file: np.savez(file, new))
+    size = (tmp_path / "new.npz").stat().st_size
+    (tmp_path / "new.npz").unlink()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in (*range(0, size, 64), size - 1):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+        try:
+            with pytest.raises(OSError, match="too large") as caught:
+                write_atomically(path, lambda file: np.savez(file, new))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert caught.value.filename == str(path)
+        assert path.read_bytes() == whole
+        assert os.listdir(tmp_path) == ["a.npz"]
+
+
+@pytest.mark.usefixtures("kind")
+@pytest.mark.parametrize("step", ["replace", "link", "fdopen"])
+def test_error_of_any_step_leaves_the_old_file(tmp_path, monkeypatch, step):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, step, fail)
+    with suppress(PermissionError):  # unless this kind of file has no such step
+        write_atomically(path, lambda file: file.write(b"new"))
+    assert path.read_text() in ("old", "new")
+    if step == "replace":
+        assert path.read_text() == "old"
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+WRITER = """
+import sys
+from orthoplus.core.atomic import write_atomically
+number = 0
+print("writing", flush=True)
+while True:
+    number += 1
+    text = (f"{number:09d}" * 40_000).encode()
+    def write(file):
+        for start in range(0, len(text), 4096):
+            file.write(text[start:start + 4096])
+            file.flush()
+    write_atomically(sys.argv[1], write)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name on this system")
+def test_writer_that_is_killed_leaves_a_whole_file_and_nothing_else(tmp_path):
+    path, rng = tmp_path / "a.txt", np.random.default_rng(0)
+    source = str(Path(atomic.__file__).parents[2])
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)],
+            env=os.environ | {"PYTHONPATH": source}, stdout=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            assert process.stdout.readline() == "writing\n"
+            time.sleep(0.02 + 0.1 * rng.random())
+            process.send_signal(signal.SIGKILL)
+        assert [name for name in os.listdir(tmp_path) if name != "a.txt"] == []
+        if path.exists():
+            text = path.read_text()
+            assert len(text) == 360_000
+            assert text == text[:9] * 40_000

@@ -54,9 +54,12 @@ def test_checkpoints_are_as_rare_as_asked_for_and_the_last_is_kept(tmp_path, rng
 
     saves = []
     real = supervise.save_state
-    monkeypatch.setattr(
-        supervise, "save_state", lambda path, state: (saves.append(state.n_iter), real(path, state))
-    )
+
+    def save(path, state, made_for):
+        saves.append(state.n_iter)
+        real(path, state, made_for)
+
+    monkeypatch.setattr(supervise, "save_state", save)
     problem = ONMF(rng.random((60, 8)), 3)
     result = op.solve(problem, checkpoint=tmp_path / "a.npz")
     assert saves == list(range(1, result.n_iter + 1))

@@ -14,13 +14,16 @@ def main() -> None:
     try:
         check_installed(_PACKAGES, "The command `orthoplus`", extra="cli")
         from orthoplus.cli.app import app
+        from orthoplus.cli.ending import TERMINATION
+
+        logging.getLogger("orthoplus").setLevel(logging.ERROR)  # the display says when it compiles
+        TERMINATION.install()
+        app(prog_name="orthoplus")
     except MissingPackageError as error:
         sys.stderr.write(f"Error: {error}\n")  # Typer may be what is missing
         sys.exit(2)
-    except KeyboardInterrupt:  # before there is a command that could say so
+    except KeyboardInterrupt:  # before there is a command that could say so, or after its end
         sys.exit(130)
-    logging.getLogger("orthoplus").setLevel(logging.ERROR)  # the display says when it compiles
-    app(prog_name="orthoplus")
 
 
 __all__ = ["main"]

@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done, 1 not converged but written, 2 bad input, 70 a bug in "
-    "orthoplus, 130 interrupted.",
+    "orthoplus, 130 interrupted, 143 terminated.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, cluster, unmix, parcellate, project, bench, info):

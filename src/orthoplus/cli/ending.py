@@ -17,7 +17,7 @@ from orthoplus.cli.words import in_shell_terms
 from orthoplus.core.errors import FileError, InputError, MissingPackageError
 from orthoplus.core.status import Status
 
-DONE, NOT_CONVERGED, BAD_INPUT, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+DONE, NOT_CONVERGED, BAD_INPUT, BUG, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
 DEBUG_VARIABLE = "ORTHOPLUS_DEBUG"
 _PACKAGE = Path(__file__).parents[1]
 
@@ -29,6 +29,36 @@ def exit_code(status: Status) -> int:
     if status is Status.INTERRUPTED:
         return INTERRUPTED
     return DONE if status.success else NOT_CONVERGED
+
+
+class Terminating:
+    """Whether the system asked the process to end: SIGTERM, which counts as Ctrl-C from then on.
+
+    So a run is saved and its files are written, as far as there are any, before the process ends.
+    """
+
+    is_asked = False
+
+    def install(self) -> None:
+        """Take SIGTERM for Ctrl-C, unless it is ignored or this is not the main thread."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._stop)
+
+    def _stop(self, number: int, frame: Any) -> None:
+        self.is_asked = True
+        # Whoever lets Ctrl-C wait, for an import or for files, lets this wait as well.
+        interrupt = signal.getsignal(signal.SIGINT)
+        if not callable(interrupt):  # Ctrl-C is ignored, as in the background of a shell
+            raise KeyboardInterrupt
+        interrupt(number, frame)
+
+    def code(self, code: int) -> int:
+        """Return the exit code in view of that."""
+        return TERMINATED if self.is_asked and code == INTERRUPTED else code
+
+
+TERMINATION = Terminating()
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
@@ -52,7 +82,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
                 raise
             code = _explain(error)
         sys.stdout.flush()
-        raise typer.Exit(code)
+        raise typer.Exit(TERMINATION.code(code))
 
     return run
 
@@ -119,6 +149,6 @@ def finishing() -> Iterator[Finishing]:
         yield state
     except KeyboardInterrupt:
         complain("Interrupted while writing: the files that are there are whole, others missing.")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(TERMINATION.code(INTERRUPTED)) from None
     finally:
         signal.signal(signal.SIGINT, before)

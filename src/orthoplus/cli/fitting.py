@@ -11,7 +11,6 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.estimators.factorize import choose_method
-from orthoplus.run.checkpoint import load_state
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class RunOptions:
             "callback": display,
             "time_limit": self.time_limit,
             "checkpoint": self.checkpoint,
-            "resume": None if self.resume is None else load_state(self.resume),
+            "resume": self.resume,
         }
 
 

@@ -56,6 +56,8 @@ class DataMatrix(ABC):
         Up to this many columns the Gram matrix is worth one pass.
     has_gaps : bool
         Whether entries are missing: the blocks are then those of `orthoplus.data.observed`.
+    most_rows : int or None
+        How many rows may be in memory beside a block, by the limit there is; None for any number.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class DataMatrix(ABC):
     has_cheap_products: ClassVar[bool] = True
     gram_order: ClassVar[int] = 400
     has_gaps: bool = False
+    most_rows: int | None = None
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -20,6 +20,7 @@ from scipy.sparse import issparse
 
 from orthoplus.core.errors import InputError
 from orthoplus.core.point import SupportPoint, column_ranks, spread, sum_squares
+from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix, Work, add_parts
 from orthoplus.data.dense import Dense
@@ -249,7 +250,7 @@ class _Shared:
 
 def _read(block: Any, dtype: Any) -> MemoryMatrix:
     if issparse(block):
-        return Sparse(block.tocsr().astype(dtype, copy=False))
+        return Sparse(as_csr(block, "a chunk").astype(dtype, copy=False))
     return Dense(np.asarray(block).astype(dtype, copy=False))
 
 

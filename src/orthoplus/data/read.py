@@ -8,6 +8,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.sparse_checks import as_csr
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.operator import Operator
@@ -166,7 +167,7 @@ def _wrap(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> 
     if isinstance(A, LinearOperator):
         return Operator(A)
     if issparse(A):
-        A = A.tocsr()
+        A = as_csr(A, name) if check else A.tocsr()
         return Sparse(A if A.dtype in (np.float32, np.float64) else A.astype(np.float64))
     if is_dask_array(A):
         from orthoplus.data.dask import DaskMatrix

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, eye_array, hstack, issparse
 
 from orthoplus.core.checks import as_matrix, check_finite
 from orthoplus.core.errors import InputError
+from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray
 from orthoplus.data.symmetric import SymmetricMap, as_symmetric
 
@@ -47,7 +48,7 @@ def ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
 def as_matrix_or_sparse(A: Any, name: str) -> Any:
     """A finite matrix of float64, dense or CSR."""
     if issparse(A):
-        A = A.tocsr().astype(np.float64)
+        A = as_csr(A, name).astype(np.float64)
         check_finite(A.data, name)
         return A
     return as_matrix(A, name).astype(np.float64, copy=False)

@@ -15,6 +15,8 @@ from orthoplus.data.dense import Dense
 
 # The blocks in memory at a time take this share of the limit; what is made of them takes the rest.
 _BLOCK_SHARE = 0.125
+# Rows that are collected from all blocks are at most so many blocks.
+_COLLECTED_BLOCKS = 2
 # The limit where none is given.
 DEFAULT_LIMIT = "1GB"
 # The largest A'A that is formed, and the share of its largest eigenvalue that is rounding.
@@ -79,6 +81,7 @@ class Stored(BlockedMatrix):
         is_single = np.dtype(source.dtype) == np.float32
         self.dtype = np.dtype(np.float32 if is_single else np.float64)
         self.height = self._lines(parse_memory(memory_limit)) * self._width
+        self.most_rows = _COLLECTED_BLOCKS * self.height
 
     def _lines(self, limit: int) -> int:
         """Return the lines of the source in a block, whole chunks where it has any."""

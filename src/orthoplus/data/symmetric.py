@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, norm
 
 from orthoplus.core.checks import as_matrix, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray
 
 # Up to this many rows eigenvectors are computed densely.
@@ -189,7 +190,7 @@ def as_symmetric(M: Any, name: str) -> Any:
         _check_operator(M, name)
         return M
     if issparse(M):
-        M = M.tocsr().astype(np.float64)
+        M = as_csr(M, name).astype(np.float64)
         check_finite(M.data, name)
     else:
         M = as_matrix(M, name)

@@ -147,6 +147,12 @@ def _factorize_gaps(
     A: DataMatrix, model: Model, options: RunOptions, rng: np.random.Generator
 ) -> Result:
     data = A
+    for name in ("checkpoint", "resume"):
+        if options.watch.get(name) is not None:
+            raise InputError(
+                f'`{name}` cannot go with `missing="mask"`: the gaps are filled several times, and '
+                f"a state belongs to one of them. Leave it out."
+            )
     if model.orthogonal == "features":
         if not A.has_cheap_products:
             raise InputError(

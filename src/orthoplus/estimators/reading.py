@@ -3,11 +3,13 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
+from orthoplus.core.sparse_checks import as_compressed
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.observed import as_observed
@@ -35,7 +37,7 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         _check_width(estimator, A, reset=reset)
         return as_observed(A) if is_masked else A
     try:
-        values = validate_data(
+        values = validated(
             estimator,
             X,
             accept_sparse=("csr", "csc"),
@@ -52,6 +54,13 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         name = type(estimator).__name__  # NaN hid the sign above
         raise _explained(InputError(f"Negative values in data passed to {name}"))
     return A
+
+
+def validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return what `validate_data` of scikit-learn does, after a look at the indices of sparse X."""
+    if issparse(X):
+        X = as_compressed(X, "X")
+    return validate_data(estimator, X, **options)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
@@ -84,6 +93,8 @@ def _check_width(estimator: Any, A: DataMatrix, *, reset: bool) -> None:
 
 def read_coordinates(W: Any, k: int, *, accept_sparse: Any = "csr") -> Any:
     """Return coordinates of samples as ``transform`` gives them, one column per component."""
+    if issparse(W):
+        W = as_compressed(W, "X")
     W = check_array(W, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
     if W.shape[1] != k:
         raise InputError(

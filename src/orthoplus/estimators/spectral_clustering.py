@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils.validation import validate_data
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
@@ -18,7 +17,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import IntArray
 from orthoplus.estimators.certified import Certified
-from orthoplus.estimators.reading import check_row_count, draw_seed
+from orthoplus.estimators.reading import check_row_count, draw_seed, validated
 from orthoplus.problems import TraceMin, laplacian_embedding
 from orthoplus.run.api import solve
 
@@ -111,7 +110,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Cluster X: samples by features, or similarities if ``affinity="precomputed"``."""
-        A = validate_data(
+        A = validated(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
         )
         check_choice(self.affinity, "affinity", AFFINITIES)

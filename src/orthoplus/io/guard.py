@@ -7,6 +7,7 @@ Compiled readers read it in a process of their own first. Indices of sparse matr
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +23,11 @@ from orthoplus.core.types import IntArray
 MEMORY_SHARE = 0.5
 # Compression expands a byte to a thousand, which become 8 each; a small promise is always believed.
 _MOST_EXPANSION, _SMALL_BYTES = 10_000, 1 << 24
-# A trial reading may take this long, and as much again for every so many bytes.
-_TRIAL_SECONDS, _TRIAL_BYTES = 20.0, 1 << 28
+# A trial reading may take so many seconds of processor time, and as much again for every so many
+# bytes; and a multiple of that by the clock, on a machine that is busy.
+_TRIAL_SECONDS, _TRIAL_BYTES, _BUSY = 4.0, 1 << 26, 5.0
+# Arrays or parts in one file.
+MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
 
 
@@ -73,22 +77,36 @@ def read_on_trial(path: Path, kind: str) -> dict[str, str]:
     That process has a limit of memory and of time. `FileError` if nothing can be read.
     """
     seconds = _TRIAL_SECONDS * (1.0 + path.stat().st_size / _TRIAL_BYTES)
-    words = [sys.executable, "-P", str(_TRIAL), kind, str(path), str(memory_limit())]
+    limits = [str(memory_limit()), str(math.ceil(seconds))]
+    words = [sys.executable, "-P", str(_TRIAL), kind, str(path), *limits]
     one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
     try:
         done = subprocess.run(
-            words, timeout=seconds, capture_output=True, check=False, env=os.environ | one_thread
+            words,
+            timeout=_BUSY * seconds,
+            capture_output=True,
+            check=False,
+            env=os.environ | one_thread,
         )
+        is_late = hasattr(signal, "SIGXCPU") and done.returncode == -signal.SIGXCPU
     except subprocess.TimeoutExpired:
+        is_late = True
+    if is_late:
         raise FileError(
-            f"`{path}` could not be read within {seconds:.0f} seconds: it is probably damaged. "
-            f"Save the array again, for example as .npz."
-        ) from None
+            f"`{path}` could not be read within {math.ceil(seconds)} seconds: it is probably "
+            f"damaged. Save the array again, for example as .npz."
+        )
     if done.returncode:
         raise FileError(f"`{path}` makes the library that reads such files crash: it is damaged.")
     failures: dict[str, str] = json.loads(done.stdout)
     refuse_failed(path, failures, "")
     return failures
+
+
+def check_members(path: Path, n_members: int) -> None:
+    """Refuse a file of more parts than any of ours has: to list them alone would take long."""
+    if n_members > MOST_MEMBERS:
+        raise FileError(f"`{path}` has {n_members} parts; at most {MOST_MEMBERS} are read.")
 
 
 def refuse_failed(path: Path, failures: dict[str, str], key: str) -> None:

@@ -15,7 +15,7 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
 from orthoplus.io.content import Catalogue, Content, Entry, Names
-from orthoplus.io.trial import follow, walk
+from orthoplus.io.trial import attribute, follow, walk
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # The parts of a sparse group: of AnnData, and of MATLAB, which goes by columns.
@@ -96,9 +96,9 @@ def _sparse_shape(group: Any) -> tuple[int, int] | None:
     """Return the shape of a sparse group of AnnData or of MATLAB; None for another group."""
     if set(_BY_COLUMN) <= group.keys() and "MATLAB_sparse" in group.attrs:
         pointers = getattr(follow(group, "jc"), "shape", None) or (1,)
-        return int(group.attrs["MATLAB_sparse"]), int(pointers[0]) - 1
-    declared = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
-    if not set(_BY_ROW) <= group.keys() or declared is None or len(declared) != 2:
+        return int(attribute(group, "MATLAB_sparse")), int(pointers[0]) - 1
+    declared = attribute(group, "shape" if "shape" in group.attrs else "h5sparse_shape")
+    if not set(_BY_ROW) <= group.keys() or np.shape(declared) != (2,):
         return None
     return int(declared[0]), int(declared[1])
 
@@ -121,8 +121,8 @@ def _load_sparse(source: Source, file: Any, key: str) -> Content:
     is_matlab = "MATLAB_sparse" in group.attrs
     names = _BY_COLUMN if is_matlab else _BY_ROW
     data, indices, pointers = (source.dataset(group, name)[()] for name in names)
-    encoding = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
-    by_row = not is_matlab and "csc" not in str(encoding)
+    encodings = (attribute(group, name) for name in ("encoding-type", "h5sparse_format"))
+    by_row = not is_matlab and not any("csc" in str(encoding) for encoding in encodings)
     matrix = guard.compressed_rows(source.path, (data, indices, pointers), shape, by_row)
     return Content(matrix, *_anndata_names(source, file, key, shape))
 
@@ -153,7 +153,7 @@ def _index(source: Source, file: Any, name: str, length: int) -> Names | None:
     group = follow(file, name)
     if not isinstance(group, source.h5py.Group):
         return None
-    key = str(group.attrs.get("_index", "_index"))
+    key = str(attribute(group, "_index") or "_index")
     index = follow(group, key)
     is_text = source.h5py.check_string_dtype(getattr(index, "dtype", np.dtype(float))) is not None
     if not is_text or index.shape != (length,):

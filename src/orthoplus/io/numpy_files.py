@@ -24,7 +24,7 @@ _READ_HEADER = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 # A header is a line of text; one that says it is longer is not read.
-_MOST_HEADER, _LONGEST_WORD = 1 << 14, 64
+_MOST_HEADER, _LONGEST_WORD, _MOST_LENGTHS = 1 << 14, 64, 8
 # What SciPy's `save_npz` writes, format by format.
 _SPARSE_PARTS = {
     "csr": ("data", "indices", "indptr", "shape"),
@@ -71,6 +71,7 @@ def _member_headers(path: Path) -> dict[str, Header]:
         )
     headers = {}
     with zipfile.ZipFile(path) as archive:
+        guard.check_members(path, len(archive.infolist()))
         for info in archive.infolist():
             name, _, suffix = info.filename.rpartition(".")
             if suffix == "npy":
@@ -139,6 +140,8 @@ def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
         if dtype.hasobject:
             raise FileError(f"`{path}` holds pickled Python objects (`{name}`): never read.")
         guard.check_size(path, shape)
+    if math.prod(headers["shape"][0]) > _MOST_LENGTHS:
+        raise FileError(f"`{path}`: its sparse array has a shape of {headers['shape'][0]} lengths.")
     return kind
 
 

@@ -22,13 +22,17 @@ from orthoplus.io.text_tables import parse_rows
 
 # Larger whole numbers are identifiers: as float64 they would no longer differ.
 _MOST_EXACT = 2**53
+# Memory that a byte of XML may become: a cell of a few bytes is a Python object.
+_PER_BYTE = 16
 
 
 def read_spreadsheet(path: Path, options: TableOptions) -> Catalogue:
     """List the sheets that hold anything; the key is the name of the sheet."""
     openpyxl = require("openpyxl", "Reading .xlsx files", extra="tables")
     with zipfile.ZipFile(path) as archive:
-        guard.check_size(path, (sum(member.file_size for member in archive.infolist()) // 8,))
+        guard.check_members(path, len(archive.infolist()))
+        n_bytes = sum(member.file_size for member in archive.infolist())
+        guard.check_size(path, (n_bytes // 8 * _PER_BYTE,))
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     catalogue = {}
     for sheet in book.worksheets:

@@ -13,7 +13,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-MOST_OBJECTS, MOST_DEPTH = 10_000, 32
+MOST_OBJECTS, MOST_DEPTH, MOST_IN_ATTRIBUTE = 10_000, 32, 64
+# The attributes of HDF5 objects that say what they are.
+ATTRIBUTES = (
+    "shape",
+    "h5sparse_shape",
+    "h5sparse_format",
+    "encoding-type",
+    "MATLAB_sparse",
+    "_index",
+)
 # Beyond the largest array that may be read: buffers of the readers.
 _BUFFERS = 1 << 28
 NUMERIC = {"double", "single", "logical", "sparse"} | {
@@ -32,6 +41,18 @@ def follow(group: Any, key: str) -> Any:
             return None
         item = item[name]
     return item
+
+
+def attribute(item: Any, name: str) -> Any:
+    """Return an attribute of an HDF5 object; None if it is missing or more than a few numbers.
+
+    Attributes are read with their object, so that one of many megabytes would be, too.
+    """
+    if name not in item.attrs:
+        return None
+    if math.prod(item.attrs.get_id(name).shape or ()) > MOST_IN_ATTRIBUTE:
+        return None
+    return item.attrs[name]
 
 
 def walk(file: Any) -> Iterator[tuple[str, Any]]:
@@ -58,13 +79,15 @@ def walk(file: Any) -> Iterator[tuple[str, Any]]:
 
 
 def try_hdf5(path: str, most_bytes: int) -> dict[str, str]:
-    """Read every data set of the file that is not too large by its shape."""
+    """Read every data set of the file that is not too large by its shape, and attributes."""
     import h5py
 
     failures = {}
     with h5py.File(path, "r") as file:
         limit_memory(most_bytes)
         for key, item in walk(file):
+            for name in ATTRIBUTES:
+                attribute(item, name)
             if not isinstance(item, h5py.Dataset) or item.is_virtual or item.external:
                 continue
             try:
@@ -164,7 +187,18 @@ def reason(error: Exception) -> str:
     return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
+def limit_time(seconds: int) -> None:
+    """Let the system end this process after so many seconds of processor time, if it can."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    except (ImportError, OSError, ValueError):
+        return
+
+
 if __name__ == "__main__":
+    limit_time(int(sys.argv[4]))
     try:
         found = TRIALS[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
     except Exception as error:

@@ -41,4 +41,4 @@ def _interrupted_later() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, before)
         if came:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(came[0])  # SIGTERM may have been passed on to this handler

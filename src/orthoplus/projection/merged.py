@@ -33,6 +33,8 @@ from orthoplus.projection.passes import Budget
 
 # Rows that are brought into memory: for the first weights, and those that are nearly tied.
 SAMPLE_ROWS, OPEN_ROWS = 1 << 13, 1 << 15
+# A small `memory_limit` makes them fewer, down to so many for each column.
+FEWEST_PER_COLUMN = 4
 # More of them than wanted may be nearly tied; never more than this many times.
 MOST_OPEN = 4.0
 # So many passes in a row that neither raise the value nor lower the bound are the last.
@@ -117,7 +119,7 @@ def project_row_blocks(
     """
     n, k = C.shape
     budget = make_budget(tol, max_passes, time_limit)
-    root, share = _first_root(C), min(1.0, OPEN_ROWS / n)
+    root, share = _first_root(C), min(1.0, _fitting(C, OPEN_ROWS) / n)
     nothing = np.zeros(0, dtype=np.int64)
     best, bound, passes, stalls = _Choice(-np.inf, root, nothing, nothing), np.inf, 0, 0
     while not budget.is_spent(passes) and stalls < MAX_STALLS:
@@ -150,6 +152,13 @@ def project_row_blocks(
     return MergedProjection(labels, weights, best.value, bound, status, passes, gap)
 
 
+def _fitting(C: DataMatrix, n_rows: int) -> int:
+    """Return how many rows to bring into memory: so many, or fewer if the limit asks for that."""
+    if C.most_rows is None:
+        return n_rows
+    return min(n_rows, max(C.most_rows, FEWEST_PER_COLUMN * C.shape[1]))
+
+
 def _first_root(C: DataMatrix) -> FloatArray:
     """sqrt(w) from the projection of a sample of rows; raise where no weights are to be had."""
     n, k = C.shape
@@ -165,7 +174,8 @@ def _first_root(C: DataMatrix) -> FloatArray:
             f"The largest entry of `C` is {maxima.max():.3g}: its square is out of range. Divide "
             f"`C` by it, which does not change the nearest point."
         )
-    rows = np.unique(np.linspace(0, n - 1, min(n, max(SAMPLE_ROWS, 16 * k))).astype(np.int64))
+    size = _fitting(C, max(SAMPLE_ROWS, 16 * k))
+    rows = np.unique(np.linspace(0, n - 1, min(n, size)).astype(np.int64))
     sample = np.maximum(C.sample_rows(rows).to_dense().astype(np.float64), 0.0)
     sums = (sample * sample).sum(axis=0)
     start = 1.0 / np.where(sums > 0.0, np.sqrt(np.maximum(sums, 1e-300)), maxima)

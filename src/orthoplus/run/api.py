@@ -29,7 +29,8 @@ from orthoplus.data.groups import Centres
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.problems import Smooth
 from orthoplus.projection.merged import project_data
-from orthoplus.run.checkpoint import load_state
+from orthoplus.run.checkpoint import check_writable, read_checkpoint
+from orthoplus.run.fingerprint import Fingerprint, differences, fingerprint
 from orthoplus.run.finish import ENDED_FROM_OUTSIDE, finish, report
 from orthoplus.run.monitor import Callback, CountedProblem, Meter, Watch
 from orthoplus.run.presets import preset_of, search_after
@@ -139,7 +140,8 @@ def solve(  # noqa: PLR0913
     time_limit : float, optional
         Seconds; looked at whenever f is evaluated.
     resume : state or path, optional
-        Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored.
+        Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored. A
+        checkpoint of other data, another problem, method or version is refused.
     checkpoint : path, optional
         Save the state there after every outer iteration (written aside, then renamed).
     checkpoint_every : float
@@ -194,9 +196,10 @@ def solve(  # noqa: PLR0913
         if rng is not None or number > 0:
             own = own.reseeded(child)
             own_search = None if own_search is None else with_seed(own_search, child)
-        state = _read_state(resume, problem, own)
+        mark = None if checkpoint is None and resume is None else fingerprint(problem, own)
+        state = _read_state(resume, problem, own, mark)
         start = _start(working, own, starts, X if number == 0 else None) if state is None else None
-        watch = Watch(own, meter, callback, checkpoint, checkpoint_every)
+        watch = Watch(own, meter, callback, checkpoint, checkpoint_every, mark)
         status, failure = watch.follow(CountedProblem(working, meter), start, state)
         ending = finish(working, start, watch, status, search=own_search)
         if best is None or ending.answer.value < least:
@@ -293,18 +296,32 @@ def project(
 
 
 def _read_state(
-    resume: OuterState | str | os.PathLike[str] | None, problem: Problem, method: OuterMethodBase
+    resume: OuterState | str | os.PathLike[str] | None,
+    problem: Problem,
+    method: OuterMethodBase,
+    mark: Fingerprint | None,
 ) -> OuterState | None:
-    """The state to continue from; raise where it belongs to another method or problem."""
-    state = load_state(resume) if isinstance(resume, (str, os.PathLike)) else resume
-    if state is not None:
-        check_type(state, "resume", method.state_type)
-        size = method.shape_of(state, problem)
-        if size != problem.shape:
-            raise InputError(
-                f"`resume` is a state of shape {size}, but the problem needs "
-                f"{problem.shape}: it belongs to another problem."
-            )
+    """The state to continue from; raise where it belongs to another method, problem or run."""
+    if resume is None:
+        return None
+    state: Any = resume
+    made_for = None
+    if isinstance(resume, (str, os.PathLike)):
+        state, made_for = read_checkpoint(resume)
+    check_type(state, "resume", method.state_type)
+    size = method.shape_of(state, problem)
+    if size != problem.shape:
+        raise InputError(
+            f"`resume` is a state of shape {size}, but the problem needs "
+            f"{problem.shape}: it belongs to another problem."
+        )
+    changed = [] if made_for is None or mark is None else differences(made_for, mark)
+    if changed:
+        raise InputError(
+            f"`resume`: {resume} belongs to another run, "
+            f"which differs from this one in {' and '.join(changed)}. Call with what it was "
+            f"written for, or start afresh."
+        )
     return state
 
 
@@ -332,6 +349,8 @@ def _check_watch(
             f"`checkpoint={os.fspath(checkpoint)!r}` lies in a folder that does not exist. "
             f"Make it first."
         )
+    if checkpoint is not None:
+        check_writable(checkpoint, "checkpoint")
 
 
 def _start(

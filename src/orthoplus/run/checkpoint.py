@@ -15,7 +15,8 @@ from orthoplus.core.method import OuterState
 from orthoplus.core.outer_method import OuterMethodBase
 from orthoplus.methods import METHODS
 
-_FORMAT = "orthoplus-state-3"
+_FAMILY = "orthoplus-state-"
+_FORMAT = f"{_FAMILY}4"
 
 
 @cache
@@ -28,10 +29,13 @@ def _state_types() -> dict[str, Any]:
     return {kind.__name__: kind for kind in types}
 
 
-def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
+def save_state(
+    path: str | os.PathLike[str], state: OuterState, made_for: Mapping[str, Any] | None = None
+) -> None:
     """Write a state so that `load_state` gives it back bit for bit.
 
-    The file appears under its name only when it is complete.
+    The file appears under its name only when it is complete. ``made_for`` is the fingerprint of the
+    run, see `orthoplus.run.fingerprint`; ``solve(checkpoint=...)`` adds it.
 
     Examples
     --------
@@ -49,6 +53,7 @@ def save_state(path: str | os.PathLike[str], state: OuterState) -> None:
         "format": _FORMAT,
         "type": type(state).__name__,
         "tree": _describe(fields, "", arrays),
+        "made_for": made_for,
     }
     arrays["__state__"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     write_arrays(path, arrays)
@@ -59,8 +64,23 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
     write_atomically(path, lambda file: np.savez(file, **arrays))
 
 
+def check_writable(path: str | os.PathLike[str], name: str) -> None:
+    """Raise before hours of work, not at their end, if nothing can be written there."""
+    folder = os.path.dirname(path) or os.curdir
+    if os.path.isdir(path):
+        raise InputError(f"`{name}={os.fspath(path)!r}` is a folder: the name of a file is needed.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"`{name}={os.fspath(path)!r}` cannot be written: permission denied for its folder. "
+            f"Choose another place."
+        )
+
+
 def load_state(path: str | os.PathLike[str]) -> OuterState:
     """Read a state written by `save_state`; a damaged or foreign file is a ValueError.
+
+    ``solve(resume=path)`` also sees that the file belongs to the same run; a state that was loaded
+    is taken for what it is.
 
     Examples
     --------
@@ -74,13 +94,19 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
     >>> bool((op.solve(problem, resume=load_state(name)).X == op.solve(problem).X).all())
     True
     """
+    return read_checkpoint(path)[0]
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[OuterState, Mapping[str, Any] | None]:
+    """Return the state in a file, and the fingerprint of its run if it has one."""
     try:
         # Opened here: a damaged archive would leave NumPy's own file open.
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(bytes(file["__state__"]))
             if header["format"] != _FORMAT:
-                raise KeyError(header["format"])
-            return _state_types()[header["type"]](**_restore(header["tree"], file))
+                raise KeyError(_foreign(header["format"]))
+            state = _state_types()[header["type"]](**_restore(header["tree"], file))
+            return state, header["made_for"]
     except FileNotFoundError:
         raise
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
@@ -88,6 +114,11 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
             f"`{os.fspath(path)}` is not a saved state or is damaged ({error}). "
             f"Start afresh, or give a file written by `save_state`."
         ) from error
+
+
+def _foreign(name: Any) -> str:
+    is_ours = isinstance(name, str) and name.startswith(_FAMILY)
+    return f"format {name}" + (f" of another version, this one writes {_FORMAT}" * is_ours)
 
 
 def _describe(value: Any, name: str, arrays: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -160,6 +160,7 @@ class Watch:
     callback: Callback | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float = 0.0
+    made_for: Mapping[str, Any] | None = None
     state: OuterState | None = None
     saved: OuterState | None = None
     saved_at: float = -np.inf
@@ -217,7 +218,7 @@ class Watch:
         if self.checkpoint is None or not self.history or state is self.saved:
             return
         if state is not None and self.meter.seconds - self.saved_at >= every:
-            save_state(self.checkpoint, state)
+            save_state(self.checkpoint, state, self.made_for)
             self.saved, self.saved_at = state, self.meter.seconds
 
     def _call_back(self, state: OuterState) -> tuple[bool, Exception | None]:
