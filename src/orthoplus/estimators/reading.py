@@ -8,6 +8,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.observed import as_observed
@@ -35,11 +36,10 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         _check_width(estimator, A, reset=reset)
         return as_observed(A) if is_masked else A
     try:
-        values = validate_data(
+        values = read_array(
             estimator,
             X,
             accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan" if is_masked else True,
             ensure_non_negative=not estimator.allow_negative,
             reset=reset,
@@ -52,6 +52,15 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         name = type(estimator).__name__  # NaN hid the sign above
         raise _explained(InputError(f"Negative values in data passed to {name}"))
     return A
+
+
+def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
+    """Return X checked by scikit-learn, in float32 if it is, else in float64.
+
+    What is no matrix but of a library that is known gets a sentence that says what to pass.
+    """
+    check_not_foreign(X, "X")
+    return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
@@ -84,6 +93,7 @@ def _check_width(estimator: Any, A: DataMatrix, *, reset: bool) -> None:
 
 def read_coordinates(W: Any, k: int, *, accept_sparse: Any = "csr") -> Any:
     """Return coordinates of samples as ``transform`` gives them, one column per component."""
+    check_not_foreign(W, "X")
     W = check_array(W, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
     if W.shape[1] != k:
         raise InputError(
