@@ -34,7 +34,7 @@ from orthoplus.run.checkpoint import load_state, save_state
 
 if TYPE_CHECKING:
     from orthoplus import autodiff, datasets, metrics
-    from orthoplus.adapters import brain
+    from orthoplus.adapters import brain, singlecell
     from orthoplus.assignment import quadratic_assignment
     from orthoplus.copositive import is_copositive
     from orthoplus.estimators import (
@@ -69,6 +69,7 @@ _LAZY = {
     "metrics": "",
     "quadratic_assignment": "assignment",
     "select_rank": "model_selection",
+    "singlecell": "adapters",
     "unmix": "estimators",
 }
 
@@ -112,6 +113,7 @@ __all__ = [
     "quadratic_assignment",
     "save_state",
     "select_rank",
+    "singlecell",
     "solve",
     "unmix",
 ]
@@ -121,8 +123,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
     home = _LAZY[name]
-    if not home:
-        return import_module(f"orthoplus.{name}")
+    if home in ("", "adapters"):  # a module of its own
+        return import_module(".".join(filter(None, ("orthoplus", home, name))))
     return getattr(import_module(f"orthoplus.{home}"), name)
 
 

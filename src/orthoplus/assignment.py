@@ -10,6 +10,7 @@ import numpy.typing as npt
 from orthoplus.core.checks import as_generator, as_matrix, check_count, check_positive, check_type
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.graphs import graph_matrix, is_graph
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.search.assignment_search import AssignmentSearch
 from orthoplus.problems import QAP
@@ -68,9 +69,11 @@ def quadratic_assignment(
 
     Parameters
     ----------
-    A : array-like of shape (m, m)
-        Any real matrix; neither symmetry nor a zero diagonal is needed.
-    B : array-like of shape (n, n)
+    A : array-like of shape (m, m), or a graph of NetworkX or igraph
+        Any real matrix; neither symmetry nor a zero diagonal is needed. Of a graph, the weights of
+        the edges, 1 if they have no attribute "weight", in the order of its vertices; it may be
+        directed.
+    B : array-like of shape (n, n), or a graph
         The same. If m and n differ, the smaller matrix is matched into the larger one: all of its
         rows get a partner, and the rows that are left over count for nothing.
     method : {"search", "ep4orth", "exchange"} or EP4Orth
@@ -174,7 +177,7 @@ def _read_problem(
     A: npt.ArrayLike, B: npt.ArrayLike, linear: npt.ArrayLike | None
 ) -> tuple[QAP, tuple[int, int]]:
     """The problem, padded with zeros to the larger size, and both sizes."""
-    given = [as_matrix(matrix, name) for matrix, name in ((A, "A"), (B, "B"))]
+    given = [_read_matrix(matrix, name) for matrix, name in ((A, "A"), (B, "B"))]
     for matrix, name in zip(given, "AB", strict=True):
         if matrix.shape[0] != matrix.shape[1]:
             raise InputError(f"`{name}` has shape {matrix.shape}: a square matrix is needed.")
@@ -188,6 +191,12 @@ def _read_problem(
     size = max(m, n)
     padded = [None if matrix is None else _padded(matrix, size) for matrix in (*given, C)]
     return QAP(*padded), (m, n)  # type: ignore[arg-type]
+
+
+def _read_matrix(value: Any, name: str) -> FloatArray:
+    if is_graph(value):
+        return graph_matrix(value, name, accept_directed=True).toarray()
+    return as_matrix(value, name)
 
 
 def _padded(matrix: FloatArray, size: int, entry: float = 0.0) -> FloatArray:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-ADAPTERS = ("brain",)
+ADAPTERS = ("brain", "singlecell")
 
 
 def __getattr__(name: str) -> Any:

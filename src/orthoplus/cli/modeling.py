@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from orthoplus.cli.options import CLUSTER_METHODS
 from orthoplus.core.errors import InputError
+from orthoplus.data import as_data
+from orthoplus.data.count_entries import count_facts
 
 LOSSES = {
     "frobenius": "frobenius",
@@ -19,8 +20,6 @@ WEIGHTINGS = {"none": None, "tfidf": "tfidf"}
 ROW_SCALES = {"none": None, "l1": "l1", "l2": "l2"}
 SPLITS = {"rows": "rows", "columns": "columns"}
 COLUMN_SCALES = {"none": None, "std": "std", "max": "max"}
-# Whole numbers of which at least this share is 0 are taken for counts of words or reads.
-_SHARE_OF_ZEROS = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class ModelOptions:
 
     def problem(self, values: Any, k: int) -> Any:
         """Return the problem that the estimator will solve for these data."""
-        from orthoplus.data import as_data, as_nonnegative_data
+        from orthoplus.data import as_nonnegative_data
         from orthoplus.estimators.factorize import Model
         from orthoplus.estimators.scaling import fit_scaling
 
@@ -80,7 +79,7 @@ class ModelOptions:
                 "The entries were weighted by tf-idf, as scikit-learn's TfidfTransformer does: the "
                 "components are in these units."
             )
-        elif self.loss == "frobenius" and look_like_counts(values):
+        elif self.loss == "frobenius" and count_facts(as_data(values, check=False)).are_counts:
             found.append(
                 "The entries are whole numbers, most of them 0, like counts of words: `--loss kl` "
                 "is made for counts and often finds better clusters of them."
@@ -102,6 +101,7 @@ def weigh_words(values: Any, weighting: str | None) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> weigh_words(np.array([[2.0, 0.0], [0.0, 5.0]]), "tfidf")
     array([[1., 0.],
            [0., 1.]])
@@ -112,18 +112,3 @@ def weigh_words(values: Any, weighting: str | None) -> Any:
 
     weighted = csr_array(TfidfTransformer().fit_transform(csr_array(values)))
     return weighted if issparse(values) else weighted.toarray().astype(values.dtype)
-
-
-def look_like_counts(values: Any) -> bool:
-    """Return whether all entries are whole numbers and most are 0, and some are not 0 or 1.
-
-    Examples
-    --------
-    >>> look_like_counts(np.array([[0, 3, 0], [0, 0, 1]])), look_like_counts(np.eye(3))
-    (True, False)
-    """
-    stored = values.data if issparse(values) else np.asarray(values).ravel()
-    n_positive = int(np.count_nonzero(stored))
-    if not n_positive or n_positive > (1 - _SHARE_OF_ZEROS) * values.shape[0] * values.shape[1]:
-        return False
-    return bool(stored.max() > 1 and (stored == np.floor(stored)).all())

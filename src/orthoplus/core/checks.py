@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.types import FloatArray
 
 # Entries that are checked at a time, so that a memory map is not read as a whole.
@@ -55,6 +56,7 @@ def as_data_matrix(value: Any, name: str) -> FloatArray:
 
 def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
     """``value`` as a two-dimensional array of real numbers, neither converted nor copied."""
+    check_not_foreign(value, name)
     if hasattr(value, "tocsr"):
         raise InputTypeError(
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "

@@ -9,11 +9,18 @@ from scipy.sparse.linalg import LinearOperator
 from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.sparse_checks import as_csr
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.operator import Operator
-from orthoplus.data.sparse import Sparse
-from orthoplus.data.stored import DEFAULT_LIMIT, Stored, check_source, parse_memory
+from orthoplus.data.sparse import Sparse, canonical
+from orthoplus.data.stored import (
+    DEFAULT_LIMIT,
+    Stored,
+    check_source,
+    is_sparse_on_disk,
+    parse_memory,
+)
 
 
 def as_data(
@@ -124,7 +131,7 @@ def _check_no_bad(n_bad: int, name: str) -> None:
 
 def reads_in_blocks(value: Any, memory_limit: int | str | None = None) -> bool:
     """Return whether `as_data` would read this in blocks of rows."""
-    if is_dask_array(value) or is_stored(value):
+    if isinstance(value, DataMatrix) or is_dask_array(value) or is_stored(value):
         return True
     return isinstance(value, np.ndarray) and memory_limit is not None
 
@@ -135,7 +142,7 @@ def is_dask_array(value: Any) -> bool:
 
 
 def is_stored(value: Any) -> bool:
-    """Return whether this is an array that is not in memory: of h5py, of Zarr, or their like.
+    """Return whether this is an array that is not in memory: of h5py, Zarr, or a backed AnnData.
 
     Examples
     --------
@@ -143,7 +150,7 @@ def is_stored(value: Any) -> bool:
     (False, False)
     """
     has_all = all(hasattr(value, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
-    return has_all and not isinstance(value, np.ndarray)
+    return (has_all or is_sparse_on_disk(value)) and not isinstance(value, np.ndarray)
 
 
 def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMatrix, float]:
@@ -154,7 +161,7 @@ def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMat
     if isinstance(data, Operator):
         return _checked_operator(data, name), 0.0
     if isinstance(data, Sparse):
-        data = _canonical(data)
+        data = canonical(data)
         check_finite(data.values.data, name)
     return data, check_finite_and_range(data, name)
 
@@ -176,15 +183,10 @@ def _wrap(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> 
     if reads_in_blocks(A, memory_limit):
         check_source(A, name)
         return Stored(A, memory_limit or DEFAULT_LIMIT)
-    return Dense(as_data_matrix(A, name) if check else np.asarray(A))
-
-
-def _canonical(data: Sparse) -> Sparse:
-    if data.values.has_canonical_format:
-        return data
-    values = data.values.copy()
-    values.sum_duplicates()
-    return Sparse(values)
+    if check:
+        return Dense(as_data_matrix(A, name))
+    check_not_foreign(A, name)
+    return Dense(np.asarray(A))
 
 
 def _checked_operator(data: Operator, name: str) -> Operator:

@@ -156,3 +156,12 @@ class Sparse(MemoryMatrix):
         data = self.values.data
         for start in range(0, data.size, _BLOCK_SIZE):
             yield data[start : start + _BLOCK_SIZE].astype(np.float64)
+
+
+def canonical(data: Sparse) -> Sparse:
+    """Return the matrix with sorted indices and repeated entries added; copied only if needed."""
+    if data.values.has_canonical_format:
+        return data
+    values = data.values.copy()
+    values.sum_duplicates()
+    return Sparse(values)

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix, Work, add_parts
 from orthoplus.data.dense import Dense
+from orthoplus.data.sparse import Sparse, canonical
 
 # The blocks in memory at a time take this share of the limit; what is made of them takes the rest.
 _BLOCK_SHARE = 0.125
@@ -63,7 +65,8 @@ class Stored(BlockedMatrix):
     ----------
     source : array-like of shape (n, r) or (height, width, r)
         Anything with ``shape``, ``dtype`` and slices: a memory map, a dataset of h5py, an array of
-        Zarr. An image is read as the matrix of its pixels.
+        Zarr, a sparse matrix on disk whose slices are SciPy sparse matrices (AnnData in backed
+        mode). An image is read as the matrix of its pixels.
     memory_limit : int or str
         In bytes, or as in "512MB": see `orthoplus.data.as_data`.
 
@@ -85,21 +88,26 @@ class Stored(BlockedMatrix):
 
     def _lines(self, limit: int) -> int:
         """Return the lines of the source in a block, whole chunks where it has any."""
-        line = self._width * max(1, self.shape[1]) * np.dtype(np.float64).itemsize
+        line = max(1, int(self._width * row_bytes(self.source)))
         lines = max(1, int(_BLOCK_SHARE * limit) // line)
         chunk = int((getattr(self.source, "chunks", None) or (1,))[0])
         return lines if lines < chunk else lines // chunk * chunk
 
-    def blocks(self) -> Iterator[tuple[slice, Dense]]:
+    def blocks(self) -> Iterator[tuple[slice, Dense | Sparse]]:
         """Yield row ranges and their rows; a block is valid until the next is asked for."""
         n = self.shape[0]
         for start in range(0, n, self.height):
             rows = slice(start, min(start + self.height, n))
             lines = slice(rows.start // self._width, rows.stop // self._width)
             piece = self.source[lines]
-            block = np.asarray(piece).reshape(-1, self.shape[1]).astype(self.dtype, copy=False)
-            yield rows, Dense(block)
+            yield rows, self._block(piece)
             _give_back(piece)
+
+    def _block(self, piece: Any) -> Dense | Sparse:
+        if issparse(piece):
+            return canonical(Sparse(piece.tocsr().astype(self.dtype, copy=False)))
+        values = np.asarray(piece).reshape(-1, self.shape[1])
+        return Dense(values.astype(self.dtype, copy=False))
 
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
@@ -214,8 +222,27 @@ def _give_back(piece: Any) -> None:
     memory.madvise(mmap.MADV_DONTNEED, start, high - first - start)
 
 
+def is_sparse_on_disk(value: Any) -> bool:
+    """Return whether this is a sparse matrix on disk, as AnnData has them in backed mode."""
+    return all(hasattr(value, name) for name in ("shape", "dtype", "format", "to_memory", "group"))
+
+
+def row_bytes(source: Any) -> float:
+    """Return the bytes that a row, or a pixel, takes in memory in float64; the mean if sparse."""
+    size = np.dtype(np.float64).itemsize
+    if is_sparse_on_disk(source):  # an entry and its index
+        return 2 * size * source.group["data"].shape[0] / max(1, source.shape[0])
+    return size * max(1, source.shape[-1])
+
+
 def check_source(value: Any, name: str) -> None:
     """Raise unless this is a matrix, or an image, of real numbers."""
+    if is_sparse_on_disk(value) and value.format != "csr":
+        raise InputTypeError(
+            f"`{name}` is a sparse matrix on disk that is stored by columns "
+            f"({value.format.upper()}): its rows cannot be read a block at a time. Load it with "
+            f"`{name}.to_memory()`, or store it as CSR."
+        )
     if len(value.shape) not in (2, 3) or 0 in value.shape:
         raise InputError(
             f"`{name}` has shape {tuple(value.shape)}: a matrix (rows, columns) or an image "

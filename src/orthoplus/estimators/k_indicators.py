@@ -19,7 +19,7 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.read import reads_in_blocks
 from orthoplus.estimators.certified import Certified
-from orthoplus.estimators.reading import as_random_state, check_row_count, validated
+from orthoplus.estimators.reading import as_random_state, check_row_count, read_array
 from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.problems import KIndicators
 from orthoplus.run.api import solve
@@ -145,13 +145,8 @@ class KIndicatorsClustering(Certified, ClusterMixin, BaseEstimator):  # type: ig
             A = as_data(X, "X", memory_limit=self.memory_limit)
             self.n_features_in_ = A.shape[1]
             return A
-        values = validated(
-            self,
-            X,
-            accept_sparse=False if self.embedding == "precomputed" else "csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-        )
+        accepted = False if self.embedding == "precomputed" else "csr"
+        values = read_array(self, X, accept_sparse=accepted, ensure_min_samples=2)
         return as_data(values, "X", check=False)
 
     def _check_parameters(self, n_samples: int, n_features: int) -> None:

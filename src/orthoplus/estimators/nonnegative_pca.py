@@ -17,7 +17,7 @@ from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_data
 from orthoplus.estimators.certified import Certified
-from orthoplus.estimators.reading import draw_seed, read_coordinates, validated
+from orthoplus.estimators.reading import draw_seed, read_array, read_coordinates
 from orthoplus.problems import TraceMin, nonnegative_pca
 from orthoplus.run.api import solve
 
@@ -136,13 +136,9 @@ class NonnegativePCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return nonnegative_pca(A.T, self.n_components, centre=self.centre)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        return validated(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2 if reset else 1,
-            reset=reset,
+        least = 2 if reset else 1
+        return read_array(
+            self, X, accept_sparse=("csr", "csc"), ensure_min_samples=least, reset=reset
         )
 
     def _scores(self, A: Any) -> FloatArray:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.sparse_checks import as_compressed
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.observed import as_observed
@@ -37,11 +38,10 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         _check_width(estimator, A, reset=reset)
         return as_observed(A) if is_masked else A
     try:
-        values = validated(
+        values = read_array(
             estimator,
             X,
             accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan" if is_masked else True,
             ensure_non_negative=not estimator.allow_negative,
             reset=reset,
@@ -56,11 +56,16 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
     return A
 
 
-def validated(estimator: Any, X: Any, **options: Any) -> Any:
-    """Return what `validate_data` of scikit-learn does, after a look at the indices of sparse X."""
+def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
+    """Return X checked by scikit-learn, in float32 if it is, else in float64.
+
+    An object of a known library that is not a matrix gets a sentence that says what to pass. The
+    indices of a sparse X are checked first: a compiled loop would follow them.
+    """
+    check_not_foreign(X, "X")
     if issparse(X):
         X = as_compressed(X, "X")
-    return validate_data(estimator, X, **options)
+    return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
@@ -93,6 +98,7 @@ def _check_width(estimator: Any, A: DataMatrix, *, reset: bool) -> None:
 
 def read_coordinates(W: Any, k: int, *, accept_sparse: Any = "csr") -> Any:
     """Return coordinates of samples as ``transform`` gives them, one column per component."""
+    check_not_foreign(W, "X")
     if issparse(W):
         W = as_compressed(W, "X")
     W = check_array(W, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])

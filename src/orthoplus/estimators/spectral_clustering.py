@@ -16,8 +16,9 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import IntArray
+from orthoplus.data.graphs import graph_matrix, is_graph
 from orthoplus.estimators.certified import Certified
-from orthoplus.estimators.reading import check_row_count, draw_seed, validated
+from orthoplus.estimators.reading import check_row_count, draw_seed, read_array
 from orthoplus.problems import TraceMin, laplacian_embedding
 from orthoplus.run.api import solve
 
@@ -38,7 +39,8 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
         k, at most the number of samples.
     affinity : {"nearest_neighbors", "rbf", "precomputed"}
         The graph: each sample with its nearest neighbours, made symmetric; the Gaussian kernel,
-        dense; or X itself, a symmetric nonnegative matrix, dense or sparse.
+        dense; or X itself, a symmetric nonnegative matrix, dense or sparse. An undirected graph of
+        NetworkX or igraph is its own affinity, whatever stands here.
     n_neighbors : int
         Of "nearest_neighbors", the sample itself included; at most all are taken.
     gamma : float, optional
@@ -58,9 +60,11 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The group of each sample; a row of zeros of V goes where it costs least.
+        The group of each sample; a row of zeros of V goes where it costs least. -1 for an isolated
+        vertex: a row of a graph, or of precomputed similarities, that is 0 off the diagonal.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        V, exactly orthonormal and nonnegative.
+        V, exactly orthonormal and nonnegative; rows of zeros for isolated vertices, which the
+        problem leaves out.
     objective_ : float
         tr(V'LV): the sum over the groups of the smallest eigenvalue of their block of L.
     bound_, gap_ : float or None
@@ -109,18 +113,30 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
         self.with_bound = with_bound
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Cluster X: samples by features, or similarities if ``affinity="precomputed"``."""
-        A = validated(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        """Cluster X: samples by features, or similarities if ``affinity="precomputed"``.
+
+        For a graph of NetworkX or igraph, ``labels_`` has the order of its vertices; edges without
+        an attribute "weight" have the weight 1.
+        """
         check_choice(self.affinity, "affinity", AFFINITIES)
         check_count(self.n_clusters, "n_clusters", low=1)
-        if self.n_clusters > A.shape[0]:
+        is_own = is_graph(X)
+        A = read_array(
+            self,
+            graph_matrix(X, "X") if is_own else X,
+            accept_sparse="csr",
+            ensure_min_samples=2,
+        )
+        is_own = is_own or self.affinity == "precomputed"
+        self.affinity_matrix_ = A if is_own else self._similarity(A)
+        self._vertices = _linked(A) if is_own else np.arange(A.shape[0])
+        n = len(self._vertices)
+        if self.n_clusters > n:
+            alone = f", of which {n} are linked to another," if n < A.shape[0] else ""
             raise InputError(
-                f"`n_clusters={self.n_clusters}` is too many for n_samples = {A.shape[0]}: each "
-                f"group needs a sample. Use at most {A.shape[0]}."
+                f"`n_clusters={self.n_clusters}` is too many for n_samples = {A.shape[0]}{alone}: "
+                f"each group needs a sample. Use at most {n}."
             )
-        self.affinity_matrix_ = self._similarity(A)
         problem = self._problem
         seed = draw_seed(self.random_state)
         result = solve(
@@ -133,18 +149,17 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
 
     @property
     def _problem(self) -> TraceMin:
-        return laplacian_embedding(
-            self.affinity_matrix_, self.n_clusters, normalized=self.normalized
-        )
+        W, rows = self.affinity_matrix_, self._vertices
+        linked = W if len(rows) == W.shape[0] else W[rows][:, rows]
+        return laplacian_embedding(linked, self.n_clusters, normalized=self.normalized)
 
     def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, SupportPoint]:
-        check_row_count(X, len(self.embedding_))
-        return self._problem, SupportPoint.of(self.embedding_)
+        if not is_graph(X):
+            check_row_count(X, len(self.embedding_))
+        return self._problem, SupportPoint.of(self.embedding_[self._vertices])
 
     def _similarity(self, A: Any) -> Any:
-        """W, symmetric and nonnegative."""
-        if self.affinity == "precomputed":
-            return A
+        """Return W of samples by features, symmetric and nonnegative."""
         if self.affinity == "rbf":
             return rbf_kernel(A, gamma=self.gamma)
         check_count(self.n_neighbors, "n_neighbors", low=1)
@@ -153,8 +168,11 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
         return 0.5 * (graph + graph.T)
 
     def _unpack(self, problem: TraceMin, result: Result) -> None:
-        self.embedding_ = result.X
-        self.labels_ = _complete(problem, result)
+        n = self.affinity_matrix_.shape[0]
+        self.embedding_ = np.zeros((n, self.n_clusters), dtype=result.X.dtype)
+        self.embedding_[self._vertices] = result.X
+        self.labels_ = np.full(n, -1, dtype=np.int64)
+        self.labels_[self._vertices] = _complete(problem, result)
         self.objective_ = result.value
         self.bound_, self.gap_ = result.bound, result.gap
         self.n_iter_ = result.n_iter
@@ -165,6 +183,12 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
         tags.input_tags.pairwise = self.affinity == "precomputed"
         tags.input_tags.positive_only = self.affinity == "precomputed"
         return tags
+
+
+def _linked(W: Any) -> IntArray:
+    """Return the rows that have an entry off the diagonal."""
+    links = (W != 0).sum(axis=1) - (W.diagonal() != 0)
+    return np.flatnonzero(np.asarray(links).ravel() > 0)
 
 
 def _complete(problem: TraceMin, result: Result) -> IntArray:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from orthoplus.core.checks import as_generator, check_choice, check_count
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import spread
 from orthoplus.core.result import Result
@@ -298,6 +299,7 @@ def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 
 def _check_cube(cube: Any) -> FloatArray:
     """Return a cube in memory as finite numbers."""
+    check_not_foreign(cube, "cube")
     if np.ma.is_masked(cube):
         masked = np.ma.getmaskarray(cube)
         raise InputError(

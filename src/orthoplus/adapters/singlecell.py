@@ -1,0 +1,232 @@
+"""Orthogonal NMF of single cells: results in an AnnData object, as scanpy's tools leave theirs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.checks import check_type
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.extras import require
+from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import DataMatrix, MemoryMatrix, as_data
+from orthoplus.data.count_entries import count_facts
+from orthoplus.estimators import OrthogonalNMF
+from orthoplus.estimators.row_fits import fit_rows
+from orthoplus.model_selection import select_rank
+from orthoplus.model_selection.rank_selection import RankProgress, RankSelection
+
+# The column of ``adata.var`` that scanpy marks genes in, used if it is there.
+HIGHLY_VARIABLE = "highly_variable"
+
+
+def onmf(
+    adata: Any,
+    n_components: int,
+    *,
+    layer: str | None = None,
+    mask_var: str | None = HIGHLY_VARIABLE,
+    key_added: str = "onmf",
+    copy: bool = False,
+    **options: Any,
+) -> Any:
+    """Cluster the cells of an AnnData object by orthogonal NMF, each cluster with its genes.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells by genes, nonnegative; dense or sparse, in memory or backed. A backed matrix is read
+        in blocks of rows, and never as a whole.
+    n_components : int
+        The number of clusters.
+    layer : str, optional
+        The layer to use instead of ``adata.X``.
+    mask_var : str, optional
+        The column of ``adata.var`` that says which genes to use; None for all. The default is what
+        ``scanpy.pp.highly_variable_genes`` writes; without that column all genes are used.
+    key_added : str
+        Under which name the results are stored.
+    copy : bool
+        Whether to return a copy with the results, instead of writing them into ``adata``.
+    **options
+        Those of `orthoplus.OrthogonalNMF`, such as ``loss="kullback-leibler"`` for raw counts,
+        ``random_state`` or ``memory_limit``.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, or None. The results are:
+
+        ``.obs[key_added]``
+            The cluster of each cell, categorical; missing for a cell without any count.
+        ``.obs[key_added + "_margin"]``
+            How much better the own component fits than the second best: the difference of the
+            cosines, or of the log-likelihoods per count.
+        ``.obsm["X_" + key_added]``
+            The coefficients, one per cell.
+        ``.varm[key_added]``
+            The components, genes by clusters; zeros for genes that were not used.
+        ``.uns[key_added]``
+            ``params``, the share ``explained``, how the run ended (``message``), and ``notes``:
+            what to try if the data look like raw counts.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> anndata = pytest.importorskip("anndata")
+    >>> adata = anndata.AnnData(np.array([[3.0, 0.0], [5.0, 0.0], [0.0, 2.0]]))
+    >>> onmf(adata, 2)
+    >>> adata.obs["onmf"].tolist()
+    ['0', '0', '1']
+    """
+    check_anndata(adata)
+    check_type(key_added, "key_added", str)
+    if copy:
+        adata = _copied(adata)
+    A, genes = _read_cells(adata, layer, mask_var, options.get("memory_limit"))
+    model = OrthogonalNMF(n_components, **options).fit(A)
+    params = {"n_components": n_components, "layer": layer, **options}
+    params["mask_var"] = None if genes is None else mask_var
+    _write(adata, key_added, model, A, genes)
+    adata.uns[key_added] = {
+        "params": {name: _plain(value) for name, value in params.items() if value is not None},
+        "explained": float(model.score(A)),
+        "message": model.result_.message,
+        "notes": np.array(_notes(A, model), dtype=object),
+    }
+    return adata if copy else None
+
+
+def rank(
+    adata: Any,
+    ranks: Iterable[int],
+    *,
+    layer: str | None = None,
+    mask_var: str | None = HIGHLY_VARIABLE,
+    progress: bool = True,
+    **options: Any,
+) -> RankSelection:
+    """Recommend the number of clusters of the cells, with the reasons.
+
+    Parameters
+    ----------
+    adata : AnnData
+        As in `onmf`.
+    ranks : iterable of int
+        The numbers to try, such as ``range(2, 21)``.
+    layer, mask_var : str, optional
+        As in `onmf`.
+    progress : bool
+        Whether to show a bar; it needs tqdm, which scanpy brings.
+    **options
+        Those of `orthoplus.select_rank`, such as ``loss`` or ``n_jobs``.
+
+    Returns
+    -------
+    RankSelection
+        ``.k`` is the recommendation; ``print`` shows the table, ``.plot()`` draws it.
+    """
+    check_anndata(adata)
+    A, _ = _read_cells(adata, layer, mask_var, None)
+    with _progress_bar(options.pop("callback", None), progress) as callback:
+        return select_rank(A, ranks, callback=callback, **options)
+
+
+def check_anndata(adata: Any) -> None:
+    """Raise unless this is an AnnData object."""
+    if not all(hasattr(adata, name) for name in ("X", "obs", "var", "obsm", "varm", "uns")):
+        raise InputTypeError(
+            f"`adata` is an object of type {type(adata).__name__}: an AnnData object is needed. "
+            f"For a matrix use `orthoplus.OrthogonalNMF(n_components).fit(X)`."
+        )
+
+
+def _copied(adata: Any) -> Any:
+    if adata.isbacked:
+        raise InputError(
+            "`copy=True` would load all of a backed AnnData object: leave it out, since only the "
+            "results are written, or load the object with `adata.to_memory()` first."
+        )
+    return adata.copy()
+
+
+def _read_cells(
+    adata: Any, layer: str | None, mask_var: str | None, memory_limit: int | str | None
+) -> tuple[DataMatrix, IntArray | None]:
+    """Return the cells, and the genes that are used; None for all."""
+    if layer is not None and layer not in adata.layers:
+        known = ", ".join(map(repr, adata.layers)) or "none"
+        raise InputError(f"`layer={layer!r}` is not in `adata.layers`: it has {known}.")
+    X = adata.X if layer is None else adata.layers[layer]
+    if X is None:
+        raise InputError("`adata.X` is empty: name the `layer` that has the data.")
+    # Entries are checked when they are factorized; the sign and the gaps too.
+    A = as_data(X, "adata.X", memory_limit=memory_limit, check=False)
+    if mask_var is None or (mask_var == HIGHLY_VARIABLE and mask_var not in adata.var):
+        return A, None
+    if mask_var not in adata.var:
+        raise InputError(f"`mask_var={mask_var!r}` is not a column of `adata.var`.")
+    genes = np.flatnonzero(adata.var[mask_var].to_numpy(dtype=bool))
+    if not len(genes):
+        raise InputError(
+            f"`adata.var[{mask_var!r}]` selects no gene. Pass `mask_var=None` for all."
+        )
+    return A.derive(_take_columns, args=(genes,), width=len(genes)), genes
+
+
+def _take_columns(block: MemoryMatrix, columns: IntArray) -> DataMatrix:
+    return as_data(block.entries()[:, columns], check=False)
+
+
+def _write(
+    adata: Any, key: str, model: OrthogonalNMF, A: DataMatrix, genes: IntArray | None
+) -> None:
+    """Write labels, margins, coefficients and components."""
+    pandas = require("pandas", "AnnData", extra="singlecell")
+    labels, H = np.asarray(model.labels_), model.components_
+    names = [str(j) for j in range(len(H))]
+    adata.obs[key] = pandas.Categorical.from_codes(labels, categories=names)
+    adata.obs[f"{key}_margin"] = fit_rows(model, A).margins
+    adata.obsm[f"X_{key}"] = np.asarray(model.transform(A))
+    components: FloatArray = np.zeros((adata.n_vars, len(H)), dtype=H.dtype)
+    components[slice(None) if genes is None else genes] = H.T
+    adata.varm[key] = components
+
+
+def _notes(A: DataMatrix, model: OrthogonalNMF) -> list[str]:
+    """Return what to try: for counts another loss or logarithms, else the notes of the fit."""
+    facts = count_facts(A)
+    if not facts.are_counts:
+        return list(model.result_.notes)
+    if model.loss == "kullback-leibler":
+        return []
+    return [
+        f"The data look like raw counts (whole numbers; the variance of the genes is "
+        f'{facts.dispersion:.1f} times their mean): pass `loss="kullback-leibler"`, which is made '
+        f"for counts, or call `scanpy.pp.normalize_total` and `scanpy.pp.log1p` first."
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as something that files of AnnData can hold."""
+    return value if isinstance(value, (str, bool, int, float)) else str(value)
+
+
+@contextmanager
+def _progress_bar(
+    callback: Callable[[RankProgress], object] | None, is_shown: bool
+) -> Iterator[Callable[[RankProgress], object] | None]:
+    """Yield the callback that moves a bar, if there is none and tqdm is installed."""
+    if callback is not None or not is_shown or find_spec("tqdm") is None:
+        yield callback
+        return
+    with import_module("tqdm.auto").tqdm(desc="fits") as bar:
+
+        def move(progress: RankProgress) -> None:
+            bar.total = progress.n_total
+            bar.update(progress.n_done - bar.n)
+
+        yield move

@@ -1,0 +1,133 @@
+"""Objects of other libraries that are not matrices: what to pass instead, in one sentence.
+
+Objects are known by the name of their class and its library, so that none of these is imported.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from orthoplus.core.errors import InputTypeError
+
+# (library, class) -> what it is, and the line that gives a matrix; {0} is the name of the argument.
+_ADVICE = {
+    ("anndata", "AnnData"): (
+        "an AnnData object",
+        "Pass `{0}.X`, or call `orthoplus.singlecell.onmf({0}, n_components)`",
+    ),
+    ("mudata", "MuData"): ("a MuData object", 'Pass one modality, such as `{0}["rna"].X`'),
+    ("networkx", "Graph"): (
+        "a NetworkX graph",
+        "Pass its matrix, `networkx.to_scipy_sparse_array({0})`",
+    ),
+    ("igraph", "GraphBase"): ("an igraph graph", "Pass its matrix, `{0}.get_adjacency_sparse()`"),
+    ("polars", "LazyFrame"): ("a polars LazyFrame", "Pass `{0}.collect()`"),
+    ("xarray", "Dataset"): (
+        "an xarray Dataset of several variables",
+        'Pass one of them, such as `{0}["name"]`',
+    ),
+    ("nibabel", "SpatialImage"): (
+        "a nibabel image",
+        "Pass voxels by subjects, `{0}.get_fdata().reshape(-1, n_subjects)`, or call "
+        "`orthoplus.brain.Parcellation(n_parcels).fit({0})`",
+    ),
+    ("torch", "Tensor"): (
+        "a PyTorch tensor with a gradient or on another device",
+        "Pass `{0}.detach().cpu().numpy()`",
+    ),
+}
+_TEXT = "Count its words first: `CountVectorizer().fit_transform({0})` of scikit-learn"
+
+
+def check_not_foreign(value: Any, name: str) -> None:
+    """Raise one sentence that says what to pass, if this is no matrix but can be made one.
+
+    Arrays, sparse matrices, tables of numbers and nested lists pass, and so does whatever is
+    refused elsewhere for its shape, its dtype or its entries.
+
+    Examples
+    --------
+    >>> check_not_foreign([[1.0, 2.0]], "X")
+    >>> check_not_foreign(["two words", "three more words"], "X")
+    Traceback (most recent call last):
+    orthoplus.InputTypeError: `X` is a list of texts: a matrix of numbers is needed. Count ...
+    """
+    found = _describe_foreign(value)
+    if found is not None:
+        kind, advice = found
+        raise InputTypeError(
+            f"`{name}` is {kind}: a matrix of numbers is needed. {advice.format(name)}."
+        )
+
+
+def _describe_foreign(value: Any) -> tuple[str, str] | None:
+    """Return what the object is and what to do, None for what may be a matrix."""
+    for kind in type(value).__mro__:
+        found = _ADVICE.get((kind.__module__.partition(".")[0], kind.__name__))
+        if found is not None:
+            return None if _is_plain_tensor(value) else found
+    if isinstance(value, (str, bytes, PathLike)):
+        advice = "Read the file first, for example with `pandas.read_csv({0})` or `numpy.load({0})`"
+        return "a text" if isinstance(value, (str, bytes)) else "a path", advice
+    if isinstance(value, Mapping) or value is None or isinstance(value, (set, frozenset)):
+        return f"an object of type {type(value).__name__}", "Pass an array, such as a NumPy array"
+    if _is_list_of_texts(value):
+        return f"a {type(value).__name__} of texts", _TEXT
+    texts = _text_columns(value)
+    if texts:
+        which = f"Leave them out: `{_selection(value)}`"
+        return f"a table with columns that are not numbers ({', '.join(texts)})", which
+    has_array = any(hasattr(value, n) for n in ("__array__", "__array_interface__", "shape"))
+    if has_array or isinstance(value, (Sequence, memoryview, int, float, complex)):
+        return None
+    if hasattr(value, "__len__") and hasattr(value, "__getitem__"):
+        return None
+    return f"an object of type {type(value).__name__}", "Pass an array, such as a NumPy array"
+
+
+def _is_plain_tensor(value: Any) -> bool:
+    """Return whether this is a tensor that NumPy reads as it is."""
+    if type(value).__module__.partition(".")[0] != "torch":
+        return False
+    device = getattr(getattr(value, "device", None), "type", "cpu")
+    return not getattr(value, "requires_grad", False) and device == "cpu"
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    """Return whether this has one dimension and begins with a text."""
+    if getattr(value, "ndim", 1) != 1 or hasattr(value, "columns"):
+        return False
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype.kind in "US" or (value.size and isinstance(value[0], str)))
+    if hasattr(value, "to_numpy") and hasattr(value, "dtype"):  # a Series
+        return _is_list_of_texts(value.to_numpy())
+    return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], str)
+
+
+def _text_columns(value: Any) -> list[str]:
+    """Return the columns of a table that are not numbers, at most three of them."""
+    library = type(value).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(value, "select_dtypes"):
+        others = value.select_dtypes(exclude=["number", "bool"]).columns
+        # Objects may be numbers or gaps: what cannot be read as them is found by reading.
+        names = [n for n in others if value[n].map(lambda cell: isinstance(cell, str)).any()]
+    elif library == "polars" and hasattr(value, "schema"):
+        schema = value.schema.items()
+        names = [n for n, dtype in schema if not (dtype.is_numeric() or str(dtype) == "Boolean")]
+    elif library == "pyarrow" and hasattr(value, "schema"):
+        words = ("string", "binary", "dictionary", "timestamp", "date", "large_")
+        names = [field.name for field in value.schema if str(field.type).startswith(words)]
+    else:
+        return []
+    return [repr(name) for name in names[:3]] + (["..."] if len(names) > 3 else [])
+
+
+def _selection(value: Any) -> str:
+    """Return the line that keeps the numbers of a table."""
+    library = type(value).__module__.partition(".")[0]
+    return {
+        "pandas": '{0}.select_dtypes("number")',
+        "polars": "{0}.select(polars.selectors.numeric())",
+    }.get(library, "{0}.select([...])")

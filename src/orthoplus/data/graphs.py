@@ -1,0 +1,61 @@
+"""Graphs of NetworkX and igraph as matrices of weights; neither library is imported for others."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from orthoplus.core.errors import InputTypeError
+
+# The attribute of an edge that is its weight, in both libraries.
+WEIGHT = "weight"
+
+
+def is_graph(value: Any) -> bool:
+    """Return whether this is a graph of NetworkX or igraph.
+
+    Examples
+    --------
+    >>> is_graph(np.eye(3))
+    False
+    """
+    return _library(value) is not None
+
+
+def graph_matrix(graph: Any, name: str, *, accept_directed: bool = False) -> csr_array:
+    """Return the weights of the edges, in float64, in the order of the vertices of the graph.
+
+    Edges without the attribute "weight" have the weight 1; parallel edges are added.
+    """
+    is_networkx = _library(graph) == "networkx"
+    if graph.is_directed() and not accept_directed:
+        line = f"{name}.to_undirected()" if is_networkx else f"{name}.as_undirected()"
+        raise InputTypeError(
+            f"`{name}` is a directed graph: an undirected one is needed. Pass `{line}` if an edge "
+            f"in one direction is an edge for you."
+        )
+    if is_networkx:
+        import networkx
+
+        return csr_array(networkx.to_scipy_sparse_array(graph, weight=WEIGHT, dtype=np.float64))
+    return _igraph_matrix(graph)
+
+
+def _igraph_matrix(graph: Any) -> csr_array:
+    edges = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
+    is_weighted = WEIGHT in graph.es.attributes()
+    weights = np.array(graph.es[WEIGHT] if is_weighted else np.ones(len(edges)), dtype=np.float64)
+    rows, columns = edges.T
+    if not graph.is_directed():  # a loop stands once on the diagonal
+        apart = rows != columns
+        rows, columns = np.r_[rows, columns[apart]], np.r_[columns, edges[apart, 0]]
+        weights = np.r_[weights, weights[apart]]
+    n = graph.vcount()
+    return csr_array(coo_array((weights, (rows, columns)), shape=(n, n)))
+
+
+def _library(value: Any) -> str | None:
+    names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
+    if ("networkx", "Graph") in names:
+        return "networkx"
+    return "igraph" if ("igraph", "Graph") in names or ("igraph", "GraphBase") in names else None
