@@ -15,6 +15,7 @@ from orthoplus.datasets import MissingDataError
 INTERRUPTED = "Interrupted: the rows above are complete, the rest is missing."
 
 OnRow = Callable[[str, Row], None]
+OnTable = Callable[[str], None]
 
 
 def run_tables(
@@ -22,15 +23,21 @@ def run_tables(
     session: Session,
     on_row: OnRow,
     done: Mapping[str, Outcome] | None = None,
+    on_table: OnTable = lambda name: None,
 ) -> Iterator[Outcome]:
     """Yield each table as it is done; ``on_row(name, row)`` is called with every row.
+
+    ``on_table(name)`` is called before a table begins.
 
     A table that lacks its data ends with what it has and says why; so does one that is interrupted,
     after which no other is run. An error in a part of a table costs the rows of that part, which
     say what it was. What is in ``done`` is not run again.
     """
     for name in names:
-        outcome = (done or {}).get(name) or _run(name, session, on_row)
+        outcome = (done or {}).get(name)
+        if outcome is None:
+            on_table(name)
+            outcome = _run(name, session, on_row)
         yield outcome
         if outcome.failure == INTERRUPTED:
             return

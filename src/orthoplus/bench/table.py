@@ -194,7 +194,8 @@ class Table:
 class Outcome:
     """A table that was run, now or in an earlier run of the same options.
 
-    ``failure`` says why it ended early; ``seconds`` are by the clock.
+    ``failure`` says why it ended early; ``seconds`` are by the clock; ``machine`` is what
+    `orthoplus.bench.machine.describe_machine` said when the table began.
     """
 
     table: Table
@@ -204,6 +205,7 @@ class Outcome:
     failure: str = ""
     seconds: float = 0.0
     is_earlier: bool = False
+    machine: dict[str, Any] | None = None
 
     @property
     def verdicts(self) -> list[str]:
