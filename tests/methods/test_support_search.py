@@ -170,9 +170,11 @@ def test_kicks_leave_no_column_empty(rng):
             continue
         problem = TraceMin(np.eye(n), k)
         point = point_of(problem, random_stiefel_plus(n, k, rng))
-        labels, weights = kicked(point, Scores(problem, point).gains, rng)
-        assert set(range(k)) <= set(labels.tolist())
-        assert len(weights) == n
+        gains = Scores(problem, point).gains
+        for turn in range(5):
+            labels, weights = kicked(point, gains, rng, turn)
+            assert set(range(k)) <= set(labels.tolist())
+            assert len(weights) == n
 
 
 def test_trial_with_a_target_is_given_up_but_never_worse_than_its_start(rng):

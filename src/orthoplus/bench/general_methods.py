@@ -17,7 +17,7 @@ from orthoplus.bench.general_medium import blobs
 from orthoplus.bench.measure import timed
 from orthoplus.bench.oracles import global_minimum, range_of
 from orthoplus.bench.support_descent import Polynomial
-from orthoplus.bench.table import Column, Items, Row, Rows, Session, Table, Task
+from orthoplus.bench.table import Column, Items, Row, Rows, Session, Table, Task, failed_row
 from orthoplus.bench.tiny_instances import instances
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
@@ -205,9 +205,7 @@ def _by_method(case: str, measure: Callable[[dict[str, Any]], Any]) -> dict[str,
         try:
             found[method] = measure(options)
         except Exception as error:  # the other methods are worth having
-            words = " ".join(str(error).split())[:200]
-            note = f"failed, {type(error).__name__}: {words}"
-            found[method] = Row(case, method, note=note, is_failed=True)
+            found[method] = failed_row(case, method, error)
     return found
 
 

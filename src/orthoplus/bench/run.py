@@ -9,7 +9,16 @@ from threadpoolctl import threadpool_limits
 
 from orthoplus.bench import load_table
 from orthoplus.bench.printed import printed
-from orthoplus.bench.table import Drawing, Outcome, Picture, Row, Session, Task
+from orthoplus.bench.table import (
+    Drawing,
+    Outcome,
+    Picture,
+    Row,
+    Session,
+    Task,
+    failed_row,
+    in_words,
+)
 from orthoplus.datasets import MissingDataError
 
 INTERRUPTED = "Interrupted: the rows above are complete, the rest is missing."
@@ -66,7 +75,7 @@ def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
     except KeyboardInterrupt:
         failure = INTERRUPTED
     except Exception as error:  # of the data or a picture: the other tables are worth having
-        failure = f"Ended early by an error, {_in_words(error)}."
+        failure = f"Ended early by an error, {in_words(error)}."
     seconds = time.perf_counter() - begin
     return Outcome(table, tuple(rows), tuple(drawings), session.quick, failure, seconds)
 
@@ -76,10 +85,4 @@ def _compute(task: Task) -> list[Row]:
     try:
         return list(task.compute())
     except Exception as error:  # whatever it is, the other rows are worth having
-        note = f"failed, {_in_words(error)}"
-        return [Row(task.case, method, note=note, is_failed=True) for method in task.methods]
-
-
-def _in_words(error: Exception) -> str:
-    words = " ".join(str(error).split())[:200].rstrip(".")
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+        return [failed_row(task.case, method, error) for method in task.methods]

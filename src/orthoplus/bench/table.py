@@ -54,6 +54,17 @@ class Row:
         return float(value) if isinstance(value, (int, float)) else default
 
 
+def failed_row(case: str, method: str, error: Exception) -> Row:
+    """Return the row of a method that an error ended: it says which."""
+    return Row(case, method, note=f"failed, {in_words(error)}", is_failed=True)
+
+
+def in_words(error: Exception) -> str:
+    """Return the type of an error and its message on one line."""
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
 @dataclass(frozen=True)
 class Task:
     """A part of a table that is computed by itself, so that an error costs no other part.

@@ -189,13 +189,13 @@ class SupportSearch(SeededMethod):
         best = SupportPoint(*entries_of(state.X), state.value)
         search = _Descent(self, problem, state.limit - state.n_eval, _SHARES_AFTER_KICK)
         gains = Scores(problem, best).gains
-        point = search.run(search.at(*kicked(best, gains, rng)))
+        point = search.run(search.at(*kicked(best, gains, rng, state.n_iter)))
         n_eval = state.n_eval + search.n_eval
         if not search.is_better(point.value, state.value):
             return state._replace(n_eval=n_eval, n_failures=state.n_failures + 1)
         X = refine(problem, point.dense(k))
-        found = {"X": X, "value": problem.value(X), "n_eval": n_eval, "n_failures": 0}
-        return state._replace(**found, is_row_optimal=False, is_settled=False)
+        better = state._replace(X=X, value=problem.value(X), n_eval=n_eval, n_failures=0)
+        return better._replace(is_row_optimal=False, is_settled=False)
 
 
 def improve_support(problem: Problem, X: FloatArray, max_eval: int) -> FloatArray:
