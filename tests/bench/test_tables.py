@@ -53,11 +53,22 @@ def test_unknown_table_is_refused():
         names_of("texts")
 
 
-def test_projection_table_has_both_methods_beside_the_paper(monkeypatch):
+def test_projection_table_has_every_method_beside_the_paper(monkeypatch):
+    def broken(planted, limit):
+        raise RuntimeError("no luck")
+
     monkeypatch.setattr(projection, "N", 60)
     monkeypatch.setattr(projection, "QUICK_COLUMNS", (10,))
     outcome = run_quick("projection")
-    assert len(outcome.rows) == 2 * len(projection.NOISES)
+    assert len(outcome.rows) == len(projection.METHODS) * len(projection.NOISES)
+    counts = {row.method: row.figures["count"] for row in outcome.rows}
+    assert counts == dict.fromkeys(projection.METHODS, 1) | {"EP4Orth+": 2, "certified": 2}
+    assert outcome.verdicts[-1].startswith("Wen-Yin, on 6 instances: exact on ")
+    monkeypatch.setitem(projection.RUNNERS, "SEPPG", broken)
+    monkeypatch.setattr(projection, "NOISES", (0.5,))
+    rows = list(next(iter(projection.tasks(Session(quick=True)))).compute())
+    assert [row.is_failed for row in rows] == [False, False, True, False, False]
+    assert rows[2].note == "failed, RuntimeError: no luck"
     first = outcome.rows[0]
     assert first.case == "k = 10, xi = 0.5"
     assert first.paper == {"exact": 100, "gap": 0.0, "cpu": 0.01, "projections": 20.5}

@@ -1,6 +1,7 @@
 """``orthoplus bench`` and ``orthoplus data`` in process."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_bench_writes_page_markdown_and_rows(small_projection):
     ]
     rows = [json.loads(line) for line in Path("mine.jsonl").read_text().splitlines()]
     assert rows == [json.loads(line) for line in Path("out/rows.jsonl").read_text().splitlines()]
-    assert len(rows) == 12
+    assert len(rows) == 6 * len(projection.METHODS)
     assert rows[0]["machine"]["versions"]["numpy"] == np.__version__
     assert rows[0]["quick"] is True
     assert "orthoplus bench projection --quick" in Path("out/results.md").read_text()
@@ -100,6 +101,45 @@ def test_resumed_run_bears_a_line_that_was_cut_off(short_tables):
         Path("out", name).write_text(text[:-20])
     assert run("bench", "all", "-o", "out", "--resume").exit_code == 0
     assert len(Path("out/rows.jsonl").read_text().splitlines()) == 3
+
+
+def test_tables_of_several_commits_are_not_said_to_be_one_run(short_tables, monkeypatch):
+    monkeypatch.setattr("orthoplus.bench.machine._commit", lambda: "aaa")
+    run("bench", "qap", "-o", "out")
+    assert "Made by `orthoplus bench qap`" in Path("out/results.md").read_text()
+    monkeypatch.setattr("orthoplus.bench.machine._commit", lambda: "bbb")
+    assert run("bench", "projection", "-o", "out", "--resume").exit_code == 0
+    assert short_tables == ["qap", "projection"]
+    records = [json.loads(line) for line in Path("out/tables.jsonl").read_text().splitlines()]
+    found = {record["table"]: record["machine"]["commit"] for record in records}
+    assert found == {"qap": "aaa", "projection": "bbb"}
+    text = Path("out/results.md").read_text()
+    assert "Made by" not in text
+    assert "made in 2 parts that differ in code" in text.lower()
+    first, second = text.index("## Table projection"), text.index("## Table qap")
+    assert first < text.index(", commit bbb,") < second < text.index(", commit aaa,")
+    page = Path("out/results.html").read_text()
+    assert page.count("<h2>Table qap") == page.count("<h2>Table projection") == 1
+    assert "2 commits" in page
+    assert Path("out/dots-qap.png").read_bytes() == b"\x89PNG dots"
+
+
+def test_interrupted_run_goes_on_in_another_process(short_tables, monkeypatch):
+    from orthoplus.bench import run as running
+
+    whole = running._run
+
+    def interrupted(name, session, on_row):
+        found = whole(name, session, on_row)
+        return replace(found, failure=running.INTERRUPTED) if name == "text" else found
+
+    monkeypatch.setattr(running, "_run", interrupted)
+    assert run("bench", "all", "-o", "out").exit_code == 130
+    monkeypatch.setattr(running, "_run", whole)
+    assert run("bench", "all", "-o", "out", "--resume").exit_code == 0
+    assert short_tables == ["projection", "text", "text", "qap"]
+    assert len(Path("out/rows.jsonl").read_text().splitlines()) == 3
+    assert "Every table was run in full." in Path("out/results.md").read_text()
 
 
 def test_help_has_every_table_with_its_title():

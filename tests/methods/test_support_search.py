@@ -5,6 +5,7 @@ import pytest
 
 import orthoplus as op
 from brute_force import minimise_over_supports
+from orthoplus.bench.general_methods import _random_smooth
 from orthoplus.core.method import iterate, run
 from orthoplus.geometry.stiefel import assemble, keep_largest, random_stiefel_plus, violation
 from orthoplus.linalg.row_gains import entries_of
@@ -169,9 +170,11 @@ def test_kicks_leave_no_column_empty(rng):
             continue
         problem = TraceMin(np.eye(n), k)
         point = point_of(problem, random_stiefel_plus(n, k, rng))
-        labels, weights = kicked(point, Scores(problem, point).gains, rng)
-        assert set(range(k)) <= set(labels.tolist())
-        assert len(weights) == n
+        gains = Scores(problem, point).gains
+        for turn in range(5):
+            labels, weights = kicked(point, gains, rng, turn)
+            assert set(range(k)) <= set(labels.tolist())
+            assert len(weights) == n
 
 
 def test_trial_with_a_target_is_given_up_but_never_worse_than_its_start(rng):
@@ -222,3 +225,32 @@ def test_exchanges_are_tried_if_every_row_is_alone(rng):
     point = SupportPoint(np.array([0, 1, -1]), np.array([1.0, 1.0, 0.0]), 0.0)
     assert len(Scores(problem, point).exchanges(10)) == 3
     assert op.solve(problem).value == pytest.approx(best, abs=1e-8)
+
+
+def smooth_mixture(seed, n=60, k=6):
+    """Sines, a quadratic form and a soft maximum: a plain f with many supports that nearly tie."""
+    return _random_smooth(n, k, np.random.default_rng([seed, n, k]))
+
+
+def test_default_examines_the_moves_that_the_penalty_method_leaves(rng):
+    problem = smooth_mixture(3)
+    X0 = problem.start(np.random.default_rng(0))
+    alone = op.solve(problem, X0, method=op.methods.EP4Orth(), search=False).value
+    other = op.solve(problem, X0, method=op.baselines.WenYin()).value
+    found = op.solve(problem, X0)
+    assert found.value < alone - 1e-4  # a move that is not among the first by its score
+    assert found.value < other
+    more = op.solve(problem, X0, search=SupportSearch(effort=3e6))
+    assert found.value == pytest.approx(more.value, rel=1e-9)
+
+
+def test_search_does_not_claim_what_it_did_not_examine():
+    problem = smooth_mixture(0)  # 60 x 6 moves, of which at most 64 are tried
+    assert op.solve(problem, rng=0).is_row_optimal is None
+
+
+def test_later_starts_lead_elsewhere_when_the_first_penalty_forgets_them():
+    problem = smooth_mixture(1)
+    values = [op.solve(problem, n_init=n, rng=0, search=False).value for n in (1, 2, 3)]
+    assert values[0] >= values[1] >= values[2]
+    assert values[2] < values[0] - 1e-3

@@ -21,6 +21,7 @@ TABLES = {
     "qap": "Quadratic assignment on QAPLIB",
     "general": "Right answers of the general solver",
     "general-methods": "Methods for any smooth f on the same starts",
+    "claims": "Published claims of other methods, and whether they held",
     "speed-sets": "Speed on text and images",
     "speed-large": "Large dense matrices: seconds and peak memory",
     "speed-growth": "How the cost grows",

@@ -17,7 +17,7 @@ from orthoplus.bench.general_medium import blobs
 from orthoplus.bench.measure import timed
 from orthoplus.bench.oracles import global_minimum, range_of
 from orthoplus.bench.support_descent import Polynomial
-from orthoplus.bench.table import Column, Items, Row, Rows, Session, Table, Task
+from orthoplus.bench.table import Column, Items, Row, Rows, Session, Table, Task, failed_row
 from orthoplus.bench.tiny_instances import instances
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
@@ -26,6 +26,7 @@ from orthoplus.methods.baselines import SEPPG, SupportSet, WenYin
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.problems import ONMF, Projection, Smooth, laplacian_embedding, nonnegative_pca
 from orthoplus.run.api import solve
+from orthoplus.run.presets import preset_of
 
 TINY, QUICK_TINY = 40, 4
 INSTANCES, QUICK_INSTANCES = 3, 1
@@ -64,15 +65,22 @@ class Run(NamedTuple):
     is_cut: bool
 
 
-def run_once(options: dict[str, Any], problem: Problem, X0: FloatArray, limit: float) -> Run:
-    """Run a method from X0 to its own end, or until it has taken so many seconds."""
+def run_once(
+    options: dict[str, Any], problem: Problem, X0: FloatArray, limit: float, number: int = 0
+) -> Run:
+    """Run a method from X0 to its own end, or until it has taken so many seconds.
+
+    The default is what `solve` does from the start with this number.
+    """
+    if not options:
+        options = {"method": preset_of(problem).method(problem, number)}
     deadline = time.process_time() + limit
     run = timed(
         lambda: solve(
             problem,
             X0,
             n_init=1,
-            rng=0,
+            rng=number,
             with_bound=False,
             callback=lambda state: time.process_time() > deadline,
             **options,
@@ -89,11 +97,11 @@ def starts_of(problem: Problem) -> Iterator[FloatArray]:
 def race(options: dict[str, Any], problem: Problem, seconds: float) -> list[Run]:
     """Return the runs from one start after another that fit into the seconds, the last one cut."""
     runs: list[Run] = []
-    for X0 in starts_of(problem):
+    for number, X0 in enumerate(starts_of(problem)):
         left = seconds - sum(run.cpu for run in runs)
         if left <= 0.0:
             break
-        runs.append(run_once(options, problem, X0, left))
+        runs.append(run_once(options, problem, X0, left, number))
     return runs
 
 
@@ -104,7 +112,7 @@ def complete_runs(
     runs = []
     for number, X0 in zip(range(count), starts_of(problem), strict=False):
         is_known = number < len(known) and not known[number].is_cut
-        runs.append(known[number] if is_known else run_once(options, problem, X0, limit))
+        runs.append(known[number] if is_known else run_once(options, problem, X0, limit, number))
     return runs
 
 
@@ -197,9 +205,7 @@ def _by_method(case: str, measure: Callable[[dict[str, Any]], Any]) -> dict[str,
         try:
             found[method] = measure(options)
         except Exception as error:  # the other methods are worth having
-            words = " ".join(str(error).split())[:200]
-            note = f"failed, {type(error).__name__}: {words}"
-            found[method] = Row(case, method, note=note, is_failed=True)
+            found[method] = failed_row(case, method, error)
     return found
 
 

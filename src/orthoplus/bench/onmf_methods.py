@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, issparse
 from orthoplus.bench.measure import OutOfProcessorError, processor_limit, timed
 from orthoplus.bench.table import Session
 from orthoplus.core.method import OuterMethod, iterate
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
@@ -79,26 +80,33 @@ def run_penalty(
     return Answer(X, Y, violation(round_any(X)), violation(X), result.n_iter, history=history)
 
 
-def baseline(
-    make: Callable[..., OuterMethod], *, can_be_cut: bool = False, **options: Any
-) -> Runner:
-    """Return a runner of a baseline, up to its own end or to the limit of seconds.
+def follow(
+    problem: Problem, method: OuterMethod, X: FloatArray, limit: float, *, can_be_cut: bool
+) -> tuple[Any, bool]:
+    """Run a method up to its own end or to the limit of seconds; return its state and which it was.
 
     The clock is looked at after each step, or, if ``can_be_cut``, within a step as well.
     """
+    stop, begin, is_done = method.stop(), time.process_time(), False
+    first = state = method.init(problem, X)
+    with suppress(OutOfProcessorError), processor_limit(limit if can_be_cut else np.inf):
+        for state in iterate(problem, method, first):
+            is_done = stop(state) is not Status.RUNNING
+            if is_done or time.process_time() - begin > limit:
+                break
+    return state, is_done
+
+
+def baseline(
+    make: Callable[..., OuterMethod], *, can_be_cut: bool = False, **options: Any
+) -> Runner:
+    """Return a runner of a baseline, up to its own end or to the limit of seconds: see `follow`."""
 
     def run(A: Any, k: int, seed: int, limit: float) -> Answer:
         seeded = {"seed": seed} if hasattr(make, "seed") else {}
         problem, method = ONMF(A, k), make(**seeded, **options)
-        stop, begin = method.stop(), time.process_time()
         X = problem.start(np.random.default_rng(seed))
-        first = state = method.init(problem, X)
-        is_done = False
-        with suppress(OutOfProcessorError), processor_limit(limit if can_be_cut else np.inf):
-            for state in iterate(problem, method, first):
-                is_done = stop(state) is not Status.RUNNING
-                if is_done or time.process_time() - begin > limit:
-                    break
+        state, is_done = follow(problem, method, X, limit, can_be_cut=can_be_cut)
         Y = problem.second_block(state.X) if state.Y is None else state.Y
         v = state.violation
         return Answer(state.X, np.asarray(Y), v, v, state.n_iter, is_cut=not is_done)
@@ -153,6 +161,11 @@ class Runs:
     def mean(self, measure: Callable[[Answer], float]) -> float:
         """Return the mean over the seeds."""
         return float(np.mean([measure(answer) for answer in self.answers]))
+
+    @property
+    def cpu(self) -> float:
+        """The mean of the processor seconds."""
+        return self.mean(lambda answer: answer.cpu)
 
     def figures(self, *names: str) -> dict[str, Any]:
         """Return the means of these attributes and of the seconds, and a note if it was cut."""

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from orthoplus.bench.cells import Line, lines_of, remarks_of
+from orthoplus.bench.origin import Machine, commit_of, groups_of, how_made, origin_of
 from orthoplus.bench.table import Outcome
 from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, render, rows_of
 
@@ -66,13 +67,14 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
     ]
     parts = [
         "# Results",
-        f"Made by `{command}`, {_origin(outcomes, machine)}.",
+        f"{_capitalized(how_made(outcomes, command, machine))}, {_spent(outcomes)} in all.",
         f"**{_state_of(outcomes)}** {_legend(outcomes)}",
         "\n".join(contents),
     ]
     for outcome in outcomes:
         table = outcome.table
         parts += [f'<a id="{table.name}"></a>', f"## {table.title}", _escape(outcome.about)]
+        parts.append(origin_of(outcome))
         parts += [f"**{_escape(text)}**" for text in closing(outcome)]
         if outcome.rows:
             titles = [column.heading for column in table.columns]
@@ -80,8 +82,12 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
             parts.append("\n".join([head, *map(_markdown_line, lines_of(outcome))]))
         parts.append("\n".join(f"- {_escape(text)}" for text in remarks_of(outcome)))
         parts += [f"![{_escape(d.caption)}]({d.name}.png)" for d in outcome.drawings]
-    lines = [f"- {name}: {value}" for name, value in rows_of(machine)]
-    return "\n\n".join(filter(None, [*parts, "## The machine", "\n".join(lines)])) + "\n"
+    groups = groups_of(outcomes, machine) or [(machine, [])]
+    parts.append("## The machine" if len(groups) == 1 else "## Machines, commits and versions")
+    for found, names in groups:
+        parts.append("" if len(groups) == 1 else f"**{', '.join(names)}**")
+        parts.append("\n".join(f"- {name}: {value}" for name, value in rows_of(found)))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _markdown_line(line: Line) -> str:
@@ -97,12 +103,16 @@ def _escape(text: str) -> str:
 
 def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) -> str:
     """Return all tables as one self-contained page."""
-    again = Section(
-        "Run it again",
-        "The figures are the same on every machine of this kind, the seconds are not.",
-        code=command,
-        table=rows_of(machine),
-    )
+    groups = groups_of(outcomes, machine) or [(machine, [])]
+    again = [
+        Section(
+            "Run it again" if len(groups) == 1 else f"Run again: {', '.join(names)}",
+            "The figures are the same on every machine of this kind, the seconds are not.",
+            code=command if len(groups) == 1 else f"orthoplus bench {names[0]}",
+            table=rows_of(found),
+        )
+        for found, names in groups
+    ]
     version = str(machine["versions"]["orthoplus"])
     n_rows = sum(len(outcome.rows) for outcome in outcomes)
     page = Page(
@@ -114,10 +124,10 @@ def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) 
             Fact("Tables", str(len(outcomes)), f"{n_rows} rows"),
             Fact("Duration", duration(sum(o.seconds for o in outcomes)), "by the clock"),
             Fact("Processors", str(machine["processors"]), str(machine["processor"])),
-            Fact("Version", version, _commit_of(machine)),
+            Fact("Version", version, _commits(groups)),
         ),
-        sections=(*map(_section, outcomes), again),
-        foot=f"orthoplus {version}, {_origin(outcomes, machine)}",
+        sections=(*map(_section, outcomes), *again),
+        foot=f"orthoplus {version}, {how_made(outcomes, command, machine)}",
         has_contents=True,
     )
     return render(page)
@@ -138,7 +148,7 @@ def _section(outcome: Outcome) -> Section:
         text=outcome.about,
         grid=Grid(("", *(c.heading for c in table.columns)), tuple(rows)) if rows else None,
         lines=tuple(closing(outcome)),
-        remarks=tuple(remarks_of(outcome)),
+        remarks=tuple(filter(None, [*remarks_of(outcome), origin_of(outcome)])),
         pictures=tuple(pictures),
         aside=duration(outcome.seconds),
     )
@@ -182,10 +192,15 @@ def _state_of(outcomes: Sequence[Outcome]) -> str:
     return " ".join(parts)
 
 
-def _origin(outcomes: Sequence[Outcome], machine: dict[str, Any]) -> str:
-    spent, commit = duration(sum(o.seconds for o in outcomes)), _commit_of(machine)
-    return f"started {machine['started']}, {spent}{f', {commit}' if commit else ''}"
+def _spent(outcomes: Sequence[Outcome]) -> str:
+    return duration(sum(outcome.seconds for outcome in outcomes))
 
 
-def _commit_of(machine: dict[str, Any]) -> str:
-    return f"commit {machine['commit']}" if machine["commit"] else ""
+def _commits(groups: list[tuple[Machine, list[str]]]) -> str:
+    """Return the commit, or how many there are."""
+    commits = {machine["commit"] for machine, _ in groups}
+    return commit_of(groups[0][0]) if len(commits) == 1 else f"{len(commits)} commits"
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -5,7 +5,7 @@ They hold all that the pages show, so that an interrupted run can be taken up ag
 
 import json
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,15 +20,16 @@ ROWS, FINISHED = "rows.jsonl", "tables.jsonl"
 class Record(ExitStack):
     """Writes rows and finished tables while they come: both to the folder, rows to ``jsonl`` too.
 
-    What the folder has of the tables in ``done``, those of an earlier run, is kept.
+    What the folder has of the tables in ``done``, those of an earlier run, is kept. Each table has
+    the machine, the commit and the versions of the moment at which it began.
     """
 
     def __init__(
         self, session: Session, folder: Path | None, jsonl: Path | None, done: dict[str, Outcome]
     ) -> None:
         super().__init__()
-        self.machine = describe_machine()
-        self.context = _options(session) | {"machine": self.machine}
+        self.options = _options(session)
+        self.machines: dict[str, dict[str, Any]] = {}
         self.rows: list[IO[str]] = [] if jsonl is None else [self._open(jsonl, {})]
         self.tables: list[IO[str]] = []
         if folder is not None:
@@ -43,19 +44,28 @@ class Record(ExitStack):
             _write([file], json.dumps(record))
         return file
 
+    def begin(self, table: str) -> None:
+        """Note what the figures of a table depend on, as it is now."""
+        self.machines[table] = describe_machine()
+
     def add_row(self, table: str, row: Row) -> None:
         """Write one more row, to disk at once."""
-        _write(self.rows, json_line(table, row, self.context))
+        _write(self.rows, json_line(table, row, self._context(table)))
 
-    def add_table(self, outcome: Outcome) -> None:
-        """Write that a table is done."""
+    def add_table(self, outcome: Outcome) -> Outcome:
+        """Write that a table is done, and return it with its machine."""
         record = {
             "table": outcome.table.name,
             "seconds": round(outcome.seconds, 1),
             "failure": outcome.failure,
             "pictures": [{"name": d.name, "caption": d.caption} for d in outcome.drawings],
         }
-        _write(self.tables, json.dumps(record | self.context, allow_nan=False))
+        context = self._context(outcome.table.name)
+        _write(self.tables, json.dumps(record | context, allow_nan=False))
+        return replace(outcome, machine=context["machine"])
+
+    def _context(self, table: str) -> dict[str, Any]:
+        return self.options | {"machine": self.machines[table]}
 
 
 def json_line(table: str, row: Row, context: dict[str, Any]) -> str:
@@ -83,7 +93,7 @@ def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
             ]
             found[name] = Outcome(
                 load_table(name), own, tuple(drawings), session.quick,
-                seconds=record["seconds"], is_earlier=True,
+                seconds=record["seconds"], is_earlier=True, machine=record["machine"],
             )  # fmt: skip
     return found
 

@@ -9,12 +9,22 @@ from threadpoolctl import threadpool_limits
 
 from orthoplus.bench import load_table
 from orthoplus.bench.printed import printed
-from orthoplus.bench.table import Drawing, Outcome, Picture, Row, Session, Task
+from orthoplus.bench.table import (
+    Drawing,
+    Outcome,
+    Picture,
+    Row,
+    Session,
+    Task,
+    failed_row,
+    in_words,
+)
 from orthoplus.datasets import MissingDataError
 
 INTERRUPTED = "Interrupted: the rows above are complete, the rest is missing."
 
 OnRow = Callable[[str, Row], None]
+OnTable = Callable[[str], None]
 
 
 def run_tables(
@@ -22,15 +32,21 @@ def run_tables(
     session: Session,
     on_row: OnRow,
     done: Mapping[str, Outcome] | None = None,
+    on_table: OnTable = lambda name: None,
 ) -> Iterator[Outcome]:
     """Yield each table as it is done; ``on_row(name, row)`` is called with every row.
+
+    ``on_table(name)`` is called before a table begins.
 
     A table that lacks its data ends with what it has and says why; so does one that is interrupted,
     after which no other is run. An error in a part of a table costs the rows of that part, which
     say what it was. What is in ``done`` is not run again.
     """
     for name in names:
-        outcome = (done or {}).get(name) or _run(name, session, on_row)
+        outcome = (done or {}).get(name)
+        if outcome is None:
+            on_table(name)
+            outcome = _run(name, session, on_row)
         yield outcome
         if outcome.failure == INTERRUPTED:
             return
@@ -59,7 +75,7 @@ def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
     except KeyboardInterrupt:
         failure = INTERRUPTED
     except Exception as error:  # of the data or a picture: the other tables are worth having
-        failure = f"Ended early by an error, {_in_words(error)}."
+        failure = f"Ended early by an error, {in_words(error)}."
     seconds = time.perf_counter() - begin
     return Outcome(table, tuple(rows), tuple(drawings), session.quick, failure, seconds)
 
@@ -69,10 +85,4 @@ def _compute(task: Task) -> list[Row]:
     try:
         return list(task.compute())
     except Exception as error:  # whatever it is, the other rows are worth having
-        note = f"failed, {_in_words(error)}"
-        return [Row(task.case, method, note=note, is_failed=True) for method in task.methods]
-
-
-def _in_words(error: Exception) -> str:
-    words = " ".join(str(error).split())[:200].rstrip(".")
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+        return [failed_row(task.case, method, error) for method in task.methods]

@@ -59,6 +59,17 @@ class Row:
         return float(value) if isinstance(value, (int, float)) else default
 
 
+def failed_row(case: str, method: str, error: Exception) -> Row:
+    """Return the row of a method that an error ended: it says which."""
+    return Row(case, method, note=f"failed, {in_words(error)}", is_failed=True)
+
+
+def in_words(error: Exception) -> str:
+    """Return the type of an error and its message on one line."""
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
 @dataclass(frozen=True)
 class Task:
     """A part of a table that is computed by itself, so that an error costs no other part.
@@ -199,7 +210,8 @@ class Table:
 class Outcome:
     """A table that was run, now or in an earlier run of the same options.
 
-    ``failure`` says why it ended early; ``seconds`` are by the clock.
+    ``failure`` says why it ended early; ``seconds`` are by the clock; ``machine`` is what
+    `orthoplus.bench.machine.describe_machine` said when the table began.
     """
 
     table: Table
@@ -209,6 +221,7 @@ class Outcome:
     failure: str = ""
     seconds: float = 0.0
     is_earlier: bool = False
+    machine: dict[str, Any] | None = None
 
     @property
     def about(self) -> str:

@@ -62,7 +62,8 @@ def bench(  # noqa: PLR0913
     resume: Annotated[
         bool,
         typer.Option("--resume", rich_help_panel=opt.RUN,
-                     help="Keep the tables that an earlier run finished in the output folder."),
+                     help="Keep the tables that earlier runs with the same options finished in the "
+                     "output folder; run the others."),
     ] = False,
     quiet: opt.Quiet = False,
 ) -> int:  # fmt: skip
@@ -116,12 +117,11 @@ def _run(
                 words = f"  {row.note}" if row.is_failed else spent
                 complain(f"{table}: {row.case}, {row.method}{words}")
 
-        for outcome in run_tables(names, session, on_row, done):
-            outcomes.append(outcome)
-            if not outcome.is_earlier:
-                record.add_table(outcome)
+        others = [found for name, found in done.items() if name not in names]
+        for outcome in run_tables(names, session, on_row, done, record.begin):
+            outcomes.append(outcome if outcome.is_earlier else record.add_table(outcome))
             if folder is not None:
-                _write(folder, outcomes, command, record.machine)
+                _write(folder, outcomes, others, command)
             if not is_silent:
                 show(Console(highlight=False, markup=False), outcome)
     return outcomes
@@ -143,7 +143,9 @@ def _code(outcomes: list[Any]) -> int:
     return BAD_INPUT
 
 
-def _write(folder: Path, outcomes: list[Any], command: str, machine: dict[str, Any]) -> None:
+def _write(folder: Path, outcomes: list[Any], others: list[Any], command: str) -> None:
+    """Write the pages of this run and of the other tables that the folder keeps."""
+    from orthoplus.bench.machine import describe_machine
     from orthoplus.bench.output import to_markdown, to_page
 
     def put(png: bytes, file: IO[bytes]) -> None:
@@ -151,8 +153,10 @@ def _write(folder: Path, outcomes: list[Any], command: str, machine: dict[str, A
 
     for drawing in outcomes[-1].drawings:
         write_atomically(folder / f"{drawing.name}.png", partial(put, drawing.png))
-    write_text(folder / "results.md", to_markdown(outcomes, command, machine))
-    write_text(folder / "results.html", to_page(outcomes, command, machine))
+    order, here = list(TABLES), describe_machine()
+    shown = sorted([*outcomes, *others], key=lambda outcome: order.index(outcome.table.name))
+    write_text(folder / "results.md", to_markdown(shown, command, here))
+    write_text(folder / "results.html", to_page(shown, command, here))
 
 
 def _print_end(folder: Path | None, outcomes: list[Any]) -> None:

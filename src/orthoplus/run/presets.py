@@ -55,7 +55,16 @@ _SEARCHED_ENTRIES = 1 << 18
 # Eigenvectors are a start near enough for a tenth of the penalty that breaks even.
 _CONTINUATION = EP4Orth(penalty_start=0.1, polish=Polish())
 
-_ANY_SMOOTH = Preset(lambda problem, number: EP4Orth())
+# A small first penalty forgets the start: on most f every start ends at the same point. Later
+# starts begin with larger ones, in turns, which keep more of it and lead elsewhere.
+_FIRST_PENALTIES = (EP4Orth.penalty_start, 1.0, 2.0)
+
+
+def _penalty_method(problem: Problem, number: int) -> EP4Orth:
+    return EP4Orth(penalty_start=_FIRST_PENALTIES[number % len(_FIRST_PENALTIES)])
+
+
+_ANY_SMOOTH = Preset(_penalty_method)
 _PRESETS: dict[type[Problem], Preset] = {
     # The certified projection in one step: see `Polish`.
     Projection: Preset(lambda problem, number: Polish(tol=1e-12, max_passes=100)),

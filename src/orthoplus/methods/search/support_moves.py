@@ -167,12 +167,17 @@ def exchanged(point: SupportPoint, pair: IntArray, k: int) -> tuple[IntArray, Fl
     return labels, weights
 
 
+# Kinds of kicks, and their turns: a new deal costs twice as much as the others and gains less.
+_ROWS, _COLUMN, _DEAL = range(3)
+_TURNS = (_ROWS, _COLUMN, _ROWS, _COLUMN, _DEAL)
+
+
 def kicked(
-    point: SupportPoint, gains: FloatArray, rng: np.random.Generator
+    point: SupportPoint, gains: FloatArray, rng: np.random.Generator, turn: int
 ) -> tuple[IntArray, FloatArray]:
     """Return a point some way off: rows dealt again, a column begun again, or a new deal.
 
-    Every column keeps a row. The kinds take turns at random. A few rows mend what is nearly right.
+    Every column keeps a row. The kinds take turns. A few rows mend what is nearly right.
     A column whose rows go to their next best, by ``gains``, and that begins again with one row
     elsewhere undoes two clusters in one. A new deal starts over.
     """
@@ -183,18 +188,21 @@ def kicked(
     numbers = np.append(np.argsort(columns), -1)  # the last one stands for no column
     ordered_gains = gains[rows_in_order][:, [*columns, k]]
     labels = np.empty_like(point.labels)
-    labels[rows_in_order] = _kicked_labels(numbers[point.labels[rows_in_order]], ordered_gains, rng)
+    kind = _TURNS[turn % len(_TURNS)]
+    ordered_labels = numbers[point.labels[rows_in_order]]
+    labels[rows_in_order] = _kicked_labels(ordered_labels, ordered_gains, rng, kind)
     return np.append(columns, -1)[labels], np.ones(len(labels), dtype=point.weights.dtype)
 
 
-def _kicked_labels(labels: IntArray, gains: FloatArray, rng: np.random.Generator) -> IntArray:
-    before, k = labels, gains.shape[1] - 1
+def _kicked_labels(
+    labels: IntArray, gains: FloatArray, rng: np.random.Generator, kind: int
+) -> IntArray:
+    before, n, k = labels, len(labels), gains.shape[1] - 1
     labels = labels.copy()
-    n, kind = len(labels), rng.integers(3)
-    if kind == 0 or k == 1:
+    if kind == _ROWS or k == 1:
         rows = rng.permutation(n)[: rng.integers(2, max(3, n // 4) + 1)]
         labels[rows] = rng.integers(k, size=len(rows))
-    elif kind == 1:
+    elif kind == _COLUMN:
         gone = rng.integers(k)
         others = np.delete(np.arange(k), gone)
         rows = np.flatnonzero(labels == gone)

@@ -22,10 +22,12 @@ _LEAST_FALL, _FALL_ROUNDOFFS = 1e-11, 32
 # Evaluations of f that a search may always spend, and those it may at most, whatever the size; and
 # its share of those that the run before it took.
 _LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
-# A descent tries at most one move for so many evaluations that are left.
-_SHARES_OF_LIMIT = 40
+# A descent tries at most one move for so many evaluations that are left; after a kick, fewer.
+_SHARES_OF_LIMIT, _SHARES_AFTER_KICK = 16, 40
 # A kick is not worth its while with fewer evaluations left.
 _KICK_EVAL = 30
+# Evaluations after which a trial that lowers f is carried to its minimum.
+_QUICK_GAIN = 3
 # Steps of a trial.
 _QUICK_STEPS, _FULL_STEPS = 40, 200
 
@@ -33,7 +35,8 @@ _QUICK_STEPS, _FULL_STEPS = 40, 200
 class SearchState(NamedTuple):
     """The best point so far and how the search stands.
 
-    ``is_row_optimal`` is True once every move of a single row was examined at X without gain.
+    ``is_row_optimal`` is True once every move of a single row was examined at X without gain;
+    ``is_settled`` if a descent has ended at X and another would not examine all of them either.
     """
 
     X: FloatArray
@@ -48,6 +51,7 @@ class SearchState(NamedTuple):
     seed: int
     violation: float = 0.0
     Y: FloatArray | None = None
+    is_settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class SupportSearch(SeededMethod):
 
     patience: int = 8
     trials: int = 64
-    effort: float = 1.5e5
+    effort: float = 6e5
     with_projections: bool = True
     seed: int = 0
 
@@ -145,7 +149,8 @@ class SupportSearch(SeededMethod):
             return self._settle(problem, state._replace(is_over=is_over))
         if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
-        return self._settle(problem, state._replace(is_over=True))
+        state = state._replace(is_over=True)
+        return state if state.is_settled else self._settle(problem, state)
 
     def is_row_optimal(self, state: SearchState) -> bool:
         return state.is_row_optimal
@@ -160,7 +165,7 @@ class SupportSearch(SeededMethod):
 
     def _settle(self, problem: Problem, state: SearchState) -> SearchState:
         """Descend from the best point; in the end exactly, and say whether all was examined."""
-        search = _Descent(self, problem, state.limit, is_exact=state.is_over)
+        search = _Descent(self, problem, state.limit, is_last=state.is_over)
         search.with_projections &= not problem.is_clear(state.value)
         start = SupportPoint(*entries_of(state.X), state.value)
         point = search.run(start)
@@ -174,6 +179,7 @@ class SupportSearch(SeededMethod):
             n_eval=state.n_eval + search.n_eval,
             is_local=True,
             is_row_optimal=search.is_complete and state.is_over,
+            is_settled=not search.can_complete,
         )
 
     def _kick(self, problem: Problem, state: SearchState) -> SearchState:
@@ -181,16 +187,15 @@ class SupportSearch(SeededMethod):
         k = problem.shape[1]
         rng = np.random.default_rng([self.seed, state.n_iter])
         best = SupportPoint(*entries_of(state.X), state.value)
-        search = _Descent(self, problem, state.limit - state.n_eval, is_exact=False)
+        search = _Descent(self, problem, state.limit - state.n_eval, _SHARES_AFTER_KICK)
         gains = Scores(problem, best).gains
-        point = search.run(search.at(*kicked(best, gains, rng)))
+        point = search.run(search.at(*kicked(best, gains, rng, state.n_iter)))
         n_eval = state.n_eval + search.n_eval
         if not search.is_better(point.value, state.value):
             return state._replace(n_eval=n_eval, n_failures=state.n_failures + 1)
         X = refine(problem, point.dense(k))
-        return state._replace(
-            X=X, value=problem.value(X), n_eval=n_eval, n_failures=0, is_row_optimal=False
-        )
+        better = state._replace(X=X, value=problem.value(X), n_eval=n_eval, n_failures=0)
+        return better._replace(is_row_optimal=False, is_settled=False)
 
 
 def improve_support(problem: Problem, X: FloatArray, max_eval: int) -> FloatArray:
@@ -206,26 +211,27 @@ def improve_support(problem: Problem, X: FloatArray, max_eval: int) -> FloatArra
     True
     """
     start = SupportPoint(*entries_of(X), problem.value(X))
-    found = _Descent(SupportSearch(), problem, max_eval, is_exact=False).run(start)
+    found = _Descent(SupportSearch(), problem, max_eval, _SHARES_AFTER_KICK).run(start)
     return found.dense(problem.shape[1]) if found.value < start.value else X
 
 
 class _Descent:
     """One descent over supports, with its count of evaluations.
 
-    ``is_exact`` carries every trial to its minimum, so that a point at which all of them fail is
-    known to be optimal among them; otherwise hopeless trials are given up early.
+    Trials that are hopeless are given up early, unless this is the last descent (``is_last``) and
+    it can try all moves of single rows: carried to their minima, they show that none of them gains.
     """
 
     def __init__(
-        self, options: SupportSearch, problem: Problem, limit: int, *, is_exact: bool
-    ) -> None:
-        self.problem, self.limit, self.is_exact = problem, limit, is_exact
+        self, options: SupportSearch, problem: Problem, limit: int,
+        shares: int = _SHARES_OF_LIMIT, *, is_last: bool = False,
+    ) -> None:  # fmt: skip
+        self.problem, self.limit, self.is_last = problem, limit, is_last
         self.with_projections = options.with_projections
-        self.n_eval, self.is_complete = 0, False
-        # Unless this is the last descent, keep most of the evaluations for kicks.
-        share = limit if is_exact else max(limit // _SHARES_OF_LIMIT, 1)
-        self.most = min(options.trials, share)
+        self.n_eval, self.is_exact, self.is_complete, self.can_complete = 0, False, False, False
+        # Unless this is the last descent, keep evaluations for kicks.
+        self.trials = options.trials
+        self.most = min(self.trials, limit if is_last else max(limit // shares, 1))
 
     def run(self, point: SupportPoint) -> SupportPoint:
         """Follow moves that lower f until none that is tried does."""
@@ -257,9 +263,13 @@ class _Descent:
         scores, self.is_complete = Scores(self.problem, point), False
         self.n_eval += 1
         for labels, weights in self._candidates(scores, point, k):
+            begin = self.n_eval
             trial = self.at(labels, weights, point.value)
             if self.is_better(trial.value, point.value):
-                return trial
+                # Scores suppose that the weights are at their best. A move that lowers f at once
+                # may wait for the next; one that took steps owes its gain to them: finish them.
+                is_slow = self.n_eval - begin > _QUICK_GAIN and not self.is_exact
+                return self.at(trial.labels, trial.weights) if is_slow else trial
             if self.n_eval >= self.limit:
                 break
         return None
@@ -277,8 +287,11 @@ class _Descent:
                 yield from _possible(moved(point, moves, k))
         singles, has_all = scores.single_moves(least)
         if not len(singles) and not scores.is_alone.any():
-            self.is_complete = True  # bounds exclude all: no row is near the border of its column
+            # Bounds exclude all: no row is near the border of its column.
+            self.is_complete = self.can_complete = True
             return
+        self.can_complete = scores.is_exact or (has_all and len(singles) <= self.trials)
+        self.is_exact = self.is_last and self.can_complete
         for move in singles[:1]:
             yield from _possible(moved(point, move[None], k))
         if self.with_projections:

@@ -1,0 +1,62 @@
+"""Where the tables on one page come from: one run, or several at different commits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orthoplus.bench.table import Outcome
+
+# They differ between any two runs on the same machine with the same code.
+_OF_THE_MOMENT = ("started", "load")
+
+Machine = dict[str, Any]
+
+
+def commit_of(machine: Machine) -> str:
+    """Return the commit in words, nothing if it is not known."""
+    return f"commit {machine['commit']}" if machine["commit"] else ""
+
+
+def origin_of(outcome: Outcome) -> str:
+    """Say when, at which commit and how busy a machine a table was measured."""
+    machine = outcome.machine
+    if machine is None:
+        return ""
+    load = "" if machine["load"] is None else f"load {machine['load']:g} at its start"
+    parts = [f"Measured {machine['started']}", commit_of(machine), load]
+    return f"{', '.join(filter(None, parts))}."
+
+
+def groups_of(outcomes: Sequence[Outcome], here: Machine) -> list[tuple[Machine, list[str]]]:
+    """Return each machine with its versions and commit, and the tables that were run so.
+
+    ``here`` stands for what the outcome of a table does not say.
+    """
+    groups: list[tuple[Machine, list[str]]] = []
+    for outcome in outcomes:
+        machine = outcome.machine or here
+        lasting = {key: value for key, value in machine.items() if key not in _OF_THE_MOMENT}
+        for first, names in groups:
+            if lasting.items() <= first.items():
+                names.append(outcome.table.name)
+                break
+        else:
+            groups.append((machine, [outcome.table.name]))
+    return groups
+
+
+def how_made(outcomes: Sequence[Outcome], command: str, here: Machine) -> str:
+    """Say by which command and at which commit; if there is more than one, how many.
+
+    Only tables of the same code, machine and versions are said to be of one command.
+    """
+    groups = groups_of(outcomes, here)
+    if len(groups) <= 1:
+        machine = groups[0][0] if groups else here
+        return ", ".join(
+            filter(None, [f"made by `{command}`, started {machine['started']}", commit_of(machine)])
+        )
+    commits = {machine["commit"] for machine, _ in groups} - {None}
+    return (
+        f"made in {len(groups)} parts that differ in code, versions or machine "
+        f"({len(commits)} commits): each table says when and at which commit it was measured"
+    )
