@@ -57,7 +57,10 @@ def test_worst_cuts_agree_with_reference():
     rng = np.random.default_rng(1)
     P, ratios = rng.random((12, 12)), rng.uniform(0.5, 1.5, (12, 12))
     P = P + P.T
-    found, expected = fused.worst_cuts(P, ratios, (0.1, 0.2)), reference.worst_cuts(P, ratios, (0.1, 0.2))
+    found, expected = (
+        fused.worst_cuts(P, ratios, (0.1, 0.2)),
+        reference.worst_cuts(P, ratios, (0.1, 0.2)),
+    )
     assert np.array_equal(found[0], expected[0])
     assert np.allclose(found[1], expected[1], atol=1e-14)
 

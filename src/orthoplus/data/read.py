@@ -8,8 +8,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
-from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.foreign import check_not_foreign
+from orthoplus.core.sparse_checks import as_csr
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.operator import Operator

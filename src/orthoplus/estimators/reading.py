@@ -9,8 +9,8 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.sparse_checks import as_compressed
 from orthoplus.core.foreign import check_not_foreign
+from orthoplus.core.sparse_checks import as_compressed
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.observed import as_observed
