@@ -319,7 +319,7 @@ class Axis(NamedTuple):
             x = np.array([float(band) for band in self.bands or ()]).reshape(n)
         except ValueError:
             return np.arange(1.0, n + 1), "band"
-        units = _UNITS.get(self.units.lower(), self.units)
+        units = shorten(_UNITS.get(self.units.lower(), self.units))
         return x, f"wavelength ({units})" if units else "wavelength"
 
     def draw(self, axis: Any, spectra: FloatArray, names: Sequence[str]) -> None:
