@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from orthoplus.cli.app import app
+from orthoplus.cli.unmix_files import Target, class_map
+from orthoplus.io.geotiff import write_class_geotiff
+from orthoplus.io.imagery import Imagery, Place
 
 rasterio = pytest.importorskip("rasterio")
 spectral = pytest.importorskip("spectral")
@@ -141,6 +145,7 @@ def test_image_from_other_files_has_no_place_but_a_format(scene, rng):
         (("--names", "a,a,b"), "3 different ones"),
         (("--names", "a,{b,c"), "names may not hold any of"),
         (("--memory-limit", "much"), "`--memory-limit much`"),
+        (("--bands-first",), "`s.hdr` says how its pixels lie"),
     ],
 )
 def test_bad_options_are_explained(scene, words, message):
@@ -156,3 +161,26 @@ def test_missing_rasterio_is_said_before_the_run(scene, monkeypatch):
     assert done.exit_code == 2
     assert 'pip install "orthoplus[geo]"' in " ".join(done.stderr.split())
     assert run("s.hdr", "-k", 3, "-q", "--no-report").exit_code == 0  # ENVI needs nothing
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [(None, -9999), (0, -9999), (0.5, -9999), (-1e300, -9999), (65535, 65535), (-1, -1)],
+)
+def test_value_for_no_data_is_kept_unless_it_could_be_a_fraction(given, wanted):
+    about = Imagery("envi", Path("a.img"), (1,), nodata=given)
+    assert Target("envi", (), Place(), about, None).nodata == wanted
+    is_nan = Target("envi", (), Place(), replace(about, nodata=np.nan), None).nodata
+    assert np.isnan(is_nan)
+
+
+def test_many_materials_have_a_wider_type(tmp_path):
+    classes = class_map(np.array([[299, -1, 0]]), 300)
+    np.testing.assert_array_equal(classes, [[300, 65535, 1]])
+    colors = [(j % 256, j // 256, 0) for j in range(301)]
+    names = tuple(map(str, range(301)))
+    place = Place(transform=(20.0, 0.0, 0.0, 0.0, -20.0, 0.0))
+    write_class_geotiff(tmp_path / "c.tif", classes, names, colors, place)
+    with rasterio.open(tmp_path / "c.tif") as file:
+        assert (file.dtypes, file.nodata) == (("uint16",), 65535)
+        assert file.colormap(1)[300] == (44, 1, 0, 255)

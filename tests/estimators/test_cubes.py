@@ -1,5 +1,7 @@
 """Images of xarray, rasterio and Spectral Python are unmixed as their numbers are."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import orthoplus as op
 xarray = pytest.importorskip("xarray")
 
 SPECTRA = np.array([[1.0, 2.0, 3.0, 1.0], [4.0, 1.0, 0.5, 0.0], [0.1, 0.3, 0.2, 2.0]])
+unmix = partial(op.unmix, method="auto")
 WAVELENGTHS = [450.0, 550.0, 650.0, 850.0]
 
 
@@ -23,7 +26,7 @@ def labeled(cube, **options):
 
 @pytest.mark.parametrize("dims", [("y", "x", "band"), ("band", "y", "x"), ("x", "band", "y")])
 def test_data_array_gives_data_arrays(cube, dims):
-    found, plain = op.unmix(labeled(cube).transpose(*dims), 3), op.unmix(cube, 3)
+    found, plain = unmix(labeled(cube).transpose(*dims), 3), unmix(cube, 3)
     space = tuple(dim for dim in dims if dim != "band")
     assert found.abundances.dims == (*space, "material")
     assert found.labels.dims == found.brightness.dims == space
@@ -49,7 +52,7 @@ def test_pixels_of_a_data_array_without_data_have_no_material(cube, storage, nod
     da = labeled(cube, attrs={} if np.isnan(nodata) else {"_FillValue": nodata})
     da = da.chunk({"y": 3}) if storage == "dask" else da
     limit = {"memory_limit": 4096} if storage == "blocks" else {}
-    found = op.unmix(da, 3, **limit)
+    found = unmix(da, 3, **limit)
     assert np.argwhere(found.labels.values == -1).tolist() == [[2, 3], [4, 1]]
     assert not found.abundances.values[2, 3].any()
     good = found.labels.values >= 0
@@ -62,21 +65,21 @@ def test_pixels_of_a_data_array_without_data_have_no_material(cube, storage, nod
 
 def test_band_of_a_data_array_without_data_is_left_out(cube):
     cube[..., 1] = np.nan
-    found = op.unmix(labeled(cube), 3)
+    found = unmix(labeled(cube), 3)
     assert found.endmembers["band"].values.tolist() == [450.0, 650.0, 850.0]
 
 
 def test_list_of_pixels_is_a_data_array_of_two_dimensions(cube):
     da = xarray.DataArray(cube.reshape(-1, 4), dims=("pixel", "wavelength"))
-    assert op.unmix(da, 3).abundances.dims == ("pixel", "material")
+    assert unmix(da, 3).abundances.dims == ("pixel", "material")
 
 
 def test_data_array_without_a_spectral_dimension_is_refused(cube):
     da = labeled(cube).rename(band="time")
     with pytest.raises(op.InputError, match=r"one called `band` or `wavelength`"):
-        op.unmix(da, 3)
+        unmix(da, 3)
     with pytest.raises(op.InputTypeError, match="a DataArray is needed"):
-        op.unmix(labeled(cube).to_dataset(name="reflectance"), 3)
+        unmix(labeled(cube).to_dataset(name="reflectance"), 3)
 
 
 @pytest.mark.parametrize("limit", [None, 4096])
@@ -90,9 +93,9 @@ def test_open_raster_is_unmixed(cube, limit, tmp_path):
     ) as file:  # fmt: skip
         file.write(cube.transpose(2, 0, 1))
     with rasterio.open(path) as file:
-        found = op.unmix(file, 3, memory_limit=limit)
+        found = unmix(file, 3, memory_limit=limit)
     cube[2, 3] = 0
-    np.testing.assert_allclose(found.abundances, op.unmix(cube, 3).abundances, atol=1e-7)
+    np.testing.assert_allclose(found.abundances, unmix(cube, 3).abundances, atol=1e-7)
     assert found.labels[2, 3] == -1
 
 
@@ -106,10 +109,10 @@ def test_image_of_spectral_python_is_unmixed(cube, form, tmp_path):
     spectral.envi.save_image(path, stored, metadata=metadata, dtype=np.int16)
     image = spectral.open_image(path)
     given = image.load() if form == "loaded" else image
-    found = op.unmix(given, 3, memory_limit=4096 if form == "blocks" else None)
+    found = unmix(given, 3, memory_limit=4096 if form == "blocks" else None)
     plain = np.round(1000 * cube)[..., [0, 1, 3]] / 1000
     plain[2, 3] = 0
-    wanted = op.unmix(plain.astype(found.endmembers.dtype), 3)
+    wanted = unmix(plain.astype(found.endmembers.dtype), 3)
     np.testing.assert_allclose(found.abundances, wanted.abundances, atol=1e-4)
     assert found.labels[2, 3] == -1
     assert found.endmembers.shape == (3, 3)

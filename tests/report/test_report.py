@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from orthoplus.cli.app import app
+from orthoplus.report import figures
 from orthoplus.report.page import Fact, Page, Section, render
+from orthoplus.report.pictures import draw_maps, draw_spectra
 from orthoplus.report.svg import canvas
 
 BROWSER = next(
@@ -176,3 +178,14 @@ def test_every_part_of_a_page_is_escaped():
     tags = Tags(render(page))
     assert "i" not in tags.count
     assert tags.text.count(bad) == 14
+
+
+def test_units_and_names_of_images_are_text(tmp_path):
+    axis = figures.Axis(("1", "nan", "inf"), r"$\frac <b>" * 50, "reflectance")
+    names, spectra = (r"$\bad{", "<script>"), np.ones((2, 3))
+    page = figures.spectra(spectra, names, axis) + figures.label_map(np.eye(3, dtype=int), names)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    with open(tmp_path / "a.png", "wb") as file:
+        draw_spectra(file, spectra, names, axis)
+        draw_maps(file, np.ones((3, 3, 2)), np.eye(3, dtype=int) - 1, names)

@@ -46,21 +46,18 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
 
 
 def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
-    """Return the image as stored; a list of pixels is an image of one column."""
-    values = np.asarray(ordered.data)
-    if values.dtype.kind not in "fiub":
-        raise InputTypeError(f"`cube` has dtype {values.dtype}: real numbers are needed.")
-    values = values.reshape(values.shape[0], -1, values.shape[-1])
-    n_bands = values.shape[2]
-    return RawImage(
-        (values.shape[0], values.shape[1], n_bands),
-        values.dtype,
-        lambda first, last: values[first:last],
-        (nodata,) * n_bands,
-        np.zeros(n_bands, dtype=bool),
-        np.ones(n_bands),
-        np.zeros(n_bands),
-    )
+    """Return the image as stored, read when it is needed; a list of pixels is one column wide."""
+    if ordered.dtype.kind not in "fiub":
+        raise InputTypeError(f"`cube` has dtype {ordered.dtype}: real numbers are needed.")
+    height, n_bands = ordered.shape[0], ordered.shape[-1]
+    shape = (height, ordered.shape[1] if ordered.ndim == 3 else 1, n_bands)
+
+    def read(first: int, last: int) -> Any:
+        return np.asarray(ordered[first:last].data).reshape(last - first, *shape[1:])
+
+    is_bad = np.zeros(n_bands, dtype=bool)
+    ones, zeros = np.ones(n_bands), np.zeros(n_bands)
+    return RawImage(shape, ordered.dtype, read, (nodata,) * n_bands, is_bad, ones, zeros)
 
 
 def _in_chunks(ordered: Any, nodata: float | None) -> Cube:

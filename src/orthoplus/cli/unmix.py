@@ -123,6 +123,11 @@ def unmix(  # noqa: PLR0913
     given["key"] = key or inline_key  # so that the record repeats it
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_cube(path, given["key"], in_blocks=memory_limit is not None)
+    if content.imagery is not None and (bands_first or column_major or shape is not None):
+        raise InputError(
+            f"`{path}` says how its pixels lie: `--shape`, `--bands-first` and `--column-major` "
+            f"are for other files."
+        )
     size = opt.parse_size(shape, "--shape")
     cube, notes = as_image(content.values, size, bands_first, column_major), content.notes
     about = content.imagery
@@ -144,8 +149,6 @@ def as_image(
     values: FloatArray, size: tuple[int, int] | None, bands_first: bool, column_major: bool
 ) -> FloatArray:
     """The array as (height, width, bands); a matrix without a size is an image of one column."""
-    if bands_first and not isinstance(values, np.ndarray):
-        raise InputError("`--bands-first` is not for ENVI and GeoTIFF images: they say it.")
     if bands_first:
         values = np.moveaxis(values, 0, -1)
     if len(values.shape) == 2:

@@ -41,10 +41,9 @@ class Target:
     def nodata(self) -> float:
         """The value of fractions without data: that of the image, unless it could be a fraction."""
         given = None if self.about is None else self.about.nodata
-        value = (
-            _NODATA if given is None or np.isinf(np.float32(given)) else float(np.float32(given))
-        )
-        return _NODATA if 0.0 <= value <= 1.0 else value
+        if given is None or abs(given) > float(np.finfo(np.float32).max) or 0.0 <= given <= 1.0:
+            return _NODATA
+        return float(np.float32(given))
 
     @property
     def axis(self) -> Axis:

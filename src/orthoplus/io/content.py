@@ -23,6 +23,17 @@ LABEL_NAMES = ("labels", "y")
 Names = tuple[str, ...]
 
 
+def printable(text: str) -> str:
+    """Return a text of a file with blanks for what cannot be shown: reports and headers hold it.
+
+    Examples
+    --------
+    >>> printable("nano\\0meters")
+    'nano meters'
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
 class Places(NamedTuple):
     """Where the entries of a table stand in its file, as an editor shows it.
 

@@ -59,7 +59,7 @@ def read_envi(path: Path) -> Catalogue:
     if header_path is None:
         raise FileError(
             f"`{path}` has no ENVI header beside it: none of {', '.join(_header_names(path))} is "
-            f"there."
+            f"there. A table of text needs the ending .csv, .tsv or .txt."
         )
     header = read_header(header_path)
     raw, about = _describe(header, None if path is header_path else path)

@@ -9,7 +9,7 @@ import numpy as np
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray
-from orthoplus.io.content import Names
+from orthoplus.io.content import Names, printable
 
 _MOST_BYTES, _MOST_DIGITS = 1 << 24, 12
 
@@ -99,5 +99,5 @@ def read_header(path: Path) -> Header:
                 parts.append(more.strip())
             inside = " ".join(parts)[1:].partition("}")[0]
             parts = [f"{{{inside.strip()}}}"]
-        fields[" ".join(name.lower().split())] = parts[0]
+        fields[" ".join(name.lower().split())] = printable(parts[0])
     return Header(path, fields)

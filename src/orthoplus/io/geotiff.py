@@ -13,7 +13,7 @@ from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Entry, Names
+from orthoplus.io.content import Catalogue, Entry, Names, printable
 from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
 
 _DRIVER = "GTiff"
@@ -69,7 +69,7 @@ def _read_lines(dataset: Any, dtype: Any, has_mask: bool, first: int, last: int)
 
 
 def _read_about(dataset: Any, path: Path) -> Imagery:
-    names = tuple(name or "" for name in dataset.descriptions)
+    names = tuple(printable(name or "") for name in dataset.descriptions)
     tags = [_band_tags(dataset, band, names[band - 1]) for band in dataset.indexes]
     units = {own.get("units", "") for own in tags}
     known = [value for value in dataset.nodatavals if value is not None]
@@ -100,7 +100,9 @@ def _band_tags(dataset: Any, band: int, name: str) -> dict[str, str]:
     if "CENTRAL_WAVELENGTH_UM" in central:
         found = {"wavelength": central["CENTRAL_WAVELENGTH_UM"], "units": "Micrometers"}
         return found | ({"fwhm": central["FWHM_UM"]} if "FWHM_UM" in central else {})
-    own = {name.lower().replace("_", " "): text for name, text in dataset.tags(band).items()}
+    own = {
+        key.lower().replace("_", " "): printable(text) for key, text in dataset.tags(band).items()
+    }
     if "wavelength" in own:
         found = {key: own[key] for key in ("wavelength", "fwhm") if key in own}
         return found | {"units": own.get("wavelength units", "")}

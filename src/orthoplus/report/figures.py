@@ -273,7 +273,7 @@ def thinned(maps: Any) -> Any:
     Examples
     --------
     >>> thinned(np.zeros((5000, 30))).shape
-    (834, 5)
+    (1000, 6)
     """
     step = -(-max(maps.shape[:2]) // _MOST_PIXELS)
     return maps[::step, ::step]
@@ -326,7 +326,7 @@ class Axis(NamedTuple):
             x = np.array([float(band) for band in self.bands or ()]).reshape(n)
         except ValueError:
             return np.arange(1.0, n + 1), "band"
-        units = _UNITS.get(self.units.lower(), self.units)
+        units = shorten(_UNITS.get(self.units.lower(), self.units))
         return x, f"wavelength ({units})" if units else "wavelength"
 
     def draw(self, axis: Any, spectra: FloatArray, names: Sequence[str]) -> None:

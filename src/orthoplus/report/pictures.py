@@ -1,6 +1,7 @@
 """Pictures as PNG files, for slides and papers: on white, with a title of their own."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import IO, Any
 
 import numpy as np
@@ -26,11 +27,12 @@ def draw_spectra(
 ) -> None:
     """Draw one line per spectrum."""
     figure = new_figure(8.0, 4.5)
-    axis = figure.subplots()
-    about.draw(axis, endmembers, names)
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False)
-    figure.savefig(file, format="png", dpi=_DPI)
+    with _plain_text():
+        axis = figure.subplots()
+        about.draw(axis, endmembers, names)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False)
+        figure.savefig(file, format="png", dpi=_DPI)
 
 
 def draw_maps(
@@ -43,14 +45,22 @@ def draw_maps(
     columns = -(-(k + 1) // rows)
     cell = 2.6
     figure = new_figure(columns * cell + 0.9, rows * (cell * min(h / w, 2.0) + 0.35) + 0.4)
-    axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    show_labels(axes[0], labels, k)
-    drawn = show_fractions(axes[1:], abundances, labels)
-    for axis, title in zip(axes, ("largest fraction", *names), strict=False):
-        axis.set_title(shorten(title), fontsize=10, color=_INK)
-    figure.colorbar(drawn, ax=axes.tolist(), fraction=0.03, pad=0.02, label="fraction")
-    add_color_names(figure, names, frameon=False, ncols=max(1, 2 * columns), fontsize=9)
-    figure.savefig(file, format="png", dpi=_DPI)
+    with _plain_text():
+        axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+        show_labels(axes[0], labels, k)
+        drawn = show_fractions(axes[1:], abundances, labels)
+        for axis, title in zip(axes, ("largest fraction", *names), strict=False):
+            axis.set_title(shorten(title), fontsize=10, color=_INK)
+        figure.colorbar(drawn, ax=axes.tolist(), fraction=0.03, pad=0.02, label="fraction")
+        add_color_names(figure, names, frameon=False, ncols=max(1, 2 * columns), fontsize=9)
+        figure.savefig(file, format="png", dpi=_DPI)
+
+
+def _plain_text() -> AbstractContextManager[None]:
+    """Take names and units as they are: a `$` in them does not begin a formula."""
+    from matplotlib import rc_context
+
+    return rc_context({"text.parse_math": False})
 
 
 def draw_digits(
