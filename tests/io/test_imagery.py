@@ -190,8 +190,19 @@ def test_named_data_file_beside_the_header_is_read(tmp_path):
 
 def test_lists_of_other_bands_are_left_out(tmp_path):
     write_envi(tmp_path / "s.hdr", extra="wavelength = {1, 2}\nband names = {a}\n")
-    about = read_cube(tmp_path / "s.hdr").imagery
-    assert about.wavelengths is about.band_names is None
+    content = read_cube(tmp_path / "s.hdr")
+    assert content.imagery.wavelengths is content.imagery.band_names is None
+    assert content.notes[1].startswith("The header has 2 entries of `wavelength` for 4 bands")
+
+
+def test_ground_control_points_are_noted(tmp_path):
+    points = [rasterio.control.GroundControlPoint(row, row, row, row) for row in range(3)]
+    path = raster(tmp_path / "a.tif")
+    with rasterio.open(path, "r+") as file:
+        file.gcps = (points, rasterio.CRS.from_epsg(32611))
+    assert (
+        "The image has ground control points, which are not written again." in read_cube(path).notes
+    )
 
 
 def test_image_without_any_data_is_refused(tmp_path):

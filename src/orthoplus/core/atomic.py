@@ -40,6 +40,11 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
         aside.unlink(missing_ok=True)
 
 
+def path_of(file: IO[bytes]) -> str:
+    """Return a path to a file of `write_atomically`, for a library that opens files itself."""
+    return file.name if isinstance(file.name, str) else f"{_OPEN_FILES}/{file.fileno()}"
+
+
 @contextmanager
 def _file_to_be(path: Path) -> Iterator[IO[bytes]]:
     """Give a file to write, which is at ``path`` after the block.

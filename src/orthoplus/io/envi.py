@@ -1,6 +1,7 @@
 """ENVI images: a text header ``.hdr`` beside a file of raw numbers."""
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ _COMPLEX = (6, 9)
 IMAGE_SUFFIXES = (".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip")
 # Line is axis 0, sample 1, band 2: their order in the file, slowest first.
 _STORED_AXES = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}
+# Lists with an entry per band that describe it.
+_PER_BAND = ("band names", "wavelength", "fwhm")
 # Fields that say where the image lies; they are carried over as they are.
 PLACE_FIELDS = (
     "map info", "projection info", "coordinate system string", "pixel size", "geo points",
@@ -123,7 +126,19 @@ def _read_about(
         quantity,
         nodata,
         Place(envi=fields),
+        tuple(_misfits(header, n_bands)),
     )
+
+
+def _misfits(header: Header, n_bands: int) -> Iterator[str]:
+    """Yield a sentence for each list that has not one entry per band."""
+    for name in _PER_BAND:
+        names = header.names(name)
+        if names is not None and len(names) != n_bands:
+            yield (
+                f"The header has {len(names)} entries of `{name}` for {n_bands} bands; "
+                f"they were left out."
+            )
 
 
 def _per_band(header: Header, name: str, n_bands: int) -> Names | None:

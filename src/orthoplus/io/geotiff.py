@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from orthoplus.core.atomic import write_atomically
+from orthoplus.core.atomic import path_of, write_atomically
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
@@ -88,7 +88,15 @@ def _read_about(dataset: Any, path: Path) -> Imagery:
         units.pop() if len(units) == 1 else "",
         nodata=known[0] if known else None,
         place=place,
+        notes=_unused_places(dataset),
     )
+
+
+def _unused_places(dataset: Any) -> Names:
+    """Return a sentence if the image is placed in a way that what is written cannot carry over."""
+    found = {"ground control points": bool(dataset.gcps[0]), "RPC coefficients": bool(dataset.rpcs)}
+    words = " and ".join(name for name, is_there in found.items() if is_there)
+    return (f"The image has {words}, which are not written again.",) if words else ()
 
 
 def _band_tags(dataset: Any, band: int, name: str) -> dict[str, str]:
@@ -162,7 +170,7 @@ def _write(
         options["transform"] = rasterio.Affine(*place.transform)
     # A warning would say that an image of another format lies nowhere.
     with warnings.catch_warnings(action="ignore"), rasterio.open(
-        file.name, "w", driver=_DRIVER, height=height, width=width, count=count,
+        path_of(file), "w", driver=_DRIVER, height=height, width=width, count=count,
         dtype=bands.dtype, nodata=nodata, interleave="band", **options,
     ) as dataset:  # fmt: skip
         for i, name in enumerate(names):

@@ -1,7 +1,7 @@
 """What an image file says beside its numbers, and the lines of the image as they are used."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,6 +67,8 @@ class Imagery:
         The value of pixels without data.
     place : Place
         Where the image lies.
+    notes : tuple of str
+        What the file says and is not used, a sentence each.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Imagery:
     quantity: str = ""
     nodata: float | None = None
     place: Place = field(default_factory=Place)
+    notes: Names = ()
 
     @property
     def bands(self) -> Names | None:
@@ -150,7 +153,7 @@ def image_content(raw: RawImage, about: Imagery, *, in_blocks: bool, path: Path)
     lines, notes = usable_lines(raw, path)
     about = _with_bands(about, lines.bands)
     values = lines if in_blocks else lines[:]
-    return Content(values, None, about.bands, notes, imagery=about)
+    return Content(values, None, about.bands, (*about.notes, *notes), imagery=about)
 
 
 def usable_lines(raw: RawImage, path: Path) -> tuple[ImageLines, Names]:
@@ -166,17 +169,12 @@ def _with_bands(about: Imagery, bands: IntArray) -> Imagery:
     def chosen(names: Any) -> Any:
         return None if names is None else tuple(names[band] for band in bands)
 
-    return Imagery(
-        about.format,
-        about.path,
-        chosen(about.band_numbers),
-        chosen(about.band_names),
-        chosen(about.wavelengths),
-        chosen(about.fwhm),
-        about.units,
-        about.quantity,
-        about.nodata,
-        about.place,
+    return replace(
+        about,
+        band_numbers=chosen(about.band_numbers),
+        band_names=chosen(about.band_names),
+        wavelengths=chosen(about.wavelengths),
+        fwhm=chosen(about.fwhm),
     )
 
 
