@@ -17,7 +17,7 @@ from orthoplus.bench.general_methods import PENALTY, Run, run_once, starts_of
 from orthoplus.bench.measure import timed
 from orthoplus.bench.onmf_methods import Runs, run_method
 from orthoplus.bench.qap import run_manifold
-from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
+from orthoplus.bench.table import Column, Figure, Figures, Items, Rows, Session, Table, one_row
 from orthoplus.certify.api import certify
 from orthoplus.core.method import iterate
 from orthoplus.core.problem import Problem
@@ -311,7 +311,7 @@ def tasks(session: Session) -> Items:
 def _measure(session: Session, check: Callable[..., Check], name: str) -> Figures:
     found = check(session, name)
     verdict = HELD if found.is_held else NOT_HELD
-    figures = {"own": found.own, "other": found.other, "verdict": verdict, "cpu": found.cpu}
+    figures: dict[str, Figure] = {"own": found.own, "other": found.other, "verdict": verdict, "cpu": found.cpu}
     return figures if found.other_cpu is None else figures | {"other_cpu": found.other_cpu}
 
 
