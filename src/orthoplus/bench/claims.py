@@ -311,7 +311,12 @@ def tasks(session: Session) -> Items:
 def _measure(session: Session, check: Callable[..., Check], name: str) -> Figures:
     found = check(session, name)
     verdict = HELD if found.is_held else NOT_HELD
-    figures: dict[str, Figure] = {"own": found.own, "other": found.other, "verdict": verdict, "cpu": found.cpu}
+    figures: dict[str, Figure] = {
+        "own": found.own,
+        "other": found.other,
+        "verdict": verdict,
+        "cpu": found.cpu,
+    }
     return figures if found.other_cpu is None else figures | {"other_cpu": found.other_cpu}
 
 
