@@ -102,7 +102,12 @@ def smooth_problems(session: Session) -> dict[str, Problem]:
 
 def _runs(session: Session, name: str, data: str) -> Runs:
     one = labeled_sets(session)[data]
-    return run_method(session, f"claims {data}", name, one.A, one.k)
+    return run_method(session, _case(data), name, one.A, one.k)
+
+
+def _case(data: str) -> str:
+    """Return the name under which the session keeps runs on a data set."""
+    return f"claims {data}"
 
 
 def check_purity(session: Session, data: str, *, name: str, others: tuple[str, ...]) -> Check:
@@ -311,13 +316,29 @@ def tasks(session: Session) -> Items:
 def _measure(session: Session, check: Callable[..., Check], name: str) -> Figures:
     found = check(session, name)
     verdict = HELD if found.is_held else NOT_HELD
+    note = _cut_runs(session, check, name)
     figures: dict[str, Figure] = {
+        "note": note,
         "own": found.own,
         "other": found.other,
         "verdict": verdict,
         "cpu": found.cpu,
     }
     return figures if found.other_cpu is None else figures | {"other_cpu": found.other_cpu}
+
+
+def _cut_runs(session: Session, check: Callable[..., Check], name: str) -> str:
+    """Name the methods of a check that the limit of seconds ended before their own end."""
+    options = check.keywords if isinstance(check, partial) else {}
+    methods = [options.get("name"), options.get("method"), options.get("other")]
+    cut = []
+    for method in filter(None, [*methods, *options.get("others", ())]):
+        runs = session.shared.get(("onmf", _case(name), method))
+        run = session.shared.get(("claims", method, name))
+        is_cut = runs is not None and any(answer.is_cut for answer in runs.answers)
+        if is_cut or (run is not None and run.is_cut):
+            cut.append(method)
+    return f"{', '.join(cut)} stopped after {session.seconds:g} CPU s" if cut else ""
 
 
 def judge(rows: Rows) -> list[str]:
