@@ -1,4 +1,4 @@
-"""Write the tables of results into the README and the results page, from recorded rows only.
+"""Write the tables of results into the README and two pages, from recorded rows only.
 
 ``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
 ``python docs/results_table.py`` replaces what stands between the two marks from it. A row is a JSON
@@ -6,7 +6,8 @@ object with ``table``, ``case`` and ``method``, its ``figures`` (what was measur
 paper prints them, the same keys in ``paper``. Shown is the mean of a task's headline figure,
 or of the seconds, over the cases that every method of the task has. The README has one line a task:
 ours, the paper's method as we run it and as it was printed, and the best of the others; the page
-has one line for each method.
+has one line for each method, and says where the tables were measured. `comparison_table` makes the
+tables of the page "How it compares".
 """
 
 import json
@@ -18,15 +19,17 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "rows.jsonl"
+TABLES = ROOT / "docs" / "results" / "tables.jsonl"
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
-BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+COMPARISON = ROOT / "docs" / "comparison.md"
+ORIGIN = "origin"
 EMPTY = "*No results have been recorded yet.*"
-_FIELDS = ("table", "case", "method", "figures")
+FIELDS = ("table", "case", "method", "figures")
 _SECONDS = "cpu"
 
 # The method of the paper, and what else is our own: the rest are other methods.
-_PAPERS = "EP4Orth+"
-_OWN = ("default", "certified", "orthoplus")
+PAPERS = "EP4Orth+"
+OWN = ("default", "certified", "orthoplus")
 _VARIANTS = ("EP4Orth+ 1.05", "without search", "random starts", "no search")
 
 Row = Mapping[str, Any]
@@ -51,13 +54,13 @@ HEADLINES = {
 }
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path, needed: Iterable[str] = FIELDS) -> list[Row]:
     """All rows of the file."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
             row = json.loads(line)
-            _check(row, f"{path.name}, line {number}")
+            _check(row, f"{path.name}, line {number}", needed)
             rows.append(row)
     return rows
 
@@ -81,27 +84,70 @@ def _table(head: list[str], lines: list[str]) -> str:
     return "\n".join(head + lines) if lines else EMPTY
 
 
-def fill(page: str, table: str) -> str:
+def origin(tables: Iterable[Row]) -> str:
+    """Say when, at which commit and on which processor each table was measured.
+
+    One sentence for tables that were measured at the same commit on the same machine.
+    """
+    parts: dict[tuple[Any, ...], list[Row]] = {}
+    for row in tables:
+        machine = row["machine"]
+        versions = tuple(sorted(machine["versions"].items()))
+        parts.setdefault((machine["commit"], machine["processor"], versions), []).append(row)
+    lines = []
+    for (commit, processor, versions), own in parts.items():
+        begun = sorted(row["machine"]["started"] for row in own)
+        names = ", ".join(
+            f"`{row['table']}`{' (quick)' if row.get('quick') else ''}" for row in own
+        )
+        shown = ", ".join(f"{name} {dict(versions)[name]}" for name in ("python", "numpy", "numba"))
+        lines.append(f"- {names}: commit {commit}, begun {begun[0]}, {processor}, {shown}.")
+    return "\n".join(lines) if lines else EMPTY
+
+
+def marks(name: str = "") -> tuple[str, str]:
+    """Return the two lines between which a block stands; a page may have several with names."""
+    own = f"results:{name}:" if name else "results:"
+    return f"<!-- {own}begin -->", f"<!-- {own}end -->"
+
+
+def fill(page: str, table: str, name: str = "") -> str:
     """The page with the block between the marks replaced."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    first, last = marks(name)
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not (begin and end):
-        raise ValueError(f"The page has no block from {BEGIN} to {END}: put these two lines in.")
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+        raise ValueError(f"The page has no block from {first} to {last}: put these two lines in.")
+    return f"{before}{first}\n\n{table}\n\n{last}{after}"
+
+
+def pages() -> dict[Path, dict[str, str]]:
+    """Return the blocks of every page by name."""
+    import comparison_table
+
+    rows, tables = read_rows(RESULTS), read_rows(TABLES, ("table", "machine"))
+    compared = {name: make(rows) for name, make in comparison_table.BLOCKS.items()}
+    return {
+        README: {"": summarise(rows)},
+        PAGE: {"": render(rows), ORIGIN: origin(tables)},
+        COMPARISON: compared,
+    }
 
 
 def main() -> None:
-    """Fill the block of both pages."""
-    rows = read_rows(RESULTS)
-    for path, table in ((README, summarise(rows)), (PAGE, render(rows))):
-        path.write_text(fill(path.read_text(encoding="utf-8"), table), encoding="utf-8")
+    """Fill all blocks of all pages."""
+    for path, blocks in pages().items():
+        page = path.read_text(encoding="utf-8")
+        for name, table in blocks.items():
+            page = fill(page, table, name)
+        path.write_text(page, encoding="utf-8")
 
 
-def _check(row: Row, where: str) -> None:
-    absent = [name for name in _FIELDS if name not in row]
+def _check(row: Row, where: str, needed: Iterable[str]) -> None:
+    absent = [name for name in needed if name not in row]
     if absent:
         raise ValueError(
-            f"{where} has no {', '.join(absent)}: a row of results needs {', '.join(_FIELDS)}. "
+            f"{where} has no {', '.join(absent)}: a row of results needs {', '.join(needed)}. "
             "Record it again or leave the line out."
         )
 
@@ -151,13 +197,13 @@ def _task_lines(task: _Task) -> list[str]:
     ordered = task.ordered(task.found)
     lines = []
     for name in ordered:
-        value = _text(task.value(name))
+        value = text_of(task.value(name))
         cells = [
             task.title if name == ordered[0] else "",
             name,
             f"**{value}**" if task.value(name) == task.value(ordered[0]) else value,
-            _text(task.printed(name)),
-            _text(task.seconds(name)),
+            text_of(task.printed(name)),
+            text_of(task.seconds(name)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -165,21 +211,21 @@ def _task_lines(task: _Task) -> list[str]:
 
 def _summary_line(task: _Task) -> str:
     """Return ours, the paper's method here and as printed, the best other; and their seconds."""
-    ours = next((name for name in _OWN if name in task.found), None)
-    papers = _PAPERS if _PAPERS in task.found else None
-    other = next(iter(task.ordered(set(task.found) - {*_OWN, _PAPERS, *_VARIANTS})), None)
+    ours = next((name for name in OWN if name in task.found), None)
+    papers = PAPERS if PAPERS in task.found else None
+    other = next(iter(task.ordered(set(task.found) - {*OWN, PAPERS, *_VARIANTS})), None)
     shown = [name for name in (ours, papers, other) if name is not None]
     best = task.value(task.ordered(shown)[0])
 
     def value(name: str | None) -> str:
         number = None if name is None else task.value(name)
-        return f"**{_text(number)}**" if number == best else _text(number)
+        return f"**{text_of(number)}**" if number == best else text_of(number)
 
     cells = [
         task.title,
         value(ours),
         value(papers),
-        _text(task.printed(papers)) if papers else "",
+        text_of(task.printed(papers)) if papers else "",
         f"{value(other)} ({other})" if other else "",
         ", ".join(f"{task.seconds(name) or 0.0:.2g}" for name in shown),
     ]
@@ -192,9 +238,10 @@ def _mean(cases: dict[str, Row], common: set[str], part: str, key: str) -> float
     return None if any(value is None for value in values) else fmean(values)
 
 
-def _text(value: float | None) -> str:
+def text_of(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
 if __name__ == "__main__":
+    sys.modules["results_table"] = sys.modules["__main__"]
     sys.exit(main())

@@ -121,3 +121,25 @@ def test_exists_sees_what_is_and_what_is_not():
     assert exists("optimality.OptimalityReport.Z")
     assert not exists("geometry.nothing")
     assert not exists("nowhere.at_all")
+
+
+# Every system that section 1.2 names, by its authors, and what implements it.
+CITED_SYSTEMS = {
+    "Ding et al.": "UONMF",
+    "Yoo and Choi": "YooChoi",
+    "Pompili et al.: EM": "EMONMF",
+    "Pompili et al.: augmented": "ONPMF",
+    "Li et al.": "ApproximatelyOrthogonalNMF",
+    "Wang et al.": "SNCP",
+    "Zhang et al.": "GOPA",
+    "Yang and Oja": "OPNMF",
+    "Pan and Ng": "ConvexRelaxation",
+    "Wen and Yin": "WenYin",
+    "Chen et al.": "KindAP",
+}
+
+
+@pytest.mark.parametrize("authors", CITED_SYSTEMS)
+def test_every_cited_system_has_a_row(authors):
+    (row,) = [row for row in ROWS if row.what.startswith(authors) and row.paper == "Section 1.2"]
+    assert f"baselines.{CITED_SYSTEMS[authors]}" in quoted(row.code)

@@ -79,11 +79,81 @@ def test_summary_without_others_leaves_their_places_empty(results_table):
 
 
 def test_pages_are_up_to_date(results_table):
-    rows = results_table.read_rows(results_table.RESULTS)
-    tables = {
-        results_table.README: results_table.summarise(rows),
-        results_table.PAGE: results_table.render(rows),
-    }
-    for path, table in tables.items():
+    for path, blocks in results_table.pages().items():
         page = path.read_text(encoding="utf-8")
-        assert results_table.fill(page, table) == page, "run: python docs/results_table.py"
+        for name, table in blocks.items():
+            assert results_table.fill(page, table, name) == page, (
+                "run: python docs/results_table.py"
+            )
+
+
+def test_origin_has_a_line_for_each_commit(results_table):
+    def record(table, commit, **more):
+        versions = {"python": "3.11", "numpy": "2.0", "numba": "0.60"}
+        machine = {"commit": commit, "processor": "P", "started": "now", "versions": versions}
+        return {"table": table, "machine": machine, **more}
+
+    tables = [record("text", "aaa"), record("qap", "bbb"), record("hard", "aaa", quick=True)]
+    first, second = results_table.origin(tables).splitlines()
+    assert first.startswith("- `text`, `hard` (quick): commit aaa, begun now, P, python 3.11")
+    assert second.startswith("- `qap`: commit bbb")
+
+
+@pytest.fixture
+def comparison(results_table):
+    import comparison_table
+
+    yield comparison_table
+    sys.modules.pop("comparison_table")
+
+
+def test_every_case_that_ours_loses_is_shown(comparison):
+    rows = [
+        row("default", "a", 80.0), row("EP4Orth+", "a", 80.0 + 1e-9), row("K-means", "a", 70.0),
+        row("default", "b", 60.0, cpu=0.5), row("EP4Orth+", "b", 61.0), row("K-means", "b", 65.0),
+        row("K-means", "c", 99.0),
+    ]  # fmt: skip
+    lines = comparison.behind(rows).splitlines()[2:]
+    title = "documents and images: purity, %"
+    assert lines == [f"| {title} | b | 60 | 65 (K-means) | 2 of 2 | 0.5, 1 |"]
+    standing = next(line for line in comparison.standing(rows).splitlines() if title in line)
+    assert standing == f"| {title} | 2 | 1 | 1 | K-means 1 |"
+
+
+def test_nothing_lost_is_said(comparison):
+    assert "best or tied in every" in comparison.behind([row("default", "a", 80.0)])
+
+
+def test_tables_that_are_not_recorded_are_named(comparison):
+    assert "orthoplus bench general-methods" in comparison.general([])
+    assert "orthoplus bench claims" in comparison.claims([])
+    assert "orthoplus bench qap" in comparison.standing([])
+
+
+def measured(table, case, method, note="", **figures):
+    return {"table": table, "case": case, "method": method, "figures": figures, "note": note}
+
+
+def test_methods_for_any_f_are_compared_in_equal_time(comparison):
+    name = "general-methods"
+    rows = [
+        measured(name, "tiny", "EP4Orth+", share=90.0), measured(name, "tiny", "SEPPG", share=50.0),
+        measured(name, "big", "EP4Orth+", equal=0.2, excess=0.4, cpu=1.0),
+        measured(name, "big", "SEPPG", equal=0.1, excess=0.3, cpu=4.0),
+        measured(name, "big", "Wen-Yin", note="failed, no luck"),
+    ]  # fmt: skip
+    text = comparison.general(rows)
+    assert "| SEPPG | 50 | 0.3 | 0.1 | 4 | 1, 0 of 1 |" in text
+    assert "| EP4Orth+ | 90 | 0.4 | 0.2 | 1 |  |" in text
+    assert "| big | 0.200, 1 | 0.100, 4 | failed, no luck |" in text
+
+
+def test_claims_have_their_verdicts(comparison):
+    rows = [
+        measured("claims", "it is fast", "one", own=1.0, other=2.0, verdict="held"),
+        measured("claims", "it is fast", "two", note="failed, no luck"),
+    ]
+    assert comparison.claims(rows).splitlines()[2:] == [
+        "| it is fast | one | 1 | 2 | held |",
+        "|  | two |  |  | failed, no luck |",
+    ]

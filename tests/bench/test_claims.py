@@ -72,3 +72,11 @@ def test_verdict_counts_what_held():
         Row("a claim", name, {"verdict": word}) for name, word in (("x", HELD), ("y", NOT_HELD))
     ]
     assert claims.judge(Rows(rows)) == ["a claim: held on 1 of 2."]
+
+
+def test_method_that_was_cut_is_named(session):
+    name = "nonnegative PCA, planted"
+    runs = {"a": claims.Run(1.0, 2.0, True), "b": claims.Run(1.1, 1.0, False)}
+    session.shared.update({("claims", method, name): run for method, run in runs.items()})
+    check = partial(claims.check_values, method="a", other="b")
+    assert claims._measure(session, check, name)["note"] == "a stopped after 0.3 CPU s"

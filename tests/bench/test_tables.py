@@ -59,6 +59,7 @@ def test_projection_table_has_every_method_beside_the_paper(monkeypatch):
 
     monkeypatch.setattr(projection, "N", 60)
     monkeypatch.setattr(projection, "QUICK_COLUMNS", (10,))
+    monkeypatch.setattr(projection, "QUICK_SECONDS", 0.02)
     outcome = run_quick("projection")
     assert len(outcome.rows) == len(projection.METHODS) * len(projection.NOISES)
     counts = {row.method: row.figures["count"] for row in outcome.rows}

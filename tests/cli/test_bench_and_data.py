@@ -22,6 +22,7 @@ def small_projection(monkeypatch, tmp_path):
     """The quickest table of all, in an empty folder."""
     monkeypatch.setattr(projection, "N", 60)
     monkeypatch.setattr(projection, "QUICK_COLUMNS", (10,))
+    monkeypatch.setattr(projection, "QUICK_SECONDS", 0.02)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ORTHOPLUS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
