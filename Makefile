@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench docs linkcheck clean
+.PHONY: demo test lint fuzz bench docs linkcheck clean
 
 # The package with its command line: all that a first look needs.
 $(VENV)/.run: pyproject.toml
@@ -30,6 +30,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Spoiled files, odd data, kills, threads: minutes. `make fuzz FUZZ="files --seed 5 --tries 500"` for a part.
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/fuzz/run.py $(FUZZ)
 
 bench: $(VENV)/.dev
 	$(BIN)/orthoplus bench all

@@ -74,6 +74,7 @@ def cluster(  # noqa: PLR0913
     resume: opt.Resume = None,
     prove: opt.Prove = None,
     report: opt.Report = True,
+    safe_csv: opt.SafeCsv = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:

@@ -69,6 +69,7 @@ def unmix(  # noqa: PLR0913
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,
     report: opt.Report = True,
+    safe_csv: opt.SafeCsv = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
@@ -183,7 +184,8 @@ def _write(scene: Scene, folder: Path, found: Any, record: dict[str, Any]) -> di
     rows = (
         [band, *spectrum] for band, spectrum in zip(bands, found.endmembers.T.tolist(), strict=True)
     )
-    write_csv(folder / "spectra.csv", ("band", *names), rows)
+    is_safe = record["options"].get("safe_csv", False)
+    write_csv(folder / "spectra.csv", ("band", *names), rows, is_safe=is_safe)
     write_npz(
         folder / "maps.npz",
         abundances=found.abundances,
