@@ -24,7 +24,7 @@ def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, s
     means = mean_weights(fits.weights, labels, k)
     fits = fits._replace(weights=fits.weights / np.where(labels >= 0, means[labels], 1.0))
     components = means[:, None] * model.components_.astype(np.float64)
-    safe = {"is_safe": job.options.get("safe_csv", False)}
+    safe = {"is_safe": True} if job.options.get("safe_csv") else {}
     write_csv(job.folder / "labels.csv", COLUMNS, _label_rows(names, labels, fits), **safe)
     rows = ([j, *(f"{x:.9g}" for x in row)] for j, row in enumerate(components.tolist()))
     write_csv(job.folder / "components.csv", ("cluster", *features), rows, **safe)
