@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint coverage bench docs linkcheck clean
+.PHONY: demo test lint coverage fuzz bench docs linkcheck clean
 
 # The package with its command line: all that a first look needs.
 $(VENV)/.run: pyproject.toml
@@ -34,6 +34,10 @@ lint: $(VENV)/.dev
 # Lines of src that the tests run, but for the compiled loops.
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered
+
+# Spoiled files, odd data, kills, threads: minutes. `make fuzz FUZZ="files --seed 5 --tries 500"` for a part.
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/fuzz/run.py $(FUZZ)
 
 bench: $(VENV)/.dev
 	$(BIN)/orthoplus bench all

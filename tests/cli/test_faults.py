@@ -1,5 +1,6 @@
 """Full disks, forbidden files and signals: what is on disk afterwards is whole."""
 
+import csv
 import errno
 import json
 import os
@@ -171,3 +172,29 @@ def test_only_the_command_ends_quietly(monkeypatch):
     }.items():
         monkeypatch.setattr(sys, "orig_argv", list(words))
         assert startup.is_command() is is_ours
+
+
+def test_names_are_no_formulas_if_that_is_asked_for(data, rng):
+    names = ["=1+1", "+x", "-2", "@sum", "plain", '=a,"b"', "\tq", "-y"] + [
+        f"r{i}" for i in range(4)
+    ]
+    values = rng.random((12, 3)).tolist()
+    with open("named.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "=cmd()", "b", "c"])
+        writer.writerows([name, *row] for name, row in zip(names, values, strict=True))
+    words = ["cluster", "named.csv", "-k", "2", "-o", "out", "-q", "--no-report"]
+    for more, mark in (([], ""), (["--safe-csv"], "'")):
+        assert run(*words, *more).exit_code == 0
+        with open("out/labels.csv", newline="", encoding="utf-8") as file:
+            written = [row[0] for row in csv.reader(file)][1:]
+        assert written[:6] == [
+            f"{mark}=1+1",
+            f"{mark}+x",
+            "-2",
+            f"{mark}@sum",
+            "plain",
+            f'{mark}=a,"b"',
+        ]
+        with open("out/components.csv", newline="", encoding="utf-8") as file:
+            assert next(csv.reader(file))[1] == f"{mark}=cmd()"

@@ -20,7 +20,7 @@ BOMBS = 0.1
 MOST_MEMORY, MOST_SECONDS = 2 * LIMIT + (100 << 20), 5.0
 
 
-def attack_files(tries: int, seed: int, share_on_trial: float = 0.1) -> dict:
+def attack_files(tries: int, seed: int, share_on_trial: float = 0.04) -> dict:
     """Return what happened to so many files: how many there were, and each that did not hold."""
     found: dict = {"tries": 0, "refused": 0, "read": 0, "seconds": 0.0, "megabytes": 0.0}
     found |= {"trials_megabytes": 0.0, "faults": []}

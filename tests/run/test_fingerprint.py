@@ -74,6 +74,14 @@ def test_limits_may_change_on_the_way(saved):
     assert resumed.weights.tobytes() == whole.weights.tobytes()
 
 
+def test_saving_and_resuming_are_logged(tmp_path, caplog):
+    caplog.set_level("DEBUG", logger="orthoplus")
+    file = tmp_path / "run.npz"
+    op.solve(ONMF(A, 3), callback=stop, checkpoint=file, with_bound=False)
+    op.solve(ONMF(A, 3), resume=file, with_bound=False)
+    assert caplog.messages == [f"saved iteration 1 to {file}", "resumed after iteration 1"]
+
+
 def test_data_in_another_storage_go_on(saved):
     whole = op.solve(ONMF(A, 3), with_bound=False)
     for same in (np.asfortranarray(A), sp.csr_array(A), sp.csc_array(A)):

@@ -87,6 +87,7 @@ def cluster(  # noqa: PLR0913
     prove: opt.Prove = None,
     report: opt.Report = True,
     write_back: opt.WriteBack = False,
+    safe_csv: opt.SafeCsv = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:

@@ -25,9 +25,11 @@ def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str])
     means = mean_weights(fits.weights, labels, k)
     fits = fits._replace(weights=fits.weights / np.where(labels >= 0, means[labels], 1.0))
     components = means[:, None] * model.components_.astype(np.float64)
-    write_csv(job.folder / "labels.csv", COLUMNS, _label_rows(names, labels, fits))
+    is_safe = job.options.get("safe_csv", False)
+    rows = _label_rows(names, labels, fits)
+    write_csv(job.folder / "labels.csv", COLUMNS, rows, is_safe=is_safe)
     rows = ([j, *(f"{x:.9g}" for x in row)] for j, row in enumerate(components.tolist()))
-    write_csv(job.folder / "components.csv", ("cluster", *features), rows)
+    write_csv(job.folder / "components.csv", ("cluster", *features), rows, is_safe=is_safe)
     write_npz(job.folder / "components.npz", components=components, features=np.array(features))
     return {
         "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",

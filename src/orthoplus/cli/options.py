@@ -144,6 +144,12 @@ Report = Annotated[
     typer.Option("--report/--no-report", rich_help_panel=OUTPUT, help="Write report.html."),
 ]
 
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", rich_help_panel=OUTPUT,
+                 help="Write names such as =1+1 so that no spreadsheet takes them for formulas."),
+]  # fmt: skip
+
 
 def default_method(call: Callable[..., Any]) -> str:
     """Return the method that the library takes if none is named."""

@@ -101,6 +101,7 @@ def unmix(  # noqa: PLR0913
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,
     report: opt.Report = True,
+    safe_csv: opt.SafeCsv = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:

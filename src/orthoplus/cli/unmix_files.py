@@ -95,7 +95,8 @@ def write_files(folder: Path, target: Target, found: Any, record: dict[str, Any]
     from orthoplus.report.pictures import draw_maps, draw_spectra
 
     k, names = len(found.endmembers), target.names
-    _write_spectra(folder / "spectra.csv", target, found.endmembers)
+    is_safe = record["options"].get("safe_csv", False)
+    _write_spectra(folder / "spectra.csv", target, found.endmembers, is_safe=is_safe)
     files = {"spectra.csv, .png": f"the {k} spectra, a column each"}
     files |= _write_images(folder, target, found)
     write_npz(
@@ -122,7 +123,7 @@ def write_files(folder: Path, target: Target, found: Any, record: dict[str, Any]
     return files
 
 
-def _write_spectra(path: Path, target: Target, spectra: FloatArray) -> None:
+def _write_spectra(path: Path, target: Target, spectra: FloatArray, *, is_safe: bool) -> None:
     """Write a line per band: its name or number, its wavelength if known, and the spectra."""
     about, n_bands = target.about, spectra.shape[1]
     bands: Sequence[Any] = target.bands or range(1, n_bands + 1)
@@ -133,7 +134,7 @@ def _write_spectra(path: Path, target: Target, spectra: FloatArray) -> None:
             columns.append(about.wavelengths)
             header.append(f"wavelength ({about.units})" if about.units else "wavelength")
     rows = ([*row[:-1], *row[-1]] for row in zip(*columns, spectra.T.tolist(), strict=True))
-    write_csv(path, (*header, *target.names), rows)
+    write_csv(path, (*header, *target.names), rows, is_safe=is_safe)
 
 
 def _write_images(folder: Path, target: Target, found: Any) -> dict[str, str]:

@@ -60,13 +60,40 @@ def to_json(record: dict[str, Any]) -> str:
     return json.dumps(plain(record), indent=2, allow_nan=False)
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table; names with separators, quotes or line ends of any kind are quoted."""
+def write_csv(
+    path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]], *, is_safe: bool = False
+) -> None:
+    """Write a table; names with separators, quotes or line ends of any kind are quoted.
+
+    ``is_safe`` keeps spreadsheets from taking names for formulas, see `without_formula`.
+    """
     text = _UnixLines()
     writer = csv.writer(text, lineterminator="\r\n")  # so that both of them are quoted
-    writer.writerow(header)
-    writer.writerows(rows)
+    tame = without_formula if is_safe else _same
+    writer.writerow([tame(name) for name in header])
+    writer.writerows([tame(cell) for cell in row] for row in rows)
     write_text(path, text.getvalue())
+
+
+def _same(cell: Any) -> Any:
+    return cell
+
+
+def without_formula(cell: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula: an apostrophe before what begins one.
+
+    Examples
+    --------
+    >>> without_formula("=1+1"), without_formula("-0.5"), without_formula("plain")
+    ("'=1+1", '-0.5', 'plain')
+    """
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 class _UnixLines(io.StringIO):

@@ -121,7 +121,8 @@ class DaskMatrix(BlockedMatrix):
         for column in columns:
             graph |= column.graph
         keys = [_new_key(getattr(work, "__name__", "work")) for _ in self.heights]
-        rows = zip(*(column.keys for column in columns), strict=True)
+        shapes = [(int(height), self.shape[1]) for height in self.heights]
+        rows = zip(shapes, *(column.keys for column in columns), strict=True)
         graph |= {key: (_call, shared, *row) for key, row in zip(keys, rows, strict=True)}
         return Pieces(keys, graph)
 
@@ -248,14 +249,21 @@ class _Shared:
     args: tuple[Any, ...]
 
 
-def _read(block: Any, dtype: Any) -> MemoryMatrix:
-    if issparse(block):
-        return Sparse(as_csr(block, "a chunk").astype(dtype, copy=False))
-    return Dense(np.asarray(block).astype(dtype, copy=False))
+def _read(block: Any, shape: tuple[int, int], dtype: Any) -> MemoryMatrix:
+    """Return a chunk, after a look at whether it is what the array promised."""
+    values = block if issparse(block) else np.asarray(block)
+    if values.shape != shape or values.dtype.kind not in "fiub":
+        raise InputError(
+            f"A chunk of the Dask array has the shape {values.shape} and dtype {values.dtype}, but "
+            f"real numbers of shape {shape} were promised: check what makes the chunks."
+        )
+    if issparse(values):
+        return Sparse(as_csr(values, "A chunk").astype(dtype, copy=False))
+    return Dense(values.astype(dtype, copy=False))
 
 
-def _call(shared: _Shared, *pieces: Any) -> Any:
-    block = [] if shared.dtype is None else [_read(pieces[0], shared.dtype)]
+def _call(shared: _Shared, shape: tuple[int, int], *pieces: Any) -> Any:
+    block = [] if shared.dtype is None else [_read(pieces[0], shape, shared.dtype)]
     vectors = [
         piece if place is None else piece[place]
         for piece, place in zip(pieces[len(block) :], shared.places, strict=True)

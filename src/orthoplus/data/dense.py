@@ -133,7 +133,7 @@ class Dense(MemoryMatrix):
 
     def stacked(self, other: "Dense") -> "Dense":
         """Return the rows of both."""
-        return Dense(np.concatenate([self.values, other.values]))
+        return Dense(np.concatenate([self.values, other.to_dense()]))
 
     def _slice(self, rows: Any) -> "Dense":
         return Dense(self.values[rows])

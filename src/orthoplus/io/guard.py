@@ -5,6 +5,7 @@ Compiled readers read it in a process of their own first. Indices of sparse matr
 """
 
 import json
+import logging
 import math
 import os
 import signal
@@ -29,6 +30,7 @@ _TRIAL_SECONDS, _TRIAL_BYTES, _BUSY = 4.0, 1 << 26, 5.0
 # Arrays or parts in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
+_LOG = logging.getLogger("orthoplus")
 
 
 def memory_limit() -> int:
@@ -97,6 +99,7 @@ def read_on_trial(path: Path, kind: str) -> dict[str, str]:
             f"damaged. Save the array again, for example as .npz."
         )
     if done.returncode:
+        _LOG.debug("the trial of %s ended with %d", path, done.returncode)
         raise FileError(f"`{path}` makes the library that reads such files crash: it is damaged.")
     failures: dict[str, str] = json.loads(done.stdout)
     refuse_failed(path, failures, "")

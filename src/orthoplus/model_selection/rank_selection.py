@@ -286,9 +286,10 @@ def _silent(n_fits: int) -> None:
 
 
 def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
-    ordered = sorted(set(ranks))
-    for k in ordered:
+    given = list(ranks)
+    for k in given:
         check_count(k, "ranks", low=1)
+    ordered = sorted(set(given))
     if not ordered:
         raise InputError("`ranks` is empty: give the numbers to try, such as range(2, 21).")
     half = A.shape[0] // 2

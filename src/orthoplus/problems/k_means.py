@@ -77,6 +77,8 @@ class KMeans(Problem):
 
     def __post_init__(self) -> None:
         A = as_matrix(self.A, "A").astype(np.float64, copy=False)
+        if not A.shape[1]:
+            raise InputError(f"`A` has shape {A.shape}: at least one column is needed.")
         check_shape(A.shape[0], self.k, "X")
         A = A - A.mean(axis=0)
         weight = self.weight

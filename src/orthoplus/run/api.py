@@ -1,6 +1,7 @@
 """The calls: `minimize` for a function, `solve` for a problem, `project` for the projection."""
 
 import dataclasses
+import logging
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -322,6 +323,7 @@ def _read_state(
             f"which differs from this one in {' and '.join(changed)}. Call with what it was "
             f"written for, or start afresh."
         )
+    logging.getLogger("orthoplus").info("resumed after iteration %d", state.n_iter)
     return state
 
 

@@ -1,5 +1,6 @@
 """Watching a run from outside: evaluations, the clock, callbacks, checkpoints, the keyboard."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from orthoplus.linalg.workspace import Workspace
 from orthoplus.run.checkpoint import save_state
 
 Callback = Callable[[Any], object]
+_LOG = logging.getLogger("orthoplus")
 
 
 @dataclass
@@ -220,6 +222,7 @@ class Watch:
         if state is not None and self.meter.seconds - self.saved_at >= every:
             save_state(self.checkpoint, state, self.made_for)
             self.saved, self.saved_at = state, self.meter.seconds
+            _LOG.debug("saved iteration %d to %s", state.n_iter, self.checkpoint)
 
     def _call_back(self, state: OuterState) -> tuple[bool, Exception | None]:
         if self.callback is None:

@@ -1,0 +1,260 @@
+"""Every call with data of every type, layout and scale: an answer that is right, or a sentence.
+
+Run as a script it tries numbers of a range and prints a line of JSON for each, so that a crash of
+the process is seen, too.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+TYPES = ["f8"] * 6 + ["f4", "f4", "f2", "g", "i1", "u1", "i8", "?", "c16", "O", "U8", "M8[s]"]
+SCALES = [1.0] * 8 + [1e-300, 1e-100, 1e-30, 1e-9, 1e9, 1e30, 1e100, 1e300, 5e-324]
+LAYOUTS = (
+    ["C"] * 4
+    + ["F", "strided", "reversed", "transposed", "readonly", "masked", "matrix", "list", "frame"]
+    + ["csr", "csc", "coo", "bsr", "lil", "dia", "dok", "duplicates", "unsorted"]
+    + ["empty rows", "empty columns", "vector", "cube", "number"]
+)
+CONTENTS = ["random"] * 6 + [
+    "signed",
+    "zeros",
+    "ones",
+    "zero rows",
+    "zero columns",
+    "twins",
+    "counts",
+    "wide",
+    "nan",
+    "inf",
+]
+COUNTS = [
+    1,
+    2,
+    2,
+    2,
+    3,
+    3,
+    np.int64(2),
+    5,
+    30,
+    0,
+    -1,
+    2.0,
+    2.5,
+    "2",
+    None,
+    True,
+    np.array(2),
+    np.nan,
+]
+
+
+def some_matrix(rng: np.random.Generator, shape: tuple[int, int]):
+    """Return a matrix, or something like one, and words about it."""
+    content, layout = (str(rng.choice(names)) for names in (CONTENTS, LAYOUTS))
+    kind, scale = str(rng.choice(TYPES)), SCALES[rng.integers(len(SCALES))]
+    A = _content(rng, shape, content)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        if kind[0] in "f?giu":
+            A = (A * scale).astype(kind)
+        elif kind == "U8":
+            A = A.astype("U8")
+        elif kind == "M8[s]":
+            A = np.nan_to_num(A).astype("i8").astype(kind)
+        else:
+            A = A.astype(kind)
+        try:
+            return _laid_out(A, layout), f"{content} {layout} {kind} {scale:g}"
+        except (TypeError, ValueError):  # SciPy has no such sparse matrix
+            return A, f"{content} C {kind} {scale:g}"
+
+
+def _content(rng: np.random.Generator, shape: tuple[int, int], content: str):
+    A = rng.random(shape)
+    if content == "signed":
+        A = rng.standard_normal(shape)
+    elif content in ("zeros", "ones"):
+        A = np.full(shape, float(content == "ones"))
+    elif content == "zero rows":
+        A[rng.random(shape[0]) < 0.5] = 0.0
+    elif content == "zero columns":
+        A[:, rng.random(shape[1]) < 0.5] = 0.0
+    elif content == "twins":
+        A = A[rng.integers(2, size=shape[0])]
+    elif content == "counts":
+        A = rng.integers(4, size=shape) + 0.0
+    elif content == "wide":
+        A = 10.0 ** rng.uniform(-300, 300, shape)
+    elif content in ("nan", "inf"):
+        A[rng.integers(shape[0]), rng.integers(shape[1])] = float(content)
+    return A
+
+
+def _laid_out(A, layout: str):
+    import pandas as pd
+
+    n, r = A.shape
+    readonly = A.copy()
+    readonly.flags.writeable = False
+    dense = {
+        "C": lambda: A,
+        "F": lambda: np.asfortranarray(A),
+        "strided": lambda: np.repeat(np.repeat(A, 2, axis=0), 3, axis=1)[::2, ::3],
+        "reversed": lambda: A[::-1, ::-1],
+        "transposed": lambda: np.ascontiguousarray(A.T).T,
+        "readonly": lambda: readonly,
+        "masked": lambda: np.ma.masked_array(A, mask=np.eye(n, r) > 0),
+        "matrix": lambda: np.asmatrix(A),
+        "list": lambda: A.tolist(),
+        "frame": lambda: pd.DataFrame(A),
+        "empty rows": lambda: A[:0],
+        "empty columns": lambda: A[:, :0],
+        "vector": lambda: A[0],
+        "cube": lambda: A[None],
+        "number": lambda: A[0, 0],
+    }
+    if layout in dense:
+        return dense[layout]()
+    if layout == "duplicates":
+        return sp.coo_array(
+            (np.repeat(A.ravel(), 2), np.repeat(np.indices(A.shape).reshape(2, -1), 2, 1)), A.shape
+        )
+    if layout == "unsorted":
+        rows = sp.csr_array(A)
+        rows.indices = rows.indices[::-1].copy() if r == 1 else rows.indices
+        rows.has_sorted_indices = False
+        return rows
+    return getattr(sp, f"{layout}_array")(A)
+
+
+def calls():
+    """Return the calls by name; each takes a matrix and a number of clusters."""
+    import orthoplus as op
+
+    problems = op.problems
+
+    def certified(A, k):
+        return op.certify(problems.ONMF(A, k), np.arange(np.shape(A)[0]) % 2, time_limit=0.2)
+
+    return {
+        "project": lambda A, k: op.project(A),
+        "ONMF": lambda A, k: op.solve(problems.ONMF(A, k)),
+        "KLONMF": lambda A, k: op.solve(problems.KLONMF(A, k)),
+        "KMeans": lambda A, k: op.solve(problems.KMeans(A, k)),
+        "KIndicators": lambda A, k: op.solve(problems.KIndicators(A)),
+        "Projection": lambda A, k: op.solve(problems.Projection(A)),
+        "start": lambda A, k: op.solve(problems.Projection(np.eye(8, 3)), A, n_init=k),
+        "TraceMin": lambda A, k: op.solve(problems.TraceMin(A, k)),
+        "SymmetricONMF": lambda A, k: op.solve(problems.SymmetricONMF(A, k)),
+        "QAP": lambda A, k: op.quadratic_assignment(A, A),
+        "pca": lambda A, k: op.solve(problems.nonnegative_pca(A, k)),
+        "laplacian": lambda A, k: op.solve(problems.laplacian_embedding(A, k)),
+        "ratio_cut": lambda A, k: op.solve(problems.ratio_cut(A, k)),
+        "minimize": lambda A, k: op.minimize(lambda X: float(X.sum()), A, n_init=k),
+        "OrthogonalNMF": lambda A, k: op.OrthogonalNMF(k).fit(A),
+        "masked": lambda A, k: op.OrthogonalNMF(k, missing="mask").fit(A),
+        "signed": lambda A, k: op.OrthogonalNMF(k, allow_negative=True).fit(A),
+        "features": lambda A, k: op.OrthogonalNMF(k, orthogonal="features").fit(A),
+        "counts": lambda A, k: op.OrthogonalNMF(k, loss="kullback-leibler").fit(A),
+        "blocks": lambda A, k: op.OrthogonalNMF(k, memory_limit=256).fit(A),
+        "KIndicatorsClustering": lambda A, k: op.KIndicatorsClustering(k).fit(A),
+        "NonnegativePCA": lambda A, k: op.NonnegativePCA(k).fit(A),
+        "spectral": lambda A, k: op.NonnegativeSpectralClustering(k, affinity="rbf").fit(A),
+        "graph": lambda A, k: op.NonnegativeSpectralClustering(k, affinity="precomputed").fit(A),
+        "unmix": lambda A, k: op.unmix(A, k),
+        "select_rank": lambda A, k: op.select_rank(A, [k, 3], n_splits=2),
+        "certify": certified,
+        "labels": lambda A, k: op.metrics.purity(A, A),
+    }
+
+
+SQUARE = ("TraceMin", "SymmetricONMF", "QAP", "laplacian", "ratio_cut", "graph")
+
+
+def try_one(number: int, seed: int) -> dict:
+    """Make one call; a fault is anything but an answer within S+ or an error of a user."""
+    rng = np.random.default_rng([seed, number])
+    table = calls()
+    name = list(table)[number % len(table)]
+    n = int(rng.integers(2, 13))
+    shape = (n, n) if name in SQUARE else (n, int(rng.integers(1, 7)))
+    A, words = some_matrix(rng, shape)
+    if name in SQUARE and isinstance(A, np.ndarray) and A.ndim == 2 and A.dtype.kind in "fc":
+        with np.errstate(all="ignore"):
+            A = (A + A.T) / 2 if A.shape[0] == A.shape[1] else A
+    k = COUNTS[rng.integers(len(COUNTS))]
+    row = {"number": number, "call": name, "data": f"{words} {shape} k={k!r}", "fault": ""}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            warnings.simplefilter("ignore", UserWarning)
+            found = table[name](A, k)
+        row["fault"] = judge(found)
+    except (ValueError, TypeError, RuntimeWarning) as error:
+        row["fault"] = "" if is_a_sentence(error) else trace_of(error)
+    except Exception as error:
+        row["fault"] = trace_of(error)
+    return row
+
+
+def judge(found) -> str:
+    """Return what is wrong with an answer, or nothing."""
+    result = getattr(found, "result_", found)
+    violation = getattr(result, "violation", 0.0)
+    value = getattr(result, "value", 0.0)
+    is_sound = violation is None or violation <= 1e-5
+    return "" if is_sound and not np.isnan(value) else f"violation {violation}, value {value}"
+
+
+def is_a_sentence(error: Exception) -> bool:
+    """Return whether an error was raised for the user: by us, or by scikit-learn's checks."""
+    import orthoplus as op
+
+    if isinstance(error, op.InputError):
+        return True
+    place = error.__traceback__
+    while place.tb_next is not None:
+        place = place.tb_next
+    return "sklearn/utils" in place.tb_frame.f_code.co_filename
+
+
+def trace_of(error: Exception) -> str:
+    """Return the error and where in our code it came from."""
+    place, where = error.__traceback__, "?"
+    while place is not None:
+        path = place.tb_frame.f_code.co_filename
+        if "/orthoplus/" in path:
+            where = f"{path.rpartition('/orthoplus/')[2]}:{place.tb_lineno}"
+        place = place.tb_next
+    return f"{type(error).__name__}: {str(error)[:120]} ({where})"
+
+
+def attack_arrays(tries: int, seed: int) -> dict:
+    """Return what so many calls came to, in a process that may crash."""
+    found: dict = {"tries": 0, "faults": []}
+    while found["tries"] < tries:
+        words = [sys.executable, __file__, str(found["tries"]), str(tries), str(seed)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        found["tries"] += len(rows)
+        found["faults"] += [row for row in rows if row["fault"]]
+        if done.returncode:
+            fault = {"number": found["tries"], "fault": f"exit {done.returncode}"}
+            found["faults"].append(fault | {"data": done.stderr[-300:]})
+            found["tries"] += 1
+    return found
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    for number in range(int(sys.argv[1]), int(sys.argv[2])):
+        sys.stdout.write(json.dumps(try_one(number, int(sys.argv[3]))) + "\n")
+        sys.stdout.flush()

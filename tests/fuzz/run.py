@@ -1,0 +1,64 @@
+"""Attack the package and print a table: ``python tests/fuzz/run.py [ATTACK ...] [--seed N]``.
+
+Each attack has a number of tries by default; ``--tries`` sets another. Ends with 1 if anything did
+not hold.
+"""
+
+import argparse
+import json
+import os
+import sys
+from functools import partial
+
+from arrays import attack_arrays
+from files import attack_files
+from memory import CALLS, SIZES, measure
+from parallel import attack_parallel
+from state import attack_kills
+
+
+def attack_memory(tries: int, seed: int) -> dict:
+    """Measure the memory of calls on data in blocks."""
+    pairs = [(call, size) for size in SIZES for call in CALLS][:tries]
+    rows = [measure(call, size) for call, size in pairs]
+    return {"tries": len(rows), "rows": rows, "faults": [row for row in rows if not row["held"]]}
+
+
+ATTACKS = {
+    "files": (attack_files, 10_000),
+    "arrays": (attack_arrays, 3_000),
+    "kills": (attack_kills, 100),
+    "memory": (attack_memory, 8),
+    "threads": (partial(attack_parallel, "threads"), 800),
+    "fork": (partial(attack_parallel, "fork"), 40),
+    "loky": (partial(attack_parallel, "loky"), 40),
+    "asyncio": (partial(attack_parallel, "asyncio"), 40),
+}
+
+
+def main() -> int:
+    """Run the attacks that were asked for and print a line for each, then what did not hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("attacks", nargs="*", help=", ".join(ATTACKS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tries", type=int)
+    options = parser.parse_args()
+    worst = 0
+    for name in options.attacks or ATTACKS:
+        attack, usual = ATTACKS[name]
+        before = sum(os.times()[:4])
+        found = attack(options.tries or usual, options.seed)
+        faults = found.pop("faults")
+        worst = max(worst, len(faults))
+        print(
+            f"{name:8} {found['tries']:6} tries, {found['tries'] - len(faults):6} held, "
+            f"{sum(os.times()[:4]) - before:.0f} s of processor time  {json.dumps(found)}",
+            flush=True,
+        )
+        for fault in faults[:20]:
+            print(f"         {json.dumps(fault)[:600]}", flush=True)
+    return int(worst > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""A share of every attack; all of them run by ``make fuzz``."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import arrays
+import files
+import pytest
+from parallel import WAYS, attack_parallel
+from state import attack_kills
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="limits and /proc are those of Linux")
+
+
+@linux
+def test_spoiled_files_are_read_or_refused():
+    found = files.attack_files(150, seed=7, share_on_trial=0.05)
+    assert found["faults"] == []
+    assert found["tries"] == 150
+    assert found["refused"] > 50
+
+
+def test_calls_answer_or_refuse_whatever_the_data():
+    found = arrays.attack_arrays(84, seed=7)
+    assert found["faults"] == []
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "fork" or sys.platform == "linux"])
+def test_fits_at_once_have_the_bits_of_one_alone(way):
+    assert attack_parallel(way, 10, seed=100)["faults"] == []
+
+
+@linux
+def test_killed_runs_go_on():
+    found = attack_kills(3, seed=0)
+    assert found["tries"] == 3
+    assert found["faults"] == []
+
+
+@linux
+@pytest.mark.parametrize("call", ["project", "fit"])
+def test_memory_limit_holds(call):
+    script = Path(__file__).with_name("memory.py")
+    path = [str(Path(arrays.__file__).parents[2] / "src"), *sys.path]
+    done = subprocess.run(
+        [sys.executable, script, "small", call], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": ":".join(path), "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["peak"] <= found["allowed"], found
+
+
+def test_faults_of_readers_would_be_seen(tmp_path, monkeypatch):
+    from mutations import write_secret
+
+    import orthoplus.io
+
+    monkeypatch.syspath_prepend(str(Path(files.__file__).parent))
+    path = write_secret(tmp_path)
+    assert files._read_one(path)["fault"] == "foreign bytes"
+
+    def fail(path):
+        raise KeyError(path)
+
+    monkeypatch.setattr(orthoplus.io, "read_matrix", fail)
+    assert files._read_one(path)["fault"] == "traceback KeyError"
