@@ -17,7 +17,9 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-OPTIONAL = ("jax", "torch", "matplotlib", "dask")
+OPTIONAL = ("jax", "torch", "matplotlib", "dask", "nibabel")
+# What needs an optional package without an import of it.
+NEEDS = {"nibabel": r"op\.brain\."}
 
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+```text(?P<about> about)?\n(?P<output>.*?)^```$)?",
@@ -49,7 +51,12 @@ def blocks(page: str) -> list[Block]:
 
 def missing(code: str) -> list[str]:
     """The optional packages that the code imports and this machine does not have."""
-    wanted = [name for name in OPTIONAL if re.search(rf"^(import|from) {name}\b", code, re.M)]
+    wanted = [
+        name
+        for name in OPTIONAL
+        if re.search(rf"^(import|from) {name}\b", code, re.M)
+        or (name in NEEDS and re.search(NEEDS[name], code))
+    ]
     return [name for name in wanted if find_spec(name) is None]
 
 
