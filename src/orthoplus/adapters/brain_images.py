@@ -30,8 +30,8 @@ _ADVICE = (
 )
 # Of the memory limit, the share for volumes that are read at a time, and for columns that wait.
 _VOLUME_SHARE, _COLUMN_SHARE = 0.125, 0.125
-# Columns that are written at a time, at least, so that a row is not touched for every image.
-_LEAST_COLUMNS = 16
+# Columns that are written at a time, so that a row is not touched for every image.
+_LEAST_COLUMNS, _MOST_COLUMNS = 16, 64
 
 
 class Series(NamedTuple):
@@ -316,9 +316,8 @@ class _Columns:
         size = shape[0] * shape[1] * dtype.itemsize
         self.is_file = size > limit
         self.values: Any = _temporary(shape, dtype) if self.is_file else np.empty(shape, dtype)
-        self.most = max(
-            _LEAST_COLUMNS, int(_COLUMN_SHARE * limit) // max(1, shape[0] * dtype.itemsize)
-        )
+        fitting = int(_COLUMN_SHARE * limit) // max(1, shape[0] * dtype.itemsize)
+        self.most = min(max(_LEAST_COLUMNS, fitting), _MOST_COLUMNS)
         self.waiting: list[FloatArray] = []
         self.done = 0
 
