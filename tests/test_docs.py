@@ -27,7 +27,10 @@ OPTIONAL = (
     "networkx",
     "igraph",
     "polars",
+    "nibabel",
 )
+# What needs an optional package without an import of it.
+NEEDS = {"nibabel": r"op\.brain\."}
 
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+```text(?P<about> about)?\n(?P<output>.*?)^```$)?",
@@ -59,7 +62,12 @@ def blocks(page: str) -> list[Block]:
 
 def missing(code: str) -> list[str]:
     """The optional packages that the code imports and this machine does not have."""
-    wanted = [name for name in OPTIONAL if re.search(rf"^(import|from) {name}\b", code, re.M)]
+    wanted = [
+        name
+        for name in OPTIONAL
+        if re.search(rf"^(import|from) {name}\b", code, re.M)
+        or (name in NEEDS and re.search(NEEDS[name], code))
+    ]
     return [name for name in wanted if find_spec(name) is None]
 
 

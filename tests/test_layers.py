@@ -28,7 +28,7 @@ TOP = len(LAYERS)
 ISLANDS = ("orthoplus.problems", "orthoplus.methods.baselines")
 HEAVY = (
     "numba", "sklearn", "matplotlib", "jax", "torch", "typer", "rich", "jinja2", "h5py", "dask",
-    "joblib", "pandas", "pooch",
+    "joblib", "pandas", "pooch", "nibabel", "nilearn",
 )  # fmt: skip
 
 

@@ -231,6 +231,28 @@ def test_more_parcels_than_voxels_are_refused():
         op.brain.Parcellation(9999, mask=mask_image(BRAIN)).fit(as_image(BRAIN, A))
 
 
+def test_matrix_of_another_estimator_is_refused(fitted):
+    data = clone(fitted).read(as_image(BRAIN, A))
+    with pytest.raises(op.InputError, match="read by another `Parcellation`"):
+        clone(fitted).fit(data)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: op.brain.Parcellation(2).fit(as_image(BRAIN, A)),
+        lambda: op.brain.load_surface(left="a.func.gii"),
+    ],
+    ids=["fit", "load_surface"],
+)
+def test_missing_package_is_said_with_the_command_that_installs_it(call, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "nilearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "nilearn", None)
+    with pytest.raises(ImportError, match=r'pip install "orthoplus\[brain\]"'):
+        call()
+
+
 def test_clone_repr_and_pickle(fitted):
     assert repr(op.brain.Parcellation(7)) == "Parcellation(n_parcels=7)"
     twin = clone(fitted)

@@ -330,3 +330,20 @@ def test_penalty_method_reproduces_the_paper_on_documents(load_data, tmp_path):
     )
     for key in text.SCORES:
         assert abs(figures[key] - paper[key]) <= 0.5
+
+
+def test_brain_table_compares_images_with_the_matrix(monkeypatch):
+    pytest.importorskip("nilearn")
+    from orthoplus.bench import brain
+
+    monkeypatch.setattr(brain, "QUICK_SIZE", (900, 12, 3))
+    monkeypatch.setattr(brain, "in_process", lambda measure, *arguments: measure(*arguments))
+    outcome = run_quick("brain")
+    found = {row.method: row for row in outcome.rows}
+    assert list(found) == list(brain.RUNS)
+    assert not any(row.is_failed for row in outcome.rows), outcome.rows
+    for name in (brain.IMAGES, brain.BLOCKS):
+        assert found[name].figures["same"] == 1.0
+    assert found[brain.MATRIX].figures["rand"] > 0.5
+    assert found[brain.MATRIX].figures["share"] >= found[brain.OTHER].figures["share"] - 1e-3
+    assert "100.00% of the voxels have the same parcel" in outcome.verdicts[0]

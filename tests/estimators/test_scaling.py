@@ -1,5 +1,7 @@
 """Scaling of samples and features: factors only, the same for new samples, in every storage."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -134,3 +136,14 @@ def test_proof_is_one_of_the_scaled_data(table):
     found = model.certify(A, time_limit=5)
     assert found.value == pytest.approx(model.reconstruction_err_**2, rel=1e-6)
     assert found.bound <= found.value * (1 + 1e-9)
+
+
+def test_sizes_of_columns_copy_no_more_than_some_rows():
+    A = np.ones((30_000, 100), dtype=np.float32)
+    tracemalloc.start()
+    try:
+        np.testing.assert_allclose(column_sizes(as_data(A, check=False)), 1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * A.nbytes

@@ -256,7 +256,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             mean cosine of their matched weight maps (``cosine``), how well one half predicts
             hidden values of the other (``heldout``), and a recommendation; ``plot()`` draws it.
         """
-        data = imgs if isinstance(imgs, ImageMatrix) else self.read(imgs, confounds)
+        data = self._matrix(imgs, confounds)
         own: dict[str, Any] = {"n_jobs": self.n_jobs, "allow_negative": self.negative == "allow"}
         if isinstance(self.random_state, (int, np.integer)):
             own["random_state"] = int(self.random_state)
@@ -323,7 +323,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, imgs: Any, confounds: Any, watch: dict[str, Any] | None) -> Self:
         check_count(self.n_parcels, "n_parcels", low=1)
-        data = imgs if isinstance(imgs, ImageMatrix) else self.read(imgs, confounds)
+        data = self._matrix(imgs, confounds)
         if self.n_parcels > len(data.values):
             raise InputError(
                 f"`n_parcels={self.n_parcels}` is larger than the {len(data.values)} voxels of the "
@@ -346,6 +346,15 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_negative_, self.n_elements_ = data.n_negative, self.n_parcels
         self._make_images()
         return self
+
+    def _matrix(self, imgs: Any, confounds: Any) -> ImageMatrix:
+        if not isinstance(imgs, ImageMatrix):
+            return self.read(imgs, confounds)
+        if not hasattr(self, "masker_"):
+            raise InputError(
+                "This matrix was read by another `Parcellation`: call `read` of this one."
+            )
+        return imgs
 
     def _make_images(self) -> None:
         labels, weights = self._labels_and_weights()

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +30,8 @@ _ADVICE = (
 )
 # Of the memory limit, the share for volumes that are read at a time, and for columns that wait.
 _VOLUME_SHARE, _COLUMN_SHARE = 0.125, 0.125
-# Columns that are written at a time, at least, so that a row is not touched for every image.
-_LEAST_COLUMNS = 16
+# Columns that are written at a time, so that a row is not touched for every image.
+_LEAST_COLUMNS, _MOST_COLUMNS = 16, 64
 
 
 class Series(NamedTuple):
@@ -69,6 +70,12 @@ class ImageMatrix:
         if len(self.counts) == 1:
             return None
         return np.repeat(np.arange(len(self.counts)), self.counts)
+
+
+def _nilearn(module: str) -> Any:
+    """Return a module of nilearn; one sentence if the package is not installed."""
+    require("nilearn", "A parcellation of images", extra="brain")
+    return import_module(f"nilearn.{module}")
 
 
 def as_series(imgs: Any, confounds: Any = None) -> list[Series]:
@@ -168,7 +175,7 @@ def _listed_confounds(confounds: Any, n_series: int) -> Sequence[Any]:
 
 def make_masker(estimator: Any, series: list[Series]) -> Any:
     """Return a fitted masker with the options of a `Parcellation`; a masker keeps its own."""
-    maskers = require("nilearn.maskers", "A parcellation", extra="brain")
+    maskers = _nilearn("maskers")
     from sklearn.base import clone
 
     mask, images = estimator.mask, [image for part in series for image in part.images]
@@ -243,7 +250,7 @@ def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[Flo
 def _joined(images: tuple[Any, ...]) -> Any:
     if len(images) == 1:
         return images[0]
-    return require("nilearn.image", "A parcellation", extra="brain").concat_imgs(list(images))
+    return _nilearn("image").concat_imgs(list(images))
 
 
 def _volumes(image: Any, n_bytes: int) -> Iterator[Any]:
@@ -309,9 +316,8 @@ class _Columns:
         size = shape[0] * shape[1] * dtype.itemsize
         self.is_file = size > limit
         self.values: Any = _temporary(shape, dtype) if self.is_file else np.empty(shape, dtype)
-        self.most = max(
-            _LEAST_COLUMNS, int(_COLUMN_SHARE * limit) // max(1, shape[0] * dtype.itemsize)
-        )
+        fitting = int(_COLUMN_SHARE * limit) // max(1, shape[0] * dtype.itemsize)
+        self.most = min(max(_LEAST_COLUMNS, fitting), _MOST_COLUMNS)
         self.waiting: list[FloatArray] = []
         self.done = 0
 
@@ -359,7 +365,7 @@ def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
     -------
     nilearn.surface.SurfaceImage
     """
-    surface = require("nilearn.surface", "A surface", extra="brain")
+    surface = _nilearn("surface")
     given = {"left": left, "right": right}
     data = {name: _read_maps(files) for name, files in given.items() if files is not None}
     if not data:
@@ -380,7 +386,7 @@ def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
 
 def _read_maps(files: Any) -> FloatArray:
     """Return the maps of some files, a column each."""
-    load = require("nilearn.surface", "A surface", extra="brain").load_surf_data
+    load = _nilearn("surface").load_surf_data
     columns = []
     for name in _listed(files):
         try:

@@ -25,6 +25,7 @@ TABLES = {
     "speed-sets": "Speed on text and images",
     "speed-large": "Large dense matrices: seconds and peak memory",
     "speed-growth": "How the cost grows",
+    "brain": "Parcels of brain images, and OPNMF",
     "scaling": "Orthogonal NMF in memory, from disk and on a cluster",
     "divergence": "Document clusters: models, counts and tf-idf",
     "spectral": "Nonnegative and ordinary spectral clustering",

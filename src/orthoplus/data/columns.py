@@ -111,6 +111,12 @@ def _peaks(block: MemoryMatrix, used: FloatArray) -> FloatArray:
 
 
 def _sizes(block: MemoryMatrix) -> tuple[FloatArray, FloatArray]:
-    data, _, columns, _ = _seen_entries(block)
-    data = np.abs(data)
-    return _totals(block, data, columns), _totals(block, (data > 0) * 1.0, columns)
+    # Some dense rows at a time: a copy of all of them in float64 would be the peak of a fit.
+    parts = [block] if issparse(block.entries()) else block.slices(block.shape[1])
+    sums, counts = np.zeros(block.shape[1]), np.zeros(block.shape[1])
+    for part in parts:
+        data, _, columns, _ = _seen_entries(part)
+        data = np.abs(data)
+        sums += _totals(part, data, columns)
+        counts += _totals(part, (data > 0) * 1.0, columns)
+    return sums, counts
