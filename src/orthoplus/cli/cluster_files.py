@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus.cli.writing import write_csv, write_npz
 from orthoplus.core.types import FloatArray
-from orthoplus.estimators.row_fits import RowFits, fit_rows
+from orthoplus.estimators.row_fits import RowFits
 
 COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
 
@@ -20,7 +20,7 @@ def write_clusters(job: Any, model: Any, features: Sequence[str]) -> dict[str, s
     """
     k, labels = len(model.components_), model.labels_
     names = names_of_rows(job)
-    fits = fit_rows(model, job.content.values)
+    fits = model.row_fits(job.content.values)
     means = mean_weights(fits.weights, labels, k)
     fits = fits._replace(weights=fits.weights / np.where(labels >= 0, means[labels], 1.0))
     components = means[:, None] * model.components_.astype(np.float64)
