@@ -197,6 +197,8 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
 
 def _linked(W: Any) -> IntArray:
     """Return the rows that have an entry off the diagonal."""
+    if W.shape[0] != W.shape[1]:  # the problem will say so
+        return np.arange(W.shape[0])
     links = np.asarray((W != 0).sum(axis=1)).ravel() - (W.diagonal() != 0)
     return np.flatnonzero(links > 0)
 
