@@ -6,6 +6,8 @@ the Kullback-Leibler loss the counts themselves. Prints processor seconds, secon
 Rand index of every step.
 
     python benchmarks/singlecell.py [cells] [genes] [types]
+
+The neighbors of scanpy 1.11 need a SciPy before 1.16.
 """
 
 import sys

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import orthoplus as op
 from orthoplus.cli.app import app
 from orthoplus.cli.modeling import weigh_words
-from orthoplus.estimators.row_fits import fit_rows
 
 
 def run(*words):
@@ -67,7 +66,7 @@ def test_margins_of_the_page_are_those_of_the_table(corpus):
     assert run("cluster", "mixed.mtx", "-k", 3, "--loss", "kl", "-o", "out").exit_code == 0
     lines = [line.split(",") for line in Path("out/labels.csv").read_text().splitlines()[1:]]
     model = op.OrthogonalNMF(3, loss="kullback-leibler", random_state=0).fit(mixed)
-    fits = fit_rows(model, mixed)
+    fits = model.row_fits(mixed)
     np.testing.assert_allclose([float(line[5]) for line in lines], fits.margins)
     least_sure = int(fits.doubtful()[0])
     assert least_sure >= 60

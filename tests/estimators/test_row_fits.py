@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import orthoplus as op
-from orthoplus.estimators.row_fits import SMOOTHING, fit_rows
+from orthoplus.estimators.row_fits import SMOOTHING
 
 
 def make_rows(rng, n=40, r=12, k=3):
@@ -21,7 +21,7 @@ def make_rows(rng, n=40, r=12, k=3):
 def test_cosine_weight_and_second_best_are_those_of_a_loop(rng, form, scale):
     A = make_rows(rng)
     model = op.OrthogonalNMF(3, column_scale=scale, row_scale="l2").fit(form(A))
-    fits = fit_rows(model, form(A))
+    fits = model.row_fits(form(A))
     scales = A.std(axis=0) if scale else np.ones(12)
     H = model.components_ / scales
     for i, (a, own) in enumerate(zip(A / scales, model.labels_, strict=True)):
@@ -41,7 +41,7 @@ def test_only_observed_entries_count(rng):
     A = make_rows(rng)
     A[0, 1] = A[7, 3] = np.nan
     model = op.OrthogonalNMF(3, missing="mask").fit(A)
-    fits = fit_rows(model, A)
+    fits = model.row_fits(A)
     for i in (0, 7):
         seen = ~np.isnan(A[i])
         a, h = A[i, seen], model.components_[model.labels_[i], seen]
@@ -53,7 +53,7 @@ def test_margin_of_counts_is_the_log_likelihood_per_count(rng):
     profiles = rng.dirichlet(np.full(12, 0.3), 3)
     A = rng.poisson(30 * profiles[np.arange(40) % 3]).astype(float)
     model = op.OrthogonalNMF(3, loss="kullback-leibler").fit(A)
-    fits = fit_rows(model, A)
+    fits = model.row_fits(A)
     sums = np.array([A[model.labels_ == j].sum(axis=0) for j in range(3)])
     p = sums / sums.sum(axis=1, keepdims=True)
     p = (1 - SMOOTHING) * p + SMOOTHING * A.sum(axis=0) / A.sum()
@@ -69,6 +69,17 @@ def test_margin_of_counts_is_the_log_likelihood_per_count(rng):
 
 
 def test_one_component_has_no_second_best(rng):
-    fits = fit_rows(op.OrthogonalNMF(1).fit(A := make_rows(rng)), A)
+    fits = op.OrthogonalNMF(1).fit(A := make_rows(rng)).row_fits(A)
     assert (fits.second_best == -1).all()
     assert np.isnan(fits.margins).all()
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_new_rows_are_compared_as_those_of_the_fit(rng, loss):
+    A = rng.poisson(30 * rng.dirichlet(np.full(12, 0.3), 3)[np.arange(40) % 3]).astype(float)
+    model = op.OrthogonalNMF(3, loss=loss).fit(A)
+    some, all_rows = model.row_fits(A[[3, 8]]), model.row_fits(A)
+    for one, other in zip(some, all_rows, strict=True):
+        np.testing.assert_allclose(one, other[[3, 8]], rtol=1e-12)
+    assert (all_rows.margins >= -1e-12).all() or loss == "kullback-leibler"
+    assert all_rows.margins.shape == (40,)

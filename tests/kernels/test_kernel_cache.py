@@ -173,6 +173,7 @@ def test_note_is_given_once_and_only_for_long_compilations_of_ours(monkeypatch, 
     compile_for(0.6)
     assert not caplog.messages
     compile_for(5.0, module="somebody.else")
+    compile_for(5.0, module=None)  # made by `exec`, as pynndescent does
     assert not caplog.messages
     note.on_start(compilation())
     compile_for(0.6)  # within the other: its end is soon enough

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from orthoplus.data import as_data
-from orthoplus.estimators.row_fits import compare_rows
+from orthoplus.estimators.row_fits import fit_rows
 from orthoplus.report import figures, profiles
 from orthoplus.report.clusters import ClusterFacts, cluster_page
 from orthoplus.report.experts import percent
@@ -39,7 +39,9 @@ def facts_of(A, labels, k, **more):
     weights = 1.0 / np.bincount(labels, minlength=k)[labels]
     features = tuple(f"feature {j}" for j in range(A.shape[1]))
     record = more.pop("record", None) or record_of()
-    fits = compare_rows(as_data(A), components, labels, record["model"]["loss"])
+    is_kl = record["model"]["loss"] == "kullback-leibler"
+    sums = np.stack([A[labels == j].sum(axis=0) for j in range(len(components))]) if is_kl else None
+    fits = fit_rows(as_data(A), labels, components, sums)
     return ClusterFacts(record, A, labels, weights, components, fits, features, **more)
 
 
@@ -105,7 +107,7 @@ def test_levels_are_the_means_of_rows_that_are_multiples_of_one_profile():
 def test_doubtful_rows_come_with_the_smallest_margin_first(seed, k):
     rng = np.random.default_rng(seed)
     A, H, labels = rng.random((7, 4)), rng.random((k, 4)), rng.integers(0, k, 7)
-    fits = compare_rows(as_data(A), H, labels, "frobenius")
+    fits = fit_rows(as_data(A), labels, H)
     assert (np.diff(fits.margins[fits.doubtful()]) >= 0).all()
     assert fits.is_doubtful[fits.margins <= 0].all()
 
@@ -123,7 +125,7 @@ def test_doubtful_rows_come_with_the_smallest_margin_first(seed, k):
 )
 def test_a_row_is_doubtful_if_a_second_cluster_fits_almost_as_well(own, other, is_doubtful):
     H = np.array([[own, np.sqrt(1 - own**2)], [other, np.sqrt(1 - other**2)]])
-    fits = compare_rows(as_data(np.array([[1.0, 0.0]])), H, np.array([0]), "frobenius")
+    fits = fit_rows(as_data(np.array([[1.0, 0.0]])), np.array([0]), H)
     assert fits.is_doubtful.tolist() == [is_doubtful]
 
 

@@ -15,7 +15,6 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, MemoryMatrix, as_data
 from orthoplus.data.count_entries import count_facts
 from orthoplus.estimators import OrthogonalNMF
-from orthoplus.estimators.row_fits import fit_rows
 from orthoplus.model_selection import select_rank
 from orthoplus.model_selection.rank_selection import RankProgress, RankSelection
 
@@ -75,11 +74,10 @@ def onmf(
 
     Examples
     --------
-    >>> import pytest
-    >>> anndata = pytest.importorskip("anndata")
-    >>> adata = anndata.AnnData(np.array([[3.0, 0.0], [5.0, 0.0], [0.0, 2.0]]))
-    >>> onmf(adata, 2)
-    >>> adata.obs["onmf"].tolist()
+    >>> import anndata  # doctest: +SKIP
+    >>> adata = anndata.AnnData(np.array([[3.0, 0], [5.0, 0], [0, 2.0]]))  # doctest: +SKIP
+    >>> onmf(adata, 2)  # doctest: +SKIP
+    >>> adata.obs["onmf"].tolist()  # doctest: +SKIP
     ['0', '0', '1']
     """
     check_anndata(adata)
@@ -189,7 +187,7 @@ def _write(
     labels, H = np.asarray(model.labels_), model.components_
     names = [str(j) for j in range(len(H))]
     adata.obs[key] = pandas.Categorical.from_codes(labels, categories=names)
-    adata.obs[f"{key}_margin"] = fit_rows(model, A).margins
+    adata.obs[f"{key}_margin"] = model.row_fits(A).margins
     adata.obsm[f"X_{key}"] = np.asarray(model.transform(A))
     components: FloatArray = np.zeros((adata.n_vars, len(H)), dtype=H.dtype)
     components[slice(None) if genes is None else genes] = H.T

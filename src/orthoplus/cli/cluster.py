@@ -298,12 +298,11 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     """Write the labels first, which are what was asked for, and the report last."""
     from orthoplus.cli.cluster_files import add_to_anndata, names_of_rows, write_clusters
-    from orthoplus.estimators.row_fits import fit_rows
 
     record, labels = _record(job, model, problem.total, proof), model.labels_
     r = job.content.values.shape[1]
     features = job.content.column_names or tuple(f"feature {j}" for j in range(r))
-    fits = fit_rows(model, job.content.values)
+    fits = model.row_fits(job.content.values)
     files = write_clusters(job, model, fits, features)
     write_json(job.folder / "run.json", record)
     files["run.json"] = "options, versions, objective, bound, history"

@@ -71,8 +71,6 @@ def _describe_foreign(value: Any) -> tuple[str, str] | None:
     if isinstance(value, (str, bytes, PathLike)):
         advice = "Read the file first, for example with `pandas.read_csv({0})` or `numpy.load({0})`"
         return "a text" if isinstance(value, (str, bytes)) else "a path", advice
-    if isinstance(value, Mapping) or value is None or isinstance(value, (set, frozenset)):
-        return f"an object of type {type(value).__name__}", "Pass an array, such as a NumPy array"
     if _is_list_of_texts(value):
         return f"a {type(value).__name__} of texts", _TEXT
     texts = _text_columns(value)
@@ -82,7 +80,8 @@ def _describe_foreign(value: Any) -> tuple[str, str] | None:
     has_array = any(hasattr(value, n) for n in ("__array__", "__array_interface__", "shape"))
     if has_array or isinstance(value, (Sequence, memoryview, int, float, complex)):
         return None
-    if hasattr(value, "__len__") and hasattr(value, "__getitem__"):
+    is_indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    if is_indexed and not isinstance(value, Mapping):
         return None
     return f"an object of type {type(value).__name__}", "Pass an array, such as a NumPy array"
 

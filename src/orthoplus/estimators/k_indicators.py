@@ -4,7 +4,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import kneighbors_graph
@@ -15,9 +15,11 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.read import reads_in_blocks
+from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.reading import as_random_state, check_row_count, read_array
 from orthoplus.linalg.starts import signed_left_vectors
@@ -28,7 +30,7 @@ _MAX_SEED = np.iinfo(np.int32).max
 EMBEDDINGS = ("svd", "laplacian", "precomputed")
 
 
-class KIndicatorsClustering(Certified, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type: ignore[misc]
     r"""Cluster by the rotation of an embedding that comes nearest to indicator vectors.
 
     .. math:: \min_{H, Y} \|UY - H\|_F^2, \qquad H^\top H = I,\ H \ge 0,\ Y^\top Y = I,
@@ -108,6 +110,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, BaseEstimator):  # type: ig
         self.random_state = random_state
         self.memory_limit = memory_limit
 
+    @with_callbacks
     def fit(self, X: Any, y: object = None) -> Self:
         """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed".
 
@@ -120,8 +123,14 @@ class KIndicatorsClustering(Certified, ClusterMixin, BaseEstimator):  # type: ig
         random = as_random_state(self.random_state)
         U = self._embed(A, random)
         rng = np.random.default_rng(random.randint(_MAX_SEED))
+        tasks = FitTasks(self, X)
         result = solve(
-            KIndicators(U), method=self.method, n_init=self.n_init, rng=rng, with_bound=False
+            KIndicators(U),
+            method=self.method,
+            n_init=self.n_init,
+            rng=rng,
+            with_bound=False,
+            **tasks.watch(),
         )
         point = A.point(A.scatter(result.labels), A.scatter(result.weights), self.n_clusters)
         self.indicators_, self.rotation_ = point.dense(), np.asarray(result.Y)
@@ -129,9 +138,11 @@ class KIndicatorsClustering(Certified, ClusterMixin, BaseEstimator):  # type: ig
         self.labels_ = A.collect(A.scatter(_assign_all(result, U)), np.int64)
         self.objective_ = result.value
         self.n_iter_ = max(result.n_iter, 1)
+        tasks.end()
         # The default ends with a polish: its answer is at rest wherever the penalty method stopped.
-        if self.method is not None and not result.success:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        is_stopped = result.status is Status.CALLBACK
+        if self.method is not None and not (result.success or is_stopped):
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return self
 
     def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, SupportPoint]:

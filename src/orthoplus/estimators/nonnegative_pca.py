@@ -4,7 +4,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,15 +14,22 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_data
+from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.reading import draw_seed, read_array, read_coordinates
 from orthoplus.problems import TraceMin, nonnegative_pca
 from orthoplus.run.api import solve
 
 
-class NonnegativePCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NonnegativePCA(
+    Certified,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    WatchedEstimator,
+):
     r"""Principal components with nonnegative loadings that do not overlap.
 
     .. math:: \max_V \|(X - 1m^\top) V\|_F^2, \qquad V^\top V = I,\ V \ge 0,
@@ -98,6 +105,7 @@ class NonnegativePCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.random_state = random_state
         self.with_bound = with_bound
 
+    @with_callbacks
     def fit(self, X: Any, y: object = None) -> Self:
         """Find the components of X, dense or sparse of shape (n_samples, n_features)."""
         A = self._validated(X, reset=True)
@@ -109,12 +117,19 @@ class NonnegativePCA(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             )
         problem = self._problem(A)
         seed = draw_seed(self.random_state)
+        tasks = FitTasks(self, X)
         result = solve(
-            problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
+            problem,
+            method=self.method,
+            n_init=self.n_init,
+            rng=seed,
+            with_bound=self.with_bound,
+            **tasks.watch(),
         )
         self._unpack(A, result)
-        if not result.success:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        tasks.end()
+        if not result.success and result.status is not Status.CALLBACK:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return self
 
     def transform(self, X: Any) -> FloatArray:

@@ -5,17 +5,21 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from orthoplus.certify.certificate import Certificate
 from orthoplus.core.bounds import relative_gap
+from orthoplus.core.checks import check_count
+from orthoplus.core.errors import InputError
 from orthoplus.core.method import OuterMethod
 from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.estimators import fitted, fitted_counts
+from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.factorize import (
     Model,
@@ -34,13 +38,19 @@ from orthoplus.estimators.reading import (
     read_weights,
     weigh_rows,
 )
+from orthoplus.estimators.row_fits import RowFits, fit_rows, group_sums
 from orthoplus.estimators.scaling import Scaling, fit_scaling, note_mixed_units
 
 # What fitted components say of samples, by the loss.
 _FITTED: dict[str, Any] = {"frobenius": fitted, "kullback-leibler": fitted_counts}
 
 
-class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class OrthogonalNMF(
+    Certified,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    WatchedEstimator,
+):
     r"""Orthogonal nonnegative matrix factorisation: cluster the rows, or find disjoint parts.
 
     .. math:: \min_{W, H \ge 0} \|X - WH\|_F^2, \qquad W^\top W = I
@@ -253,6 +263,63 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Return the component of each sample; -1 for a sample of zeros."""
         return self._assign(self._validated(X))
 
+    def row_fits(self, X: Any) -> RowFits:
+        """Return how well each sample fits its component, and which one is the second best.
+
+        Parameters
+        ----------
+        X : data
+            Those of the fit, or new samples.
+
+        Returns
+        -------
+        RowFits
+            Arrays with an entry per sample: ``weights`` (the multiple of the component),
+            ``cosines``, ``second_best``, and ``margins``: the cosine with the own component minus
+            the largest one with another, or for the Kullback-Leibler divergence the difference of
+            the log-likelihoods per count. A small margin marks a doubtful sample. NaN and -1 for a
+            sample of zeros.
+        """
+        A = self._validated(X)
+        H, sums = self.scaled_components_, None
+        if self.loss == "kullback-leibler":
+            labels, weights = np.asarray(self.result_.labels), np.asarray(self.result_.weights)
+            is_disjoint = self.orthogonal == "features"
+            sums = H if is_disjoint else group_sums(H, labels, weights)
+        return fit_rows(A, self._assign(A), H, sums)
+
+    def top_features(self, names: Any = None, n: int = 10) -> list[list[Any]]:
+        """Return the features with the largest entries of each component, largest first.
+
+        Parameters
+        ----------
+        names : sequence of length n_features, optional
+            Names of the features, such as ``vectorizer.get_feature_names_out()``; by default
+            ``feature_names_in_``, or numbers if there are none.
+        n : int
+            At most so many per component; features whose entry is 0 are left out.
+
+        Examples
+        --------
+        >>> X = np.array([[5.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+        >>> OrthogonalNMF(2).fit(X).top_features(["cat", "mouse", "stock"])
+        [['cat', 'mouse'], ['stock']]
+        """
+        check_is_fitted(self)
+        check_count(n, "n", low=1)
+        width = self.components_.shape[1]
+        if names is None:
+            names = getattr(self, "feature_names_in_", range(width))
+        if len(names) != width:
+            raise InputError(
+                f"`names` has {len(names)} entries, but the components have {width} features."
+            )
+        largest = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
+        return [
+            [names[i] for i in row if component[i] > 0]
+            for component, row in zip(self.components_, largest.tolist(), strict=True)
+        ]
+
     def score(self, X: Any, y: object = None) -> float:
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`.
 
@@ -288,12 +355,14 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _model(self) -> Model:
         return Model(self.n_components, self.orthogonal, self.allow_negative, self.loss)
 
+    @with_callbacks
     def _fit(self, X: Any, sample_weight: Any, watch: Any = None) -> DataMatrix:
         check_loss(self.loss, missing=self.missing, allow_negative=self.allow_negative)
         A = read_samples(self, X, reset=True)
         check_components(self.n_components, self.orthogonal, A.shape)
         rng = np.random.default_rng(draw_seed(self.random_state))
-        options = RunOptions.of(self.get_params(deep=False), watch)
+        tasks = FitTasks(self, X, sample_weight)
+        options = RunOptions.of(self.get_params(deep=False), tasks.watch(watch, self.n_jobs))
         weights = read_weights(A, sample_weight)
         self._scaling: Scaling = fit_scaling(A, weights, self.row_scale, self.column_scale)
         notes = note_mixed_units(A, self._scaling)
@@ -305,8 +374,9 @@ class OrthogonalNMF(Certified, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         result = dataclasses.replace(result, notes=(*result.notes, *notes))
         self._unpack(result, missed, A.dtype)
         self.labels_ = self._assign(A)
-        if not result.success and watch is None:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+        tasks.end()
+        if not result.success and result.status is not Status.CALLBACK and watch is None:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         return A
 
     def _unpack(self, result: Result, missed: float, dtype: Any) -> None:

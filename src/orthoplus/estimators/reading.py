@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
+from sklearn import get_config
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
@@ -66,6 +67,19 @@ def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
     if issparse(X):
         X = as_compressed(X, "X")
     return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
+
+
+def align_sparse(values: Any) -> Any:
+    """Return a sparse matrix or array of the kind that scikit-learn's ``sparse_interface`` names.
+
+    What is dense stays as it is, and so does everything before scikit-learn 1.9.
+    """
+    interface = get_config().get("sparse_interface")
+    if interface is None or not issparse(values):
+        return values
+    if isspmatrix(values) == (interface == "spmatrix"):
+        return values
+    return csr_matrix(values) if interface == "spmatrix" else csr_array(values)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:

@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
-from orthoplus.data.count_groups import log_profiles, sum_groups
+from orthoplus.data.count_groups import log_profiles
 
 # The share of the profile of all rows in each profile that counts are compared with: without it, a
 # word that is new to the second best cluster would make every margin infinite.
@@ -45,36 +45,41 @@ class RowFits(NamedTuple):
         return RowFits(*vectors)
 
 
-def fit_rows(model: Any, X: Any) -> RowFits:
-    r"""Compare the rows of the data of a fit with the components of an `OrthogonalNMF`.
+def fit_rows(A: DataMatrix, labels: Any, H: FloatArray, sums: FloatArray | None = None) -> RowFits:
+    r"""Compare rows, with the labels of their components, with all components H.
 
     The cosine of row i and component j is :math:`a_i^\top h_j / (\|a_i\| \|h_j\|)`, over the
     entries that were observed and in scaled columns, if there are any. The margin is the cosine
     with the own component minus the largest one with another. For the Kullback-Leibler divergence
     it is the difference of :math:`\sum_l a_{il} \log p_{jl} / \sum_l a_{il}`, the log-likelihood
-    per count, with profiles p that are mixed with a tenth of that of all rows.
-    """
-    return compare_rows(model._validated(X), model.scaled_components_, model.labels_, model.loss)
-
-
-def compare_rows(A: DataMatrix, H: FloatArray, labels: IntArray, loss: str) -> RowFits:
-    """Compare the rows of A with the components H; see `fit_rows`.
+    per count, with profiles p that are mixed with a tenth of that of all rows: ``sums`` are those
+    of the rows of each cluster, and None for the Frobenius loss.
 
     Examples
     --------
     >>> from orthoplus.data import as_data
     >>> A = as_data(np.array([[4.0, 0.0], [0.0, 5.0], [3.0, 2.9]]))
-    >>> compare_rows(A, np.eye(2), np.array([0, 1, 0]), "frobenius").is_doubtful
+    >>> fit_rows(A, np.array([0, 1, 0]), np.eye(2)).is_doubtful
     array([False, False,  True])
     """
     logs = None
-    if loss == "kullback-leibler":
-        sums = sum_groups(A, A.scatter(labels), len(H))
+    if sums is not None:
         # What the profile of a cluster says beyond that of all rows.
         logs = log_profiles(sums, SMOOTHING) - log_profiles(sums.sum(axis=0, keepdims=True))
     args = (H.astype(np.float64), logs, A.has_gaps)
     found = A.map_rows(_fit_rows, A.scatter(labels), args=args, n_vectors=len(RowFits._fields))
     return RowFits(*(A.gather(vector) for vector in found))
+
+
+def group_sums(H: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+    """Return the sum of the rows of each cluster, from a fit of counts without the counts.
+
+    The divergence fits row i of cluster j by x_i h_j, with the sum of the row; so that the x_i of
+    a cluster times h_j have its sum, and at the best h_j also the sum of each column.
+    """
+    used = labels >= 0
+    totals = np.bincount(labels[used], weights[used], minlength=len(H))
+    return np.asarray(totals[:, None] * H.astype(np.float64))
 
 
 def _fit_rows(

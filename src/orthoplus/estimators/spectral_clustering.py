@@ -4,7 +4,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
@@ -15,17 +15,19 @@ from orthoplus.core.method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 from orthoplus.core.types import IntArray
 from orthoplus.data.graphs import graph_matrix, is_graph
+from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
 from orthoplus.estimators.certified import Certified
-from orthoplus.estimators.reading import check_row_count, draw_seed, read_array
+from orthoplus.estimators.reading import align_sparse, check_row_count, draw_seed, read_array
 from orthoplus.problems import TraceMin, laplacian_embedding
 from orthoplus.run.api import solve
 
 AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
 
 
-class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator):  # type: ignore[misc]
     r"""Spectral clustering without a second step: the embedding itself is the clustering.
 
     .. math:: \min_V \mathrm{tr}(V^\top L V), \qquad V^\top V = I,\ V \ge 0,
@@ -112,6 +114,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
         self.random_state = random_state
         self.with_bound = with_bound
 
+    @with_callbacks
     def fit(self, X: Any, y: object = None) -> Self:
         """Cluster X: samples by features, or similarities if ``affinity="precomputed"``.
 
@@ -128,7 +131,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
             ensure_min_samples=2,
         )
         is_own = is_own or self.affinity == "precomputed"
-        self.affinity_matrix_ = A if is_own else self._similarity(A)
+        self.affinity_matrix_ = align_sparse(A if is_own else self._similarity(A))
         self._vertices = _linked(A) if is_own else np.arange(A.shape[0])
         n = len(self._vertices)
         if self.n_clusters > n:
@@ -139,12 +142,19 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
             )
         problem = self._problem
         seed = draw_seed(self.random_state)
+        tasks = FitTasks(self, X)
         result = solve(
-            problem, method=self.method, n_init=self.n_init, rng=seed, with_bound=self.with_bound
+            problem,
+            method=self.method,
+            n_init=self.n_init,
+            rng=seed,
+            with_bound=self.with_bound,
+            **tasks.watch(),
         )
         self._unpack(problem, result)
-        if not result.success:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        tasks.end()
+        if not result.success and result.status is not Status.CALLBACK:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         return self
 
     @property
@@ -187,8 +197,10 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, BaseEstimator):  # 
 
 def _linked(W: Any) -> IntArray:
     """Return the rows that have an entry off the diagonal."""
-    links = (W != 0).sum(axis=1) - (W.diagonal() != 0)
-    return np.flatnonzero(np.asarray(links).ravel() > 0)
+    if W.shape[0] != W.shape[1]:  # the problem will say so
+        return np.arange(W.shape[0])
+    links = np.asarray((W != 0).sum(axis=1)).ravel() - (W.diagonal() != 0)
+    return np.flatnonzero(links > 0)
 
 
 def _complete(problem: TraceMin, result: Result) -> IntArray:

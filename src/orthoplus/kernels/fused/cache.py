@@ -134,7 +134,8 @@ class CompileNote:
         seconds = self.seconds + time.perf_counter() - self.since
         if self.depth == 0:
             self.seconds = seconds
-        is_ours = event.data["dispatcher"].__module__.startswith("orthoplus.")
+        # Functions that other libraries make by `exec` have no module.
+        is_ours = (event.data["dispatcher"].__module__ or "").startswith("orthoplus.")
         if is_ours and seconds > _SILENT_SECONDS and not self.is_given:
             self.is_given = True
             logging.getLogger("orthoplus").warning("%s", self.text)

@@ -1,0 +1,88 @@
+"""The callbacks of scikit-learn 1.9 (`sklearn.callback`) for fits; older versions have none."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+
+try:
+    from sklearn import callback as _callback
+except ImportError:  # before 1.9
+    _callback = None
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+_BASES: Any = (BaseEstimator,)
+if _callback is not None:
+    _BASES = (_callback.CallbackSupportMixin, BaseEstimator)
+
+
+class WatchedEstimator(*_BASES):  # type: ignore[misc]
+    """An estimator that takes callbacks by ``set_callbacks``, if scikit-learn has them."""
+
+
+def with_callbacks(method: _Method) -> _Method:
+    """Return the method that fits, after which the callbacks of the estimator are torn down."""
+    return method if _callback is None else _callback.with_callbacks(method)
+
+
+class FitTasks:
+    """The tasks of a fit as callbacks see them: the fit, and in it one per outer iteration.
+
+    The last task is the end of the run: rounding, refinement and labels. While the hooks of a task
+    are called, ``estimator.state_`` is the state of the run, with ``n_iter`` and ``value``.
+    ``fitted_estimator`` is given at the end of the fit only.
+    """
+
+    def __init__(self, estimator: Any, X: Any, sample_weight: Any = None) -> None:
+        has_any = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
+        self.is_idle = _callback is None or not has_any
+        if self.is_idle:
+            return
+        metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator = estimator
+        self.given = {"estimator": estimator, "X": X, "metadata": metadata}
+        self.fit = estimator._init_callback_context(max_subtasks=None)
+        self.fit.call_on_fit_task_begin(**self.given)
+        self._begin()
+
+    def watch(
+        self, watch: Mapping[str, Any] | None = None, n_jobs: int | None = None
+    ) -> dict[str, Any]:
+        """Return the options of `solve` that watch a run, with the callback of these tasks.
+
+        Runs in processes of their own are not followed.
+        """
+        given = dict(watch or {})
+        if self.is_idle or effective_n_jobs(n_jobs) > 1:
+            return given
+        other = given.get("callback")
+
+        def follow(state: Any) -> bool:
+            is_over = self._follow(state)
+            return bool(other is not None and other(state)) or is_over
+
+        return given | {"callback": follow}
+
+    def end(self) -> None:
+        """Report the end of the run and of the fit."""
+        if self.is_idle:
+            return
+        self.task.call_on_fit_task_end(**self.given)
+        self.fit.call_on_fit_task_end(**self.given, reconstruction_attributes={})
+
+    def _begin(self) -> None:
+        self.task = self.fit.subcontext(task_name="iteration")
+        self.task.call_on_fit_task_begin(**self.given)
+
+    def _follow(self, state: Any) -> bool:
+        """Report the end of an iteration and the begin of the next; return whether to stop."""
+        self.estimator.state_ = state
+        try:
+            is_over = bool(self.task.call_on_fit_task_end(**self.given))
+        finally:
+            del self.estimator.state_
+        self._begin()
+        return is_over
