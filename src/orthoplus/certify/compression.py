@@ -135,6 +135,7 @@ def _search_sample(
             run.improve(deadline, _STALLED)
             yield run
     run = found.moved_to(setting, data)
+    del found  # its matrices
     run.improve(deadline, _STALLED)
     yield run
     yield from _refine(run, deadline)
