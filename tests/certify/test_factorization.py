@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orthoplus.certify import factorization
 from orthoplus.certify import spectral_bound as module
 from orthoplus.certify.factorization import factored_bound
 from orthoplus.certify.spectral_bound import spectral_bound
@@ -111,3 +112,21 @@ def test_both_ways_to_the_bound_agree(has_unit, scale, monkeypatch):
     fixed = 0.0 if unit is None else unit @ H @ unit
     k -= has_unit
     assert found >= fixed + np.linalg.eigvalsh(P @ H @ P)[n - k :].sum() - accuracy(H)
+
+
+@pytest.mark.parametrize("share", [1e-1, 1e-3])
+def test_slack_saves_products_but_not_the_proof(share, rng, monkeypatch):
+    B = rng.standard_normal((80, 80))
+    H = (B + B.T) / 2
+    exact = np.linalg.eigvalsh(H)[-4:].sum()
+    V = np.linalg.eigh(H)[1][:, ::-1][:, :12] + 0.1 * rng.standard_normal((80, 12))
+    counts = []
+    for slack in (0.0, share * exact):
+        products = []
+        monkeypatch.setattr(
+            factorization, "multiply", lambda W, X, seen=products: seen.append(1) or W @ X
+        )
+        bound = factored_bound(H.copy(), 4, V, slack)
+        assert exact <= bound <= exact + slack + 1e-6 * exact
+        counts.append(len(products))
+    assert counts[1] < counts[0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orthoplus.certify.fantope import LeadingPairs, share_out
+from orthoplus.certify.fantope import LeadingPairs, orthonormalize, share_out
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -66,3 +66,18 @@ def test_projection_takes_more_pairs_when_the_first_ones_do_not_suffice():
     F = LeadingPairs(n, k).project(W)
     assert len(F.shares) >= 20
     assert F.shares.sum() == pytest.approx(k)
+
+
+@pytest.mark.parametrize("case", ["random", "long and short", "dependent", "zero column"])
+def test_orthonormalize_keeps_the_span(case, rng):
+    V = rng.standard_normal((40, 6))
+    if case == "long and short":
+        V *= 10.0 ** np.array([-150, 120, 0, 3, -8, 8])
+    elif case == "dependent":  # the Cholesky factor of V'V breaks off
+        V[:, 5] = V[:, 0] + 1e-13 * V[:, 1]
+    elif case == "zero column":
+        V[:, 2] = 0.0
+    Q = orthonormalize(V)
+    assert np.allclose(Q.T @ Q, np.eye(6), atol=1e-13)
+    units = V / np.maximum(np.abs(V).max(axis=0), 1e-300)
+    assert np.allclose(Q @ (Q.T @ units), units, atol=1e-10)

@@ -18,14 +18,15 @@ from functools import partial
 import numpy as np
 
 from orthoplus.certify.anytime import run_relaxation
+from orthoplus.certify.micro_groups import main_direction
 from orthoplus.certify.model import Model
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.threads import single_blas
 
-# Groups of rows, and power steps for the direction in which a group is split.
-_GROUPS, _POWERS = 400, 6
+# Groups of rows.
+_GROUPS = 400
 
 
 class CoarseStart:
@@ -153,14 +154,9 @@ def split_rows(A: FloatArray, labels: IntArray, m: int, *, is_scaled: bool) -> I
 
 def _halve(own: FloatArray, lengths: FloatArray) -> BoolArray:
     """Return which rows are on one side of the mean, along the direction of their variance."""
-    off = own - (lengths**2) @ own / float((lengths**2).sum())
-    weighted = off * lengths[:, None]
-    v = weighted[np.argmax(np.einsum("ij,ij->i", weighted, weighted))]
-    for _ in range(_POWERS):
-        v = weighted.T @ (weighted @ v)
-        v /= max(float(np.linalg.norm(v)), np.finfo(np.float64).tiny)
-    scores = off @ v
-    is_left = np.asarray(scores <= 0)
+    masses = lengths**2
+    off = own - masses @ own / float(masses.sum())
+    is_left = np.asarray(off @ main_direction(off, masses) <= 0)
     if is_left.all() or not is_left.any():  # by rounding
         is_left = np.arange(len(own)) < len(own) // 2
     return is_left

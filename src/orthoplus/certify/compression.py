@@ -40,10 +40,10 @@ from orthoplus.certify.micro_groups import (
     MicroSums,
     RowSample,
     Splits,
+    apply_splits,
     choose_splits,
     micro_sums,
     sample_setting,
-    split_rows,
 )
 from orthoplus.certify.model import Model
 from orthoplus.certify.signed_block import SignedBlock, Warmth
@@ -135,6 +135,7 @@ def _search_sample(
             run.improve(deadline, _STALLED)
             yield run
     run = found.moved_to(setting, data)
+    del found  # its matrices
     run.improve(deadline, _STALLED)
     yield run
     yield from _refine(run, deadline)
@@ -324,7 +325,7 @@ class Compression:
         if (splits.child < 0).all():
             return False
         before = perf_counter()
-        self.micro = split_rows(model, self.base, self.micro, [(images, splits)])
+        self.micro = apply_splits(model, self.base, self.micro, [(images, splits)])
         origin = splits.origin()
         self.rules.append((images, splits))
         self.groups, self.T = self.groups[origin], self.T[np.ix_(origin, origin)]
@@ -367,7 +368,7 @@ class Compression:
     def moved_to(self, setting: Setting, data: GramSums) -> "Compression":
         """Return the same S_0, micro groups and T for all rows."""
         run = Compression(setting, self.base.levels, data)
-        run.micro = split_rows(run.model, run.base, run.micro, self.rules)
+        run.micro = apply_splits(run.model, run.base, run.micro, self.rules)
         run.groups, run.T, run.rules = self.groups, self.T, self.rules
         run._penalty, run._seconds = self._penalty, self._seconds
         run._look()

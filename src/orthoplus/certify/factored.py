@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus.certify.between import Setting, scaled_slices, slopes
+from orthoplus.certify.fantope import average_into
 from orthoplus.certify.model import Model
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray, IntArray
@@ -70,23 +71,34 @@ def _bound_leading(H: FactoredMatrix, gram: FloatArray, k: int) -> float:
     kept = np.flatnonzero(sizes > 0)
     if k == 0 or not len(kept):
         return 0.0
-    # Unit columns: then all entries of the Gram matrix are known to the same accuracy.
-    scales = np.outer(sizes[kept], sizes[kept])
-    order, inside = len(kept), np.ix_(kept, kept)
-    R = _root_above(gram[inside] / scales, order * rounding_margin(1.0, H.n + order))
-    core = H.core[inside] * scales
-    product = R @ core @ R.T
-    values = np.linalg.eigvalsh((product + product.T) / 2)
+    # Unit columns: then all entries of the Gram matrix are known to the same accuracy. In place,
+    # since matrices of this order may take more memory than all else.
+    order, inside, unit = len(kept), np.ix_(kept, kept), sizes[kept]
+    R = gram[inside]
+    R /= unit[:, None]
+    R /= unit
+    R = _root_above(R, order * rounding_margin(1.0, H.n + order))
+    core = H.core[inside]
+    core *= unit[:, None]
+    core *= unit
+    product = R @ core
+    product = product @ R.T
+    average_into(product)
+    values = np.linalg.eigvalsh(product)
     leading = np.sort(np.concatenate([values, np.zeros(k)]))[-k:]
-    terms = float(np.linalg.norm(np.abs(R) @ np.abs(core) @ np.abs(R.T)))
+    np.matmul(np.abs(R, out=R), np.abs(core, out=core), out=product)
+    np.matmul(product, R.T, out=core)
+    terms = float(np.linalg.norm(core))
     return float(leading.sum()) + k * rounding_margin(terms, order)
 
 
 def _root_above(gram: FloatArray, shift: float) -> FloatArray:
-    """Return R with R'R = gram + shift I, the shift larger if rounding asks for it."""
+    """Return R with R'R = gram + shift I, the shift larger if rounding asks for it; in gram."""
+    diagonal = gram.diagonal().copy()
     while True:
+        gram[np.diag_indices(len(gram))] = diagonal + shift
         try:
-            return np.linalg.cholesky(gram + shift * np.eye(len(gram))).T
+            return np.linalg.cholesky(gram).T
         except np.linalg.LinAlgError:
             shift *= _GROWTH
 

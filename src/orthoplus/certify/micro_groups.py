@@ -20,6 +20,8 @@ from orthoplus.data.base import MemoryMatrix
 _KNOWN = 1e-12
 # Rows and entries of the sample that decides where micro groups are split.
 _MOST_SAMPLED, _MOST_ENTRIES = 20_000, 10_000_000
+# Power steps for the direction in which a group is split: it need not be exact.
+_POWERS = 6
 # Rows of the sample whose products with all micro groups are in memory at a time.
 _SLICE = 1000
 
@@ -227,15 +229,38 @@ def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, mos
     for p in np.argsort(-scores, kind="stable")[:most]:
         rows = order[ends[p] : ends[p + 1]]
         away = U[rows] - means[p]
-        moment = (away * masses[rows, None]).T @ away
-        direction = np.linalg.eigh(moment)[1][:, -1]
+        direction = main_direction(away, masses[rows])
         if scores[p] > 0 and 0 < np.count_nonzero(away @ direction > 0) < len(rows):
             splits.directions[p], splits.child[p] = direction, following
             following += 1
     return splits
 
 
-def split_rows(
+def main_direction(away: FloatArray, masses: FloatArray) -> FloatArray:
+    """Return the unit vector along which rows vary most, by a few power steps.
+
+    Parameters
+    ----------
+    away : ndarray of shape (n, q)
+        The rows less their mean.
+    masses : ndarray of shape (n,)
+        How much each of them counts.
+
+    Examples
+    --------
+    >>> away = np.array([[2.0, 0.1], [-2.0, 0.1], [0.0, -0.2]])
+    >>> np.abs(main_direction(away, np.ones(3))).round(3)
+    array([1., 0.])
+    """
+    weighted = away * np.sqrt(masses)[:, None]
+    v = weighted[np.argmax(np.einsum("ij,ij->i", weighted, weighted))]
+    for _ in range(_POWERS):
+        v = weighted.T @ (weighted @ v)
+        v /= max(float(np.linalg.norm(v)), np.finfo(np.float64).tiny)
+    return v
+
+
+def apply_splits(
     model: Model, base: Between, micro: IntArray, rules: list[tuple[Images, Splits]]
 ) -> IntArray:
     """Return the micro groups of all rows after these splits, in one pass."""

@@ -16,6 +16,7 @@ import numpy as np
 from orthoplus.certify.fantope import (
     LeadingPairs,
     LowRank,
+    average_into,
     estimate_sum,
     extreme_eigenvalues,
     split_off,
@@ -100,17 +101,22 @@ class SignedBlock(Tuned):
             self._tune()
 
     def _step(self) -> None:
-        m, target = self.m, self._state + self._G / self.penalty
+        m, target = self.m, self._G / self.penalty
         # P - D is the absolute value in the block, since D = -T / penalty is the negative part.
-        target[:m, :m] += np.abs(self._inner) - self._inner
+        target[:m, :m] += np.abs(self._inner)
+        target[:m, m:] += self._state[:m, m:]
+        target[m:] += self._state[m:]
         self._F = self._pairs.project(target, _EIGEN_TOL * self._primal)
         V, shares = self.solution()
-        F = ((V * shares) @ V.T).astype(target.dtype)
+        # In place of the target, in its type.
+        F = np.matmul((V * shares).astype(target.dtype), V.T.astype(target.dtype), out=target)
         # a F + (1 - a) P + D, in the block with P = state - D: F replaces a share of P.
         negative = np.minimum(self._inner, 0.0)
         self._state *= 1.0 - _OVER_RELAXATION
         self._inner[:] += _OVER_RELAXATION * negative
-        self._state += _OVER_RELAXATION * F
+        F *= _OVER_RELAXATION
+        self._state += F
+        F /= _OVER_RELAXATION
         F -= self._state
         F[:m, :m] += np.minimum(self._inner, 0.0)
         self._primal = float(np.linalg.norm(F))
@@ -137,8 +143,11 @@ class SignedBlock(Tuned):
 
     def multipliers(self) -> FloatArray:
         """Return T as it stands, in the scale of K."""
-        T = np.maximum(-self._inner.astype(np.float64), 0.0) * self.penalty
-        return np.ldexp((T + T.T) / 2, self._exponent)
+        T = self._inner.astype(np.float64)
+        T *= -math.ldexp(self.penalty, self._exponent)
+        np.maximum(T, 0.0, out=T)
+        average_into(T)
+        return T
 
     def upper_bound(self) -> float:
         """Return the best bound so far, after computing that of the current T."""
@@ -156,6 +165,11 @@ class SignedBlock(Tuned):
         """Return about what `upper_bound` would compute, for a small part of its cost."""
         if self._F is None:
             return self.best
-        H = self.K.copy()
-        H[: self.m, : self.m] += self.multipliers()
-        return estimate_sum(lambda V: H @ V, self.k, self._F.vectors, self.unit)
+        T = self.multipliers()
+
+        def product(V: FloatArray) -> FloatArray:
+            image: FloatArray = self.K @ V
+            image[: self.m] += T @ V[: self.m]
+            return image
+
+        return estimate_sum(product, self.k, self._F.vectors, self.unit)
