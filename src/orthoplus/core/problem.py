@@ -67,6 +67,10 @@ class Problem(ABC):
         """The map D -> f''(X)[D], for many products at one X."""
         return lambda D: self.hessp(X, D)
 
+    def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        """Return the symmetric k x k matrix H with f''(X)[D] = DH; None if there is none."""
+        return None
+
     def freeze(self, X: FloatArray) -> "Problem":
         """The smooth problem in X to solve from here: itself, or the other block at its best."""
         return self
