@@ -28,7 +28,7 @@ from orthoplus.penalty.family import (
     as_penalised,
     check_mixing,
 )
-from orthoplus.problems import Projection, Smooth, TraceMin
+from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 from slopes import gradient_slope, hessian_slope
 
 POWERS = [
@@ -636,3 +636,20 @@ def test_example_4_1_tends_to_a_weakly_stationary_point_that_is_not_stationary()
     G = riemannian_gradient(limit, g)
     assert np.abs(G[limit > 0]).max() == 0.0  # (2.6a) holds: weakly stationary
     assert g[0].max() < 0  # (2.6b) fails on the zero row
+
+
+@pytest.mark.parametrize("has_mixing", [False, True])
+def test_a_hessian_factor_gives_the_hessian_products(has_mixing, rng):
+    X, D = random_oblique_plus(12, 3, rng), rng.standard_normal((12, 3))
+    frozen = ONMF(rng.random((12, 7)), 3).freeze(X)
+    V = mixing(3, 2, rng) if has_mixing else None
+    for penalty in (PowerPenalty(0.7, V), PowerPenalty(0.0)):
+        model = Penalised(frozen, penalty)
+        np.testing.assert_allclose(D @ model.hessian_factor(X), model.hessian(X)(D), rtol=1e-12)
+
+
+def test_no_hessian_factor_without_one(rng):
+    X = random_oblique_plus(12, 3, rng)
+    frozen = ONMF(rng.random((12, 7)), 3).freeze(X)
+    assert Penalised(frozen, PowerPenalty(0.7, p=2.0)).hessian_factor(X) is None  # phi'' is not 0
+    assert Penalised(TraceMin(np.eye(12), 3), PowerPenalty(0.7)).hessian_factor(X) is None

@@ -67,6 +67,10 @@ class Problem(ABC):
         """Return the map D -> f''(X)[D], for many products at one X."""
         return lambda D: self.hessp(X, D)
 
+    def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        """Return the symmetric k x k matrix H with f''(X)[D] = DH; None if there is none."""
+        return None
+
     def freeze(self, X: FloatArray) -> "Problem":
         """Return the smooth problem in X to solve from here, the other block at its best."""
         return self

@@ -3,11 +3,12 @@ r"""The set :math:`\Delta(X) = \{Z \ge 0 : x_j^\top z_j = 1\}` and its projectio
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import FloatArray, Linear
 
 # Newton's method on a convex piecewise-linear function ends exactly after at most one step per
 # breakpoint; in practice after fewer than ten.
 _MAX_NEWTON = 200
+_TINY = 1e-300
 
 
 def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
@@ -43,7 +44,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     shift = (1.0 - kernels.column_dots(X, C)) / kernels.column_dots(X, X)
     for _ in range(_MAX_NEWTON):
         value, slope = kernels.delta_sums(C, X, shift)
-        lower = np.where(slope > 0, shift - (value - 1.0) / np.where(slope > 0, slope, 1.0), shift)
+        lower = shift - (value - 1.0) / np.maximum(slope, _TINY)  # slope 0: value 0, upwards
         moving = lower < shift - 1e-15 * (1.0 + np.abs(shift))
         if not moving.any():
             break
@@ -83,8 +84,26 @@ def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
     >>> D.round(3).ravel(), abs(round(float(X[:, 0] @ D[:, 0]), 12))
     (array([ 0.64, -0.48]), 0.0)
     """
-    free = Z > 0
-    masked, kept = np.where(free, H, 0.0), np.where(free, X, 0.0)
+    return delta_projector(X, Z)(H)
+
+
+def delta_projector(X: FloatArray, Z: FloatArray) -> Linear:
+    """Return H -> `delta_jacobian` (X, Z, H), for many products at one Z.
+
+    Examples
+    --------
+    >>> X = np.array([[0.6], [0.8]])
+    >>> delta_projector(X, np.array([[1.0], [0.0]]))(np.ones((2, 1))).ravel()
+    array([0., 0.])
+    """
+    free = (Z > 0).astype(X.dtype)
+    kept = free * X
     size = kernels.column_dots(kept, kept)
-    ratio = kernels.column_dots(kept, masked) / np.where(size > 0, size, 1.0)
-    return np.asarray(masked - kept * ratio)
+    scale = 1.0 / np.where(size > 0, size, 1.0)
+
+    def project(H: FloatArray) -> FloatArray:
+        masked = free * H
+        masked -= kept * (kernels.column_dots(kept, masked) * scale)
+        return masked
+
+    return project

@@ -42,6 +42,7 @@ class NewtonState(NamedTuple):
 class _Local(NamedTuple):
     """The model of h at X, in double precision: gradient, Hessian, the projected gradient.
 
+    ``factor`` is the k x k matrix that is the Hessian from the right, if there is one.
     ``bound`` is kappa_g + kappa_H, on the gradient and the Hessian over OB+; NaN if it is not
     needed.
     """
@@ -49,6 +50,7 @@ class _Local(NamedTuple):
     X: FloatArray
     rgrad: FloatArray
     euclidean: Linear
+    factor: FloatArray | None
     multiplier: FloatArray
     descent: FloatArray
     descent_norm: float
@@ -247,8 +249,8 @@ class RegularizedNewton(StopsOverOblique):
 
     def _direction(self, here: _Local, tau: float) -> tuple[FloatArray, float]:
         """The Newton direction if it passes the test (5.6), else the projected gradient."""
-        X, shift = here.X, tau - here.multiplier
-        model = QuadraticModel(X, here.rgrad, lambda D: here.euclidean(D) + D * shift)
+        X = here.X
+        model = QuadraticModel(X, here.rgrad, _riemannian(here, tau - here.multiplier))
         Z, curvature = self.subproblem.solve(model)
         D = Z - X
         slope, size = float(np.vdot(here.rgrad, D)), float(np.linalg.norm(D))
@@ -263,7 +265,17 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
     # Proj_T(-rgrad h) in units of the curvature: else a large f would leave T(X)'s corners only.
     descent = project_tangent(X, -rgrad / state.tau_unit)
     size = state.tau_unit * float(np.linalg.norm(descent))
-    return _Local(X, rgrad, problem.hessian(X), multiplier, descent, size)
+    factor = problem.hessian_factor(X)
+    euclidean = problem.hessian(X) if factor is None else lambda D: np.asarray(D @ factor)
+    return _Local(X, rgrad, euclidean, factor, multiplier, descent, size)
+
+
+def _riemannian(here: _Local, shift: FloatArray) -> Linear:
+    """Return D -> h''(X)[D] + D Diag(shift); a single small product if the Hessian has a factor."""
+    if here.factor is None:
+        return lambda D: here.euclidean(D) + D * shift
+    total = here.factor + np.diag(shift)
+    return lambda D: np.asarray(D @ total)
 
 
 def _derivative_bound(problem: Problem, state: NewtonState) -> float:

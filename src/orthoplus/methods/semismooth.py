@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive, check_range
 from orthoplus.core.types import FloatArray, Linear
-from orthoplus.geometry.delta import delta_jacobian, project_delta
+from orthoplus.geometry.delta import delta_projector, project_delta
 
 
 class QuadraticModel(NamedTuple):
@@ -142,10 +142,7 @@ class SemismoothNewton:
     ) -> tuple[FloatArray, float]:
         """Solve (dF + mu I) d = -F with mu = damping min(1, ||F||)."""
         mu = damping * min(1.0, at.norm)
-
-        def onto_free(H: FloatArray) -> FloatArray:
-            return delta_jacobian(model.X, at.projected, H)
-
+        onto_free = delta_projector(model.X, at.projected)
         tangent_F = onto_free(at.F)
         fixed = (tangent_F - at.F) / (1.0 + mu)  # (I - P) d = -(I - P) F / (1 + mu)
         right = -tangent_F - alpha * onto_free(model.hessian(fixed))

@@ -142,6 +142,13 @@ class Penalty(ExactPenalty, ABC):
 
         return product
 
+    def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        """The k x k matrix 2 sigma phi'(s) VV' from the right is the Hessian if phi'' = 0."""
+        _, slope, bend = self.profile(self.energy(X))
+        k = X.shape[1]
+        mixing = np.full((k, k), 1.0 / k) if self.V is None else self.V @ self.V.T
+        return 2.0 * self.sigma * slope * mixing if bend == 0.0 else None
+
 
 @dataclass(frozen=True)
 class PowerPenalty(Penalty):
@@ -382,6 +389,13 @@ class Penalised(Problem):
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return self.hessian(X)(D)
+
+    def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        own = self.problem.hessian_factor(X)
+        if own is None or self.penalty.sigma == 0.0:
+            return own
+        added = self.penalty.hessian_factor(X)
+        return None if added is None else own + added
 
     def stationarity(self, X: FloatArray, at: Evaluation) -> float:
         """||min(X, grad h(X) / unit)||_F, eq. (4.1)."""

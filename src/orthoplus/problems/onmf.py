@@ -145,8 +145,8 @@ class ONMF(GroupedRows, Problem):
         if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
             return W
         inverse = np.linalg.pinv(gram, hermitian=True)
-        Y = W @ inverse.astype(W.dtype)
-        return Y if self.allow_negative else np.maximum(Y, 0.0)
+        Y = np.matmul(W, inverse.astype(W.dtype), out=empty_like(W))
+        return Y if self.allow_negative else np.maximum(Y, 0.0, out=Y)
 
     def freeze(self, X: FloatArray) -> Problem:
         if self.quartic:
@@ -230,6 +230,9 @@ class FactorFit(Problem):
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return np.asarray(2.0 * (D @ self.YtY.astype(D.dtype, copy=False)))
+
+    def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        return 2.0 * self.YtY
 
     @cached_property
     def lipschitz(self) -> float:

@@ -102,6 +102,9 @@ class CountedProblem(Problem):
 
         return product
 
+    def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.hessian_factor(X)
+
     def freeze(self, X: FloatArray) -> Problem:
         frozen = self.problem.freeze(X)
         return self if frozen is self.problem else CountedProblem(frozen, self.meter)

@@ -157,6 +157,10 @@ def _column_dots(A, B, dots):  # type: ignore[no-untyped-def]  # IN A, B; OUT do
 
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
+    if A.size < PARALLEL_SIZE:  # a short pass: no blocks
+        dots = np.zeros(A.shape[1])
+        _column_dots(A, B, dots)
+        return dots
     return _summed(lambda r, dots: _column_dots(A[r], B[r], dots), A, A.shape[1:])
 
 
@@ -295,6 +299,10 @@ def _delta_sums(C, X, shift, value, slope):  # type: ignore[no-untyped-def]
 
 
 def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+    if X.size < PARALLEL_SIZE:  # a short pass: no blocks
+        value, slope = np.zeros((2, X.shape[1]))
+        _delta_sums(C, X, shift, value, slope)
+        return value, slope
     sums = _summed(
         lambda r, out: _delta_sums(C[r], X[r], shift, out[0], out[1]), X, (2, X.shape[1])
     )
