@@ -85,7 +85,7 @@ def pages(tmp_path_factory):
     return folder
 
 
-FIGURES = {"table": 4, "images": 5, "cube": 2}
+FIGURES = {"table": 3, "images": 4, "cube": 2}
 
 
 @pytest.mark.parametrize("name", FIGURES)

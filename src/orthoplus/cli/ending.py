@@ -100,9 +100,9 @@ def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator
     except KeyboardInterrupt:
         saved = options.get("checkpoint")
         has_state = saved is not None and Path(saved).is_file()
-        complain("Interrupted before there was a result: no results were written.")
+        complain("Interrupted before there was a result: nothing was written.")
         if has_state:
-            complain(f"What was done is in {saved}. To go on:")
+            complain(f"What was done until then is in the checkpoint {saved}. To go on:")
             options = {**options, "resume": saved}
         elif saved is not None:
             complain("There is nothing in the checkpoint yet. To start again:")
