@@ -1,13 +1,16 @@
 """``orthoplus cluster -k 2-12``: the number of clusters chosen from a range."""
 
+import dataclasses
 import io
 import json
 import os
+import re
 import select
 import shlex
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +18,14 @@ import pytest
 from typer.testing import CliRunner
 
 import orthoplus as op
+from orthoplus.cli import ranking
 from orthoplus.cli.app import app
 from orthoplus.cli.options import parse_count, parse_ranks
 from orthoplus.cli.ranking import sentence
 from orthoplus.cli.record import command_line
+from orthoplus.core.status import Status
+from orthoplus.model_selection import rank_path
+from orthoplus.model_selection.rank_file import is_rank_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -152,3 +159,40 @@ def test_line_moves_on_a_terminal(tmp_path):
     text = shown.getvalue().decode("utf-8", "replace")
     for part in ("Choosing k from 2 to 4", "/33", "fits", "Chose k ="):
         assert part in text
+
+
+def test_ctrl_c_while_choosing_k_saves_the_fits_and_says_how_to_go_on(planted, monkeypatch):
+    @contextmanager
+    def interrupted(title, *, silent):
+        def follow(progress):
+            if progress.n_done == 30:
+                raise KeyboardInterrupt
+
+        yield follow
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ranking, "following", interrupted)
+        done = run("cluster", "x.npy", "-k", "2-6", "--checkpoint", "c.npz", "-o", "out")
+    assert done.exit_code == 130
+    assert not Path("out").exists()
+    assert is_rank_file("c.npz")
+    command = done.stderr.splitlines()[-1].strip()
+    assert "--resume c.npz" in command
+    again = run(*shlex.split(command)[1:])
+    assert again.exit_code == 0, again.output
+    fits = re.search(r"(\d+) of 55 fits", again.stderr)
+    assert int(fits[1]) > 10  # the others were read
+    assert run("cluster", "x.npy", "-k", "2-6", "-o", "whole", "-q").exit_code == 0
+    assert Path("out/labels.csv").read_bytes() == Path("whole/labels.csv").read_bytes()
+    # The file is that of a fit now, for one k.
+    wrong = run("cluster", "x.npy", "-k", "2-6", "--resume", "c.npz")
+    assert (wrong.exit_code, "give that number instead of `-k 2-6`" in wrong.output) == (2, True)
+
+
+def test_ctrl_c_in_a_fit_ends_the_choice(planted, monkeypatch):
+    def interrupted(problem, X0=None, **options):
+        return dataclasses.replace(op.solve(problem, X0, **options), status=Status.INTERRUPTED)
+
+    monkeypatch.setattr(rank_path, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        op.select_rank(planted, range(2, 5))

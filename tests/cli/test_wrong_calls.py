@@ -112,7 +112,7 @@ CALLS = {
 # What only Python has: names with underscores and values in quotes, calls, types, objects.
 PYTHON = re.compile(
     r"`\w+=[^`]*`|`[a-z]+_\w*`|`\w+\(|method object|<(bool|str|int|float|path)>|Traceback|"
-    r"Internal error|\bNone\b|\bTrue\b|\bFalse\b|Input should|np\.|ndarray"
+    r"Internal error|\bNone\b|\bTrue\b(?! classes)|\bFalse\b|Input should|np\.|ndarray"
 )
 
 

@@ -253,3 +253,22 @@ def test_next_steps_follow_from_the_run():
 @given(st.floats(0.0, 1.0))
 def test_percent_calls_nothing_all_that_is_not(share):
     assert (float(percent(share)[:-1]) < 100.0) or share > 1 - 1e-8
+
+
+def test_bar_is_drawn_only_if_it_shows_a_difference():
+    A, labels = between()
+    far = facts_of(A, labels, 2)  # explained 80 %, at most 90 %
+    near = facts_of(A, labels, 2, record=record_of())
+    near.record["result"]["bound"] = 1.95
+    assert "the mark" in text_of(far)
+    assert "the mark" not in text_of(near)
+    assert "80.50% is possible" in text_of(near)
+
+
+def test_options_in_notes_are_set_as_code_and_names_are_escaped():
+    A, labels = between()
+    notes = ["Try `--loss kl`.", "`<b>`", "a lone ` sign <i>"]
+    page = cluster_page(facts_of(A, labels, 2, record=record_of(notes=notes)))
+    assert "Try <code>--loss kl</code>." in page
+    assert "<code>&lt;b&gt;</code>" in page
+    assert "a lone ` sign &lt;i&gt;" in page

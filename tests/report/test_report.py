@@ -87,7 +87,7 @@ def pages(tmp_path_factory):
     return folder
 
 
-FIGURES = {"table": 4, "images": 5, "cube": 3}
+FIGURES = {"table": 3, "images": 4, "cube": 3}
 
 
 @pytest.mark.parametrize("name", FIGURES)

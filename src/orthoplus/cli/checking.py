@@ -37,6 +37,23 @@ def check_ranks(ranks: range, n: int, given: dict[str, Any], path: Path) -> None
         )
 
 
+def check_resume(ranks: range, given: dict[str, Any]) -> None:
+    """Raise a sentence if a checkpoint was written while k was chosen, or after that."""
+    from orthoplus.model_selection.rank_file import is_rank_file
+
+    path = given["resume"]
+    if path is None or not path.is_file() or is_rank_file(path) == (len(ranks) > 1):
+        return
+    if len(ranks) > 1:
+        raise InputError(
+            f"`--resume {path}` is of a run with one number of clusters: give that number instead "
+            f"of `-k {given['components']}`."
+        )
+    raise InputError(
+        f"`--resume {path}` was written while k was chosen: give the same range, such as `-k 2-12`."
+    )
+
+
 def check_write_back(path: Path, given: dict[str, Any], content: Content) -> None:
     """Raise a sentence, before the work, if the results could not be added to the file."""
     from orthoplus.io.write_anndata import check_anndata

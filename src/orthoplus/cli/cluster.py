@@ -13,12 +13,13 @@ from orthoplus.cli import tables as tab
 from orthoplus.cli.checking import (
     check_masked,
     check_ranks,
+    check_resume,
     check_split,
     check_write_back,
     explain_entries,
     is_masked,
 )
-from orthoplus.cli.ending import guarded
+from orthoplus.cli.ending import guarded, resumable
 from orthoplus.cli.modeling import ModelOptions, weigh_words
 from orthoplus.cli.summary import Written, finish
 from orthoplus.cli.writing import output_folder, write_json, write_text
@@ -125,7 +126,8 @@ def cluster(  # noqa: PLR0913
         )
     with output_folder(output or Path(f"{path.stem}-k{given['components']}")) as folder:
         job = Job(path, given["key"], content, ranks, truth, size, folder, given)
-        return run_cluster(job, quiet=quiet, json=json)[0]
+        with resumable("cluster", str(path), given):
+            return run_cluster(job, quiet=quiet, json=json)[0]
 
 
 @dataclass(frozen=True)
@@ -158,11 +160,13 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     job.options["method"] = job.options["method"] or opt.default_method(OrthogonalNMF)
     job = replace(job, content=prepare(job, chosen))
     values, silent = job.content.values, quiet or json
+    check_resume(job.ranks, job.options)
     has_gaps = is_masked(job)
     tab.say(job.content, silent=silent)
     options = RunOptions.of(job.options)
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, chosen, silent=silent))
+        options = replace(options, resume=None)
     # With gaps it stands for the size of the data only.
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
@@ -190,8 +194,16 @@ def _choose_rank(job: Job, chosen: ModelOptions, *, silent: bool) -> Any:
         )
     A = chosen.problem(job.content.values, job.ranks[-1]).A
     options = {"loss": chosen.loss, "random_state": job.options["seed"]}
-    split = job.options.get("split") or "rows"
-    return choose_rank(A, job.ranks, silent=silent, split=split, **options)
+    split, file = job.options.get("split") or "rows", rank_file(job.options)
+    return choose_rank(A, job.ranks, silent=silent, split=split, resume=file, **options)
+
+
+def rank_file(options: dict[str, Any]) -> Path | None:
+    """Return where the fits that choose k are kept: the checkpoint, until k is chosen."""
+    saved, resumed = options["checkpoint"], options["resume"]
+    if resumed is None and saved is not None:
+        saved.unlink(missing_ok=True)  # of an earlier run
+    return resumed or saved
 
 
 def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:

@@ -135,20 +135,29 @@ def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
         yield PlainLines(goal)
 
 
-@contextmanager
-def waiting(words: str, *, silent: bool) -> Iterator[None]:
-    """A line on a terminal while something is read or prepared; it goes when that is done."""
+def is_live() -> bool:
+    """Return whether standard error is a terminal on which lines can be redrawn."""
     console = Console(stderr=True)
-    if silent or not console.is_terminal or console.is_dumb_terminal:
-        yield
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+@contextmanager
+def waiting(words: str, *, silent: bool) -> Iterator[Callable[[str], None]]:
+    """A line with a clock on a terminal while something is done; it goes when that is over.
+
+    Yields what changes its words.
+    """
+    if silent or not is_live():
+        yield lambda words: None
         return
+    console = Console(stderr=True)
     columns = (
         SpinnerColumn(style="cyan"), TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
     )  # fmt: skip
     with ProgressLine(*columns, console=console, transient=True) as line_of:
-        line_of.add_task(printable(words), total=None)
-        yield
+        task = line_of.add_task(printable(words), total=None)
+        yield lambda words: line_of.update(task, description=printable(words))
 
 
 def line(seen: Progress) -> str:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -118,6 +118,27 @@ def _last_place(error: Exception) -> str:
             place = f"{path.relative_to(_PACKAGE.parent).as_posix()}, line {traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place
+
+
+@contextmanager
+def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator[None]:
+    """Say after Ctrl-C, if there is no result yet, with which command the run goes on."""
+    from orthoplus.cli.record import command_line
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        saved = options.get("checkpoint")
+        has_state = saved is not None and Path(saved).is_file()
+        complain("Interrupted before there was a result: nothing was written.")
+        if has_state:
+            complain(f"What was done until then is in the checkpoint {saved}. To go on:")
+            options = {**options, "resume": saved}
+        elif saved is not None:
+            complain("There is nothing in the checkpoint yet. To start again:")
+        if saved is not None:
+            complain(f"  {command_line(command, source, options)}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 class Finishing:

@@ -5,12 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.text import Text
-
 from orthoplus.certify.certificate import Certificate
-from orthoplus.cli.display import SECONDS_BETWEEN_LINES, percent
-from orthoplus.cli.terminal import complain, printable
+from orthoplus.cli.display import SECONDS_BETWEEN_LINES, is_live, percent, waiting
+from orthoplus.cli.terminal import complain
 
 Follow = Callable[[Certificate], None]
 
@@ -50,12 +47,11 @@ def improve(model: Any, values: Any, problem: Any, certificate: Certificate) -> 
 @contextmanager
 def following(total: float, *, silent: bool) -> Iterator[Follow]:
     """Yield what shows a certificate: a line that changes on a terminal, else plain lines."""
-    console = Console(stderr=True)
     if silent:
         yield lambda certificate: None
-    elif console.is_terminal and not console.is_dumb_terminal:
-        with console.status(Text("Proving"), spinner_style="cyan") as status:
-            yield lambda certificate: status.update(Text(printable(sentence(certificate, total))))
+    elif is_live():
+        with waiting("Proving", silent=False) as say:
+            yield lambda certificate: say(f"Proving: {sentence(certificate, total)}")
     else:
         yield _plain_lines(total)
 
@@ -67,7 +63,7 @@ def _plain_lines(total: float) -> Follow:
         nonlocal printed
         if time.monotonic() - printed >= SECONDS_BETWEEN_LINES:
             printed = time.monotonic()
-            complain(f"  {sentence(certificate, total)}")
+            complain(f"  {sentence(certificate, total)}  {certificate.seconds:.1f} s")
 
     return follow
 
@@ -78,7 +74,7 @@ def sentence(certificate: Certificate, total: float) -> str:
     gap = "" if certificate.gap is None else f", gap {percent(certificate.gap)}"
     return (
         f"explained {1 - certificate.value / total:.2%}, at most "
-        f"{1 - certificate.bound / total:.2%} possible{gap}  {certificate.seconds:.1f} s"
+        f"{1 - certificate.bound / total:.2%} possible{gap}"
     )
 
 

@@ -15,7 +15,10 @@ from orthoplus.model_selection import RankSelection, select_rank
 
 
 def choose_rank(A: Any, ranks: range, *, silent: bool, **options: Any) -> RankSelection:
-    """Return the choice of `select_rank`, and say in a sentence which one it is and why."""
+    """Return the choice of `select_rank`, and say in a sentence which one it is and why.
+
+    ``resume`` among the options is the file for the fits that are done.
+    """
     title = f"Choosing k from {ranks[0]} to {ranks[-1]}"
     with following(title, silent=silent) as follow:
         found = select_rank(A, ranks, callback=follow, **options)

@@ -59,12 +59,15 @@ def command_line(command: str, source: str | list[str], options: Mapping[str, An
 def resume_entry(
     command: str, source: str | list[str], options: Mapping[str, Any], status: Status
 ) -> dict[str, str]:
-    """Return the command that goes on with a run that was stopped, if it has a checkpoint."""
+    """Return the command that goes on with a run that was stopped, if it was to be saved.
+
+    If that was before the first state, it starts again.
+    """
     saved = options.get("checkpoint")
-    is_stopped = status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-    if saved is None or not is_stopped or not Path(saved).is_file():
+    if saved is None or status not in (Status.INTERRUPTED, Status.TIME_LIMIT):
         return {}
-    return {"resume_command": command_line(command, source, {**options, "resume": saved})}
+    resumed = {**options, "resume": saved if Path(saved).is_file() else options.get("resume")}
+    return {"resume_command": command_line(command, source, resumed)}
 
 
 def versions() -> dict[str, str]:

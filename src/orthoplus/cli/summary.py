@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from orthoplus.cli.display import percent
+from orthoplus.cli.display import percent, waiting
 from orthoplus.cli.ending import exit_code, finishing
 from orthoplus.cli.terminal import console, printable
 from orthoplus.cli.words import in_shell_terms, status_words
@@ -76,7 +76,7 @@ def finish(
     show: Callable[[dict[str, Any], Result], None] = print_result,
 ) -> int:
     """Write the files of a run, print what was found, and return the exit code."""
-    with finishing() as ending:
+    with finishing() as ending, waiting("Writing the results", silent=quiet or json):
         record, files = write()
     if json:
         typer.echo(to_json(record))
@@ -86,7 +86,9 @@ def finish(
         console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
         print_lines(files)
         if "resume_command" in record:
-            console().print(Text("To go on from the checkpoint:", style="bold"))
+            has_state = " --resume " in record["resume_command"]
+            words = "To go on from the checkpoint:" if has_state else "To start again:"
+            console().print(Text(words, style="bold"))
             console().print(Text(f"  {printable(record['resume_command'])}"))
     return ending.code(exit_code(result.status))
 

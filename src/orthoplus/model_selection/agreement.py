@@ -14,9 +14,8 @@ from orthoplus.data import as_data
 from orthoplus.data.groups import unit_rows
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.search.swap_search import SwapSearch
-from orthoplus.model_selection.rank_path import PathPoint, nearest_centres
+from orthoplus.model_selection.rank_path import PathPoint, nearest_centres, solve_to_the_end
 from orthoplus.problems import ONMF
-from orthoplus.run.api import solve
 from orthoplus.run.processes import run_all
 
 
@@ -113,7 +112,7 @@ def consensus(
 def _run(problem: ONMF, seed: int) -> PathPoint:
     X0 = random_oblique_plus(*problem.shape, np.random.default_rng(seed))
     X0 = X0.astype(problem.A.dtype, copy=False)
-    result = solve(problem, X0, method=SwapSearch(n_init=1, seed=seed), with_bound=False)
+    result = solve_to_the_end(problem, X0, method=SwapSearch(n_init=1, seed=seed))
     centres = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
     labels = nearest_centres(problem.A, centres)
     return PathPoint(problem.k, centres, labels, result.value / (problem.total or 1.0))

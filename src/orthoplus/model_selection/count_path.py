@@ -12,9 +12,8 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.data.count_groups import likeliest_groups, log_profiles, shares, x_log_x
 from orthoplus.methods.kl_alternating import KLAlternating
-from orthoplus.model_selection.rank_path import PathPoint
+from orthoplus.model_selection.rank_path import PathPoint, solve_to_the_end
 from orthoplus.problems import KLONMF
-from orthoplus.run.api import solve
 
 # The share of the profile of all rows in one that predicts rows it has not seen: without it, a
 # word that is new to a cluster would be impossible.
@@ -28,7 +27,7 @@ def fit_count_path(
     for k in ranks:
         problem = KLONMF(A, k)
         method = KLAlternating(n_init=n_init, seed=seed)
-        result = solve(problem, method=method, with_bound=False)
+        result = solve_to_the_end(problem, method=method)
         centres = shares(np.asarray(result.Y, dtype=np.float64).T)
         labels = likeliest_profiles(A, centres)
         yield PathPoint(k, centres, labels, result.value / (problem.total or 1.0))

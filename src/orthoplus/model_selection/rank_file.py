@@ -24,6 +24,15 @@ def save_tasks(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str
     write_arrays(path, flat | {"__ranks__": np.frombuffer(header, dtype=np.uint8)})
 
 
+def is_rank_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file was written by `save_tasks`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "__ranks__.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
 def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
     """Return the arrays of the tasks in a file, an empty dictionary if it does not exist yet."""
     if not Path(path).exists():

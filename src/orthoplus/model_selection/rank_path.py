@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.result import Result
+from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.base import MemoryMatrix
@@ -50,7 +52,8 @@ def fit_path(
         problem = ONMF(A, k, allow_negative=allow_negative)
         X0 = svd_start(A, k) if before is None else _extended(problem, before)
         searched = problem if sketch is None else ONMF(sketch, k, allow_negative=True)
-        found = solve(searched, X0, method=SwapSearch(n_init=n_init, seed=seed), with_bound=False)
+        method = SwapSearch(n_init=n_init, seed=seed)
+        found = solve_to_the_end(searched, X0, method=method)
         labels, weights = np.asarray(found.labels), np.asarray(found.weights)
         after = _Groups(labels, weights, np.asarray(found.Y).T, found.value)
         if sketch is not None:
@@ -61,6 +64,14 @@ def fit_path(
         centres = unit_rows(after.centres)
         share = after.value / (problem.total or 1.0)
         yield PathPoint(k, centres, nearest_centres(A, centres), share)
+
+
+def solve_to_the_end(problem: Any, X0: Any = None, **options: Any) -> Result:
+    """Solve without a bound; Ctrl-C ends what this fit is a part of, too."""
+    result = solve(problem, X0, with_bound=False, **options)
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result
 
 
 class _Groups(NamedTuple):

@@ -45,6 +45,8 @@ __all__ = ["ClusterFacts", "cluster_page", "explained_words"]
 _TOP_FEATURES, _TOP_ROWS = 6, 3
 # More clusters than these become a table, and more lines of that are left out.
 _MOST_CARDS, _MOST_LINES = 24, 300
+# A bar shows no difference that is smaller.
+_LEAST_DRAWN = 0.01
 
 
 def explained_words(record: dict[str, Any]) -> str:
@@ -236,13 +238,17 @@ def explained_section(record: dict[str, Any], row: str = "row", group: str = "cl
     )
     if most is None:
         return Section("How much is explained", text)
+    is_drawn = most - explained >= _LEAST_DRAWN
+    mark = ": the mark" if is_drawn else ""
     if proof is None:
         text += (
-            f"Not more than {percent(most)} is possible with this number of {group}s: the mark. "
+            f"Not more than {percent(most)} is possible with this number of {group}s{mark}. "
             f"That is a quick bound, often above what {group}s can reach."
         )
     else:
-        text += f"It is proven that no clustering explains more than {percent(most)}: the mark."
+        text += f"It is proven that no clustering explains more than {percent(most)}{mark}."
+    if not is_drawn:
+        return Section("How much is explained", text)
     caption = "Blue is explained; nothing beyond the orange mark is possible."
     return Section(
         "How much is explained", text, figures=((caption, figures.explained_bar(explained, most)),)

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.estimators.row_fits import RowFits
 from orthoplus.report import profiles
+
+if TYPE_CHECKING:  # scikit-learn would load with it
+    from orthoplus.estimators.row_fits import RowFits
 
 _UNBROKEN_LENGTH = 24
 
@@ -42,7 +44,7 @@ class ClusterFacts:
     labels: IntArray
     weights: FloatArray
     components: FloatArray
-    fits: RowFits
+    fits: "RowFits"
     features: tuple[str, ...]
     truth: tuple[IntArray, tuple[str, ...]] | None = None
     image: tuple[int, int] | None = None

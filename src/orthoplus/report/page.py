@@ -1,6 +1,7 @@
 """A page from its parts, through one template that escapes every value."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,7 +124,17 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters["drawing"] = Markup  # made by an XML writer, which escapes
+    environment.filters["coded"] = partial(coded, Markup)
     return environment.get_template(TEMPLATE).render(page=page)
+
+
+def coded(markup: Any, text: str) -> Any:
+    """Return escaped text in which what stands between backticks is set as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick of a name, which has no other
+        return markup.escape(text)
+    made = [markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts)]
+    return markup("").join(made)
 
 
 def rows_of(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
