@@ -7,8 +7,8 @@ Rand index of every step.
 
     python benchmarks/singlecell.py [cells] [genes] [types]
 
-With many cells scanpy 1.11.5 takes its neighbors from pynndescent, whose version 0.7.0 returns a sparse
-array that this scanpy cannot read: use another version of either.
+With many cells scanpy 1.11.5 takes its neighbors from pynndescent, whose version 0.7.0 returns a
+sparse array that this scanpy cannot read: use another version of either.
 """
 
 import sys
