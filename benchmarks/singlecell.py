@@ -7,7 +7,8 @@ Rand index of every step.
 
     python benchmarks/singlecell.py [cells] [genes] [types]
 
-The neighbors of scanpy 1.11 need a SciPy before 1.16.
+With many cells scanpy 1.11.5 takes its neighbors from pynndescent, whose version 0.7.0 returns a
+sparse array that this scanpy cannot read: use another version of either.
 """
 
 import sys

@@ -126,6 +126,11 @@ def rank(
     -------
     RankSelection
         ``.k`` is the recommendation; ``print`` shows the table, ``.plot()`` draws it.
+
+    Examples
+    --------
+    >>> rank(adata, range(2, 21), loss="kullback-leibler").k  # doctest: +SKIP
+    12
     """
     check_anndata(adata)
     A, _ = _read_cells(adata, layer, mask_var, None)

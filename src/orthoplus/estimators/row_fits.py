@@ -25,6 +25,13 @@ class RowFits(NamedTuple):
     A row of zeros has the weight 0, NaN for cosine and margin, and -1 as second best. With a single
     component, the second best is -1 and the margin NaN for every row. A row is doubtful if the
     second best component fits it almost as well as its own.
+
+    Examples
+    --------
+    >>> import orthoplus as op
+    >>> A = np.array([[2.0, 0.0], [4.0, 0.0], [0.0, 1.0]])
+    >>> op.OrthogonalNMF(2).fit(A).row_fits(A).margins
+    array([1., 1., 1.])
     """
 
     weights: FloatArray
