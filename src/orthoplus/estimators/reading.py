@@ -60,7 +60,8 @@ def validated(estimator: Any, X: Any, **options: Any) -> Any:
     """Return what `validate_data` of scikit-learn does, after a look at the indices of sparse X."""
     if issparse(X):
         X = as_compressed(X, "X")
-    return validate_data(estimator, X, **options)
+    with np.errstate(over="ignore", invalid="ignore"):  # it adds infinities up to find them
+        return validate_data(estimator, X, **options)
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
