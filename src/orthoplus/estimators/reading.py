@@ -66,8 +66,8 @@ def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
     check_not_foreign(X, "X")
     if issparse(X):
         X = as_compressed(X, "X")
-<<<<<<< HEAD
-    return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
+    with np.errstate(over="ignore", invalid="ignore"):  # it adds infinities up to find them
+        return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
 
 
 def align_sparse(values: Any) -> Any:
@@ -81,10 +81,6 @@ def align_sparse(values: Any) -> Any:
     if isspmatrix(values) == (interface == "spmatrix"):
         return values
     return csr_matrix(values) if interface == "spmatrix" else csr_array(values)
-=======
-    with np.errstate(over="ignore", invalid="ignore"):  # it adds infinities up to find them
-        return validate_data(estimator, X, **options)
->>>>>>> 7fc1bc5f80c2fac5b451da812e39f9da0ba7fea7
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
