@@ -55,15 +55,22 @@ def _file_to_be(path: Path) -> Iterator[IO[bytes]]:
     if nameless is None:
         with open(path, "wb") as file:
             yield file
+            _flush(file)
         return
     with nameless as file:
         yield file
-        file.flush()
+        _flush(file)
         folder = os.open(_OPEN_FILES, os.O_RDONLY)
         try:
             os.link(str(file.fileno()), path, src_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(folder)
+
+
+def _flush(file: IO[bytes]) -> None:
+    """Bring a file to the disk: after a power cut the new name must not lead to half of it."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _open_nameless(folder: Path) -> IO[bytes] | None:
