@@ -162,7 +162,7 @@ def quadratic_assignment(
 
 
 def _describe(result: Any, sign: float) -> dict[str, Any]:
-    """What is reported of a run besides the permutation."""
+    """Return what is reported of a run besides the permutation."""
     values = () if result.state is None else result.state.start_values  # none: no time for one
     return {
         "nit": sum(row.n_inner for row in result.history),
@@ -176,7 +176,7 @@ def _describe(result: Any, sign: float) -> dict[str, Any]:
 def _read_problem(
     A: npt.ArrayLike, B: npt.ArrayLike, linear: npt.ArrayLike | None
 ) -> tuple[QAP, tuple[int, int]]:
-    """The problem, padded with zeros to the larger size, and both sizes."""
+    """Return the problem, padded with zeros to the larger size, and both sizes."""
     given = [_read_matrix(matrix, name) for matrix, name in ((A, "A"), (B, "B"))]
     for matrix, name in zip(given, "AB", strict=True):
         if matrix.shape[0] != matrix.shape[1]:
@@ -221,7 +221,7 @@ def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
 
 
 def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
-    """The search that is asked for."""
+    """Return the search that is asked for."""
     penalty = method if isinstance(method, EP4Orth) else None
     if penalty is None and method not in _STARTS:
         raise InputError(
@@ -239,7 +239,7 @@ def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
 
 
 def _read_first(P0: npt.ArrayLike | str, problem: QAP, shape: tuple[int, int]) -> FloatArray | None:
-    """The first start; None for a random one."""
+    """Return the first start; None for a random one."""
     if isinstance(P0, str):
         return None if P0 == "randomized" else np.ones(problem.shape)
     X = as_matrix(P0, "P0")
@@ -253,7 +253,7 @@ def _read_first(P0: npt.ArrayLike | str, problem: QAP, shape: tuple[int, int]) -
 
 
 def _read_match(pairs: npt.ArrayLike | None, m: int, n: int) -> tuple[IntArray, IntArray]:
-    """The rows and columns that are fixed."""
+    """Return the rows and columns that are fixed."""
     match = np.empty((0, 2), dtype=np.int64) if pairs is None else np.asarray(pairs)
     if match.size == 0:
         match = np.empty((0, 2), dtype=np.int64)

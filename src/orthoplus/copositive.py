@@ -233,7 +233,7 @@ class _Scaled(NamedTuple):
     is_whole: bool  # S is DMD itself
 
     def expand(self, y: FloatArray) -> FloatArray:
-        """x = Dy in the coordinates of M, up to a factor."""
+        """Return x = Dy in the coordinates of M, up to a factor."""
         x = np.zeros(self.n)
         kept = self.exponents[y > 0]
         x[self.rows] = np.ldexp(y, self.exponents - (kept.max() if kept.size else 0))

@@ -171,14 +171,14 @@ def _general(session: Session, method: str, name: str) -> Run:
 
 
 def check_values(session: Session, name: str, *, method: str, other: str) -> Check:
-    """Compare values of f from the same start: is it no higher, but for a tie?"""
+    """Compare values of f from the same start: it is to be no higher, but for a tie."""
     own, than = _general(session, method, name), _general(session, other, name)
     is_held = own.value <= than.value + VALUE_TIE * abs(than.value)
     return Check(own.value, than.value, is_held, own.cpu, than.cpu)
 
 
 def check_speed(session: Session, name: str, *, method: str, other: str, factor: float) -> Check:
-    """Compare seconds from the same start: are they at most this multiple of the other's?"""
+    """Compare seconds from the same start with this multiple of the other's."""
     own, than = _general(session, method, name), _general(session, other, name)
     return Check(own.cpu, than.cpu, own.cpu <= factor * than.cpu, own.cpu, than.cpu)
 

@@ -1,4 +1,4 @@
-"""Match a graph with a relabeled copy of which some edges were moved: how often is it found?"""
+"""Match a graph with a relabeled copy of which some edges were moved."""
 
 from collections.abc import Callable
 from functools import partial

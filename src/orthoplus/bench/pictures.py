@@ -44,7 +44,7 @@ def draw_abundances(
     names: Sequence[str],
     size: tuple[int, int],
 ) -> None:
-    """A row a material, a column a method, ground truth first; each map on its own scale."""
+    """Draw maps with a row per material and a column per method, ground truth first."""
     k = len(names)
     height = _CELL * size[0] / size[1]
     figure = new_figure(_CELL * len(maps) + 0.7, (height + 0.05) * k + 0.5)

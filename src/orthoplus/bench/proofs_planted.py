@@ -30,7 +30,7 @@ SHARE_BETWEEN, NOISE_BETWEEN, GOAL = 0.1, 0.3, 0.03
 def planted(
     n: int, noise: float, rng: np.random.Generator, share_between: float = 0.0
 ) -> FloatArray:
-    """Groups of random profiles, weights in [0.5, 1], noise of this share of the signal's norm.
+    """Draw groups of random profiles, weights in [0.5, 1], noise as a share of the signal's norm.
 
     A share of the rows may be sums of two profiles, the second with a weight in [0, 1].
     """
@@ -73,7 +73,7 @@ def measure_between(n: int, session: Session) -> Figures:
 
 
 def measure_stored(storage: str, n: int, session: Session) -> Figures:
-    """The same rows in memory, on disk, or in chunks of Dask."""
+    """Prove the same rows in memory, on disk, or in chunks of Dask."""
     A, seconds = planted(n, 0.1, session.rng(n)), session.within(SECONDS, QUICK_SECONDS)
     if storage == "memory":
         return measure(A, N_GROUPS, seconds)

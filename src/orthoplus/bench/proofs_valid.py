@@ -150,7 +150,7 @@ def check(model: str, kind: str, session: Session) -> Figures:
 
 
 def _answer(rng: np.random.Generator, X: FloatArray, problem: Problem) -> Any:
-    """The best partition, rows of zeros in the last group, or a random one."""
+    """Return the best partition, rows of zeros in the last group, or a random one."""
     n, k = problem.shape
     if rng.random() < 0.5:
         labels = labels_of(X)

@@ -262,7 +262,7 @@ def _as_truth(values: Any) -> Truth:
 
 
 def _word(value: Any) -> str:
-    """A label as text; whole numbers without a decimal point."""
+    """Return a label as text; whole numbers without a decimal point."""
     is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     return str(int(value)) if is_whole else str(value)
 

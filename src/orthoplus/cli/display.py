@@ -124,7 +124,7 @@ class LivePanel(Follower):
 
 @contextmanager
 def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
-    """The display that fits: none, a live panel on a terminal, else plain lines."""
+    """Return the display that fits: none, a live panel on a terminal, else plain lines."""
     console = Console(stderr=True)
     if silent:
         yield lambda state: None
@@ -143,7 +143,7 @@ def is_live() -> bool:
 
 @contextmanager
 def waiting(words: str, *, silent: bool) -> Iterator[Callable[[str], None]]:
-    """A line with a clock on a terminal while something is done; it goes when that is over.
+    """Show a line with a clock on a terminal while something is done, then remove it.
 
     Yields what changes its words.
     """
@@ -161,7 +161,7 @@ def waiting(words: str, *, silent: bool) -> Iterator[Callable[[str], None]]:
 
 
 def line(seen: Progress) -> str:
-    """A state in one line of text; what only a penalty method has, only for one."""
+    """Return a state in one line of text; what only a penalty method has, only for one."""
     penalty = f"  sigma {_sigma(seen)}  violation {seen.violation:9.3e}"
     return (
         f"  iteration {seen.n_iter:4d}{'' if math.isnan(seen.sigma) else penalty}"
@@ -202,12 +202,12 @@ def panel(goal: Goal, seen: Progress | None, run: int, seconds: float | None = N
 
 
 def _sigma(seen: Progress) -> str:
-    """The penalty, for a method that has one."""
+    """Return the penalty, for a method that has one."""
     return "-" if math.isnan(seen.sigma) else f"{seen.sigma:.2e}"
 
 
 def percent(share: float) -> str:
-    """A share for a narrow column; beyond tenfold without decimals, beyond thousandfold not at all.
+    """Format a share for a narrow column: without decimals beyond tenfold, not at all beyond 1000.
 
     Examples
     --------

@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 
 def exit_code(status: Status) -> int:
-    """What a run that was written to disk ends with."""
+    """Return what a run that was written to disk ends with."""
     if status is Status.INTERRUPTED:
         return INTERRUPTED
     return DONE if status.success else NOT_CONVERGED
@@ -110,7 +110,7 @@ def _explain(error: Exception) -> int:
 
 
 def _last_place(error: Exception) -> str:
-    """The last line of this package that the error came through."""
+    """Return the last line of this package that the error came through."""
     place, traceback = "unknown place", error.__traceback__
     while traceback is not None:
         path = Path(traceback.tb_frame.f_code.co_filename)
@@ -147,13 +147,13 @@ class Finishing:
     is_interrupted = False
 
     def code(self, code: int) -> int:
-        """The exit code in view of that."""
+        """Return the exit code in view of that."""
         return INTERRUPTED if self.is_interrupted else code
 
 
 @contextmanager
 def finishing() -> Iterator[Finishing]:
-    """The first Ctrl-C waits until the files are written; a second one ends at once."""
+    """Let the first Ctrl-C wait until the files are written; a second one ends at once."""
     state = Finishing()
     if threading.current_thread() is not threading.main_thread():
         yield state

@@ -54,7 +54,7 @@ class RunOptions:
         return cls(**{field.name: given[field.name] for field in fields(cls)})
 
     def watch(self, display: Display) -> dict[str, Any]:
-        """The options of `solve` that look on: callback, time limit, checkpoint, resume."""
+        """Return the options of `solve` that look on: callback, time limit, checkpoint, resume."""
         return {
             "callback": display,
             "time_limit": self.time_limit,

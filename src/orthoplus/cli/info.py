@@ -37,7 +37,7 @@ def info(json: opt.Json = False) -> int:
 
 
 def collect() -> dict[str, dict[str, Any]]:
-    """What is installed and how it is set."""
+    """Return what is installed and how it is set."""
     from orthoplus.io import memory_limit
 
     optional = {name: "present" if find_spec(name) else "absent" for name in ("jax", "torch")}

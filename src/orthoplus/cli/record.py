@@ -108,7 +108,7 @@ def describe_method(method: Any) -> dict[str, Any]:
 
 
 def describe_result(result: Result) -> dict[str, Any]:
-    """The figures of a result; arrays go into files of their own."""
+    """Return the figures of a result; arrays go into files of their own."""
     return {
         "objective": result.value,
         "bound": result.bound,
@@ -127,7 +127,7 @@ def describe_result(result: Result) -> dict[str, Any]:
 def make_record(
     command: str, source: str | list[str], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What every record begins with."""
+    """Return what every record begins with."""
     return {
         "format": FORMAT,
         "command": command_line(command, source, options),

@@ -49,7 +49,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[str, str]:
-    """What is proven; without a proof, the quick bound, which is called that."""
+    """Return what is proven; without a proof, the quick bound, which is called that."""
     proof = record.get("proof")
     if proof is None:
         if result.bound is None:

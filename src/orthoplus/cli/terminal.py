@@ -10,7 +10,7 @@ _TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters written out, so that a terminal cannot act on them.
+    r"""Return the text with control characters written out, so that a terminal cannot act on them.
 
     Examples
     --------
@@ -31,5 +31,5 @@ def complain(text: str) -> None:
 
 
 def console() -> Console:
-    """Standard output; words are never taken for markup, nor numbers coloured."""
+    """Return standard output; words are never taken for markup, nor numbers coloured."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)

@@ -149,7 +149,7 @@ def unmix(  # noqa: PLR0913
 def as_image(
     values: FloatArray, size: tuple[int, int] | None, bands_first: bool, column_major: bool
 ) -> FloatArray:
-    """The array as (height, width, bands); a matrix without a size is an image of one column."""
+    """Return the array as (height, width, bands), a matrix without a size as one column."""
     if bands_first:
         values = np.moveaxis(values, 0, -1)
     if len(values.shape) == 2:

@@ -72,7 +72,7 @@ def _ratio_columns(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> FloatArray:
 
 
 def ratio_squares(A: DataMatrix, X: FloatArray, Y: FloatArray, D: FloatArray) -> FloatArray:
-    """(A DY' / (XY')^2) Y, entry by entry: the curvature of D(A || XY') in X along D."""
+    """Return (A DY' / (XY')^2) Y, the curvature of D(A || XY') in X along D."""
     return A.gather(A.map_rows(_ratio_squares, A.scatter(X), A.scatter(D), args=(Y,)))
 
 
@@ -116,7 +116,7 @@ def _blocks(A: Any, X: FloatArray, Y: FloatArray) -> Iterator[tuple[slice, Any, 
 
 
 def _over(block: Any, model: FloatArray, factor: FloatArray | float = 1.0) -> Any:
-    """factor * block / model, of the pattern of the block; 0 where the model is.
+    """Return factor * block / model, of the pattern of the block; 0 where the model is.
 
     There the divergence is infinite and has no gradient, or the entry is zero.
     """

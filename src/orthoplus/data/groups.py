@@ -13,7 +13,7 @@ from orthoplus.kernels.blocks import for_blocks
 
 
 def best_column(scores: FloatArray) -> IntArray:
-    """The column of each row's largest score; the first among those equal up to rounding.
+    """Return the column of each row's largest score; the first among those equal up to rounding.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Assigned(NamedTuple):
 
 
 def assign_rows(A: DataMatrix, centres: FloatArray, before: Any = None) -> Assigned:
-    """The group of each row and its score there: the largest a_i'c_j, the first among ties.
+    """Return the group of each row and its score there: the largest a_i'c_j, the first among ties.
 
     A row of zeros has label -1. No group is without a row: one that would be takes the row, of
     those that are not the last of another, that its score fits worst. One pass over A, O(nnz k).
@@ -89,12 +89,12 @@ def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray,
 
 
 def give_rows(A: DataMatrix, labels: Any, rows: IntArray, groups: IntArray) -> Any:
-    """The labels with those of some rows replaced."""
+    """Return the labels with those of some rows replaced."""
     return A.map_vectors(_give_rows, labels, A.row_indices(), args=(rows, groups))
 
 
 def count_rows(A: DataMatrix, labels: Any, k: int) -> IntArray:
-    """The number of rows of each group."""
+    """Return the number of rows of each group."""
     return np.asarray(A.reduce_rows(_count_rows, labels, args=(k,), vectors_only=True))
 
 
@@ -130,7 +130,7 @@ def _give_rows(labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntA
 def _spare_rows(
     A: DataMatrix, labels: Any, scores: Any, counts: IntArray, empty: IntArray
 ) -> IntArray:
-    """A row for each of the empty groups."""
+    """Return a row for each of the empty groups."""
     most = len(empty) + len(counts)  # at most one row of each group is its last
     worst = A.reduce_rows(
         _worst_rows, labels, scores, A.row_indices(), args=(most,), combine=keep_worst
@@ -151,7 +151,7 @@ _Worst = tuple[FloatArray, IntArray, IntArray, int]
 def _worst_rows(
     A: MemoryMatrix, labels: IntArray, scores: FloatArray, numbers: IntArray, most: int
 ) -> _Worst:
-    """What is missed of the rows that are fitted worst, their numbers and labels."""
+    """Return what is missed of the rows that are fitted worst, their numbers and labels."""
     missed = np.maximum(A.row_squares() - np.maximum(scores, 0.0).astype(np.float64) ** 2, 0.0)
     return sort_worst(missed, numbers, labels, most)
 
@@ -169,7 +169,7 @@ def sort_worst(missed: FloatArray, rows: IntArray, labels: IntArray, most: int) 
 
 
 def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArray) -> Any:
-    r"""The entries :math:`x_i = a_i^\top v_j / \sigma_j` of X, at least 0, its columns normalised.
+    r"""Return the entries :math:`x_i = a_i^\top v_j / \sigma_j` of X, at least 0, normalized.
 
     A group of rows that v_j does not meet has equal entries.
     """
@@ -209,7 +209,7 @@ def _unit_entries(
 
 
 def support_labels(A: DataMatrix, labels: Any, weights: Any) -> Any:
-    """The labels of the rows with a positive weight, -1 for the others."""
+    """Return the labels of the rows with a positive weight, -1 for the others."""
     return A.map_vectors(_support_labels, labels, weights)
 
 
@@ -218,7 +218,7 @@ def _support_labels(labels: IntArray, weights: FloatArray) -> IntArray:
 
 
 def stationarity_of_groups(A: DataMatrix, labels: Any, weights: Any, W: FloatArray) -> float:
-    r"""The residual of (2.6) at an X of S+ for :math:`\|A - XX^\top A\|_F^2`, with W = (A'X)'.
+    r"""Return the residual of (2.6) in S+ for :math:`\|A - XX^\top A\|_F^2`, with W = (A'X)'.
 
     On the support the gradient is :math:`2 (x_i \|w_j\|^2 - a_i^\top w_j)`, and tangent; a row
     that is not on it has no score above 0. One pass over A.

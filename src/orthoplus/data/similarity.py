@@ -46,7 +46,7 @@ def ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
 
 
 def as_matrix_or_sparse(A: Any, name: str) -> Any:
-    """A finite matrix of float64, dense or CSR."""
+    """Return a finite matrix of float64, dense or CSR."""
     if issparse(A):
         A = as_csr(A, name).astype(np.float64)
         check_finite(A.data, name)
@@ -55,7 +55,7 @@ def as_matrix_or_sparse(A: Any, name: str) -> Any:
 
 
 def as_similarity(W: Any) -> Any:
-    """A symmetric nonnegative matrix of float64, dense or CSR."""
+    """Return a symmetric nonnegative matrix of float64, dense or CSR."""
     W = as_symmetric(as_matrix_or_sparse(W, "W"), "W")
     smallest = W.min() if min(W.shape) else 0.0
     if smallest < 0:

@@ -68,7 +68,7 @@ class SymmetricMap:
         return SymmetricMap(base, tuple((U, -C) for U, C in self.factors))
 
     def block(self, rows: Any) -> "SymmetricMap":
-        """The principal submatrix of these rows and columns."""
+        """Return the principal submatrix of these rows and columns."""
         base = self.base
         if isinstance(base, LinearOperator):
             base = _padded(base, rows)
@@ -230,7 +230,7 @@ def _operator_norm(M: LinearOperator) -> float:
 
 
 def _padded(M: LinearOperator, rows: Any) -> LinearOperator:
-    """The block of an operator: zeros elsewhere, one product with the whole of it."""
+    """Return the block of an operator: zeros elsewhere, one product with the whole of it."""
     n, size = M.shape[0], len(rows)
 
     def product(X: FloatArray) -> FloatArray:

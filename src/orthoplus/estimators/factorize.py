@@ -194,7 +194,7 @@ def _residual(A: DataMatrix, point: SupportPoint) -> float:
 def choose_method(
     problem: ONMF | KLONMF, method: str | OuterMethod, *, max_iter: int | None, tol: float | None
 ) -> OuterMethod:
-    """The method by its name, or itself; with its iteration limit and its tolerance replaced."""
+    """Return the method, given by its name or itself, with this limit and tolerance."""
     if isinstance(method, str):
         check_choice(method, "method", tuple(METHODS))
         if method != "auto" and isinstance(problem, KLONMF):
@@ -266,7 +266,7 @@ def best_run(problem: ONMF | KLONMF, runs: Iterable[Result]) -> Result:
 
 
 def _in_order(result: Result) -> Result:
-    """The columns by falling ||A'x_j||, so that their order does not depend on the search."""
+    """Sort the columns by falling ||A'x_j||: their order must not depend on the search."""
     Y = np.asarray(result.Y)
     order = np.argsort(-np.linalg.norm(Y, axis=0), kind="stable")
     return dataclasses.replace(result, point=result.point.renumbered(order), Y=Y[:, order])
@@ -275,7 +275,7 @@ def _in_order(result: Result) -> Result:
 def _run(
     problem: ONMF | KLONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
 ) -> Result:
-    """The i-th run, settled."""
+    """Run the i-th start to its fixed point."""
     # The bound is the same for all of them.
     options["with_bound"] = options["with_bound"] and i == 0
     X0 = _start(problem, method, i, rng)
@@ -312,7 +312,7 @@ def _settle_unless_interrupted(problem: ONMF | KLONMF, result: Result) -> Result
 
 
 def settle(problem: ONMF, result: Result) -> Result:
-    """The result at the fixed point of `alternate` from its groups; itself where that is none."""
+    """Return the result at the fixed point of `alternate`, or the given one if it is not better."""
     X, value = alternate(problem, result.X)
     return _at(problem, result, X) if value < result.value else result
 
@@ -335,7 +335,7 @@ def _settle_counts(problem: KLONMF, result: Result) -> Result:
 
 
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
-    """The same result at a better point."""
+    """Return the same result at a better point."""
     value, gradient = problem.value_and_gradient(X)
     moved = dataclasses.replace(
         result,
@@ -348,6 +348,6 @@ def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
 
 
 def with_bracket(problem: Problem, result: Result, bound: float | None) -> Result:
-    """The result with this bound, and the gap to it."""
+    """Return the result with this bound, and the gap to it."""
     within = bracket(problem, result.value, bound, result.weights.dtype)
     return dataclasses.replace(result, **within._asdict())

@@ -186,13 +186,13 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         return self._padded(signed_left_vectors(A, self.n_clusters, rng), A)
 
     def _padded(self, vectors: FloatArray, A: DataMatrix) -> FloatArray:
-        """The vectors, and columns of zeros where there are fewer than clusters."""
+        """Return the vectors, and columns of zeros where there are fewer than clusters."""
         U = np.zeros((len(A), self.n_clusters), dtype=A.dtype)
         U[:, : vectors.shape[1]] = vectors
         return U
 
     def _embed_graph(self, A: DataMatrix, random: np.random.RandomState) -> FloatArray:
-        """An orthonormal basis of the bottom eigenvectors of I - D^-1/2 W D^-1/2."""
+        """Return an orthonormal basis of the bottom eigenvectors of I - D^-1/2 W D^-1/2."""
         if not A.has_cheap_products:
             raise InputError(
                 'embedding="laplacian" finds the nearest neighbors of rows in memory: pass the '
@@ -220,7 +220,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
 
 
 def _assign_all(result: Result, U: FloatArray) -> IntArray:
-    """The labels; a row without weight goes to the column of the largest entry of its row of UY."""
+    """Return the labels; a row without weight goes to the largest entry of its row of UY."""
     labels = result.labels.copy()
     rows = np.flatnonzero(labels < 0)
     labels[rows] = (U[rows] @ np.asarray(result.Y)).argmax(axis=1)

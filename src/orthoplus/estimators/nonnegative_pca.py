@@ -138,7 +138,7 @@ class NonnegativePCA(
         return self._scores(self._validated(X, reset=False))
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """The points with these coordinates: X V' + m."""
+        """Return the points with these coordinates: X V' + m."""
         check_is_fitted(self)
         Z = read_coordinates(X, len(self.components_), accept_sparse=False)
         return np.asarray(Z @ self.components_ + self.mean_)
@@ -190,7 +190,7 @@ class NonnegativePCA(
 
 
 def _total_variance(A: Any, mean: FloatArray) -> float:
-    """||A - 1 mean'||^2 / (n - 1)."""
+    """Return ||A - 1 mean'||^2 / (n - 1)."""
     mean = mean.astype(np.float64)
     data: Any = as_data(A, check=False)
     return data.centered_squares(mean) / (len(data) - 1)

@@ -204,7 +204,7 @@ def _linked(W: Any) -> IntArray:
 
 
 def _complete(problem: TraceMin, result: Result) -> IntArray:
-    """The labels, a row of zeros in the column where the objective falls most or rises least."""
+    """Return the labels; a row of zeros goes where the objective falls most or rises least."""
     labels = result.labels.copy()
     free = labels < 0
     labels[free] = problem.value_and_gradient(result.X)[1][free].argmin(axis=1)

@@ -290,7 +290,7 @@ def read_pixels(
 
 
 def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """The mean entry of each column of X over its pixels, 1 for a column without any."""
+    """Return the mean entry of each column of X over its pixels, 1 for a column without any."""
     used = labels >= 0
     counts = np.bincount(labels[used], minlength=k)
     sums = np.bincount(labels[used], weights[used], minlength=k)

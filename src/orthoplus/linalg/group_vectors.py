@@ -84,7 +84,7 @@ class GroupedRows:
 def leading_directions(
     A: DataMatrix, labels: Any, weights: Any, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    r"""The leading *right* singular vector of the rows of each group, and its squared value.
+    r"""Return the leading *right* singular vector of the rows of each group, and its squared value.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _gram_directions(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
 def leading_vectors(
     A: DataMatrix, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    r"""The leading left singular vector of the rows of each group, and its squared singular value.
+    r"""Return the leading left singular vector of the rows of each group, and its squared value.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def leading_vectors(
 def nonnegative_vectors(
     A: DataMatrix, labels: IntArray, start: FloatArray, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    r"""A nonnegative principal vector of the rows of each group, for data of any sign.
+    r"""Return a nonnegative principal vector of the rows of each group, for data of any sign.
 
     .. math:: \max \|A_j^\top x\|_2^2 \quad \text{s.t.} \quad x \ge 0,\ \|x\|_2 = 1,
 
@@ -327,7 +327,7 @@ class _Groups:
 
 
 def _positive_start(space: _Groups, start: FloatArray) -> FloatArray:
-    """The positive part with unit groups; the longest row alone for a group without one."""
+    """Return the positive part with unit groups; the longest row alone for a group without one."""
     x = np.where(space.labels >= 0, np.maximum(start, 0.0), 0.0).astype(np.float64)
     bare = np.append(np.bincount(space.index, x, minlength=space.k + 1)[: space.k] <= 0, False)
     if bare.any():
@@ -339,7 +339,7 @@ def _positive_start(space: _Groups, start: FloatArray) -> FloatArray:
 
 
 def _project_powers(space: _Groups, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The projected power method from a nonnegative start with unit groups."""
+    """Run the projected power method from a nonnegative start with unit groups."""
     image = space.apply(x)
     squares, length = space.dots(x, image), np.ones(space.k)
     for _ in range(_MAX_POWERS):
@@ -363,7 +363,7 @@ def _project_powers(space: _Groups, x: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-    """The best vectors of the Krylov spaces of x, their Ritz values, and whether they are exact."""
+    """Return the best vectors of the Krylov spaces of x, Ritz values, and if they are exact."""
     basis, T = [x], np.zeros((space.k, _CYCLE, _CYCLE))
     while True:
         s = len(basis) - 1
@@ -384,7 +384,7 @@ def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray
 def _orthogonalise(
     space: _Space, basis: list[FloatArray], w: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """w without its part along the basis, twice for the rounding; and its coordinates there."""
+    """Take from w its part along the basis, twice for the rounding; return its coordinates, too."""
     along = np.zeros((space.k, len(basis)))
     for _ in range(2):
         for t, v in enumerate(basis):

@@ -209,7 +209,7 @@ def _bound_of_arriving(
 
 
 def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """The column of each row (0 for a row of zeros), its entry, and what the column keeps."""
+    """Return the column of each row (0 for zeros), its entry, and what the column keeps."""
     own = np.maximum(labels, 0)
     entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)
     squares = entry**2
@@ -223,7 +223,7 @@ def _combined(
     kept: FloatArray,
     k: int,
 ) -> FloatArray:
-    """The gains of leaving and arriving, added; minus infinity if the move is impossible.
+    """Return the gains of leaving and arriving, added; minus infinity if the move is impossible.
 
     The gains of arriving are made for some rows at a time: at most one n x k array is alive.
     """

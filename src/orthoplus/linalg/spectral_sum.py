@@ -163,7 +163,7 @@ class _Pairs(NamedTuple):
         return float(self.values[:k].sum())
 
     def bound(self, top: float, k: int) -> float:
-        """The least bound over t of the sum of the k largest eigenvalues, with C <= top I."""
+        """Bound the sum of the k largest eigenvalues by the best t, with C <= top I."""
         shares = np.concatenate([[1e-16], np.logspace(-14, 0, 43)])
         return min(self._bound_with(top, k, t) for t in shares * self.size) if self.size else 0.0
 
@@ -250,7 +250,7 @@ def _orthonormal(
 
 
 def _off(basis: list[FloatArray], block: FloatArray) -> FloatArray:
-    """The block less its part in the span of the basis."""
+    """Return the block less its part in the span of the basis."""
     for known in basis:
         block = block - known @ (known.T @ block)
     return block
@@ -306,7 +306,7 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
 
 
 def _read_runs(alphas: FloatArray, betas: FloatArray, n: int) -> _Rest:
-    """The largest Ritz value, and the largest of the bounds, of which at least one run holds.
+    """Return the largest Ritz value and the largest bound, of which at least one run holds.
 
     An eigenvector u with eigenvalue x has the component p(x) g in the next vector, g that in the
     first one and p(x) the product of (x - Ritz value) / beta. It is at most 1, and a random g is
@@ -322,7 +322,7 @@ def _read_runs(alphas: FloatArray, betas: FloatArray, n: int) -> _Rest:
 
 
 def _root(ritz: FloatArray, logs: float) -> float:
-    """The x above all Ritz values where the sum of log(x - ritz) is ``logs``, from above."""
+    """Return the x above all Ritz values where the sum of log(x - ritz) is ``logs``, from above."""
     low, high = 0.0, float(np.exp(logs / len(ritz)))  # all factors are at least x - ritz[-1]
     for _ in range(60):
         middle = (low + high) / 2

@@ -34,7 +34,7 @@ _RANK = 1e-12
 def svd_start(
     A: Any, k: int, variant: str = "clipped", rng: np.random.Generator | None = None
 ) -> FloatArray:
-    r"""A nonnegative n x k start from the k leading singular triplets :math:`(s_j, u_j, v_j)` of A.
+    r"""Return a nonnegative start from the k leading singular triplets :math:`(s_j, u_j, v_j)`.
 
     .. math:: w_j = \sqrt{s_j \|u_j^\pm\| \|v_j^\pm\|}\; u_j^\pm / \|u_j^\pm\|,
               \quad \pm \text{ the sign with the larger } \|u_j^\pm\| \|v_j^\pm\|.
@@ -90,7 +90,7 @@ def svd_start(
 
 
 def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
-    r"""The groups of `svd_start` with "clipped", as centres: nothing of length n is made.
+    r"""Return the groups of `svd_start` with "clipped", as centres: nothing of length n is made.
 
     .. math:: c_j = \pm v_j / \|(A v_j)^{\pm}\|, \qquad x_j \propto (A c_j)^+,
 
@@ -151,7 +151,7 @@ def _right_vectors_from_left(
 
 
 def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> FloatArray:
-    r"""The leading left singular vectors, each with the sign whose positive part is larger.
+    r"""Return the leading left singular vectors, each with the sign whose positive part is larger.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> Floa
 
 
 def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    r"""Starts in OB+ from the k bottom eigenvectors U of M, without end, by one decomposition.
+    r"""Yield starts in OB+ from the k bottom eigenvectors U of M, without end.
 
     The first two, the one with the lower trace before the other: the positive part of UQ, its
     columns normalised, where the rotation Q makes k rows of UQ, chosen by QR with pivoting, as near
@@ -213,7 +213,7 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
 
 
 def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
-    """The k of least cost among the positive and negative parts of the columns, normalised."""
+    """Return the k of least cost among the normalized positive and negative parts of columns."""
     parts = np.maximum(np.hstack([U, -U]), 0.0)
     parts = parts[:, parts.any(axis=0)]
     parts /= np.linalg.norm(parts, axis=0)
@@ -257,7 +257,7 @@ def _mean(A: DataMatrix) -> float:
 
 
 def _double_svd(U: FloatArray, s: FloatArray, V: FloatArray) -> FloatArray:
-    """The left factor of NNDSVD, table 1 of Boutsidis and Gallopoulos."""
+    """Return the left factor of NNDSVD, table 1 of Boutsidis and Gallopoulos."""
     W = np.zeros_like(U)
     for j in range(U.shape[1]):
         sides = [(np.maximum(t * U[:, j], 0.0), np.maximum(t * V[:, j], 0.0)) for t in (1, -1)]

@@ -25,7 +25,7 @@ def sum_of_smallest(M: SymmetricMap, k: int) -> SpectralSum:
 
 
 def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
-    r"""The global minimiser of :math:`\mathrm{tr}(X^\top M X)` over S+ on the support of X.
+    r"""Return the global minimiser of :math:`\mathrm{tr}(X^\top M X)` over S+ on the support of X.
 
     Column j is the eigenvector of the smallest eigenvalue of the block :math:`M_j` of M on the
     support of :math:`x_j`, section 4 (ii): nonnegative, up to its sign, by Perron and Frobenius
@@ -59,7 +59,7 @@ def _bottom_of_block(M: SymmetricMap, rows: IntArray, start: FloatArray) -> Floa
 
 
 def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | None:
-    """A unit vector v >= 0 with v'Mv the smallest eigenvalue, or None."""
+    """Return a unit vector v >= 0 with v'Mv the smallest eigenvalue, or None."""
     if len(start) == 1:
         return np.ones(1)
     found = block.eigenpairs(1, start.astype(np.float64))

@@ -83,7 +83,7 @@ class FactorMethod(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
-        """The start with unit columns, and Y = A'X."""
+        """Return the start with unit columns, and Y = A'X."""
         factor = first_factor(problem, X, self.start, self.seed)
         return start_state(problem, factor / np.linalg.norm(factor, axis=0))
 
@@ -164,7 +164,7 @@ def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> Floa
 
 
 def start_state(problem: Problem, factor: FloatArray) -> FactorState:
-    """The state at this factor and Y = A'X."""
+    """Return the state at this factor and Y = A'X."""
     Y = coimage(problem, factor)
     return factor_state(problem, factor.astype(np.float64, copy=False), Y, products=Y)
 
@@ -177,7 +177,7 @@ def factor_state(
     before: FactorState | None = None,
     products: FloatArray | None = None,
 ) -> FactorState:
-    r"""The state at two factors; ``products`` is A' ``factor`` where it is known.
+    r"""Return the state at two factors; ``products`` is A' ``factor`` where it is known.
 
     .. math:: \|A - XY^\top\|_F^2 = \|A\|_F^2 - 2 \langle A^\top X, Y \rangle
               + \langle X^\top X, Y^\top Y \rangle.
@@ -206,10 +206,10 @@ def quietly(fit: Callable[[Any], Any], A: Any) -> Any:
 
 
 def relative_change(new: FloatArray, old: FloatArray) -> float:
-    """``||new - old|| / ||old||``."""
+    """Return ``||new - old|| / ||old||``."""
     return float(np.linalg.norm(new - old)) / (float(np.linalg.norm(old)) or 1.0)
 
 
 def quotient(above: FloatArray, below: FloatArray) -> FloatArray:
-    """above / below, entry by entry, for nonnegative matrices; 0 / 0 is 0."""
+    """Return above / below, entry by entry, for nonnegative matrices; 0 / 0 is 0."""
     return np.asarray(above / np.maximum(below, _TINY))

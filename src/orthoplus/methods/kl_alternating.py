@@ -171,7 +171,7 @@ class KLAlternating(SeededMethod):
         return cls(n_init=max(cls.n_init, min(_MOST_STARTS, _CHEAP_STARTS // cost)))
 
     def init(self, problem: Problem, X: Any, carry: Carry | None = None) -> KLState:
-        """The first labels: of X, or of starting centres, or of random rows."""
+        """Return the first labels: of X, or of starting centres, or of random rows."""
         A = _counts(problem).A
         if self.start == "random":
             labels = self._draw(problem, 0, None)
@@ -215,7 +215,7 @@ class KLAlternating(SeededMethod):
         return self._next_start(problem, state)
 
     def _sweep(self, problem: Problem, state: KLState) -> KLState | None:
-        """The state after moves of single rows; None if none gains.
+        """Return the state after moves of single rows; None if none gains.
 
         Blocks of rows that sweep at once may spoil each other's gains: then only the first moves
         are made, half of the rows at a time. The first of all always gains.
@@ -236,7 +236,7 @@ class KLAlternating(SeededMethod):
         return None
 
     def _next_start(self, problem: Problem, state: KLState) -> KLState:
-        """The first labels of the next start; the end after the last one."""
+        """Return the first labels of the next start; the end after the last one."""
         if state.n_started >= self.n_init:
             return state._replace(is_fixed=True)
         found = self._groups(problem, self._draw(problem, state.n_started, state.best_sums))
@@ -263,14 +263,14 @@ class KLAlternating(SeededMethod):
         return likeliest_groups(model.A, log_profiles(sums, self.smoothing))
 
     def _groups(self, problem: Problem, labels: Any) -> tuple[Any, FloatArray, float]:
-        """The labels with no group empty, the sums of the groups, and the value."""
+        """Return the labels with no group empty, the sums of the groups, and the value."""
         model, k = _counts(problem), problem.shape[1]
         labels = cover_groups(model.A, labels, model.row_sums, k)
         sums = sum_groups(model.A, labels, k)
         return labels, sums, model.constant + group_divergence(sums)
 
     def _complete(self, problem: Problem, state: KLState) -> KLState:
-        """The state with the vectors that were not saved with it."""
+        """Return the state with the vectors that were not saved with it."""
         if state.labels is not None:
             return state
         A, k = _counts(problem).A, problem.shape[1]
@@ -285,7 +285,7 @@ class KLAlternating(SeededMethod):
         return RestStop("is_fixed", self.max_iter)
 
     def progress(self, state: KLState) -> float:
-        """The share of the starts that is done."""
+        """Return the share of the starts that is done."""
         return (state.n_started - (0.0 if state.is_fixed else 1.0)) / self.n_init
 
     @property
@@ -336,7 +336,7 @@ class KLAlternating(SeededMethod):
 
 
 def _moved(state: KLState, labels: Any, sums: FloatArray, value: float) -> KLState:
-    """The state at these groups, which are the best so far if D is lower."""
+    """Return the state at these groups, which are the best so far if D is lower."""
     state = state._replace(labels=labels, sums=sums, current=value)
     if value < state.value:
         state = state._replace(best_labels=labels, best_sums=sums, value=value)
@@ -344,7 +344,7 @@ def _moved(state: KLState, labels: Any, sums: FloatArray, value: float) -> KLSta
 
 
 def _appearance(A: DataMatrix, labels: Any, k: int) -> IntArray:
-    """The groups in the order of their first rows."""
+    """Return the groups in the order of their first rows."""
     first = A.reduce_rows(
         _first_rows,
         labels,

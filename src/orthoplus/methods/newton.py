@@ -203,7 +203,7 @@ class RegularizedNewton(StopsOverOblique):
         return here._replace(bound=_derivative_bound(problem, state))
 
     def _next_tau(self, trial: _Trial, ratio: float, unit: float) -> float:
-        """The tau updates of Algorithm 2; not below the negative curvature that was met."""
+        """Update tau as in Algorithm 2, not below the negative curvature that was met."""
         tau = trial.tau
         if ratio >= self.good:
             tau = min(max(self.shrink * tau, abs(trial.curvature)), self.grow * tau)
@@ -226,7 +226,7 @@ class RegularizedNewton(StopsOverOblique):
         return None
 
     def _least_decrease(self, here: _Local, tau: float, D: FloatArray) -> float:
-        """The right side of (5.5), with the curvature along D for the bounds on all of OB+."""
+        """Return the right side of (5.5), with the curvature along D for that of all of OB+."""
         if self.step_rule == "closed-form":  # a = 2 c_1^2 c_2 (1 - c_2), below (5.8)
             return 0.5 * self.angle**2 / (here.bound + tau) * here.descent_norm**2
         bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
@@ -234,7 +234,7 @@ class RegularizedNewton(StopsOverOblique):
         return self.model_decrease / scale * here.descent_norm**2
 
     def _lengths(self, here: _Local, tau: float, D: FloatArray) -> Iterator[float]:
-        """Steps along D in the order of trial: by halving, or the one of (5.7)."""
+        """Yield steps along D in the order of trial: by halving, or the one of (5.7)."""
         if self.step_rule == "closed-form":
             # c_1 = -<rgrad h, D> / (||Proj_T(-rgrad h)|| ||D||), the largest that (5.6) allows,
             # turns (5.7) into the minimizer of -alpha <rgrad h, D> + alpha^2 kappa ||D||^2 / 2.
@@ -248,7 +248,7 @@ class RegularizedNewton(StopsOverOblique):
             length *= 0.5
 
     def _direction(self, here: _Local, tau: float) -> tuple[FloatArray, float]:
-        """The Newton direction if it passes the test (5.6), else the projected gradient."""
+        """Return the Newton direction if it passes the test (5.6), else the projected gradient."""
         X = here.X
         model = QuadraticModel(X, here.rgrad, _riemannian(here, tau - here.multiplier))
         Z, curvature = self.subproblem.solve(model)
@@ -291,7 +291,7 @@ def _derivative_bound(problem: Problem, state: NewtonState) -> float:
 
 
 def _slack(problem: Problem, state: NewtonState) -> float:
-    """What a value may exceed its bound by through rounding alone."""
+    """Return what a value may exceed its bound by through rounding alone."""
     unit = as_penalised(problem).unit
     return 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
 

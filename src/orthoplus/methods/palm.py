@@ -146,7 +146,7 @@ class PALM(StopsOverOblique):
 
 
 def _joint(model: Penalised) -> TwoBlock:
-    """The two-block problem under the penalty."""
+    """Return the two-block problem under the penalty."""
     joint = model.problem
     if not hasattr(joint, "y_step"):
         given = getattr(joint, "problem", joint)  # the user's, not the one that counts evaluations

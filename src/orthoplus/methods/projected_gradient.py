@@ -203,7 +203,7 @@ class ProjectedGradient(StopsOverOblique):
         new: Evaluation,
         sums: tuple[float, ...],
     ) -> float:
-        """The Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
+        """Return the Barzilai-Borwein step from the last S and Z, in [step_min, step_max]."""
         step_sq, _, cross_new, cross_old = sums
         if step_sq == 0.0:
             return old.alpha
@@ -235,11 +235,11 @@ class ProjectedGradient(StopsOverOblique):
         return float(np.sqrt(X.shape[1])) / size if size > 0 else 1.0
 
     def _unit(self, weight: float) -> float:
-        """What the lengths of the options are multiples of."""
+        """Return what the lengths of the options are multiples of."""
         return 1.0 / weight if self.step_unit == "penalty" and weight > 0 else 1.0
 
     def _step_range(self, problem: Penalised, weight: float) -> tuple[float, float]:
-        """The least and the largest step: f times a hundred takes steps a hundredth as long."""
+        """Return the least and the largest step; f times 100 takes steps a hundredth as long."""
         unit = self._unit(weight) if self.step_unit == "penalty" else 1.0 / problem.unit
         return self.step_min * unit, self.step_max * unit
 
@@ -258,14 +258,14 @@ class ProjectedGradient(StopsOverOblique):
 
 
 def _slack(problem: Penalised, state: GradientState) -> float:
-    """What a value may exceed its bound by through rounding alone."""
+    """Return what a value may exceed its bound by through rounding alone."""
     return STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
 
 def _projected_step(
     state: GradientState, alpha: float, spare: FloatArray | None
 ) -> tuple[Any, tuple[float, ...]]:
-    """The next point and the sums of `kernels.projected_step_into`; ``spare`` is overwritten."""
+    """Return the next point and the sums of `kernels.projected_step_into`, in ``spare``."""
     X = state.X
     T = empty_like(X) if spare is None else spare
     sums = kernels.projected_step_into(X, state.gradient, state.weight, alpha, T)

@@ -92,12 +92,12 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
 
 
 def stationary_tol(X: Any) -> float:
-    """The residual to reach at a point of this dtype, as a share of the gradient's size."""
+    """Return the residual to reach at a point of this dtype, as a share of the gradient's size."""
     return max(_REFINE_TOL, STEP_ROUNDOFFS * ROUNDOFF[X.dtype])
 
 
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
-    """A stationary point of f over OB+ with the support of X; f no larger."""
+    """Return a stationary point of f over OB+ with the support of X; f no larger."""
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
     tol = stationary_tol(X)

@@ -98,7 +98,7 @@ class SemismoothNewton:
         check_range(self.poor, "poor", low=0.0, high=self.good)
 
     def solve(self, model: QuadraticModel) -> tuple[FloatArray, float]:
-        """A point Z of Delta(X) that nearly minimises the model, and the curvature met last.
+        """Return a point Z of Delta(X) that nearly minimises the model, and the curvature met last.
 
         The curvature is 0 where the model was convex, else the negative quotient
         <D, H[D]> / ||D||^2 of the direction that showed it is not.
@@ -155,7 +155,7 @@ class SemismoothNewton:
 
 
 def _step_scale(model: QuadraticModel) -> float:
-    """alpha of (5.11): one over the curvature seen along the gradient."""
+    """Return alpha of (5.11): one over the curvature seen along the gradient."""
     size = float(np.vdot(model.gradient, model.gradient))
     if size == 0.0:
         return 1.0
@@ -164,7 +164,7 @@ def _step_scale(model: QuadraticModel) -> float:
 
 
 def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
-    """The model and F(Z) of eq. (5.11) at Z."""
+    """Return the model and F(Z) of eq. (5.11) at Z."""
     step = Z - model.X
     slope = model.gradient + model.hessian(step)
     value = 0.5 * float(np.vdot(slope + model.gradient, step))

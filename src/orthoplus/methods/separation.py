@@ -82,7 +82,7 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
 
 
 def _relaxed(smooth: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
-    """The size of the Riemannian gradient at X, or 1; the relaxed point; and f there."""
+    """Return the size of the Riemannian gradient at X, or 1; the relaxed point; and f there."""
     gradient = smooth.value_and_gradient(X)[1]
     size = norm_within_range(gradient, "The gradient") or 1.0
     slope = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
@@ -91,7 +91,7 @@ def _relaxed(smooth: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
 
 
 def _distinct_columns(problem: Problem, X: FloatArray) -> FloatArray:
-    """A feasible point that has seen f: by a search over supports, or one step if X is large."""
+    """Return a feasible point that has seen f, by a search over supports or by one step."""
     X = keep_largest(X)
     if X.size <= _SEARCHED_ENTRIES:
         return improve_support(problem, X, _FEASIBLE_EVAL)

@@ -390,7 +390,7 @@ def _least_multiplier(X: FloatArray, G: FloatArray, off: FloatArray) -> float:
 
 
 def _scaled(factor: float, matrix: FloatArray) -> FloatArray:
-    """factor * matrix with inf * 0 = 0."""
+    """Return factor * matrix with inf * 0 = 0."""
     return np.multiply(matrix, factor, out=np.zeros_like(matrix), where=matrix != 0)
 
 

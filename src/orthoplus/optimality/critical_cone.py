@@ -284,7 +284,7 @@ def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
 
 
 def find_nonpositive(Q: FloatArray, groups: list[list[int]]) -> FloatArray | None:
-    """v >= 0, not 0, with v'Qv <= 0 and at most one positive entry a group; None if there is none.
+    """Return v >= 0, not 0, with v'Qv <= 0 and one positive entry per group at most, or None.
 
     One eigenvalue problem for each face of the cone.
     """

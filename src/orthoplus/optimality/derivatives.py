@@ -416,7 +416,7 @@ def _factor_hint(name: str, factor: float) -> str:
 
 
 def _fits(rates: Sequence[FloatArray], curves: Sequence[_Curve], factor: float = 1.0) -> bool:
-    """Are the rates this multiple of the difference quotients?"""
+    """Return whether the rates are this multiple of the difference quotients."""
     given, seen = np.array(rates), np.array([factor * curve.rate for curve in curves])
     return _norm(given - seen) <= _SAME * _norm(given)
 

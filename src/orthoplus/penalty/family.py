@@ -120,7 +120,7 @@ class Penalty(ExactPenalty, ABC):
         return None
 
     def value(self, X: FloatArray) -> float:
-        """sigma * phi(||XV||^2)."""
+        """Return sigma * phi(||XV||^2)."""
         return self.sigma * self.profile(self.energy(X))[0]
 
     def gradient(self, X: FloatArray) -> FloatArray:
@@ -143,7 +143,7 @@ class Penalty(ExactPenalty, ABC):
         return product
 
     def hessian_factor(self, X: FloatArray) -> FloatArray | None:
-        """The k x k matrix 2 sigma phi'(s) VV' from the right is the Hessian if phi'' = 0."""
+        """Return 2 sigma phi'(s) VV', the Hessian from the right; None unless phi'' = 0."""
         _, slope, bend = self.profile(self.energy(X))
         k = X.shape[1]
         mixing = np.full((k, k), 1.0 / k) if self.V is None else self.V @ self.V.T
@@ -426,7 +426,7 @@ def as_penalised(problem: Problem) -> Penalised:
 
 
 def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalised:
-    """f alone, in the form the methods take; ``unit`` is the size of its gradient.
+    """Return f alone, in the form the methods take; ``unit`` is the size of its gradient.
 
     Examples
     --------

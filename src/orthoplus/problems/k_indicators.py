@@ -97,7 +97,7 @@ class KIndicators(Problem):
         return self._constant - 2.0 * float(fit)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """min over Y, and its gradient -2UY by the envelope theorem."""
+        """Return min over Y, and its gradient -2UY by the envelope theorem."""
         return self.at(self.second_block(X)).value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:

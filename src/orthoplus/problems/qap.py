@@ -88,7 +88,7 @@ class QAP(Problem):
         return quadratic + self._linear_value(X) + self.constant
 
     def value_of(self, permutation: IntArray | list[int]) -> float:
-        """f of the permutation i -> permutation[i]; O(n^2), exact for whole numbers."""
+        """Return f of the permutation i -> permutation[i]; O(n^2), exact for whole numbers."""
         p = self._as_permutation(permutation)
         linear = 0.0 if self.C is None else float(self.C[np.arange(len(p)), p].sum())
         return float(np.vdot(self.A, self.B[np.ix_(p, p)])) + linear + self.constant

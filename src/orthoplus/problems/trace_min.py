@@ -104,7 +104,7 @@ class TraceMin(Problem):
         return bottom_of_blocks(self.symmetric, X)
 
     def majoriser(self, X: FloatArray) -> FloatArray:
-        """s X - MX, s the largest eigenvalue: on S+ f is s k - <(sI - M) X, X>, sI - M >= 0."""
+        """Return s X - MX, s the largest eigenvalue: on S+ f is s k - <(sI - M) X, X>."""
         return np.asarray(self.symmetric.largest * X - self.M @ X)
 
     def start(self, rng: np.random.Generator) -> FloatArray:

@@ -132,7 +132,7 @@ class TwoBlock(Problem):
         return as_value(self.fun(X.copy(), Y.copy())[0])
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """min over Y of f(X, Y), and its gradient in X by the envelope theorem."""
+        """Return min over Y of f(X, Y), and its gradient in X by the envelope theorem."""
         return self.at(self.second_block(X)).value_and_gradient(X)
 
     def warm(self, Y: FloatArray) -> "TwoBlock":

@@ -240,7 +240,7 @@ def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignmen
 
 
 def _one_row_each(C: FloatArray) -> Assignment:
-    """n = k, or no positive entry: one row for each column, a linear assignment problem."""
+    """Solve n = k, or no positive entry: one row for each column, a linear assignment problem."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     rows, columns = linear_sum_assignment(C, maximize=True)

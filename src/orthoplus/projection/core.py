@@ -50,7 +50,7 @@ class Core:
 
     @property
     def n_columns(self) -> int:
-        """k."""
+        """Return the number of columns k."""
         return self.C.shape[1]
 
     @cached_property

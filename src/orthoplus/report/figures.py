@@ -349,7 +349,7 @@ def spectra(components: FloatArray, names: Sequence[str], about: Axis) -> str:
 
 
 def shorten(name: str) -> str:
-    """A name that fits beside a picture."""
+    """Return a name that fits beside a picture."""
     flat = " ".join(name.split())
     return flat if len(flat) <= _NAME_LENGTH else flat[: _NAME_LENGTH - 1] + "…"
 

@@ -111,7 +111,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The whole page as text; only the SVG of our own figures goes in unescaped."""
+    """Return the whole page as text; only the SVG of our own figures goes in unescaped."""
     require("jinja2", "A report", extra="cli")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -138,7 +138,7 @@ def coded(markup: Any, text: str) -> Any:
 
 
 def rows_of(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """A nested dictionary as lines of a table, lists left out."""
+    """Return a nested dictionary as lines of a table, lists left out."""
     lines: list[tuple[str, str]] = []
     for name, value in record.items():
         if isinstance(value, dict):

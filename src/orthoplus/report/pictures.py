@@ -112,7 +112,7 @@ def _show(
 
 
 def new_figure(width: float, height: float, *, constrained: bool = True) -> Any:
-    """A figure on white, of this size in inches, that no window shows."""
+    """Return a figure on white, of this size in inches, that no window shows."""
     require("matplotlib", "A picture", extra="cli")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

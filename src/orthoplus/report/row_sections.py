@@ -82,7 +82,7 @@ def _doubtful_line(facts: ClusterFacts, i: int, digits: int) -> tuple[GridCell, 
 
 
 def map_section(facts: ClusterFacts) -> Section:
-    """The plane in which the clusters' means of the cosines with the components lie furthest."""
+    """Return the plane in which the clusters' mean cosines with the components differ most."""
     k, sizes, angles = len(facts.components), facts.sizes, facts.cosines
     sums = np.stack([np.bincount(facts.labels, column, k) for column in angles.T], axis=1)
     means = sums / np.maximum(sizes, 1)[:, None]

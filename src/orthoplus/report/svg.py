@@ -100,7 +100,7 @@ def ink_on(color: str) -> str:
 
 @contextmanager
 def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
-    """A figure to draw on; ``name`` is unique in the page and becomes part of every id."""
+    """Yield a figure to draw on; ``name`` is unique in the page and becomes part of every id."""
     mpl = require("matplotlib", "A report", extra="cli")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -114,7 +114,7 @@ def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
 
 
 def _inline(raw: bytes, name: str) -> str:
-    """The ``svg`` element alone: ids of its own, colors of the page, the page's font."""
+    """Return the ``svg`` element alone: ids of its own, colors of the page, the page's font."""
     ET.register_namespace("", "http://www.w3.org/2000/svg")
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(raw)

@@ -22,7 +22,7 @@ _LARGE_MAPS = 4
 def unmixing_page(
     record: dict[str, Any], found: Any, names: Sequence[str], axis: figures.Axis
 ) -> str:
-    """The page as HTML; ``found`` is what `unmix` returned."""
+    """Return the page as HTML; ``found`` is what `unmix` returned."""
     result = record["result"]
     h, w, k = found.abundances.shape
     n_empty = int((found.labels < 0).sum())

@@ -302,7 +302,7 @@ def _read_state(
     method: OuterMethodBase,
     mark: Fingerprint | None,
 ) -> OuterState | None:
-    """The state to continue from; raise where it belongs to another method, problem or run."""
+    """Return the state to continue from; raise if it belongs to another method, problem or run."""
     if resume is None:
         return None
     state: Any = resume
@@ -328,7 +328,7 @@ def _read_state(
 
 
 def _with_bound(problem: Problem, best: Result, meter: Meter, *, with_bound: bool) -> Result:
-    """The best result with the work of all runs and, if asked for, the bound of the problem."""
+    """Return the best result with the work of all runs and, if wanted, the bound."""
     bound = problem.lower_bound() if with_bound else None
     within = bracket(problem, best.value, bound, best.weights.dtype)
     return dataclasses.replace(best, n_eval=meter.n_eval, seconds=meter.seconds, **within._asdict())

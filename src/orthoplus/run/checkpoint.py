@@ -21,7 +21,7 @@ _FORMAT = f"{_FAMILY}4"
 
 @cache
 def _state_types() -> dict[str, Any]:
-    """The states of all methods and rivals by their names."""
+    """Return the states of all methods and baselines by their names."""
     from orthoplus.methods.baselines import BASELINES
 
     methods = (METHODS | BASELINES).values()

@@ -97,7 +97,7 @@ def report(problem: Problem, ending: Ending, watch: Watch, *, notes: tuple[str, 
 def _searched(
     problem: Problem, X: FloatArray, meter: Meter, status: Status, search: SupportSearch
 ) -> tuple[FloatArray, bool | None, Status]:
-    """The best point of a search over supports from X, and whether no row gains by moving alone."""
+    """Search over supports from X; return the best point, and whether no single row gains."""
     timed, best = CountedProblem(problem, meter), X
     is_row_optimal: bool | None = None
     stop = search.stop()
@@ -130,7 +130,7 @@ def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residu
 def _best_feasible(
     problem: Problem, X0: FloatArray | None, watch: Watch, status: Status
 ) -> tuple[FloatArray, Status]:
-    """The refined last iterate, or X^feas where that is better; time and keyboard still count."""
+    """Refine the last iterate, or take X^feas if that is better; time and keyboard still count."""
     state = watch.state
     last: Any = X0 if state is None else state.X
     rounded = keep_largest(last, _nearest)  # Procedure 1
@@ -168,5 +168,5 @@ def _objective_or_inf(problem: Problem, X: FloatArray) -> float:
 
 
 def _nearest(X: FloatArray) -> FloatArray:
-    """The nearest point of S+, where Procedure 1 would leave a column without a row."""
+    """Return the nearest point of S+, where Procedure 1 would leave a column without a row."""
     return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)

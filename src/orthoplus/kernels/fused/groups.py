@@ -87,7 +87,7 @@ def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: in
 
 
 def _added(partial: FloatArray) -> FloatArray:
-    """The sum over the blocks, in their order, in the memory of the first."""
+    """Return the sum over the blocks, in their order, in the memory of the first."""
     for part in partial[1:]:
         partial[0] += part
     return partial[0]

@@ -16,7 +16,7 @@ _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _summed(
     work: Callable[[slice, FloatArray], None], X: FloatArray, shape: tuple[int, ...]
 ) -> FloatArray:
-    """Sums over the rows of X, an array of this shape: ``work(rows, sums)`` gives those of a block.
+    """Return sums over the rows of X, of this shape; ``work(rows, sums)`` gives those of a block.
 
     ``sums`` starts as zeros.
     """

@@ -82,7 +82,7 @@ def _assign(scores: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
 
 
 def _changed(old: IntArray, new: IntArray, k: int) -> BoolArray:
-    """The centres that lost or won a row."""
+    """Return the centres that lost or won a row."""
     dirty = np.zeros(k, dtype=bool)
     moved = old != new
     dirty[old[moved]] = dirty[new[moved]] = True

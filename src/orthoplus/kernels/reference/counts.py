@@ -60,7 +60,7 @@ def balance_counts_into(
 def capped_tops(
     pairs: Pairs, limits: FloatArray, counts: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """For each row the most that w_j P_ij can give to ``counts`` equal rows within limits:
+    """Find for each row the most that w_j P_ij gives to ``counts`` equal rows within limits.
 
         max sum_j z_j w_j P_ij   over   low_j <= z_j <= high_j,   sum_j z_j = count.
 

@@ -70,7 +70,7 @@ def exchange_update_into(
 def exchange_search_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, draws: FloatArray
 ) -> float:
-    """Iterated descent: pairwise exchange, then kicks and descents for ``len(draws)`` exchanges.
+    """Descend repeatedly: pairwise exchange, then kicks and descents for ``len(draws)`` exchanges.
 
     A descent makes the best exchange until none gains. A kick exchanges some pairs at random, the
     pair of step t by ``draws[t]``; where the descent from there ends above the best permutation so
@@ -106,7 +106,7 @@ def exchange_search_into(
 def _descend_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray, threshold: float
 ) -> tuple[float, int]:
-    """The best exchange while one gains: the change of f, and how many."""
+    """Make the best exchange while one gains; return the change of f, and how many."""
     change, count, upper = 0.0, 0, np.triu(np.ones(D.shape, dtype=bool), 1)
     while len(p) > 1:
         least = D[upper].min()
@@ -128,11 +128,11 @@ def drawn_pairs(draws: FloatArray, n: int) -> IntArray:
 
 
 def kick_sizes(n: int) -> tuple[int, int]:
-    """The least and the largest number of exchanges in a kick."""
+    """Return the least and the largest number of exchanges in a kick."""
     return KICK_LEAST, max(KICK_LEAST, min(int(KICK_SHARE * n), KICK_MOST))
 
 
 def exchange_threshold(A: FloatArray, B: FloatArray, C: FloatArray) -> float:
-    """What an exchange must gain to count."""
+    """Return what an exchange must gain to count."""
     size = len(A) * np.abs(A).max() * np.abs(B).max() + np.abs(C).max()
     return float(EXCHANGE_THRESHOLD * size)

@@ -20,7 +20,7 @@ TIE = 100
 
 
 def best_columns(scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The column of each row's largest score, the first among ties, and the score there."""
+    """Return the column of each row's largest score, the first among ties, and the score there."""
     top = scores.max(axis=1, keepdims=True)
     near = scores >= top - np.abs(top) * (TIE * np.finfo(scores.dtype).eps)
     labels = np.asarray(near.argmax(axis=1))

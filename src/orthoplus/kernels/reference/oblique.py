@@ -40,7 +40,7 @@ def row_energy(X: FloatArray) -> float:
 def gradient_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> FloatArray:
-    """out = max(X - alpha (G + weight rowmean(X)), 0); returns its k column sums of squares."""
+    """Compute out = max(X - alpha (G + weight rowmean(X)), 0), and its k column sums of squares."""
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
     gradient = G + weight * mean
     np.maximum(X - alpha * gradient, 0.0, out=out, casting="same_kind")
@@ -115,13 +115,13 @@ def projected_step_into(
 
 
 def restrict_into(X: FloatArray, G: FloatArray, support: BoolArray, out: FloatArray) -> int:
-    """out = G on the support, zero off it; returns the number of nonzero entries of X off it."""
+    """Compute out = G on the support, 0 off it; return the number of nonzeros of X off it."""
     np.copyto(out, np.where(support, G, 0.0), casting="same_kind")
     return int(np.count_nonzero(X[~support]))
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """The matrix with ``weights[i]`` in column ``labels[i]`` of row i, columns normalised."""
+    """Build the matrix with ``weights[i]`` in column ``labels[i]``, its columns normalized."""
     rows = np.flatnonzero(labels >= 0)
     columns, entries = labels[rows], weights[rows]
     top = np.zeros(k, dtype=weights.dtype)
@@ -134,12 +134,12 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 
 
 def gather(C: FloatArray, labels: IntArray) -> FloatArray:
-    """The entry of each row in the column of its label; 0 where that is -1."""
+    """Return the entry of each row in the column of its label; 0 where that is -1."""
     return np.where(labels >= 0, C[np.arange(len(C)), labels], C.dtype.type(0))
 
 
 def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The column of each row's largest entry, the first among ties, and the entry; else -1, 0."""
+    """Return the column and value of each row's largest entry, the first among ties; else -1, 0."""
     labels = X.argmax(axis=1)
     entries = X[np.arange(len(X)), labels]
     is_positive = entries > 0
@@ -156,5 +156,5 @@ def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatAr
 
 
 def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
-    """out = max(C + X diag(shift), 0)."""
+    """Compute out = max(C + X diag(shift), 0)."""
     np.maximum(C + X * shift, 0.0, out=out, casting="same_kind")

@@ -131,7 +131,7 @@ def _best_follower(
     sums: FloatArray,
     move: tuple[int, int, float],
 ) -> tuple[int, int]:
-    """The row and pair whose move out of the column just entered makes the sum largest."""
+    """Return the row and pair whose move out of the column just entered makes the sum largest."""
     a, first, most = move
     middle, before = pairs.column[first], float(np.sqrt(sums).sum())
     best = (-1, -1)
@@ -208,7 +208,7 @@ def _slack(pairs: Pairs, i: int, weights: FloatArray) -> FloatArray:
 def cheapest_flips(
     start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """For each column j the set F of flips t that costs least, in whole:
+    """Find for each column j the set F of flips t that costs least, in whole.
 
         min over F of   sum_F cost_t + e_j(S_j + sum_F shift_t),   e_j(S) = w_j (sqrt(S) - r_j)^2,
 
@@ -246,7 +246,7 @@ def cheapest_flips(
 
 
 def _least_error(weight: float, total: float, doubt: float) -> float:
-    """The least e_j(S) for S within ``doubt`` of ``total``."""
+    """Return the least e_j(S) for S within ``doubt`` of ``total``."""
     root = 0.5 / weight
     aim = root * root
     nearest = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
@@ -254,7 +254,7 @@ def _least_error(weight: float, total: float, doubt: float) -> float:
 
 
 def _most_saved(weight: float, best: float, size: float) -> float:
-    """The most that one flip of this size can take off e_j, in a set that costs at most ``best``.
+    """Bound what one flip of this size can take off e_j, in a set that costs at most ``best``.
 
     Such a set ends within sqrt(best / w) of r in sqrt(S), and e_j is convex in S: its slope one
     flip before bounds what the flip saves.

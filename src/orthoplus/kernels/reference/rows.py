@@ -72,7 +72,7 @@ def gather_pairs(
 
 
 def best_partition(C: FloatArray) -> IntArray:
-    """The labels of the best assignment of all rows to non-empty columns, by dynamic programming.
+    """Assign all rows to non-empty columns at best, by dynamic programming.
 
     With f_j(T) = (sum_{i in T} P_ij)^(1/2), or max_{i in T} C_ij where that is not positive,
 

@@ -88,7 +88,7 @@ class EMONMF(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> EMState:
-        """The first centres, before any row is assigned."""
+        """Return the first centres, before any row is assigned."""
         first = start_state(problem, X)
         Y = self._random_centres(problem, 0) if self.start == "random" else first.Y
         return EMState(X, first.value, violation(X), first.Y, 0, X, Y, np.inf, np.inf, 1, 0)
@@ -129,7 +129,7 @@ class EMONMF(SeededMethod):
         return rests or state.n_iter_start >= self.max_iter
 
     def _random_centres(self, problem: Problem, number: int) -> FloatArray:
-        """k different nonzero rows of A, as columns."""
+        """Return k different nonzero rows of A, as columns."""
         rng = np.random.default_rng([self.seed, number])
         n, k = problem.shape
         rows = np.flatnonzero(_row_squares(problem))
@@ -169,7 +169,7 @@ def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
 
 
 def _assign(norms: FloatArray, scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The group of each row, -1 for zero rows, and its weight; no group is left empty.
+    """Return the group of each row, -1 for zero rows, and its weight; no group is left empty.
 
     ``norms`` are the squared norms of the rows of A.
     """

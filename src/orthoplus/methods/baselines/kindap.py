@@ -101,7 +101,7 @@ class KindAP(OuterMethodBase):
         check_count(self.max_iter, "max_iter", low=1)
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> KindAPState:
-        """The first rotation, before any rounding."""
+        """Return the first rotation, before any rounding."""
         U = self._embedding(problem)
         Y = np.eye(U.shape[1]) if self.start == "identity" else polar_factor(U.T @ X)
         labels = np.full(len(U), -1)
@@ -206,7 +206,7 @@ def _indicator(N: FloatArray, labels: IntArray, *, is_binary: bool) -> FloatArra
 
 
 def _lloyd(U: FloatArray, labels: IntArray) -> IntArray:
-    """The labels of k-means from the means of the clusters."""
+    """Return the labels of k-means from the means of the clusters."""
     from sklearn.cluster import KMeans
 
     k = U.shape[1]

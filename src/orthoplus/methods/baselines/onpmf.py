@@ -141,7 +141,7 @@ class ONPMF(SeededMethod):
     def _descend(
         self, lagrangian: "_Lagrangian", U: FloatArray, last: float
     ) -> tuple[FloatArray, float, int]:
-        """The next U, the step length that led there, and how many lengths were tried."""
+        """Return the next U, the step length that led there, and how many lengths were tried."""
         value, gradient = lagrangian.value(U), lagrangian.gradient(U)
         slope = float(np.vdot(gradient, gradient))
         length = self.step_growth * last
@@ -180,7 +180,7 @@ class _Lagrangian(NamedTuple):
         return 0.5 * self.sigma * float(np.vdot(negative, negative)) - float(np.vdot(self.C, U))
 
     def gradient(self, U: FloatArray) -> FloatArray:
-        """The gradient on the manifold: G without U sym(U'G)."""
+        """Return the gradient on the manifold: G without U sym(U'G)."""
         G = self.sigma * np.minimum(U, 0.0) - self.C
         inner = U.T @ G
         return np.asarray(G - U @ (0.5 * (inner + inner.T)))

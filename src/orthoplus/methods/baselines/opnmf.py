@@ -83,7 +83,7 @@ class OPNMF(FactorMethod):
         check_positive(self.floor, "floor")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
-        """The start, its zeros filled."""
+        """Return the start, its zeros filled."""
         factor = first_factor(problem, X, self.start, self.seed)
         size = float(np.sqrt(np.mean(factor**2))) or 1.0
         factor[factor < _ZERO * size] = self.fill * size

@@ -225,7 +225,7 @@ class AssignmentSearch(SeededMethod):
 
 
 def _as_qap(problem: Any) -> Any:
-    """The problem with symmetric matrices where one is symmetric; refuse other problems."""
+    """Return the problem with symmetric matrices where one is symmetric; refuse other problems."""
     if not hasattr(problem, "gilmore_lawler"):
         own = type(getattr(problem, "problem", problem)).__name__
         raise InputTypeError(

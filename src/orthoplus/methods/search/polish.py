@@ -92,7 +92,7 @@ class Polish(OuterMethodBase):
         return state._replace(n_iter=state.n_iter + 1, is_fixed=True)
 
     def _models(self, problem: Problem, state: PolishState) -> Iterator[tuple[FloatArray, float]]:
-        """The problem's own majoriser, or L X - grad f(X) with L doubled from try to try."""
+        """Return the problem's own majoriser, or L X - grad f(X) with L doubled from try to try."""
         own = problem.majoriser(state.X)
         if own is not None:
             yield own, 0.0

@@ -146,7 +146,7 @@ _Moves = tuple[IntArray, IntArray, IntArray, FloatArray]
 def _best_of_pairs(
     labels: IntArray, columns: IntArray, gains: FloatArray, numbers: IntArray
 ) -> _Moves:
-    """The row with the largest gain of each pair of groups, the first among ties."""
+    """Return the row with the largest gain of each pair of groups, the first among ties."""
     rows = np.flatnonzero(gains > 0)
     return _sorted_moves((numbers[rows], labels[rows], columns[rows], gains[rows]))
 
@@ -169,14 +169,14 @@ def _sorted_moves(moves: _Moves) -> _Moves:
 def apply_moves(
     A: DataMatrix, labels: Any, columns: Any, moves: tuple[IntArray, IntArray] | None
 ) -> Any:
-    """The labels after these moves (rows and columns), or after all: then they are ``columns``."""
+    """Return the labels after these moves, or after all: then they are ``columns``."""
     return columns if moves is None else give_rows(A, labels, *moves)
 
 
 def disjoint_moves(
     labels: IntArray, moves: tuple[IntArray, IntArray, FloatArray]
 ) -> tuple[IntArray, IntArray]:
-    """The largest of the moves so that no group takes part in two: their gains add up."""
+    """Return the largest of the moves so that no group takes part in two: their gains add up."""
     rows, columns, gains = moves
     is_used = np.zeros(int(max(labels.max(), columns.max())) + 1, dtype=bool)
     kept = []
@@ -211,7 +211,7 @@ def _may_gain(
 def _gains(
     scores: FloatArray, own: IntArray, row_squares: FloatArray, squares: FloatArray
 ) -> FloatArray:
-    """What each row gains at least in each column, -inf in its own."""
+    """Return what each row gains at least in each column, -inf in its own."""
     along = np.maximum(scores.astype(np.float64), 0.0) ** 2
     across = np.maximum(row_squares[:, None] - along, 0.0)
     gain = _largest_eigenvalue(squares + along, across, along * across) - squares

@@ -32,7 +32,7 @@ class SupportPoint(NamedTuple):
     value: float
 
     def dense(self, k: int) -> FloatArray:
-        """The n x k matrix, its columns normalized."""
+        """Return the n x k matrix, its columns normalized."""
         return assemble(self.labels, self.weights, k)
 
 
@@ -148,7 +148,7 @@ def _step_length(
     before: tuple[FloatArray, FloatArray] | None,
     first: float,
 ) -> float:
-    """The long step of Barzilai and Borwein, within a factor of a hundred of the last one."""
+    """Return the long step of Barzilai and Borwein, within a factor of 100 of the last one."""
     if before is None:
         return first
     s, y = w - before[0], slope - before[1]
@@ -161,7 +161,7 @@ def _step_length(
 def _stepped(
     w: FloatArray, slope: FloatArray, alpha: float, cols: IntArray, k: int
 ) -> FloatArray | None:
-    """The projected step with unit columns; None if a column would vanish."""
+    """Return the projected step with unit columns; None if a column would vanish."""
     step = np.maximum(w - alpha * slope, 0.0)
     squares = np.bincount(cols, step * step, k)
     if not squares.all():

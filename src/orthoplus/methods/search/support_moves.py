@@ -134,7 +134,7 @@ class Scores:
         return np.stack([i[order], j[order]], axis=1)
 
     def _rows_near_border(self, labels: IntArray) -> IntArray:
-        """The rows that lose least by moving, for each pair of columns."""
+        """Return the rows that lose least by moving, for each pair of columns."""
         k = self.gains.shape[1] - 1
         chosen = []
         for own in range(k + 1):

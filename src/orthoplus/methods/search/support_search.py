@@ -277,7 +277,7 @@ class _Descent:
     def _candidates(
         self, scores: Scores, point: SupportPoint, k: int
     ) -> Iterator[tuple[IntArray, FloatArray]]:
-        """The neighbors of a point in the order in which they are tried."""
+        """Return the neighbors of a point in the order in which they are tried."""
         least = _LEAST_FALL * abs(point.value)
         together = scores.disjoint_moves(least)
         self.is_complete = scores.is_exact and not len(together)

@@ -212,7 +212,7 @@ class SwapSearch(SeededMethod):
         )
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
-        """A batch of swaps; after the last one of a round its exact end, and what follows."""
+        """Run a batch of swaps; after the last one of a round its exact end, and what follows."""
         state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
         if state.n_failures < self._limit(problem.shape[1]):
             return state
@@ -225,7 +225,7 @@ class SwapSearch(SeededMethod):
         return RestStop("is_over", self.max_iter)
 
     def progress(self, state: SwapState) -> float:
-        """The share of the searches that is done, by the failures of the last one."""
+        """Return the share of the searches that is done, by the failures of the last one."""
         current = min(state.n_failures / self._limit(len(state.directions)), 1.0)
         return (state.n_started - 1 + current) / self.n_init
 
@@ -282,7 +282,7 @@ class SwapSearch(SeededMethod):
         return self._next(problem, state)
 
     def _end_search(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
-        """The exact alternation; its end is kept if it is the first or the best."""
+        """Run the exact alternation; its end is kept if it is the first or the best."""
         end, rounding = alternate_from(problem, found), _ROUNDING * factor_model(problem).total
         is_first = state.most_explained == -np.inf
         if is_first and end.value > state.value + rounding:  # the start is better than its end
@@ -293,7 +293,7 @@ class SwapSearch(SeededMethod):
         return state._replace(most_explained=max(state.most_explained, found.explained))
 
     def _refine(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
-        """The next round of a search: swaps from the directions on A, with a sample of its own."""
+        """Begin the next round of a search: swaps from the directions on A, with a new sample."""
         model, number = factor_model(problem), state.n_rounds + 1
         scores = None
         if len(model.A) > self.sample:
@@ -317,7 +317,7 @@ class SwapSearch(SeededMethod):
         )
 
     def _next(self, problem: Problem, state: SwapState) -> SwapState:
-        """The next search, from sampled rows; or the end."""
+        """Begin the next search, from sampled rows, or end."""
         if state.n_started == self.n_init:
             return state._replace(is_over=True)
         rng = np.random.default_rng([self.seed, state.n_started])
@@ -402,7 +402,7 @@ def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
-    """What a state holds of a point."""
+    """Return what a state holds of a point."""
     weights = groups.weights
     if isinstance(weights, np.ndarray):
         weights = weights.astype(dtype, copy=False)
