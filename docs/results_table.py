@@ -71,7 +71,7 @@ def render(rows: Iterable[Row]) -> str:
     return _table(head, [line for task in _tasks(rows) for line in _task_lines(task)])
 
 
-def summarise(rows: Iterable[Row]) -> str:
+def summarize(rows: Iterable[Row]) -> str:
     """The Markdown table with one line a task, or a sentence where nothing was recorded."""
     head = [
         "| task: measure | ours | EP4Orth+ | the paper's | best other | CPU s, in this order |",
@@ -128,7 +128,7 @@ def pages() -> dict[Path, dict[str, str]]:
     rows, tables = read_rows(RESULTS), read_rows(TABLES, ("table", "machine"))
     compared = {name: make(rows) for name, make in comparison_table.BLOCKS.items()}
     return {
-        README: {"": summarise(rows)},
+        README: {"": summarize(rows)},
         PAGE: {"": render(rows), ORIGIN: origin(tables)},
         COMPARISON: compared,
     }

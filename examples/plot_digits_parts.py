@@ -2,13 +2,13 @@
 Parts of digits that do not overlap
 ===================================
 
-Nonnegative matrix factorisation is known to find *parts*, but its parts overlap: a pixel belongs a
+Nonnegative matrix factorization is known to find *parts*, but its parts overlap: a pixel belongs a
 little to many. With orthonormal nonnegative parts each pixel belongs to exactly one, and the ten
 parts tile the image.
 """
 
 # %%
-# Both models factorise the same 1797 images of 8 x 8 pixels into 10 components.
+# Both models factorize the same 1797 images of 8 x 8 pixels into 10 components.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,7 @@ print(f"NMF: {overlap.mean():.1f} components a pixel; orthogonal NMF: {(H > 0).s
 print(f"feasibility of H: {op.metrics.feasibility(H.T):.1e}")
 
 # %%
-# The picture: components of NMF, ours, and all ten of ours at once, a colour and a number for
+# The picture: components of NMF, ours, and all ten of ours at once, a color and a number for
 # each; a white pixel is dark in no image.
 
 figure = plt.figure(figsize=(10, 5.2), layout="constrained")

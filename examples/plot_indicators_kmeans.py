@@ -71,12 +71,12 @@ for axis, labels, title in (
 ):
     axis.imshow(contingency(labels), cmap="Blues", vmax=per_cluster)
     axis.set(xticks=[], yticks=[], xlabel="cluster found", ylabel="true cluster", title=title)
-for height, values, colour, size in (
+for height, values, color, size in (
     (2, of_plain, "0.6", 40),
     (1, of_unit, "0.4", 40),
     (0, [ours], "tab:blue", 110),
 ):
-    axes["all"].scatter(values, np.full(len(values), height), color=colour, s=size, alpha=0.7)
+    axes["all"].scatter(values, np.full(len(values), height), color=color, s=size, alpha=0.7)
 axes["all"].axvline(ours, color="tab:blue", linewidth=1, zorder=0)
 axes["all"].set_yticks([2, 1, 0], ["k-means", "k-means,\nunit rows", "K-indicators"])
 axes["all"].set(

@@ -8,7 +8,7 @@ because ordinary components are the bound.
 """
 
 # %%
-# Thirty measurements of cell nuclei, standardised; three components of each kind.
+# Thirty measurements of cell nuclei, standardized; three components of each kind.
 
 import matplotlib.pyplot as plt
 import numpy as np

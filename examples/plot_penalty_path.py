@@ -2,7 +2,7 @@ r"""
 The penalty path, step by step
 ==============================
 
-EP4Orth+ minimises :math:`f(X) + \sigma (\|XV\|_F^2 - 1)` over nonnegative matrices with unit
+EP4Orth+ minimizes :math:`f(X) + \sigma (\|XV\|_F^2 - 1)` over nonnegative matrices with unit
 columns, for a growing :math:`\sigma`. Here are the iterates themselves: at first the columns
 overlap, then entries become zero one after the other, and at a *finite* :math:`\sigma` the columns
 are orthogonal exactly.

@@ -78,10 +78,10 @@ left.set(
 left.set_ylim(0.6 * small.value, 1.3 * small.value)
 left.legend(frameon=False, loc="lower center")
 looks = {"penalty method": ("s", "tab:orange"), "certified": ("o", "tab:blue")}
-for shift, (name, (marker, colour)) in enumerate(looks.items()):
+for shift, (name, (marker, color)) in enumerate(looks.items()):
     x = [levels.index(level) + 0.25 * shift - 0.12 for level, _ in missing[name]]
     y = [max(gap, 1e-15) for _, gap in missing[name]]
-    right.plot(x, y, marker, color=colour, label=name, alpha=0.7)
+    right.plot(x, y, marker, color=color, label=name, alpha=0.7)
 right.axhline(1e-12, color="0.6", linewidth=1, linestyle="--")
 right.text(-0.3, 2e-12, "rounding error below", color="0.4")
 right.set(

@@ -42,7 +42,7 @@ for name, length in {**rivals, "orthoplus": ours.fun}.items():
 print(f"shortest     {shortest / 2:5.0f}")
 
 # %%
-# The board before and after; a part has the colour of the place where it belongs (or of its mirror
+# The board before and after; a part has the color of the place where it belongs (or of its mirror
 # image).
 home = places[order].sum(axis=1)
 

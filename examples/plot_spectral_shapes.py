@@ -2,7 +2,7 @@
 Clusters of any shape
 =====================
 
-Spectral clustering embeds a graph of neighbours, then needs a second method, k-means, to read the
+Spectral clustering embeds a graph of neighbors, then needs a second method, k-means, to read the
 clusters off. With nonnegative orthonormal eigenvectors the embedding is the clustering, and its
 objective has a bound.
 """
@@ -40,7 +40,7 @@ def methods(k):
 # %%
 # Purity of each, over its picture.
 
-scores, colours = {}, ["tab:blue", "tab:orange", "black"]
+scores, colors = {}, ["tab:blue", "tab:orange", "black"]
 figure, axes = plt.subplots(3, 3, figsize=(8.5, 7.5), layout="constrained")
 for row, (shape, (points, truth, k)) in zip(axes, shapes.items(), strict=True):
     for axis, (name, model) in zip(row, methods(k).items(), strict=True):
@@ -48,7 +48,7 @@ for row, (shape, (points, truth, k)) in zip(axes, shapes.items(), strict=True):
             warnings.simplefilter("ignore", UserWarning)
             labels = model.fit_predict(points)
         scores[shape, name] = op.metrics.purity(truth, labels)
-        axis.scatter(*points.T, c=np.take(colours, labels), s=10, linewidths=0)
+        axis.scatter(*points.T, c=np.take(colors, labels), s=10, linewidths=0)
         axis.set(xticks=[], yticks=[], title=f"{name}: {scores[shape, name]:.2f}")
     row[0].set_ylabel(shape)
 plt.show()

@@ -20,8 +20,8 @@ rng = np.random.default_rng(0)
 wavelength = np.linspace(400, 900, 156)  # nanometres
 
 
-def bump(centre, width):
-    return np.exp(-(((wavelength - centre) / width) ** 2))
+def bump(center, width):
+    return np.exp(-(((wavelength - center) / width) ** 2))
 
 
 red_edge = 1 / (1 + np.exp(-(wavelength - 715) / 12))
@@ -62,16 +62,16 @@ picture = cube[..., [150, 60, 20]] / np.quantile(cube[..., [150, 60, 20]], 0.98,
 axes[0].imshow(np.clip(picture, 0, 1))
 axes[0].set_title("the scene")
 names = ("water", "soil", "trees")
-colours = ("tab:blue", "tab:orange", "tab:green")
+colors = ("tab:blue", "tab:orange", "tab:green")
 for axis, j, name, cmap in zip(axes[1:], order, names, ("Blues", "Oranges", "Greens"), strict=True):
     axis.imshow(found.abundances[..., j], cmap=cmap, vmin=0, vmax=1)
     axis.set_title(name)
 for axis in axes:
     axis.set(xticks=[], yticks=[])
 chart = bottom.subplots()
-for j, spectrum, name, colour in zip(order, truth, names, colours, strict=True):
+for j, spectrum, name, color in zip(order, truth, names, colors, strict=True):
     estimate = found.endmembers[j]
-    chart.plot(wavelength, estimate / np.linalg.norm(estimate), color=colour, label=name)
+    chart.plot(wavelength, estimate / np.linalg.norm(estimate), color=color, label=name)
     chart.plot(wavelength, spectrum / np.linalg.norm(spectrum), "k--", linewidth=0.9)
 chart.set(xlabel="wavelength [nm]", yticks=[], title="spectra, of unit length")
 chart.legend(frameon=False, title="dashed: the truth")

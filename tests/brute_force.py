@@ -22,7 +22,7 @@ def random_on_support(H, rng):
     return X / np.linalg.norm(X, axis=0)
 
 
-def minimise_over_supports(problem):
+def minimize_over_supports(problem):
     """(value, X) of the best refined point, and the refined points of all supports."""
     points = [problem.refine(H) for H in supports(*problem.shape)]
     best = min(points, key=problem.value)

@@ -60,7 +60,7 @@ def test_search_finds_a_certificate_when_faces_are_many():
     M = (n - 1.0) * np.eye(n) - np.ones((n, n)) * 1.05  # only near (1, ..., 1) is it negative
     found = op.is_copositive(M)
     assert_certificate(found, M)
-    assert "minimisation" in found.reason
+    assert "minimization" in found.reason
 
 
 def test_search_says_when_it_found_none():

@@ -113,11 +113,11 @@ def test_problems_and_baselines_do_not_import_each_other(module):
 @pytest.mark.parametrize(
     "source",
     [
-        "from orthoplus.penalty import Penalised",
+        "from orthoplus.penalty import Penalized",
         "import orthoplus.penalty",
         "from orthoplus import penalty",
         "from orthoplus import minimize",
-        "from .penalty import Penalised",
+        "from .penalty import Penalized",
         "from . import penalty",
         "def later():\n    from orthoplus.problems.onmf import ONMF",
     ],

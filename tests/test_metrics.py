@@ -152,7 +152,7 @@ def test_residual_after_refit_is_what_the_groups_can_reach(rng, as_data):
     assert metrics.residual(as_data(A), X) >= best
 
 
-def test_residual_of_an_exact_factorisation_is_at_rounding_level(rng):
+def test_residual_of_an_exact_factorization_is_at_rounding_level(rng):
     X = random_stiefel_plus(40, 3, rng)
     A = X @ rng.random((3, 30))
     assert metrics.residual(A, X) <= 1e-14 * np.linalg.norm(A)

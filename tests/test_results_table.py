@@ -67,14 +67,14 @@ def test_summary_sets_ours_beside_the_paper_and_the_best_other(results_table):
         row("OPNMF", "a", 60.0),
         row("K-means", "a", 70.0, cpu=2.0),
     ]
-    line = results_table.summarise(rows).splitlines()[2]
+    line = results_table.summarize(rows).splitlines()[2]
     assert line == (
         "| documents and images: purity, %, 1 case | **80** | 79 | 81 | 70 (K-means) | 0.5, 4, 2 |"
     )
 
 
 def test_summary_without_others_leaves_their_places_empty(results_table):
-    line = results_table.summarise([row("default", "a", 80.0)]).splitlines()[2]
+    line = results_table.summarize([row("default", "a", 80.0)]).splitlines()[2]
     assert line == "| documents and images: purity, %, 1 case | **80** |  |  |  | 1 |"
 
 

@@ -72,7 +72,7 @@ def ridge(s, A, *, closed_form=True):
         return value, -2 * s * left @ Y, s * (2 * Y - 2 * left.T @ X)
 
     best = (lambda X: A.T @ X @ np.linalg.inv(X.T @ X + np.eye(K))) if closed_form else None
-    return TwoBlock(fun, (N, K), np.full((R, K), 0.5), minimise_y=best)
+    return TwoBlock(fun, (N, K), np.full((R, K), 0.5), minimize_y=best)
 
 
 def families():
@@ -217,7 +217,7 @@ def test_directions_are_judged_at_their_own_size(scale):
     X = np.eye(3, 2)
     beside = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     within = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
-    assert not op.geometry.in_linearised_cone(X, scale * beside)
+    assert not op.geometry.in_linearized_cone(X, scale * beside)
     assert op.geometry.in_tangent_cone(X, scale * within)
     assert not op.geometry.in_tangent_cone(X, scale * (within + within[:, ::-1]))
 

@@ -19,9 +19,9 @@ IN_A_ROW = 4
 
 
 def penalty_step(kernels, X, G, T):
-    """One projected gradient step on the penalised objective, with all sums its caller needs."""
+    """One projected gradient step on the penalized objective, with all sums its caller needs."""
     squares = kernels.gradient_step_into(X, G, WEIGHT, ALPHA, T)
-    return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)
+    return kernels.normalize_step_into(T, 1.0 / np.sqrt(squares), X)
 
 
 def best_times(rounds: int, *calls: Callable[[], object]) -> list[float]:

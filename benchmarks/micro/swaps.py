@@ -28,7 +28,7 @@ for n, d, k in ((600, 28, 10), (1797, 28, 10), (575, 48, 20), (4096, 48, 20), (2
     B = np.abs(rng.standard_normal((2 * k, d)))[rng.integers(2 * k, size=n)] + rng.random((n, d))
     first = B[:k] / np.linalg.norm(B[:k], axis=1, keepdims=True)
     draws = rng.random((5 * k, 2))
-    alternation, _ = least(lambda: kernels.alternate_centres(B, first, 30))
+    alternation, _ = least(lambda: kernels.alternate_centers(B, first, 30))
     swaps, value = least(lambda: kernels.search_swaps(B, first, draws, 4))
     print(f"{n:>6}{d:>5}{k:>4}{1e3 * alternation:>14.2f}{1e3 * swaps:>10.2f}{value:>24.12g}")
 """

@@ -69,9 +69,9 @@ def draw_octant(axis: Any) -> None:
         arc = np.outer(np.cos(t), unit[a]) + np.outer(np.sin(t), unit[b])
         axis.plot(*arc.T, color=BLUE if (a, b) == (0, 1) else "#93c5fd", linewidth=3)
     free = np.array([np.cos(0.45), np.sin(0.45), 0.0])
-    for point, colour in ((free, BLUE), (unit[2], ORANGE)):
-        axis.plot(*np.stack([0 * point, point], 1), color=colour, linewidth=2)
-        axis.plot(*point[:, None], "o", color=colour, markersize=10)
+    for point, color in ((free, BLUE), (unit[2], ORANGE)):
+        axis.plot(*np.stack([0 * point, point], 1), color=color, linewidth=2)
+        axis.plot(*point[:, None], "o", color=color, markersize=10)
     for j, name in enumerate(("$e_1$", "$e_2$")):
         axis.plot(*np.stack([0 * unit[j], 1.12 * unit[j]], 1), color=QUIET, linewidth=1)
         axis.text(*(1.22 * unit[j]), name, color=QUIET, ha="center", va="center", fontsize=12)
@@ -107,11 +107,11 @@ def draw_path() -> None:
     top.semilogx(sigma, value, "o-", color=BLUE, markersize=4)
     top.axhline(result.value, color=GREEN, linewidth=1.5)
     top.axhline(result.bound, color=QUIET, linewidth=1.5, linestyle="--")
-    for height, text, colour in (
+    for height, text, color in (
         (result.value, "the answer, rounded and refined", GREEN),
         (result.bound, "spectral bound: no rank-10 fit is lower", QUIET),
     ):
-        top.text(sigma[5], height + 2e-3, text, color=colour, va="bottom", fontsize=11)
+        top.text(sigma[5], height + 2e-3, text, color=color, va="bottom", fontsize=11)
     top.set_ylabel("$f(X^t)$, a share of $\\Vert A\\Vert_F^2$")
     bottom.loglog(sigma, np.maximum(violation, 1e-17), "o-", color=ORANGE, markersize=4)
     bottom.axhline(1e-8, color=QUIET, linewidth=1.5, linestyle="--")

@@ -1,4 +1,4 @@
-"""Copositivity: minimise x'Mx over x >= 0 of unit length, S+ with a single column.
+"""Copositivity: minimize x'Mx over x >= 0 of unit length, S+ with a single column.
 
 Copositivity is invariant under M -> DMD for every positive diagonal D, so every decision is taken
 on a matrix whose diagonal lies between 1/2 and 2. The scaling uses powers of two, which are exact.
@@ -245,7 +245,7 @@ def _scale(M: FloatArray, tol: float) -> _Scaled:
 
     Rows with a zero on the diagonal drop out: `_refute_by_pairs` has seen that no entry of them is
     negative, so x_i = 0 is best there. An entry above the mean of its two diagonal entries counts
-    as that mean: x'Sx is then concave along e_i - e_j, so some minimiser does not use both rows
+    as that mean: x'Sx is then concave along e_i - e_j, so some minimizer does not use both rows
     (Hoffman and Pereira). Both can only lower x'Mx, so that a proof for S is one for M.
     """
     n, rows = len(M), np.flatnonzero(M.diagonal() > 0)
@@ -383,14 +383,14 @@ def _failing_vector(S: FloatArray) -> FloatArray | None:
 
 
 def _search(M: FloatArray, scaled: _Scaled, n_init: int, rng: np.random.Generator) -> Copositivity:
-    """Minimise over S+ with one column, first from the lowest eigenvector, then at random."""
+    """Minimize over S+ with one column, first from the lowest eigenvector, then at random."""
     problem, least = TraceMin(scaled.S, 1), math.inf
     lowest = np.linalg.eigh(scaled.S)[1][:, :1]
     for number in range(n_init):
         X = np.maximum(lowest if lowest.sum() > 0 else -lowest, 0.0)
         result = solve(problem, X if number == 0 else problem.start(rng), with_bound=False)
         x = scaled.expand(result.X[:, 0])
-        refuted = _refuted(M, x, "the minimisation over x >= 0")
+        refuted = _refuted(M, x, "the minimization over x >= 0")
         if refuted is not None:
             return refuted
         x = x / np.linalg.norm(x)

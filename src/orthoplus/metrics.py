@@ -1,4 +1,4 @@
-"""How good an answer is: clusterings (section 6.2.2), spectra (6.2.3), factorisations (6.2.1).
+"""How good an answer is: clusterings (section 6.2.2), spectra (6.2.3), factorizations (6.2.1).
 
 Labels may be of any kind that sorts. A label of -1, "no cluster", counts as a cluster of its own:
 rows that a method leaves out are not forgiven.
@@ -54,7 +54,7 @@ def entropy(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
 
 
 def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
-    r"""Normalised mutual information, divided by the larger entropy; 1 is best.
+    r"""Normalized mutual information, divided by the larger entropy; 1 is best.
 
     .. math:: \frac{1}{\max(H(C), H(C'))} \sum_{ij} \frac{n_{ij}}{n}
               \log_2 \frac{n\, n_{ij}}{n_i n'_j}.
@@ -129,7 +129,7 @@ def feasibility(X: FloatArray) -> float:
 
 
 def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = False) -> float:
-    r"""Return what the factorisation misses: :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
+    r"""Return what the factorization misses: :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
 
     Notes
     -----
-    For dense A the difference itself is summed, in blocks of rows, so that an exact factorisation
+    For dense A the difference itself is summed, in blocks of rows, so that an exact factorization
     has a residual at rounding level. For sparse A, where it would be dense, the residual is
     :math:`(\|A\|^2 - 2 \|W\|^2 + \|XW^\top\|^2)^{1/2}` with :math:`W = A^\top X^R`: below about
     1e-8 ||A|| it is rounding.

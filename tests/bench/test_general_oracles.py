@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from brute_force import minimise_over_supports, random_on_support, supports
+from brute_force import minimize_over_supports, random_on_support, supports
 from orthoplus.bench.oracles import global_minimum, range_of
 from orthoplus.bench.support_descent import Polynomial, full_labelings, minimize_on_supports
 from orthoplus.bench.tiny_instances import FAMILIES, instances
@@ -50,7 +50,7 @@ def test_optimum_is_feasible_attained_and_below_every_random_point(family, rng):
 )
 def test_optimum_is_that_of_all_refined_supports(make, rng):
     problem = make(rng)
-    assert global_minimum(problem).value == pytest.approx(minimise_over_supports(problem)[0])
+    assert global_minimum(problem).value == pytest.approx(minimize_over_supports(problem)[0])
 
 
 def test_indefinite_quadratic_form_agrees_with_a_grid(rng):

@@ -1,4 +1,4 @@
-"""Exact answers against all partitions, and against a dynamic programme over subsets."""
+"""Exact answers against all partitions, and against a dynamic program over subsets."""
 
 import time
 

@@ -29,18 +29,18 @@ def A(rng):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_go_to_the_largest_score(form, A, rng):
-    centres = unit_rows(rng.random((K, R)))
+    centers = unit_rows(rng.random((K, R)))
     M = FORMS[form](A)
-    found = assign_rows(M, centres)
-    scores = A @ centres.T
+    found = assign_rows(M, centers)
+    scores = A @ centers.T
     expected = np.where(A.any(axis=1), scores.argmax(axis=1), -1)
     assert set(expected) == {-1, 0, 1, 2}  # else rows would be given
     np.testing.assert_array_equal(M.gather(found.labels), expected)
     np.testing.assert_allclose(M.gather(found.scores), scores.max(axis=1), atol=1e-14)
     assert not found.is_same
-    assert assign_rows(M, centres, found.labels).is_same
+    assert assign_rows(M, centers, found.labels).is_same
     other = M.scatter(np.where(np.arange(N) == 5, (expected + 1) % K, expected))
-    assert not assign_rows(M, centres, other).is_same
+    assert not assign_rows(M, centers, other).is_same
     np.testing.assert_array_equal(
         count_rows(M, found.labels, K), np.bincount(expected[expected >= 0], minlength=K)
     )
@@ -48,10 +48,10 @@ def test_rows_go_to_the_largest_score(form, A, rng):
 
 @pytest.mark.parametrize("form", WITH_ENTRIES)
 def test_empty_groups_take_the_rows_that_are_fitted_worst(form, A):
-    centres = np.vstack([np.ones((1, R)), -np.ones((2, R))]) / np.sqrt(R)
+    centers = np.vstack([np.ones((1, R)), -np.ones((2, R))]) / np.sqrt(R)
     M = FORMS[form](A)
-    found = assign_rows(M, centres)
-    missed = (A**2).sum(axis=1) - (A @ centres[0]) ** 2
+    found = assign_rows(M, centers)
+    missed = (A**2).sum(axis=1) - (A @ centers[0]) ** 2
     expected = np.where(A.any(axis=1), 0, -1)
     expected[np.argsort(-missed, kind="stable")[:2]] = [1, 2]
     np.testing.assert_array_equal(M.gather(found.labels), expected)

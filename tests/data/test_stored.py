@@ -69,12 +69,12 @@ def test_every_sum_and_vector_is_that_of_the_whole(data, rng):
 
 
 def test_groups_without_a_row_take_the_rows_that_are_fitted_worst(data):
-    centres = np.vstack([np.ones((1, R)), -np.ones((3, R))]) / np.sqrt(R)
-    labels, scores, _ = assign_rows(as_data(data), centres)
+    centers = np.vstack([np.ones((1, R)), -np.ones((3, R))]) / np.sqrt(R)
+    labels, scores, _ = assign_rows(as_data(data), centers)
     missed = (data**2).sum(axis=1) - scores**2
     worst = np.argsort(-missed, kind="stable")[:3]
     np.testing.assert_array_equal(labels[worst], [1, 2, 3])
-    np.testing.assert_array_equal(assign_rows(blocks_of(data), centres).labels, labels)
+    np.testing.assert_array_equal(assign_rows(blocks_of(data), centers).labels, labels)
 
 
 def test_leading_directions_are_those_of_the_groups(data, rng):

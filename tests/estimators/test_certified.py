@@ -48,7 +48,7 @@ def test_weights_of_samples_are_those_of_the_fit(rng):
 @pytest.mark.parametrize(
     ("model", "transpose"),
     [
-        (op.NonnegativePCA(K, centre=False), True),
+        (op.NonnegativePCA(K, center=False), True),
         (op.NonnegativeSpectralClustering(K, affinity="rbf"), False),
         (op.KIndicatorsClustering(K), False),
     ],

@@ -38,13 +38,13 @@ def test_groups_of_directions_are_found_from_singular_vectors(container, rng):
     assert model.objective_ == pytest.approx(distance)
 
 
-def test_rings_are_found_from_the_graph_of_neighbours():
+def test_rings_are_found_from_the_graph_of_neighbors():
     A, groups = make_circles(200, factor=0.4, noise=0.03, random_state=0)
     model = op.KIndicatorsClustering(2, embedding="laplacian", random_state=0)
     assert adjusted_rand_score(groups, model.fit_predict(A)) == 1.0
 
 
-def test_blobs_are_found_from_the_graph_of_neighbours():
+def test_blobs_are_found_from_the_graph_of_neighbors():
     A, groups = make_blobs(150, centers=5, cluster_std=0.5, random_state=3)
     model = op.KIndicatorsClustering(5, embedding="laplacian", random_state=0)
     assert adjusted_rand_score(groups, model.fit_predict(A)) > 0.98

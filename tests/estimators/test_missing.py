@@ -24,8 +24,8 @@ FEASIBLE = 1e-13
 
 def planted(rng, n=120, r=20, k=4, noise=0.05):
     groups = rng.permutation(np.arange(n) % k)
-    centres = rng.random((k, r))
-    return (0.5 + rng.random((n, 1))) * centres[groups] + noise * rng.random((n, r)), groups
+    centers = rng.random((k, r))
+    return (0.5 + rng.random((n, 1))) * centers[groups] + noise * rng.random((n, r)), groups
 
 
 def observe(A):

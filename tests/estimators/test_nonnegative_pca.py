@@ -15,7 +15,7 @@ CONTAINERS = [np.asarray, sp.csr_array, sp.csc_matrix]
 
 
 @parametrize_with_checks(
-    [op.NonnegativePCA(), op.NonnegativePCA(1, centre=False, n_init=1, with_bound=True)]
+    [op.NonnegativePCA(), op.NonnegativePCA(1, center=False, n_init=1, with_bound=True)]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
@@ -64,13 +64,13 @@ def test_anticorrelated_features_do_not_share_a_component(rng):
     assert model.feature_labels_[0] != model.feature_labels_[2]
 
 
-@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_transform_and_its_inverse_are_their_formulas(data, container, centre):
+def test_transform_and_its_inverse_are_their_formulas(data, container, center):
     X, _ = data
     X = np.where(np.abs(X) > 4, X, 0.0)
-    model = op.NonnegativePCA(3, centre=centre).fit(container(X))
-    mean = X.mean(axis=0) if centre else np.zeros(X.shape[1])
+    model = op.NonnegativePCA(3, center=center).fit(container(X))
+    mean = X.mean(axis=0) if center else np.zeros(X.shape[1])
     Z = model.transform(container(X))
     np.testing.assert_allclose(model.mean_, mean, atol=1e-12)
     np.testing.assert_allclose(Z, (X - mean) @ model.components_.T, atol=1e-10)

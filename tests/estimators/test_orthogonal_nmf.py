@@ -41,10 +41,10 @@ def test_scikit_learn_check(estimator, check):
 
 
 def planted(rng, n=60, r=12, k=3, noise=0.05):
-    """Rows of k groups, each a multiple of its centre, and the groups."""
+    """Rows of k groups, each a multiple of its center, and the groups."""
     groups = rng.permutation(np.arange(n) % k)
-    centres = rng.random((k, r))
-    A = (0.5 + rng.random((n, 1))) * centres[groups] + noise * rng.random((n, r))
+    centers = rng.random((k, r))
+    A = (0.5 + rng.random((n, 1))) * centers[groups] + noise * rng.random((n, r))
     return A, groups
 
 

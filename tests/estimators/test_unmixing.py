@@ -209,7 +209,7 @@ def test_paper_parameters():
 
 
 # The paper has 0.081 and 0.150, its rivals up to 0.365 and 0.336. The bounds leave room for another
-# local minimiser, to which another build of LAPACK may lead; they catch wrong groups of materials,
+# local minimizer, to which another build of LAPACK may lead; they catch wrong groups of materials,
 # a wrong matching or a wrong scale, not the loss of a point.
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "most"), [("Samson", 0.12), ("JasperRidge", 0.20)])

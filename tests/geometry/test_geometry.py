@@ -19,7 +19,7 @@ from orthoplus.geometry.oblique import (
     riemannian_gradient,
 )
 from orthoplus.geometry.stiefel import (
-    in_linearised_cone,
+    in_linearized_cone,
     in_tangent_cone,
     keep_largest,
     labels_of,
@@ -204,7 +204,7 @@ def test_project_delta_closed_form():
 
 
 @given(oblique_points(), st.integers(0, 2**32 - 1))
-def test_project_delta_is_idempotent_and_fixes_its_centre(X, seed):
+def test_project_delta_is_idempotent_and_fixes_its_center(X, seed):
     Z = project_delta(X, np.random.default_rng(seed).standard_normal(X.shape))
     np.testing.assert_allclose(project_delta(X, Z), Z, atol=1e-12)
     np.testing.assert_allclose(project_delta(X, X), X, atol=1e-12)
@@ -486,7 +486,7 @@ def test_rounding_exponent_is_one_half_on_example_3_1():
 
 
 def cone_direction(X, rng, *, one_entry_a_row):
-    """A random direction of the tangent cone (2.3), or of the linearised cone (2.2) only."""
+    """A random direction of the tangent cone (2.3), or of the linearized cone (2.2) only."""
     D = np.where(X > 0, rng.standard_normal(X.shape), 0.0)
     D -= X * (X * D).sum(axis=0)
     for i in np.flatnonzero(~X.any(axis=1)):
@@ -496,7 +496,7 @@ def cone_direction(X, rng, *, one_entry_a_row):
 
 
 def distance_after_step(X, D, a):
-    """dist((X + a D) normalised, S+) / a: tends to 0 if D is tangent."""
+    """dist((X + a D) normalized, S+) / a: tends to 0 if D is tangent."""
     moved = project_oblique_plus(np.maximum(X + a * D, 0.0))
     return distance_to_stiefel_plus(moved) / a
 
@@ -505,7 +505,7 @@ def test_tangent_cone_holds_the_directions_that_stay_in_stiefel_plus(rng):
     for _ in range(10):
         X = random_stiefel_plus(5, 2, rng, n_zero_rows=2)
         D = cone_direction(X, rng, one_entry_a_row=True)
-        assert in_linearised_cone(X, D)
+        assert in_linearized_cone(X, D)
         assert in_tangent_cone(X, D)
         moved = X + 1e-4 * D
         moved /= np.linalg.norm(moved, axis=0)
@@ -514,10 +514,10 @@ def test_tangent_cone_holds_the_directions_that_stay_in_stiefel_plus(rng):
         assert np.linalg.norm((moved - X) / 1e-4 - D) <= 1e-2 * max(1, np.linalg.norm(D)) ** 2
 
 
-def test_tangent_cone_is_smaller_than_linearised_when_a_row_is_zero(rng):
+def test_tangent_cone_is_smaller_than_linearized_when_a_row_is_zero(rng):
     X = random_stiefel_plus(5, 2, rng, n_zero_rows=2)
     D = cone_direction(X, rng, one_entry_a_row=False)
-    assert in_linearised_cone(X, D)
+    assert in_linearized_cone(X, D)
     assert not in_tangent_cone(X, D)
     # By definition: the distance to S+ along D stays of first order.
     assert min(distance_after_step(X, D, a) for a in (1e-2, 1e-3, 1e-4)) > 0.05
@@ -528,7 +528,7 @@ def test_cones_are_equal_when_no_row_is_zero(rng):
     X = random_stiefel_plus(6, 3, rng)
     for _ in range(50):
         D = cone_direction(X, rng, one_entry_a_row=False)
-        assert in_linearised_cone(X, D)
+        assert in_linearized_cone(X, D)
         assert in_tangent_cone(X, D)
 
 
@@ -544,7 +544,7 @@ def test_cones_are_equal_when_no_row_is_zero(rng):
 )
 def test_cones_reject(name, D):
     X = np.eye(3, 2)
-    assert not in_linearised_cone(X, np.array(D)), name
+    assert not in_linearized_cone(X, np.array(D)), name
     assert not in_tangent_cone(X, np.array(D)), name
 
 

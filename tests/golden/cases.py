@@ -347,8 +347,8 @@ def _estimators():
         "k_indicators.laplacian": nmf(make_near, partial(indicated, embedding="laplacian")),
         "k_indicators.precomputed": nmf(make_basis, partial(indicated, embedding="precomputed")),
         "pca": Entry(lambda rng: make_groups(rng).T.copy(), components),
-        "pca.uncentred": Entry(
-            lambda rng: make_groups(rng).T.copy(), partial(components, centre=False)
+        "pca.uncentered": Entry(
+            lambda rng: make_groups(rng).T.copy(), partial(components, center=False)
         ),
         "spectral": Entry(make_near, spectral),
         "spectral.precomputed": Entry(make_graph, partial(spectral, affinity="precomputed")),

@@ -60,9 +60,9 @@ def test_mat_holds_every_type_of_number(tmp_path, compressed):
     numbers = {f"longer_name_{i}": DENSE.astype(dtype) for i, dtype in enumerate(types)}
     others = {"b": CUBE, "words": "text", "s": {"x": 1.0}}
     scipy.io.savemat(tmp_path / "m.mat", numbers | others, do_compression=compressed)
-    catalogue = read_mat(tmp_path / "m.mat")
+    catalog = read_mat(tmp_path / "m.mat")
     for name, values in numbers.items():
-        np.testing.assert_array_equal(catalogue[name].load().values, values)
+        np.testing.assert_array_equal(catalog[name].load().values, values)
     np.testing.assert_array_equal(read_matrix(tmp_path / "m.mat", "longer_name_6").values, DENSE)
     np.testing.assert_array_equal(read_cube(tmp_path / "m.mat", "b").values, CUBE)
 

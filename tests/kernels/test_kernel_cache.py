@@ -107,9 +107,9 @@ def test_loops_that_are_not_compiled_have_no_cache(monkeypatch):
 
 
 def test_every_loop_is_in_the_folder_of_the_cache():
-    from orthoplus.kernels.fused import centres, groups, oblique, pairs, rows
+    from orthoplus.kernels.fused import centers, groups, oblique, pairs, rows
 
-    for module in (centres, groups, oblique, pairs, rows):
+    for module in (centers, groups, oblique, pairs, rows):
         loops = [loop for loop in vars(module).values() if hasattr(loop, "py_func")]
         assert loops
         assert {loop.stats.cache_path for loop in loops} == {CACHE.folder and str(CACHE.folder)}

@@ -48,7 +48,7 @@ def arguments(name, draw):
         "gather": lambda: (signed, np.arange(len(X)) % (k + 1) - 1),
         "projected_step_into": lambda: (X, signed, 0.8, 0.3, np.full_like(X, np.nan)),
         "restrict_into": lambda: (X, signed, draw("signed") > 0, np.full_like(X, np.nan)),
-        "normalise_step_into": lambda: (draw("point"), np.linspace(0.5, 2.0, k), X),
+        "normalize_step_into": lambda: (draw("point"), np.linspace(0.5, 2.0, k), X),
         "largest_entries": lambda: (X,),
         "row_energy": lambda: (X,),
         "secant_products": lambda: ((X, signed, 0.8), (draw("point"), draw("signed"), 0.5)),

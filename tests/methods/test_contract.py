@@ -10,7 +10,7 @@ from orthoplus.core.method import iterate
 from orthoplus.core.problem import Problem
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods import METHODS, PALM, TAKES
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import EXAMPLES, PROBLEMS
 
 STEPS = 6
@@ -78,11 +78,11 @@ def is_inner(method):
 
 
 def setting(method, problem_name, seed=0):
-    """A problem, penalised for the methods over OB+, and a start."""
+    """A problem, penalized for the methods over OB+, and a start."""
     rng = np.random.default_rng(seed)
     problem = EXAMPLES[problem_name](rng)
     if is_inner(method):
-        problem = Penalised(problem, PowerPenalty(0.5))
+        problem = Penalized(problem, PowerPenalty(0.5))
     return problem, random_oblique_plus(*problem.shape, rng)
 
 

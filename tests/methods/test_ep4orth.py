@@ -6,9 +6,9 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from brute_force import minimise_over_supports, supports
+from brute_force import minimize_over_supports, supports
 from orthoplus import optimality
-from orthoplus.core.method import iterate, minimise_oblique
+from orthoplus.core.method import iterate, minimize_oblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.datasets import planted_projection
@@ -17,7 +17,7 @@ from orthoplus.geometry.stiefel import random_stiefel_plus, round_to_stiefel_plu
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, RegularizedNewton, ep4orth
 from orthoplus.methods.refine import refine
 from orthoplus.methods.theory import unmet_conditions
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 from orthoplus.run.api import solve
 
@@ -128,14 +128,14 @@ def test_penalty_grows_slower_near_the_set_and_is_bounded(rng):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_inner_tolerance_is_met_and_the_penalised_value_does_not_rise(seed):
+def test_inner_tolerance_is_met_and_the_penalized_value_does_not_rise(seed):
     rng = np.random.default_rng(seed)
     problem = TraceMin(np.diag(rng.standard_normal(8)), 3)
     method = EP4Orth(inner=ProjectedGradient(max_iter=5000), tol_decay=0.5, tol_min=1e-6)
     states = states_of(method, problem, random_oblique_plus(8, 3, rng), 8)
     for before, after in pairwise(states):
         penalty = PowerPenalty(after.sigma)
-        h = Penalised(problem, penalty, unit=after.unit)
+        h = Penalized(problem, penalty, unit=after.unit)
         value = h.value(after.X)
         # (4.1), in units of the penalty, and (4.2), with X^feas as the other possible start.
         assert h.stationarity(after.X, h.evaluate(after.X)) <= after.tol
@@ -157,7 +157,7 @@ def test_state_says_whether_both_conditions_of_the_algorithm_were_met(max_iter, 
     first, *states = states_of(method, problem, random_oblique_plus(8, 3, rng), 9)
     assert first.is_stationary is first.is_descent is None
     for before, after in pairwise([first, *states]):
-        h = Penalised(problem, PowerPenalty(after.sigma), unit=after.unit)
+        h = Penalized(problem, PowerPenalty(after.sigma), unit=after.unit)
         residual = h.stationarity(after.X, h.evaluate(after.X))
         assert type(after.is_stationary) is type(after.is_descent) is bool
         assert after.is_stationary == (residual <= after.tol)  # (4.1)
@@ -213,13 +213,13 @@ def worse_than_feasible():
 def first_points(monkeypatch):
     """Where the inner solver is started."""
     starts = []
-    original = ep4orth.minimise_oblique
+    original = ep4orth.minimize_oblique
 
     def spy(problem, method, X, **others):
         starts.append(X)
         return original(problem, method, X, **others)
 
-    monkeypatch.setattr(ep4orth, "minimise_oblique", spy)
+    monkeypatch.setattr(ep4orth, "minimize_oblique", spy)
     return starts
 
 
@@ -319,14 +319,14 @@ def test_second_order_takes_over_at_the_threshold(rng, monkeypatch):
         safeguard=False,
     )
     used = []
-    original = ep4orth.minimise_oblique
+    original = ep4orth.minimize_oblique
 
     def spy(problem, inner, X, **others):
         used.append((type(inner).__name__, method._violation(X)))
         return original(problem, inner, X, **others)
 
     state = method.init(problem, random_oblique_plus(8, 3, rng))
-    monkeypatch.setattr(ep4orth, "minimise_oblique", spy)
+    monkeypatch.setattr(ep4orth, "minimize_oblique", spy)
     list(islice(iterate(problem, method, state), 25))
     assert {name for name, _ in used} == {"ProjectedGradient", "RegularizedNewton"}
     for name, zeta in used:
@@ -370,7 +370,7 @@ def test_every_penalty_reaches_feasibility_and_the_optimum(name, variant, order)
     method = EP4Orth(**VARIANTS[variant], max_iter=600)
     if order == "second":
         method = replace(method, second_order=RegularizedNewton(), switch_violation=np.inf)
-    best, _, _ = minimise_over_supports(problem)
+    best, _, _ = minimize_over_supports(problem)
     found = np.inf
     for seed in range(6):  # the problem is not convex: some start is to find the best support
         result = solve(
@@ -390,7 +390,7 @@ def test_every_penalty_reaches_feasibility_and_the_optimum(name, variant, order)
 @pytest.mark.parametrize("seed", range(5))
 def test_result_is_never_worse_than_a_feasible_start(name, seed):
     problem = tiny_problems()[name]
-    _, X, _ = minimise_over_supports(problem)
+    _, X, _ = minimize_over_supports(problem)
     X = X if seed == 0 else random_stiefel_plus(5, 2, np.random.default_rng(seed))
     for method in (EP4Orth(max_iter=2), EP4Orth(penalty_unit=1e6), SECOND_ORDER):
         assert solve(problem, X, method=method).value <= problem.value(X) + 1e-13
@@ -424,7 +424,7 @@ def test_scale_of_the_objective_does_not_matter(factor, method):
 
     one, other = (solve(problem(scale), X0, method=method) for scale in (1.0, factor))
     np.testing.assert_array_equal(one.labels, other.labels)
-    # Both are stationary to 1e-9 of the gradient or so; at a strict minimiser X differs as much.
+    # Both are stationary to 1e-9 of the gradient or so; at a strict minimizer X differs as much.
     np.testing.assert_allclose(one.X, other.X, atol=1e-7)
 
 
@@ -441,7 +441,7 @@ def test_scale_of_the_data_does_not_matter_to_the_preset_of_onmf(rng):
 
 
 def example(sigma):
-    """The problem of Example 4.1 and its stationary point of the penalised problem."""
+    """The problem of Example 4.1 and its stationary point of the penalized problem."""
     C = np.array([[-1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
     problem = Smooth(lambda X: float((C * X).sum()), (3, 2), jac=lambda X: C)
     rest = np.sqrt(1 - 1 / sigma**2)
@@ -451,7 +451,7 @@ def example(sigma):
 @pytest.mark.parametrize("sigma", [2.0, 10.0, 1e3, 1e6])
 def test_example_4_1_is_stationary_for_every_penalty(sigma):
     problem, X = example(sigma)
-    h = Penalised(problem, PowerPenalty(sigma))
+    h = Penalized(problem, PowerPenalty(sigma))
     # Rounding of a gradient of size sigma.
     assert h.stationarity(X, h.evaluate(X)) <= 4e-16 * sigma
 
@@ -463,10 +463,10 @@ def test_example_4_1_converges_to_a_weakly_stationary_point_only():
     report = optimality.check(problem, limit)
     assert report.is_weakly_stationary
     assert not report.is_stationary
-    # Not a point of WSOC of the penalised problem, as Theorem 4.5 says it cannot be.
+    # Not a point of WSOC of the penalized problem, as Theorem 4.5 says it cannot be.
     sigma = 10.0
     problem, X = example(sigma)
-    oblique = optimality.check_oblique(Penalised(problem, PowerPenalty(sigma)), X)
+    oblique = optimality.check_oblique(Penalized(problem, PowerPenalty(sigma)), X)
     assert oblique.is_stationary
     assert not oblique.satisfies_weak_second_order
 
@@ -644,17 +644,17 @@ def test_theorem_4_5_second_order_points_lead_to_a_stationary_one():
 # Exactness of the penalty (section 3), at the level of the algorithm
 
 
-def test_minimiser_of_the_penalised_problem_rounds_to_the_optimum_above_the_threshold():
+def test_minimizer_of_the_penalized_problem_rounds_to_the_optimum_above_the_threshold():
     problem = Projection(np.random.default_rng(11).standard_normal((4, 2)))
-    best, _, points = minimise_over_supports(problem)
+    best, _, points = minimize_over_supports(problem)
     values = np.array([problem.value(X) for X in points])
     separation = float(values[values > best + 1e-9].min() - best)
     lipschitz = float(np.linalg.norm(2 * problem.C))
     sigma = 1.01 * PowerPenalty(1.0).threshold(lipschitz, separation, 2)
-    h = Penalised(problem, PowerPenalty(sigma))
+    h = Penalized(problem, PowerPenalty(sigma))
     starts = [random_oblique_plus(4, 2, np.random.default_rng(seed)) for seed in range(10)]
     starts += list(supports(4, 2))
-    ends = [minimise_oblique(h, ProjectedGradient(max_iter=3000), X).state for X in starts]
+    ends = [minimize_oblique(h, ProjectedGradient(max_iter=3000), X).state for X in starts]
     lowest = min(ends, key=lambda state: state.value)
     refined = refine(problem, round_to_stiefel_plus(lowest.X))
     assert problem.value(refined) == pytest.approx(best, abs=1e-10)

@@ -19,12 +19,12 @@ from orthoplus.core.method import (
     ObliqueMethodBase,
     WarmStart,
     as_oblique_method,
-    minimise_oblique,
+    minimize_oblique,
 )
 from orthoplus.core.outer_method import Diagnostics, OuterMethodBase, as_outer_method
 from orthoplus.core.status import Status
 from orthoplus.methods.theory import unmet_conditions
-from orthoplus.penalty import GeneralPenalty, Penalised, PowerPenalty
+from orthoplus.penalty import GeneralPenalty, Penalized, PowerPenalty
 from orthoplus.problems import EXAMPLES, Projection, TraceMin
 from orthoplus.run.monitor import CountedProblem, Meter
 
@@ -112,15 +112,15 @@ def test_own_solver_may_take_the_warm_start():
 def test_known_start_saves_the_evaluation(rng):
     problem, X = TraceMin(np.diag([3.0, 1.0, 2.0]), 2), op.geometry.random_oblique_plus(3, 2, rng)
     meter, penalty = Meter(), PowerPenalty(2.0)
-    model = Penalised(CountedProblem(problem, meter), penalty)
+    model = Penalized(CountedProblem(problem, meter), penalty)
     known = Known(*problem.value_and_gradient(X), penalty.energy(X))
     method = op.ProjectedGradient(max_iter=1)
     cold, warm = (
-        minimise_oblique(model, method, X, warm=WarmStart(known=k)) for k in (None, known)
+        minimize_oblique(model, method, X, warm=WarmStart(known=k)) for k in (None, known)
     )
     assert cold.state.X.tobytes() == warm.state.X.tobytes()
     n_eval = meter.n_eval
-    minimise_oblique(model, method, X)
+    minimize_oblique(model, method, X)
     assert meter.n_eval - n_eval == n_eval // 2 + 1
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from orthoplus import optimality
-from orthoplus.core.method import iterate, minimise_oblique, run
+from orthoplus.core.method import iterate, minimize_oblique, run
 from orthoplus.core.status import Status
 from orthoplus.geometry.oblique import (
     project_oblique_plus,
@@ -16,7 +16,7 @@ from orthoplus.geometry.oblique import (
     riemannian_gradient,
 )
 from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton, newton
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 SHAPE = (12, 3)
@@ -58,7 +58,7 @@ every_seed = pytest.mark.parametrize("seed", range(4))
 
 def setting(name, seed, penalty=None):
     rng = np.random.default_rng(seed)
-    h = Penalised(MAKE[name](rng), penalty or PowerPenalty(1.0))
+    h = Penalized(MAKE[name](rng), penalty or PowerPenalty(1.0))
     return h, random_oblique_plus(*SHAPE, rng)
 
 
@@ -90,7 +90,7 @@ def test_converges_to_a_stationary_point(name, seed):
 )
 def test_converges_for_every_kind_of_penalty(penalty):
     h, X = setting("smooth", 0, penalty)
-    state, *_ = minimise_oblique(h, RegularizedNewton(tol=1e-9, max_iter=500), X)
+    state, *_ = minimize_oblique(h, RegularizedNewton(tol=1e-9, max_iter=500), X)
     assert stationarity(h, state.X) <= 1e-9
 
 
@@ -98,7 +98,7 @@ def test_converges_for_every_kind_of_penalty(penalty):
 @every_seed
 def test_residuals_fall_superlinearly_at_the_end(name, seed):
     h, X = setting(name, seed)
-    near, *_ = minimise_oblique(h, RegularizedNewton(tol=1e-10, max_iter=500), X)
+    near, *_ = minimize_oblique(h, RegularizedNewton(tol=1e-10, max_iter=500), X)
     assert optimality.check_oblique(h, near.X).satisfies_second_order_sufficient
     rng = np.random.default_rng(seed)
     moved = near.X * (1 + 1e-2 * rng.standard_normal(SHAPE))  # keeps the support
@@ -299,7 +299,7 @@ def test_tau_follows_algorithm_2(monkeypatch, name, seed):
 def test_refused_step_raises_tau_and_keeps_the_point():
     h, X = setting("smooth", 1)
 
-    class Wall(Penalised):
+    class Wall(Penalized):
         """Infinite everywhere but at X."""
 
         def value_and_gradient(self, Y):
@@ -322,11 +322,11 @@ def test_refused_step_raises_tau_and_keeps_the_point():
 @every_seed
 def test_agrees_with_projected_gradient_near_the_same_solution(name, seed):
     h, X = setting(name, seed)
-    solution, *_ = minimise_oblique(h, ProjectedGradient(max_iter=5000), X, tol=1e-8)
+    solution, *_ = minimize_oblique(h, ProjectedGradient(max_iter=5000), X, tol=1e-8)
     rng = np.random.default_rng(seed)
     near = project_oblique_plus(solution.X * (1 + 1e-3 * rng.standard_normal(SHAPE)))
     values = [
-        minimise_oblique(h, method, near, tol=1e-9)[0].value
+        minimize_oblique(h, method, near, tol=1e-9)[0].value
         for method in (ProjectedGradient(max_iter=5000), RegularizedNewton(max_iter=200))
     ]
     assert values[0] == pytest.approx(values[1], abs=1e-6)
@@ -361,7 +361,7 @@ def test_min_iter_and_max_iter_bound_the_run():
 @every_seed
 def test_limit_satisfies_the_weak_second_order_conditions(name, seed):
     h, X = setting(name, seed)
-    state, *_ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)
+    state, *_ = minimize_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)
     report = optimality.check_oblique(h, state.X, tol=1e-6)
     assert report.is_stationary
     assert report.satisfies_weak_second_order
@@ -371,7 +371,7 @@ def test_limit_satisfies_the_weak_second_order_conditions(name, seed):
 @every_seed
 def test_zeros_of_the_limit_are_exact(name, seed):
     h, X = setting(name, seed)
-    X = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)[0].X
+    X = minimize_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-9)[0].X
     # An entry between rounding and the tolerance would be a zero that was not found; the entries of
     # a point with residual 1e-9 that are not to vanish are far above it.
     assert not ((X > 0) & (X < 1e-7)).any()
@@ -388,15 +388,15 @@ def test_scale_of_the_objective_does_not_matter():
             jac=lambda X, s=factor: s * base.jac(X),
             curvature=lambda X, D, s=factor: s * base.curvature(X, D),
         )
-        problem = Penalised(scaled, PowerPenalty(factor), unit=factor)
-        points.append(minimise_oblique(problem, RegularizedNewton(), X, tol=1e-9)[0].X)
+        problem = Penalized(scaled, PowerPenalty(factor), unit=factor)
+        points.append(minimize_oblique(problem, RegularizedNewton(), X, tol=1e-9)[0].X)
     np.testing.assert_array_equal(points[0], points[1])
     np.testing.assert_array_equal(points[0], points[2])
 
 
 def test_stationary_start_is_left_alone():
     h, X = setting("trace", 0)
-    state, *_ = minimise_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-10)
+    state, *_ = minimize_oblique(h, RegularizedNewton(max_iter=500), X, tol=1e-10)
     method = replace(RegularizedNewton(), tol=1e-8)
     again, status = run(h, method, method.init(h, state.X), method.stop())
     assert status is Status.CONVERGED

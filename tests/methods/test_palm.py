@@ -1,4 +1,4 @@
-"""Two blocks: PALM and proximal alternating minimisation on problems with a closed-form check."""
+"""Two blocks: PALM and proximal alternating minimization on problems with a closed-form check."""
 
 from itertools import islice, pairwise
 
@@ -16,7 +16,7 @@ from orthoplus.geometry.oblique import (
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, ProximalAlternating
 from orthoplus.methods.pam import _Proximal
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import ONMF, TwoBlock
 from orthoplus.run.api import solve
 
@@ -40,7 +40,7 @@ def onmf(rng, *, closed_form):
         R = X @ Y.T - A
         return float((R * R).sum()), 2 * R @ Y, 2 * R.T @ X
 
-    def minimise(X):  # each row of Y is a least squares problem with nonnegative unknowns
+    def minimize(X):  # each row of Y is a least squares problem with nonnegative unknowns
         return np.array([nnls(X, column)[0] for column in A.T])
 
     return A, TwoBlock(
@@ -48,7 +48,7 @@ def onmf(rng, *, closed_form):
         SHAPE,
         np.ones((6, k)),
         project_y=lambda Y: np.maximum(Y, 0.0),
-        minimise_y=minimise if closed_form else None,
+        minimize_y=minimize if closed_form else None,
         curvature=lambda X, Y, D: 2 * D @ (Y.T @ Y),
     )
 
@@ -71,7 +71,7 @@ def k_indicators(rng, *, closed_form):
         SHAPE,
         np.eye(SHAPE[1]),
         project_y=polar,
-        minimise_y=(lambda X: polar(U.T @ X)) if closed_form else None,
+        minimize_y=(lambda X: polar(U.T @ X)) if closed_form else None,
         curvature=lambda X, Y, D: 2 * D,
     )
 
@@ -88,7 +88,7 @@ every_problem = pytest.mark.parametrize("name", PROBLEMS)
 def setting(name, seed=0, sigma=0.5):
     rng = np.random.default_rng(seed)
     joint = PROBLEMS[name](rng)
-    return Penalised(joint, PowerPenalty(sigma)), random_oblique_plus(*SHAPE, rng)
+    return Penalized(joint, PowerPenalty(sigma)), random_oblique_plus(*SHAPE, rng)
 
 
 def residuals(model, X, Y):
@@ -134,7 +134,7 @@ def test_proximal_term_has_the_derivatives_it_says(rng):
     problem = _Proximal(base, random_oblique_plus(*SHAPE, rng), 0.7)
     X, D = rng.random(SHAPE), rng.standard_normal(SHAPE)
     value, gradient = problem.value_and_gradient(X)
-    assert value - base.value(X) == pytest.approx(0.35 * ((X - problem.centre) ** 2).sum())
+    assert value - base.value(X) == pytest.approx(0.35 * ((X - problem.center) ** 2).sum())
     t = 1e-5  # central differences: an error of t^2, and of rounding / t
     slope = (problem.value(X + t * D) - problem.value(X - t * D)) / (2 * t)
     assert (gradient * D).sum() == pytest.approx(slope, rel=1e-6)
@@ -171,7 +171,7 @@ def test_methods_agree_near_the_same_solution(name):
 
 
 def test_closed_form_second_block_equals_the_projected_one(rng):
-    # X'X = I: then Y = max(A'X, 0) is the minimiser, whichever way it is found.
+    # X'X = I: then Y = max(A'X, 0) is the minimizer, whichever way it is found.
     X = random_stiefel_plus(*SHAPE, rng)
     for closed_form in (False, True):
         A, problem = onmf(np.random.default_rng(5), closed_form=closed_form)

@@ -1,4 +1,4 @@
-"""The feasible polish: descent without leaving S+, and what a majoriser promises."""
+"""The feasible polish: descent without leaving S+, and what a majorizer promises."""
 
 from itertools import pairwise
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from brute_force import minimise_over_supports
+from brute_force import minimize_over_supports
 from orthoplus.core.method import iterate
 from orthoplus.geometry.stiefel import random_stiefel_plus, violation
 from orthoplus.problems import ONMF, Projection, Smooth, SymmetricONMF, TraceMin, nonnegative_pca
@@ -29,12 +29,12 @@ def problems(rng):
 
 
 @pytest.mark.parametrize("name", ["onmf", "projection", "trace", "pca", "symmetric_onmf"])
-def test_majoriser_keeps_its_promise(name, rng):
+def test_majorizer_keeps_its_promise(name, rng):
     problem = problems(rng)[name]
     kept = 0
     for _ in range(100):
         X = random_stiefel_plus(N, K, rng)
-        C = problem.majoriser(X)
+        C = problem.majorizer(X)
         # Random points, and those that the polish goes to, from where it starts or goes astray.
         astray = rng.choice([0.0, 0.1, 10.0]) * np.linalg.norm(C)
         Z = op.project(C + astray * rng.standard_normal((N, K))).X
@@ -72,7 +72,7 @@ def test_polish_moves_rows_that_refinement_cannot(rng):
 
 def test_polish_of_a_projection_is_the_optimum_by_brute_force(rng):
     problem = Projection(rng.standard_normal((5, 2)))
-    best = minimise_over_supports(problem)[0]
+    best = minimize_over_supports(problem)[0]
     assert op.solve(problem, method=op.methods.Polish()).value == pytest.approx(best)
 
 
@@ -84,7 +84,7 @@ def test_bad_options_are_refused(options):
         op.methods.Polish(**options)
 
 
-def test_steps_go_down_the_gradient_when_no_majoriser_is_known(rng):
+def test_steps_go_down_the_gradient_when_no_majorizer_is_known(rng):
     # No closed form to refine by either: only the model L X - grad f can move a row.
     C = rng.standard_normal((N, K))
     plain = Smooth(lambda X: -float(np.vdot(C, X)), (N, K), jac=lambda X: -C)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from brute_force import minimise_over_supports
+from brute_force import minimize_over_supports
 from orthoplus.core.method import iterate, run
 from orthoplus.core.status import Status
 from orthoplus.geometry.oblique import (
@@ -16,7 +16,7 @@ from orthoplus.geometry.oblique import (
 )
 from orthoplus.geometry.stiefel import round_to_stiefel_plus
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalised, PowerPenalty, as_penalised
+from orthoplus.penalty.family import Penalized, PowerPenalty, as_penalized
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 RULES = ("long", "short", "alternating", "fixed")
@@ -29,35 +29,35 @@ def symmetric(n, rng):
     return (B + B.T) / 2
 
 
-def penalised_projection(rng):
-    return Penalised(Projection(rng.standard_normal((8, 3))), PowerPenalty(2.0))
+def penalized_projection(rng):
+    return Penalized(Projection(rng.standard_normal((8, 3))), PowerPenalty(2.0))
 
 
-def penalised_trace(rng):
-    return Penalised(TraceMin(symmetric(7, rng), 2), PowerPenalty(1.0))
+def penalized_trace(rng):
+    return Penalized(TraceMin(symmetric(7, rng), 2), PowerPenalty(1.0))
 
 
 def trace_with_matrix(rng):
     V = rng.random((2, 3)) + 0.1
-    return Penalised(TraceMin(symmetric(6, rng), 2), PowerPenalty(3.0, V / np.linalg.norm(V)))
+    return Penalized(TraceMin(symmetric(6, rng), 2), PowerPenalty(3.0, V / np.linalg.norm(V)))
 
 
 def factor_fit(rng):
     problem = ONMF(rng.random((9, 5)), 3)
-    return Penalised(problem.freeze(random_oblique_plus(9, 3, rng)), PowerPenalty(1.0))
+    return Penalized(problem.freeze(random_oblique_plus(9, 3, rng)), PowerPenalty(1.0))
 
 
 def smooth_power(rng):
-    return Penalised(TraceMin(symmetric(6, rng), 2), PowerPenalty(0.5, p=0.5, q=1.0, eps=0.5))
+    return Penalized(TraceMin(symmetric(6, rng), 2), PowerPenalty(0.5, p=0.5, q=1.0, eps=0.5))
 
 
 def no_penalty(rng):
-    return as_penalised(TraceMin(symmetric(6, rng), 2))
+    return as_penalized(TraceMin(symmetric(6, rng), 2))
 
 
 PROBLEMS = [
-    penalised_projection,
-    penalised_trace,
+    penalized_projection,
+    penalized_trace,
     trace_with_matrix,
     factor_fit,
     smooth_power,
@@ -137,7 +137,7 @@ def test_memory_lets_values_rise_now_and_then(rng):
     # Otherwise the test above would say nothing about `memory`.
     rises = 0
     for _ in range(20):
-        problem = penalised_trace(rng)
+        problem = penalized_trace(rng)
         method = ProjectedGradient(memory=0.85)
         states = iterate(problem, method, method.init(problem, random_oblique_plus(7, 2, rng)))
         values = [next(states).value for _ in range(30)]
@@ -179,18 +179,18 @@ def test_step_length_is_barzilai_and_borwein(build, rule, rng):
 
 
 def test_step_length_stays_in_its_range(rng):
-    problem = as_penalised(Projection(rng.standard_normal((5, 2))))
+    problem = as_penalized(Projection(rng.standard_normal((5, 2))))
     method = ProjectedGradient(first_step=0.1, step_max=7.0)
     state = method.step(problem, method.init(problem, random_oblique_plus(5, 2, rng)))
     assert state.alpha == 7.0  # a linear f has no curvature
-    steep = Penalised(TraceMin(1e3 * np.eye(5), 2), PowerPenalty(1.0))
+    steep = Penalized(TraceMin(1e3 * np.eye(5), 2), PowerPenalty(1.0))
     method = ProjectedGradient(first_step=0.5, step_min=0.5)
     state = method.init(steep, random_oblique_plus(5, 2, rng))
     assert method.step(steep, state).alpha == 0.5
 
 
 def test_first_step_is_the_inverse_lipschitz_constant_where_known(rng):
-    problem = penalised_trace(rng)
+    problem = penalized_trace(rng)
     X = random_oblique_plus(7, 2, rng)
     assert ProjectedGradient().init(problem, X).alpha == 1 / problem.lipschitz
     assert ProjectedGradient(first_step=0.3).init(problem, X).alpha == 0.3
@@ -201,8 +201,8 @@ def test_first_step_is_the_inverse_lipschitz_constant_where_known(rng):
 
 
 def test_carry_hands_over_the_step_but_not_a_fixed_one(rng):
-    problem, X = penalised_trace(rng), random_oblique_plus(7, 2, rng)
-    stiffer = Penalised(problem.problem, PowerPenalty(100.0))
+    problem, X = penalized_trace(rng), random_oblique_plus(7, 2, rng)
+    stiffer = Penalized(problem.problem, PowerPenalty(100.0))
     method = ProjectedGradient()
     last = method.step(problem, method.init(problem, X))
     assert method.init(stiffer, X, method.carry(last)).alpha == last.alpha
@@ -216,7 +216,7 @@ def test_carry_hands_over_the_step_but_not_a_fixed_one(rng):
 
 def test_column_that_would_be_empty_takes_its_largest_entry():
     # The gradient 2 (5, 3) pushes all of column 1 below zero: nearest is e_2.
-    problem = as_penalised(Projection(np.array([[-5.0, 1.0], [-3.0, 1.0], [-9.0, 0.0]])))
+    problem = as_penalized(Projection(np.array([[-5.0, 1.0], [-3.0, 1.0], [-9.0, 0.0]])))
     X = project_oblique_plus(np.ones((3, 2)))
     method = ProjectedGradient(first_step=1.0)
     state = method.step(problem, method.init(problem, X))
@@ -231,7 +231,7 @@ def test_column_that_would_be_empty_takes_its_largest_entry():
 def test_column_is_not_lost_when_its_norm_overflows(dtype):
     # f is positive at X and zero at X = 0: a column that vanished would pass for a decrease.
     size = dtype(1e30 if dtype == np.float32 else 1e170)
-    problem = as_penalised(TraceMin(np.array([[5, -1], [-1, 0.1]], dtype=dtype) * size, 1))
+    problem = as_penalized(TraceMin(np.array([[5, -1], [-1, 0.1]], dtype=dtype) * size, 1))
     X = np.array([[0.8], [0.6]], dtype=dtype)
     method = ProjectedGradient(first_step=1e10)
     state = method.step(problem, method.init(problem, X))
@@ -248,8 +248,8 @@ def test_best_of_many_starts_is_the_optimum_by_brute_force(kind, rng):
         problem = Projection(rng.random((4, 2)))
     else:
         problem = TraceMin(-np.abs(symmetric(4, rng)), 2)
-    best, _, points = minimise_over_supports(problem)
-    h = Penalised(problem, PowerPenalty(100.0))
+    best, _, points = minimize_over_supports(problem)
+    h = Penalized(problem, PowerPenalty(100.0))
     starts = [random_oblique_plus(4, 2, rng) for _ in range(20)]
     starts += [project_oblique_plus(X + 0.1 * rng.random((4, 2))) for X in points]
     ends = [solve(h, X, max_iter=300)[0].X for X in starts]
@@ -258,7 +258,7 @@ def test_best_of_many_starts_is_the_optimum_by_brute_force(kind, rng):
 
 
 def test_agrees_with_slsqp_over_oblique_plus(rng):
-    problem = Penalised(TraceMin(symmetric(4, rng), 2), PowerPenalty(0.5))
+    problem = Penalized(TraceMin(symmetric(4, rng), 2), PowerPenalty(0.5))
     starts = [random_oblique_plus(4, 2, rng) for _ in range(8)]
     ours = min(solve(problem, X)[0].value for X in starts)
     theirs = min(
@@ -278,7 +278,7 @@ def test_agrees_with_slsqp_over_oblique_plus(rng):
 
 def test_projection_without_penalty_is_reached_exactly(rng):
     C = rng.standard_normal((9, 4))
-    state, status = solve(as_penalised(Projection(C)), random_oblique_plus(9, 4, rng))
+    state, status = solve(as_penalized(Projection(C)), random_oblique_plus(9, 4, rng))
     assert status is Status.CONVERGED
     np.testing.assert_allclose(state.X, project_oblique_plus(C), atol=1e-6)
 
@@ -326,13 +326,13 @@ def test_leaves_its_input_and_every_state_untouched(build, rng):
 
 def test_float32_goes_through(rng):
     C = rng.random((20, 3)).astype(np.float32)
-    problem = Penalised(Projection(C), PowerPenalty(1.0))
+    problem = Penalized(Projection(C), PowerPenalty(1.0))
     X = random_oblique_plus(20, 3, rng).astype(np.float32)
     state, status = solve(problem, X, tol=1e-3)
     assert status is Status.CONVERGED
     assert state.X.dtype == np.float32
     assert_on_oblique_plus(state.X.astype(float), tol=1e-6)
-    double = Penalised(Projection(C.astype(float)), PowerPenalty(1.0))
+    double = Penalized(Projection(C.astype(float)), PowerPenalty(1.0))
     exact, _ = solve(double, X.astype(float))
     assert state.value == pytest.approx(exact.value, rel=1e-5)
 
@@ -341,7 +341,7 @@ def test_float32_goes_through(rng):
 
 
 def test_stops_by_the_length_of_the_step(rng):
-    problem = penalised_trace(rng)
+    problem = penalized_trace(rng)
     method = ProjectedGradient(criterion="step", tol=1e-5)
     first = method.init(problem, random_oblique_plus(7, 2, rng))
     assert first.step_length == np.inf
@@ -353,7 +353,7 @@ def test_stops_by_the_length_of_the_step(rng):
 
 
 def test_stop_takes_another_tolerance_and_the_iteration_limits(rng):
-    problem, X = penalised_trace(rng), random_oblique_plus(7, 2, rng)
+    problem, X = penalized_trace(rng), random_oblique_plus(7, 2, rng)
     method = ProjectedGradient(tol=1e-9)
     coarse, _ = run(problem, method, method.init(problem, X), method.stop(0.1))
     assert coarse.stationarity <= 0.1
@@ -366,7 +366,7 @@ def test_stop_takes_another_tolerance_and_the_iteration_limits(rng):
 
 
 def test_start_that_is_stationary_stays(rng):
-    problem = as_penalised(Projection(np.eye(4, 2)))
+    problem = as_penalized(Projection(np.eye(4, 2)))
     state, status = solve(problem, np.eye(4, 2))
     assert (state.n_iter, status) == (0, Status.CONVERGED)
     moved = ProjectedGradient().step(problem, state)

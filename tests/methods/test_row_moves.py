@@ -24,8 +24,8 @@ def squares_of(A, labels):
 
 
 def scores_of(A, labels):
-    centres = [np.abs(np.linalg.svd(A[labels == j])[2][0]) for j in range(K)]
-    return A @ np.array(centres).T
+    centers = [np.abs(np.linalg.svd(A[labels == j])[2][0]) for j in range(K)]
+    return A @ np.array(centers).T
 
 
 @pytest.mark.parametrize("seed", range(20))

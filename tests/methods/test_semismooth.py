@@ -1,4 +1,4 @@
-"""The semi-smooth solver against independent solutions of its quadratic programme."""
+"""The semi-smooth solver against independent solutions of its quadratic program."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def model_value(model, Z):
 
 
 def by_slsqp(model, H):
-    """The same programme by SciPy: Z >= 0, x_j'z_j = 1."""
+    """The same program by SciPy: Z >= 0, x_j'z_j = 1."""
     shape, n_columns = model.X.shape, model.X.shape[1]
     A = np.zeros((n_columns, model.X.size))
     for j in range(n_columns):

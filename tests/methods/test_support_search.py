@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from brute_force import minimise_over_supports
+from brute_force import minimize_over_supports
 from orthoplus.bench.general_methods import _random_smooth
 from orthoplus.core.method import iterate, run
 from orthoplus.geometry.stiefel import assemble, keep_largest, random_stiefel_plus, violation
@@ -73,7 +73,7 @@ def test_no_move_of_a_single_row_lowers_f_where_the_result_says_so(name, rng):
 def test_optimum_is_that_of_brute_force(seed):
     rng = np.random.default_rng(seed)
     problem = Projection(rng.standard_normal((6, 2)))
-    best = minimise_over_supports(problem)[0]
+    best = minimize_over_supports(problem)[0]
     X = random_stiefel_plus(6, 2, rng)
     assert op.solve(problem, X, method=SupportSearch()).value == pytest.approx(best, abs=1e-10)
 
@@ -221,7 +221,7 @@ def test_clear_clusters_are_not_kicked_and_claims_hold():
 
 def test_exchanges_are_tried_if_every_row_is_alone(rng):
     problem = KIndicators(rng.standard_normal((3, 2)))
-    best = minimise_over_supports(problem)[0]
+    best = minimize_over_supports(problem)[0]
     point = SupportPoint(np.array([0, 1, -1]), np.array([1.0, 1.0, 0.0]), 0.0)
     assert len(Scores(problem, point).exchanges(10)) == 3
     assert op.solve(problem).value == pytest.approx(best, abs=1e-8)

@@ -15,7 +15,7 @@ from orthoplus.model_selection import rank_selection
 from orthoplus.model_selection.agreement import (
     co_assignment,
     match_components,
-    summarise_runs,
+    summarize_runs,
 )
 from orthoplus.model_selection.count_path import predict_hidden_counts
 from orthoplus.model_selection.hidden_entries import predict_columns, predict_rows
@@ -82,9 +82,9 @@ def test_same_seed_same_answer_in_one_process_or_two(data, chosen):
     np.testing.assert_array_equal(again.labels, chosen.labels)
 
 
-def test_path_lowers_the_error_and_its_groups_are_those_of_its_centres(data):
+def test_path_lowers_the_error_and_its_groups_are_those_of_its_centers(data):
     points = list(fit_path(as_data(data[0]), [2, 4, 9], n_init=1, seed=0))
-    assert [len(point.centres) for point in points] == [2, 4, 9]
+    assert [len(point.centers) for point in points] == [2, 4, 9]
     assert points[0].unexplained > points[1].unexplained > points[2].unexplained
     model = op.OrthogonalNMF(4, random_state=0).fit(data[0])
     share = model.reconstruction_err_**2 / np.linalg.norm(data[0]) ** 2
@@ -100,9 +100,9 @@ def test_hidden_entries_are_predicted_from_the_others_alone(rng):
         rest = np.setdiff1d(np.arange(7), fold)
         for row in A:
             fits = row[rest] @ C[:, rest].T / np.linalg.norm(C[:, rest], axis=1)
-            centre = C[fits.argmax()]
-            weight = max(row[rest] @ centre[rest], 0.0) / (centre[rest] @ centre[rest])
-            missed += ((row[fold] - weight * centre[fold]) ** 2).sum()
+            center = C[fits.argmax()]
+            weight = max(row[rest] @ center[rest], 0.0) / (center[rest] @ center[rest])
+            missed += ((row[fold] - weight * center[fold]) ** 2).sum()
     pieces = [as_data(A[:, fold]) for fold in folds]
     ours, labels = predict_rows(pieces, [C[:, fold] for fold in folds])
     assert ours == pytest.approx(missed / (A**2).sum())
@@ -116,8 +116,8 @@ def test_many_columns_are_searched_in_a_sketch_with_the_same_answer():
         exact = op.solve(op.problems.ONMF(A, point.k), n_init=3, with_bound=False)
         share = exact.value / (A**2).sum()
         assert point.unexplained == pytest.approx(share, rel=1e-3)
-        assert point.centres.shape == (point.k, 400)
-        np.testing.assert_allclose(np.linalg.norm(point.centres, axis=1), 1.0)
+        assert point.centers.shape == (point.k, 400)
+        np.testing.assert_allclose(np.linalg.norm(point.centers, axis=1), 1.0)
     assert all(a.unexplained >= b.unexplained for a, b in pairwise(path))
 
 
@@ -296,22 +296,22 @@ def test_consensus_is_lower_without_groups(data, rng):
 
 
 def test_runs_are_renamed_before_they_vote(rng):
-    centres = np.eye(3)
+    centers = np.eye(3)
     labels = np.array([0, 0, 1, 1, 2, 2])
     order = np.array([2, 0, 1])  # component j of the second run is component order[j] of the first
     moved = np.array([0, 0, 1, 2, 2, 2])
     names = np.argsort(order)
     runs = [
-        PathPoint(3, centres, labels, 0.1),
-        PathPoint(3, centres[order], names[moved], 0.2),
-        PathPoint(3, centres, labels, 0.3),
+        PathPoint(3, centers, labels, 0.1),
+        PathPoint(3, centers[order], names[moved], 0.2),
+        PathPoint(3, centers, labels, 0.3),
     ]
-    found = summarise_runs(runs)
+    found = summarize_runs(runs)
     np.testing.assert_array_equal(found.matches[1], names)
     np.testing.assert_array_equal(found.labels, labels)
     np.testing.assert_allclose(found.agreement, [1, 1, 1, 2 / 3, 1, 1])
     np.testing.assert_allclose(found.stability, [1, 2 / 3, 1])
-    np.testing.assert_allclose(found.components, centres)
+    np.testing.assert_allclose(found.components, centers)
     pair = adjusted_rand_score(labels, moved)
     assert found.score == pytest.approx((1 + 2 * pair) / 3)
 

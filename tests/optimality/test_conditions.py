@@ -15,7 +15,7 @@ from orthoplus import optimality
 from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
 from orthoplus.geometry.stiefel import in_tangent_cone, random_stiefel_plus
 from orthoplus.optimality import critical_cone
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 seeds = st.integers(0, 2**32 - 1)
@@ -219,7 +219,7 @@ def test_saddle_is_stationary_and_not_second_order(rng):
     M = rng.uniform(0.5, 1.5, (6, 6))
     M = M + M.T
     values, vectors = np.linalg.eigh(M)
-    X = np.abs(vectors[:, -1:])  # the Perron vector maximises
+    X = np.abs(vectors[:, -1:])  # the Perron vector maximizes
     problem = TraceMin(M, 1)
     report = optimality.check(problem, X)
     assert report.is_stationary
@@ -424,7 +424,7 @@ def test_decision_without_enumeration_never_contradicts_it(seed):
 
 @given(seeds)
 @settings(max_examples=25, deadline=None)
-def test_sufficient_means_a_strict_local_minimiser(seed):
+def test_sufficient_means_a_strict_local_minimizer(seed):
     rng = np.random.default_rng(seed)
     problem, X = quadratic_example(rng, 5, 2, 1, int(rng.integers(0, 3)))
     if not optimality.check(problem, X).satisfies_second_order_sufficient:
@@ -441,7 +441,7 @@ def test_sufficient_means_a_strict_local_minimiser(seed):
 
 
 def best_trace(M, k):
-    """Global minimiser of tr(X'MX): a positive eigenvector of each block, over all supports."""
+    """Global minimizer of tr(X'MX): a positive eigenvector of each block, over all supports."""
     n, best, best_X = len(M), math.inf, None
     for labels in product(range(-1, k), repeat=n):
         X, value = np.zeros((n, k)), 0.0
@@ -460,7 +460,7 @@ def best_trace(M, k):
 
 @pytest.mark.parametrize(("n", "k"), [(4, 1), (4, 2), (5, 2), (4, 3), (3, 3)])
 @pytest.mark.parametrize("seed", range(4))
-def test_global_minimiser_of_a_random_trace_passes(n, k, seed):
+def test_global_minimizer_of_a_random_trace_passes(n, k, seed):
     M = random_symmetric(n, np.random.default_rng(seed))
     value, X = best_trace(M, k)
     report = optimality.check(TraceMin(M, k), X)
@@ -470,7 +470,7 @@ def test_global_minimiser_of_a_random_trace_passes(n, k, seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_global_minimiser_of_a_random_quadratic_passes(seed):
+def test_global_minimizer_of_a_random_quadratic_passes(seed):
     # In S+ of shape 3 x 2 every support has at most one degree of freedom, an angle.
     rng = np.random.default_rng(seed)
     problem = quadratic(rng.standard_normal((3, 2)), random_symmetric(6, rng))
@@ -587,7 +587,7 @@ def test_check_refuses_bad_options():
 # OB+
 
 
-def test_oblique_linear_minimiser_is_strict():
+def test_oblique_linear_minimizer_is_strict():
     C = np.array([[3.0, 4.0, -1.0], [4.0, 3.0, -2.0], [-1.0, -1.0, -2.0]])
     X = np.array([[0.6, 0.8, 1.0], [0.8, 0.6, 0.0], [0.0, 0.0, 0.0]])
     report = optimality.check_oblique(Projection(C), X)
@@ -630,11 +630,11 @@ def test_oblique_cone_lets_two_entries_of_a_row_grow(coupling, expected):
     assert report.satisfies_second_order_necessary is expected
 
 
-def test_example_4_1_iterates_are_stationary_for_the_penalised_problem():
+def test_example_4_1_iterates_are_stationary_for_the_penalized_problem():
     sigma = 10.0
     small, large = 1 / sigma, math.sqrt(1 - 1 / sigma**2)
     X = np.array([[small, small], [large, 0.0], [0.0, large]])
-    problem = Penalised(linear([[-1, -1], [0, 0], [0, 0]]), PowerPenalty(sigma))
+    problem = Penalized(linear([[-1, -1], [0, 0], [0, 0]]), PowerPenalty(sigma))
     report = optimality.check_oblique(problem, X)
     assert report.is_stationary
 

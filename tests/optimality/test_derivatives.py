@@ -220,7 +220,7 @@ def test_column_major_gradient_is_named(rng):
     assert "column-major" in check.hints[0]
 
 
-def test_missing_symmetrisation_is_named(rng):
+def test_missing_symmetrization_is_named(rng):
     M = rng.normal(size=(N, N))
 
     def f(X):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brute_force import minimise_over_supports
+from brute_force import minimize_over_supports
 from orthoplus.core.problem import Problem
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import random_stiefel_plus
@@ -82,7 +82,7 @@ def test_estimate_refuses_a_function_that_is_not_finite(value, slope):
 def test_separation_is_that_of_brute_force(rng):
     C = np.array([[3.0, 1.0], [2.0, 2.5], [1.0, 3.0]]) + 0.2 * rng.random((3, 2))
     problem = Projection(C)
-    best, _, points = minimise_over_supports(problem)
+    best, _, points = minimize_over_supports(problem)
     values = np.array([problem.value(X) for X in points])
     expected = values[values > best + 1e-9].min() - best
     assert separation_of_supports(problem) == pytest.approx(expected, rel=1e-12)

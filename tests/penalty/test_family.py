@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brute_force import minimise_over_supports, supports
+from brute_force import minimize_over_supports, supports
 from orthoplus.core.method import Known, run
 from orthoplus.geometry.oblique import (
     project_oblique_plus,
@@ -23,9 +23,9 @@ from orthoplus.geometry.stiefel import (
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty.family import (
     GeneralPenalty,
-    Penalised,
+    Penalized,
     PowerPenalty,
-    as_penalised,
+    as_penalized,
     check_mixing,
 )
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
@@ -171,7 +171,7 @@ def test_mean_mixing_agrees_with_its_matrix(p, q, eps, rng):
     np.testing.assert_allclose(short.hessian(X)(D), long.hessian(X)(D), **close)
     assert short.gradient(X).shape == short.hessian(X)(D).shape == X.shape
     problem = TraceMin(np.diag(np.arange(7.0)), k)
-    one, two = Penalised(problem, short), Penalised(problem, long)
+    one, two = Penalized(problem, short), Penalized(problem, long)
     np.testing.assert_allclose(one.value(X), two.value(X), **close)
     np.testing.assert_allclose(one.hessp(X, D), two.hessp(X, D), **close)
     for a, b in zip(one.value_and_gradient(X), two.value_and_gradient(X), strict=True):
@@ -200,10 +200,10 @@ def test_rescaled_penalty_is_the_same_with_other_parameters(rng):
     assert (penalty.sigma, penalty.eps) == (2.0, 0.5)
 
 
-def test_penalised_is_its_parts(rng):
+def test_penalized_is_its_parts(rng):
     problem = TraceMin(np.diag([1.0, -2.0, 3.0, 0.5]), 2)
     penalty = PowerPenalty(0.7, p=1.5, q=1.0, eps=0.1)
-    both = Penalised(problem, penalty)
+    both = Penalized(problem, penalty)
     X, D = random_oblique_plus(4, 2, rng), rng.standard_normal((4, 2))
     assert both.shape == (4, 2)
     value, G = both.value_and_gradient(X)
@@ -218,17 +218,17 @@ def test_stationarity_is_measured_in_units(rng):
     problem, penalty = TraceMin(np.diag([1.0, -2.0, 3.0, 0.5]), 2), PowerPenalty(0.7)
     X = random_oblique_plus(4, 2, rng)
     for unit in (1.0, 5.0):
-        h = Penalised(problem, penalty, unit)
+        h = Penalized(problem, penalty, unit)
         G = riemannian_gradient(X, h.value_and_gradient(X)[1])
         expected = float(np.linalg.norm(np.minimum(X, G / unit)))
         assert h.stationarity(X, h.evaluate(X)) == pytest.approx(expected, rel=1e-13)
 
 
-def test_penalised_is_the_problem_when_sigma_is_zero(rng):
+def test_penalized_is_the_problem_when_sigma_is_zero(rng):
     problem = TraceMin(np.diag([1.0, -2.0, 3.0]), 2)
-    both = as_penalised(problem)
+    both = as_penalized(problem)
     X, D = random_oblique_plus(3, 2, rng), rng.standard_normal((3, 2))
-    assert as_penalised(both) is both
+    assert as_penalized(both) is both
     assert both.value(X) == problem.value(X)
     np.testing.assert_array_equal(both.value_and_gradient(X)[1], problem.value_and_gradient(X)[1])
     np.testing.assert_array_equal(both.hessp(X, D), problem.hessp(X, D))
@@ -248,7 +248,7 @@ def test_derivatives_are_finite_on_stiefel_plus(rng):
 @pytest.mark.parametrize(("p", "q", "eps"), POWERS)
 def test_lipschitz_constant_bounds_the_change_of_gradient(p, q, eps, rng):
     for V in (None, mixing(3, 2, rng)):
-        h = Penalised(TraceMin(np.zeros((6, 6)), 3), PowerPenalty(1.3, V, p=p, q=q, eps=eps))
+        h = Penalized(TraceMin(np.zeros((6, 6)), 3), PowerPenalty(1.3, V, p=p, q=q, eps=eps))
         if eps == 0 and p in (0.5, 1.5):
             assert h.lipschitz is None  # the second derivative is unbounded near S+
             continue
@@ -262,10 +262,10 @@ def test_lipschitz_constant_bounds_the_change_of_gradient(p, q, eps, rng):
 
 
 def test_lipschitz_constant_is_sharp_for_the_default():
-    h = Penalised(TraceMin(np.eye(4), 2), PowerPenalty(1.5))
+    h = Penalized(TraceMin(np.eye(4), 2), PowerPenalty(1.5))
     assert h.lipschitz == 2.0 + 3.0
     blind = Smooth(lambda X: 0.0, (4, 2), jac=np.zeros_like)
-    assert Penalised(blind, PowerPenalty(1.5)).lipschitz is None
+    assert Penalized(blind, PowerPenalty(1.5)).lipschitz is None
 
 
 def test_smoothness_is_attained_for_p_two():
@@ -421,7 +421,7 @@ class Instance:
 
     def __init__(self, problem, lipschitz):
         self.problem, self.lipschitz = problem, lipschitz
-        self.best, _, self.points = minimise_over_supports(problem)
+        self.best, _, self.points = minimize_over_supports(problem)
         values = np.array([problem.value(X) for X in self.points])
         optimal = values <= self.best + 1e-9  # a quadratic f does not see the order of the columns
         self.optima = [X for X, is_best in zip(self.points, optimal, strict=True) if is_best]
@@ -432,13 +432,13 @@ class Instance:
     def is_optimal(self, X):
         return any(((X > 0) == (best > 0)).all() for best in self.optima)
 
-    def minimise(self, penalty, rng):
+    def minimize(self, penalty, rng):
         """The best point over OB+ from many starts, all refined supports and one random each.
 
-        Theorem 3.1 uses of a global minimiser only that neither the optimum nor its own rounding is
+        Theorem 3.1 uses of a global minimizer only that neither the optimum nor its own rounding is
         better: both are among the points compared.
         """
-        h, method = Penalised(self.problem, penalty), ProjectedGradient(max_iter=60, tol=1e-9)
+        h, method = Penalized(self.problem, penalty), ProjectedGradient(max_iter=60, tol=1e-9)
         starts = self.points + [random_oblique_plus(*h.shape, rng) for _ in range(12)]
         ends = [run(h, method, method.init(h, X), method.stop())[0].X for X in starts]
         ends += self.points
@@ -520,7 +520,7 @@ def test_penalty_is_exact_above_the_threshold(name, p, q, share, rng):
     penalty = PowerPenalty(1.01 * threshold, p=p, q=q, eps=eps)
     assert penalty.upsilon(instance.lipschitz, 2) < kappa  # (3.17)
     loss = penalty.rounding_loss(instance.lipschitz, 2)
-    X = instance.minimise(penalty, rng)
+    X = instance.minimize(penalty, rng)
     XR = round_to_stiefel_plus(X)
     assert instance.is_optimal(XR)  # (i)
     assert instance.problem.value(XR) <= instance.best + loss + 1e-9
@@ -538,7 +538,7 @@ def test_upsilon_below_kappa_gives_the_support(name, rng):
         penalty = PowerPenalty(sigma * instance.lipschitz, p=p)
         if penalty.upsilon(instance.lipschitz, 2) < kappa:
             met += 1
-            assert instance.is_optimal(round_to_stiefel_plus(instance.minimise(penalty, rng)))
+            assert instance.is_optimal(round_to_stiefel_plus(instance.minimize(penalty, rng)))
     assert met >= 2
 
 
@@ -549,7 +549,7 @@ def test_rounded_minimizer_is_within_the_rounding_loss(name, sigma, rng):
     instance = INSTANCES[name](rng)
     penalty = PowerPenalty(sigma * instance.lipschitz)
     loss = penalty.rounding_loss(instance.lipschitz, 2)
-    excess = instance.problem.value(round_to_stiefel_plus(instance.minimise(penalty, rng)))
+    excess = instance.problem.value(round_to_stiefel_plus(instance.minimize(penalty, rng)))
     assert -1e-9 <= excess - instance.best <= loss + 1e-9
 
 
@@ -559,7 +559,7 @@ def test_general_penalty_is_exact_above_the_threshold(rng):
     start = GeneralPenalty(1.0, psi=psi, k=2, q=1.0)
     threshold = start.threshold(instance.lipschitz, instance.separation)
     penalty = GeneralPenalty(1.01 * threshold, psi=psi, k=2, q=1.0)
-    assert instance.is_optimal(round_to_stiefel_plus(instance.minimise(penalty, rng)))
+    assert instance.is_optimal(round_to_stiefel_plus(instance.minimize(penalty, rng)))
 
 
 def test_penalty_may_fail_far_below_the_threshold(rng):
@@ -567,9 +567,9 @@ def test_penalty_may_fail_far_below_the_threshold(rng):
     # the column is largest, which is not where its square counts most.
     instance = Instance(Projection(np.array([[4.0, 1.0], [3.0, 1.0], [1.0, 0.3]])), 11.0)
     threshold = PowerPenalty(1.0).threshold(instance.lipschitz, instance.separation, 2)
-    weak = instance.minimise(PowerPenalty(1e-6 * threshold), rng)
+    weak = instance.minimize(PowerPenalty(1e-6 * threshold), rng)
     assert not instance.is_optimal(round_to_stiefel_plus(weak))
-    strong = instance.minimise(PowerPenalty(1.01 * threshold), rng)
+    strong = instance.minimize(PowerPenalty(1.01 * threshold), rng)
     assert instance.is_optimal(round_to_stiefel_plus(strong))
 
 
@@ -583,16 +583,16 @@ def test_exactness_starts_from_every_support():
 
 
 def example_4_1(sigma):
-    """The problem, its penalised form, and the point of the paper's counter-example."""
+    """The problem, its penalized form, and the point of the paper's counter-example."""
     C = np.array([[-1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
     problem = Smooth(lambda X: float((C * X).sum()), (3, 2), jac=lambda X: C)
     side = np.sqrt(1 - 1 / sigma**2)
     X = np.array([[1 / sigma, 1 / sigma], [side, 0.0], [0.0, side]])
-    return problem, Penalised(problem, PowerPenalty(sigma)), X
+    return problem, Penalized(problem, PowerPenalty(sigma)), X
 
 
 @pytest.mark.parametrize("sigma", [2.0, 10.0, 1e3])
-def test_example_4_1_is_stationary_for_the_penalised_problem(sigma):
+def test_example_4_1_is_stationary_for_the_penalized_problem(sigma):
     _, h, X = example_4_1(sigma)
     G = riemannian_gradient(X, h.value_and_gradient(X)[1])
     # The gradient has entries of size sigma.
@@ -644,12 +644,12 @@ def test_a_hessian_factor_gives_the_hessian_products(has_mixing, rng):
     frozen = ONMF(rng.random((12, 7)), 3).freeze(X)
     V = mixing(3, 2, rng) if has_mixing else None
     for penalty in (PowerPenalty(0.7, V), PowerPenalty(0.0)):
-        model = Penalised(frozen, penalty)
+        model = Penalized(frozen, penalty)
         np.testing.assert_allclose(D @ model.hessian_factor(X), model.hessian(X)(D), rtol=1e-12)
 
 
 def test_no_hessian_factor_without_one(rng):
     X = random_oblique_plus(12, 3, rng)
     frozen = ONMF(rng.random((12, 7)), 3).freeze(X)
-    assert Penalised(frozen, PowerPenalty(0.7, p=2.0)).hessian_factor(X) is None  # phi'' is not 0
-    assert Penalised(TraceMin(np.eye(12), 3), PowerPenalty(0.7)).hessian_factor(X) is None
+    assert Penalized(frozen, PowerPenalty(0.7, p=2.0)).hessian_factor(X) is None  # phi'' is not 0
+    assert Penalized(TraceMin(np.eye(12), 3), PowerPenalty(0.7)).hessian_factor(X) is None

@@ -66,7 +66,7 @@ def test_sparse_and_dense_products_agree(dtype, rng):
         )
 
 
-def test_y_step_comes_near_the_minimiser_as_its_length_grows(rng):
+def test_y_step_comes_near_the_minimizer_as_its_length_grows(rng):
     problem, X = KIndicators(embedding(rng)), random_oblique_plus(N, K, rng)
     Y = embedding(rng, K, K)
     steps = [np.linalg.norm(problem.y_step(X, Y, beta)[0] - Y) for beta in (0.1, 1.0, 1e12)]
@@ -76,11 +76,11 @@ def test_y_step_comes_near_the_minimiser_as_its_length_grows(rng):
     assert problem.y_residual(X, Y) > 1e-2
 
 
-def test_majoriser_keeps_its_promise(rng):
+def test_majorizer_keeps_its_promise(rng):
     problem, kept = KIndicators(embedding(rng, 5, 2)), 0
     for _ in range(1000):
         X, Z = random_stiefel_plus(5, 2, rng), random_stiefel_plus(5, 2, rng)
-        C = problem.majoriser(X)
+        C = problem.majorizer(X)
         if np.vdot(C, Z) >= np.vdot(C, X):
             kept += 1
             assert problem.value(Z) <= problem.value(X) + 1e-12
@@ -94,7 +94,7 @@ def test_refined_point_is_stationary_on_its_support(rng):
     assert problem.value(refined) < problem.value(X)
     assert violation(refined) <= 1e-14
     # The alternation stops at a relative gain of 1e-10, so about 1e-5 from its limit.
-    again = np.where(X > 0, problem.majoriser(refined), 0.0)
+    again = np.where(X > 0, problem.majorizer(refined), 0.0)
     again = np.maximum(again, 0.0) / np.linalg.norm(np.maximum(again, 0.0), axis=0)
     np.testing.assert_allclose(again, refined, atol=1e-3)
 
@@ -120,7 +120,7 @@ def test_polish_is_never_worse_and_at_rest(rng):
     result = op.solve(problem)
     assert result.value <= plain.value + 1e-10
     # The certified X-step for the best Y does not gain.
-    C = problem.majoriser(result.X)
+    C = problem.majorizer(result.X)
     assert op.project(C).value <= np.vdot(C, result.X) * (1 + 1e-5)
 
 
@@ -141,7 +141,7 @@ def test_steps_in_units_of_the_penalty_are_those_of_the_scaled_problem(rng):
     # Eq. (6.6b): X - alpha (XVV' - UY / sigma) is X - alpha / (2 sigma) grad of f + sigma ||XV||^2.
     problem, X, sigma, alpha = KIndicators(embedding(rng)), random_oblique_plus(N, K, rng), 3.0, 2.5
     fixed = problem.freeze(X)
-    model = op.penalty.Penalised(fixed, op.penalty.PowerPenalty(sigma))
+    model = op.penalty.Penalized(fixed, op.penalty.PowerPenalty(sigma))
     method = op.ProjectedGradient(
         step_unit="penalty", first_step=alpha, search=False, criterion="step"
     )
@@ -199,7 +199,7 @@ def test_step_in_units_of_the_penalty_is_carried_over_as_such(rng):
     problem, X = KIndicators(embedding(rng)), random_oblique_plus(N, K, rng)
     method = op.ProjectedGradient(step_unit="penalty", first_step=2.0, criterion="step")
     one, ten = (
-        op.penalty.Penalised(problem.freeze(X), op.penalty.PowerPenalty(sigma)) for sigma in (1, 10)
+        op.penalty.Penalized(problem.freeze(X), op.penalty.PowerPenalty(sigma)) for sigma in (1, 10)
     )
     state = method.init(one, X)
     assert state.alpha == pytest.approx(2.0 / 2.0)  # in units of 1 / (2 sigma)

@@ -12,8 +12,8 @@ from orthoplus.problems import KMeans
 
 def blobs(rng, n=60, k=3, spread=0.3):
     groups = rng.permutation(np.arange(n) % k)
-    centres = 4.0 * np.eye(k, 5) - 2.0
-    return centres[groups] + spread * rng.standard_normal((n, 5)), groups
+    centers = 4.0 * np.eye(k, 5) - 2.0
+    return centers[groups] + spread * rng.standard_normal((n, 5)), groups
 
 
 @pytest.mark.parametrize("spread", [0.3, 3.0])

@@ -8,7 +8,7 @@ from scipy.sparse import csc_matrix, csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
-from brute_force import minimise_over_supports, random_on_support, supports
+from brute_force import minimize_over_supports, random_on_support, supports
 from orthoplus.data.divergence import kl_divergence, ratio_products
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus
@@ -90,7 +90,7 @@ def test_method_ends_where_no_row_move_helps_and_often_at_the_optimum(seed):
     rng = np.random.default_rng(seed)
     A = counts(rng, n=6) + np.eye(6, R)
     problem = KLONMF(A, K)
-    best, _, _ = minimise_over_supports(problem)
+    best, _, _ = minimize_over_supports(problem)
     result = op.solve(problem)
     assert result.status is op.Status.CONVERGED
     assert result.violation <= 1e-14

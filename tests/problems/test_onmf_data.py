@@ -67,7 +67,7 @@ def test_every_kind_agrees_with_dense_float64(kind, dtype, dense, rng, tmp_path)
     assert ours.total == exact.total  # the squares are exact, and so is their sum
     same(ours.row_squares, exact.row_squares)
     same(ours.value(X), exact.value(X))
-    for name in ("value_and_gradient", "second_block", "majoriser"):
+    for name in ("value_and_gradient", "second_block", "majorizer"):
         for a, b in zip(getattr(ours, name)(X), getattr(exact, name)(X), strict=True):
             same(a, b)
     same(ours.hessp(X, D), exact.hessp(X, D))
@@ -201,7 +201,7 @@ def test_nothing_of_the_size_of_the_data_is_made(kind, dtype, tmp_path):
         problem.value_and_gradient(X)
         problem.hessp(X, X)
         problem.freeze(X).value_and_gradient(X)
-        problem.majoriser(S)
+        problem.majorizer(S)
         problem.refine(S)
         problem.lower_bound()
         svd_start(problem.A, 2, "nndsvda")

@@ -35,8 +35,8 @@ def best_square(A):
 
 def planted(rng, n=90, r=12, k=3, noise=0.1):
     groups = rng.permutation(np.arange(n) % k)
-    centres = rng.standard_normal((k, r))
-    return (0.5 + rng.random((n, 1))) * centres[groups] + noise * rng.standard_normal(
+    centers = rng.standard_normal((k, r))
+    return (0.5 + rng.random((n, 1))) * centers[groups] + noise * rng.standard_normal(
         (n, r)
     ), groups
 
@@ -155,8 +155,8 @@ def test_estimator_finds_signed_groups(rng, convert, orthogonal):
 
 
 def test_row_and_its_negative_are_not_of_one_group(rng):
-    centre = rng.standard_normal(6)
-    A = np.outer([1.0, 2.0, 1.5, -1.0, -2.0], centre)
+    center = rng.standard_normal(6)
+    A = np.outer([1.0, 2.0, 1.5, -1.0, -2.0], center)
     model = op.OrthogonalNMF(2, allow_negative=True, random_state=0).fit(A)
     assert adjusted_rand_score([0, 0, 0, 1, 1], model.labels_) == 1.0
     assert model.reconstruction_err_ == pytest.approx(0.0, abs=1e-6)

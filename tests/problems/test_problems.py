@@ -70,7 +70,7 @@ def ridge_fit(rng, *, closed_form):
         fun,
         (N, K),
         np.ones((4, K)),
-        minimise_y=(lambda X: A.T @ X @ np.linalg.inv(X.T @ X + np.eye(K)))
+        minimize_y=(lambda X: A.T @ X @ np.linalg.inv(X.T @ X + np.eye(K)))
         if closed_form
         else None,
         curvature=lambda X, Y, D: 2 * D @ (Y.T @ Y),
@@ -85,7 +85,7 @@ BUILD = {
         lambda rng: TraceMin(laplacian(N, rng), K),
         lambda rng: TraceMin(csr_array(laplacian(N, rng)), K),
         lambda rng: TraceMin(aslinearoperator(symmetric(N, rng)), K),
-        lambda rng: nonnegative_pca(rng.standard_normal((N, 4)), K, centre=True),
+        lambda rng: nonnegative_pca(rng.standard_normal((N, 4)), K, center=True),
         lambda rng: ratio_cut(csr_array(np.abs(symmetric(N, rng))), K),
         lambda rng: discriminative_spectral(
             np.abs(symmetric(N, rng)), 2.0, K, A=rng.standard_normal((N, 3))
@@ -275,7 +275,7 @@ def test_refine_is_the_best_point_of_the_support(problem, rng):
         best = problem.value(refined)
         # Roundings of sums of a few numbers of size one.
         assert best <= problem.value(X) + 1e-12
-        if isinstance(problem, KIndicators):  # a local minimiser: see the tests of its own
+        if isinstance(problem, KIndicators):  # a local minimizer: see the tests of its own
             continue
         assert all(best <= problem.value(random_on_support(H, rng)) + 1e-12 for _ in range(50))
         np.testing.assert_allclose(problem.value(problem.refine(refined)), best, atol=1e-12)

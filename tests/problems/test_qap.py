@@ -1,4 +1,4 @@
-"""QAP: value over permutations, centring, matched rows, the bound."""
+"""QAP: value over permutations, centering, matched rows, the bound."""
 
 from itertools import permutations
 
@@ -29,7 +29,7 @@ def test_value_is_the_sum_over_pairs(problem):
 
 
 @pytest.mark.parametrize("is_symmetric", [False, True])
-def test_centred_problem_agrees_on_permutations_and_not_elsewhere(is_symmetric, rng):
+def test_centered_problem_agrees_on_permutations_and_not_elsewhere(is_symmetric, rng):
     A, B, C = rng.random((3, 5, 5))
     problem = QAP(A + A.T, B + B.T) if is_symmetric else QAP(A, B, C)
     frozen = problem.freeze(random_oblique_plus(5, 5, rng))
@@ -41,12 +41,12 @@ def test_centred_problem_agrees_on_permutations_and_not_elsewhere(is_symmetric, 
 
 
 @pytest.mark.parametrize("which", ["A", "B", "both", "neither"])
-def test_symmetrised_problem_has_the_same_values_everywhere(which, rng):
+def test_symmetrized_problem_has_the_same_values_everywhere(which, rng):
     A, B, C = rng.standard_normal((3, 5, 5))
     A = A + A.T if which in ("A", "both") else A
     B = B + B.T if which in ("B", "both") else B
     problem = QAP(A, B, C, constant=2.0)
-    same = problem.symmetrised()
+    same = problem.symmetrized()
     assert same.is_symmetric == (which != "neither")
     assert (same is problem) == (which in ("both", "neither"))
     X = random_oblique_plus(5, 5, rng)
@@ -139,7 +139,7 @@ def test_bound_is_the_larger_of_those_of_a_matrix_and_its_symmetric_part(is_cons
     if is_constant:  # along the rows: f is linear, and only the matrix itself shows it
         B[:] = B[:, :1]
     whole = QAP(A + A.T, B)
-    own, symmetric = whole._gilmore_lawler[0], whole.symmetrised()._gilmore_lawler[0]
+    own, symmetric = whole._gilmore_lawler[0], whole.symmetrized()._gilmore_lawler[0]
     # A bound lies a margin for rounding below what was computed.
     assert whole.lower_bound() == pytest.approx(max(own, symmetric), rel=1e-12)
     assert (own > symmetric) == is_constant

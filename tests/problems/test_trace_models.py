@@ -54,12 +54,12 @@ def same_partition(one, other):
 
 
 @every_container
-@pytest.mark.parametrize("centre", [False, True])
-def test_nonnegative_pca_is_minus_the_gram_matrix(container, centre, rng):
+@pytest.mark.parametrize("center", [False, True])
+def test_nonnegative_pca_is_minus_the_gram_matrix(container, center, rng):
     A = rng.standard_normal((N, 5)) * (rng.random((N, 5)) < 0.7)
-    centred = A - centre * A.mean(axis=1, keepdims=True)
-    M = matrix_of(nonnegative_pca(container(A), K, centre=centre))
-    np.testing.assert_allclose(M, -centred @ centred.T, atol=1e-13)
+    centered = A - center * A.mean(axis=1, keepdims=True)
+    M = matrix_of(nonnegative_pca(container(A), K, center=center))
+    np.testing.assert_allclose(M, -centered @ centered.T, atol=1e-13)
 
 
 @every_container
@@ -97,7 +97,7 @@ def test_ratio_cut_adds_a_penalty_on_unequal_weights(rng):
         assert drawn.value(X) == pytest.approx(plain.value(X) + added)
 
 
-def test_normalised_laplacian_is_the_normalised_cut(rng):
+def test_normalized_laplacian_is_the_normalized_cut(rng):
     W = similarity(N, rng)
     labels, degrees = np.arange(N) % K, W.sum(axis=1)
     X = assemble(labels, np.sqrt(degrees), K)
@@ -189,12 +189,12 @@ def test_operator_agrees_with_its_matrix(n, rng):
 def test_product_is_never_formed(rng):
     n = 5000  # M would have 25 million entries
     A = sp.random_array((n, 300), density=0.01, rng=rng, format="csr")
-    problem = nonnegative_pca(A, 3, centre=True)
+    problem = nonnegative_pca(A, 3, center=True)
     assert sum(U.shape[0] * U.shape[1] for U, _ in problem.symmetric.factors[1:]) == n
     X = random_stiefel_plus(n, 3, rng)
-    centred = A.toarray() - A.toarray().mean(axis=1, keepdims=True)
-    assert problem.value(X) == pytest.approx(-(np.linalg.norm(centred.T @ X) ** 2))
-    top = np.linalg.svd(centred, compute_uv=False)[:3]
+    centered = A.toarray() - A.toarray().mean(axis=1, keepdims=True)
+    assert problem.value(X) == pytest.approx(-(np.linalg.norm(centered.T @ X) ** 2))
+    top = np.linalg.svd(centered, compute_uv=False)[:3]
     assert problem.lower_bound() == pytest.approx(-(top @ top))
 
 
@@ -232,7 +232,7 @@ def global_minimum(problem):
             similarity(5, rng), 1.0, 2, A=rng.standard_normal((5, 2))
         ),
     ],
-    ids=["laplacian", "normalised", "ratio cut", "pca", "discriminative"],
+    ids=["laplacian", "normalized", "ratio cut", "pca", "discriminative"],
 )
 def test_best_of_a_few_runs_is_the_optimum_by_brute_force(build, rng):
     problem = build(rng)

@@ -154,7 +154,7 @@ def test_page_is_drawn_in_light_and_dark(pages, tmp_path, scheme):
     assert (corner > 200) == (scheme == "light")
 
 
-def test_figure_text_and_colours_belong_to_the_page():
+def test_figure_text_and_colors_belong_to_the_page():
     with canvas("one", 2.0, 2.0) as drawn:
         drawn.figure.subplots().set_title("<b> & $x_")
     assert "&lt;b&gt; &amp; $x_" in drawn.svg

@@ -41,7 +41,7 @@ def problem_for(name):
         joint,
         SHAPE,
         np.ones((SHAPE[0], SHAPE[1])),
-        minimise_y=lambda X: np.linalg.lstsq(X, np.abs(M), rcond=None)[0].T,
+        minimize_y=lambda X: np.linalg.lstsq(X, np.abs(M), rcond=None)[0].T,
     )
 
 

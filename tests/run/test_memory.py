@@ -7,7 +7,7 @@ import pytest
 
 import orthoplus as op
 from orthoplus.geometry.oblique import random_oblique_plus
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 
 SHAPE = (20_000, 20)
 ARRAY = 8 * SHAPE[0] * SHAPE[1]
@@ -43,7 +43,7 @@ def peak_of(work):
 @pytest.mark.parametrize("name", STEP)
 def test_step_holds_a_fixed_number_of_arrays(name):
     problem, X = build(name)
-    h = Penalised(problem.freeze(X), PowerPenalty(1.0))
+    h = Penalized(problem.freeze(X), PowerPenalty(1.0))
     h.value_and_gradient(X)  # what the problem keeps for itself
     method = op.ProjectedGradient()
 

@@ -30,7 +30,7 @@ def same_up_to_rounding(one, other):
 def test_estimator_of_components_has_the_value_of_solve(rng):
     X = rng.standard_normal((30, 12))
     model = op.NonnegativePCA(3, random_state=0).fit(X)
-    problem = nonnegative_pca(X.T, 3, centre=True)
+    problem = nonnegative_pca(X.T, 3, center=True)
     value = problem.value(model.components_.T)
     assert value <= op.solve(problem).value + 1e-6 * abs(value)
 

@@ -69,7 +69,7 @@ def test_result_is_feasible_and_consistent(dtype, rng):
     result = op.project(C)
     roundoff = float(np.finfo(dtype).eps)
     assert result.X.dtype == dtype
-    assert violation(result.X) <= 10 * 7 * roundoff  # k columns, normalised in their own precision
+    assert violation(result.X) <= 10 * 7 * roundoff  # k columns, normalized in their own precision
     assert result.value == pytest.approx(
         float(np.vdot(C.astype(float), result.X)), rel=20 * roundoff
     )

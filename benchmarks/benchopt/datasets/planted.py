@@ -1,4 +1,4 @@
-"""A planted factorisation with noise."""
+"""A planted factorization with noise."""
 
 import numpy as np
 from benchopt import BaseDataset

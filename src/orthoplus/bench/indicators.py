@@ -29,7 +29,7 @@ DEFAULT, PENALTY = "default", "EP4Orth+"
 # As published, with rows of unit norm, and with the weights kept: the first is the one to beat.
 KINDAP = {
     "KindAP": KindAP(),
-    "KindAP rows": KindAP(normalise_rows=True),
+    "KindAP rows": KindAP(normalize_rows=True),
     "KindAP weights": KindAP(binary=False),
 }
 

@@ -9,7 +9,7 @@ from orthoplus.bench.table import Column, Figures, Items, Session, Table, one_ro
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.metrics import purity
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import KIndicators
 from orthoplus.projection import project_stiefel_plus
 
@@ -31,7 +31,7 @@ def tasks(session: Session) -> Items:
     calls = {"U'X, dense": lambda: U.T @ X, "U'X, one entry per row": lambda: problem.cross(X)}
     for name, call in calls.items():
         yield one_row(case, name, lambda call: {"cpu": take_turns({"": call}, 2)[""].cpu}, call)
-    model = Penalised(problem, PowerPenalty(10.0))
+    model = Penalized(problem, PowerPenalty(10.0))
     state: Any = method.init(model, problem.start(rng))
 
     def alternate() -> Figures:
@@ -41,7 +41,7 @@ def tasks(session: Session) -> Items:
         return {"cpu": run.cpu, "entries": np.count_nonzero(state.X) / n}
 
     def certify() -> Figures:
-        C = problem.majoriser(state.X)
+        C = problem.majorizer(state.X)
         found = timed(lambda: project_stiefel_plus(C, tol=1e-5, max_passes=12))
         share = 100.0 * purity(groups, found.value.labels)
         return {"cpu": found.cpu, "gap": found.value.gap, "purity": share, "entries": 1.0}

@@ -11,13 +11,13 @@ import numpy as np
 
 from orthoplus.bench.measure import timed
 from orthoplus.bench.table import Column, Figures, Items, Session, Table, one_row
-from orthoplus.core.method import minimise_oblique
+from orthoplus.core.method import minimize_oblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods import ProjectedGradient, RegularizedNewton
-from orthoplus.penalty.family import Penalised, PowerPenalty
+from orthoplus.penalty.family import Penalized, PowerPenalty
 from orthoplus.problems import ONMF, Projection, TraceMin
 
 SIZE, QUICK_SIZE = (500, 10), (60, 3)
@@ -75,8 +75,8 @@ def tasks(session: Session) -> Items:
     for case, problem in make_problems(*session.pick(SIZE, QUICK_SIZE), rng).items():
         X = random_oblique_plus(*problem.shape, rng)
         sigma = 0.1 * float(np.linalg.norm(problem.value_and_gradient(X)[1]))
-        model = Penalised(problem, PowerPenalty(sigma), unit=sigma)
-        solution, *_ = minimise_oblique(model, METHODS["first order"], X, tol=1e-8)
+        model = Penalized(problem, PowerPenalty(sigma), unit=sigma)
+        solution, *_ = minimize_oblique(model, METHODS["first order"], X, tol=1e-8)
         noise = DISTURBANCE * rng.standard_normal(X.shape) / np.sqrt(X.size)
         start = project_oblique_plus(solution.X + noise)
         for method in METHODS:
@@ -85,8 +85,8 @@ def tasks(session: Session) -> Items:
 
 def _measure(problem: Problem, sigma: float, start: FloatArray, method: str) -> Figures:
     counts = {"gradients": 0, "products": 0}
-    model = Penalised(Counted(problem, counts), PowerPenalty(sigma), unit=sigma)
-    run = timed(lambda: minimise_oblique(model, METHODS[method], start, tol=1e-9)[0])
+    model = Penalized(Counted(problem, counts), PowerPenalty(sigma), unit=sigma)
+    run = timed(lambda: minimize_oblique(model, METHODS[method], start, tol=1e-9)[0])
     return {**counts, "value": run.value.value, "cpu": run.cpu, "wall": run.wall}
 
 

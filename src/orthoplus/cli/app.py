@@ -18,7 +18,7 @@ from orthoplus.cli.unmix import unmix
 app = typer.Typer(
     name="orthoplus",
     cls=Group,
-    help="Optimisation with nonnegative orthogonality: cluster rows, unmix images, parcellate "
+    help="Optimization with nonnegative orthogonality: cluster rows, unmix images, parcellate "
     "brains, project.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -94,7 +94,7 @@ def cluster(  # noqa: PLR0913
 ) -> int:
     """Cluster the rows of a matrix: labels, weights, components, a report.
 
-    Each row gets one cluster and a weight; the components are the nonnegative centres.
+    Each row gets one cluster and a weight; the components are the nonnegative centers.
 
     [dim]orthoplus cluster corpus.mtx -k 20 --loss kl[/dim]
 

@@ -15,7 +15,7 @@ from orthoplus.estimators.factorize import choose_method
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a factorisation runs, as the user gave it."""
+    """How a factorization runs, as the user gave it."""
 
     method: str
     seed: int

@@ -25,9 +25,9 @@ def cached_files() -> list[Path]:
 
     What is older than the package was left behind by a former version, and is not counted.
     """
-    from orthoplus.kernels.fused import centres
+    from orthoplus.kernels.fused import centers
 
-    folder, installed = kernel_cache().folder, os.path.getmtime(centres.__file__)
+    folder, installed = kernel_cache().folder, os.path.getmtime(centers.__file__)
     files = [] if folder is None else [path for path in folder.glob("*.nb[ci]") if path.is_file()]
     return [path for path in files if path.stat().st_mtime >= installed]
 

@@ -31,5 +31,5 @@ def complain(text: str) -> None:
 
 
 def console() -> Console:
-    """Return standard output; words are never taken for markup, nor numbers coloured."""
+    """Return standard output; words are never taken for markup, nor numbers colored."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)

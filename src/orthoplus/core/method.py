@@ -151,7 +151,7 @@ class Known(NamedTuple):
     --------
     >>> import numpy as np
     >>> import orthoplus as op
-    >>> h = op.penalty.Penalised(op.problems.TraceMin(np.eye(3), 2), op.penalty.PowerPenalty(5.0))
+    >>> h = op.penalty.Penalized(op.problems.TraceMin(np.eye(3), 2), op.penalty.PowerPenalty(5.0))
     >>> h.known(7.0, None, energy=2.0)  # h = 7 is f + 5 (||XV||^2 - 1)
     Known(value=2.0, gradient=None, energy=2.0)
     """
@@ -347,7 +347,7 @@ class ObliqueRun(NamedTuple):
     >>> import numpy as np
     >>> import orthoplus as op
     >>> problem = op.problems.Projection(np.array([[3.0], [4.0]]))
-    >>> found = minimise_oblique(problem, op.ProjectedGradient(), np.array([[1.0], [0.0]]))
+    >>> found = minimize_oblique(problem, op.ProjectedGradient(), np.array([[1.0], [0.0]]))
     >>> found.status.name, found.state.value < found.start_value
     ('CONVERGED', True)
     """
@@ -358,7 +358,7 @@ class ObliqueRun(NamedTuple):
     start_value: float
 
 
-def minimise_oblique(
+def minimize_oblique(
     problem: Problem,
     method: ObliqueMethod,
     X: FloatArray,
@@ -373,14 +373,14 @@ def minimise_oblique(
     Parameters
     ----------
     problem : Problem
-        h, for EP4Orth+ the penalised objective.
+        h, for EP4Orth+ the penalized objective.
     method : ProjectedGradient, RegularizedNewton or your own `ObliqueMethod`
     X : ndarray of shape (n, k)
         The start, in OB+; not modified.
     tol : float, optional
         Instead of the method's own.
     warm : WarmStart, optional
-        What a former run handed on (the regularisation, the last step length), and f at X if it
+        What a former run handed on (the regularization, the last step length), and f at X if it
         is known.
 
     Examples
@@ -389,7 +389,7 @@ def minimise_oblique(
     >>> import orthoplus as op
     >>> problem = op.problems.Projection(np.array([[3.0, -1.0], [4.0, 2.0], [-1.0, 2.0]]))
     >>> h = op.penalty.without_penalty(problem)
-    >>> state, *_ = minimise_oblique(h, op.ProjectedGradient(), np.full((3, 2), 3**-0.5), tol=1e-9)
+    >>> state, *_ = minimize_oblique(h, op.ProjectedGradient(), np.full((3, 2), 3**-0.5), tol=1e-9)
     >>> state.X.round(4)
     array([[0.6   , 0.    ],
            [0.8   , 0.7071],

@@ -17,7 +17,7 @@ from orthoplus.core.types import DIFFERENCE_STEP, FloatArray, Linear
 
 
 class Problem(ABC):
-    """A smooth f over n x k matrices, to be minimised over S+ = {X >= 0, X'X = I}.
+    """A smooth f over n x k matrices, to be minimized over S+ = {X >= 0, X'X = I}.
 
     A subclass gives ``shape`` and ``value_and_gradient``. Everything else has a default that is
     right for any smooth f, and is overridden where the problem knows better.
@@ -84,13 +84,13 @@ class Problem(ABC):
         return self
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """Minimiser over S+ with the support of X, eq. (3.1); None where there is no quick way.
+        """Minimizer over S+ with the support of X, eq. (3.1); None where there is no quick way.
 
         The global one, unless the problem says otherwise.
         """
         return None
 
-    def majoriser(self, X: FloatArray) -> FloatArray | None:
+    def majorizer(self, X: FloatArray) -> FloatArray | None:
         """C with f(Z) <= f(X) for each Z in S+ with <C, Z> >= <C, X>; None where none is known."""
         return None
 

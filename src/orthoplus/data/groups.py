@@ -34,7 +34,7 @@ def reciprocals(numbers: FloatArray) -> FloatArray:
     return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0)
 
 
-class Centres(NamedTuple):
+class Centers(NamedTuple):
     """A start of a search over groups: row i goes to the j with the largest a_i'c_j."""
 
     vectors: FloatArray  # k x r
@@ -48,15 +48,15 @@ class Assigned(NamedTuple):
     is_same: bool
 
 
-def assign_rows(A: DataMatrix, centres: FloatArray, before: Any = None) -> Assigned:
+def assign_rows(A: DataMatrix, centers: FloatArray, before: Any = None) -> Assigned:
     """Return the group of each row and its score there: the largest a_i'c_j, the first among ties.
 
     A row of zeros has label -1. No group is without a row: one that would be takes the row, of
     those that are not the last of another, that its score fits worst. One pass over A, O(nnz k).
     ``before`` are labels to compare with.
     """
-    k = len(centres)
-    labels, scores = A.map_rows(_assign_rows, args=(centres,), n_vectors=2)
+    k = len(centers)
+    labels, scores = A.map_rows(_assign_rows, args=(centers,), n_vectors=2)
     old = labels if before is None else before
     counts, n_moved = A.reduce_rows(_compare_rows, labels, old, args=(k,), vectors_only=True)
     empty = np.flatnonzero(counts == 0)
@@ -98,18 +98,18 @@ def count_rows(A: DataMatrix, labels: Any, k: int) -> IntArray:
     return np.asarray(A.reduce_rows(_count_rows, labels, args=(k,), vectors_only=True))
 
 
-def _assign_rows(A: MemoryMatrix, centres: FloatArray) -> tuple[IntArray, FloatArray]:
+def _assign_rows(A: MemoryMatrix, centers: FloatArray) -> tuple[IntArray, FloatArray]:
     labels, scores = np.empty(A.shape[0], dtype=np.int64), np.empty(A.shape[0], dtype=A.dtype)
 
     def work(number: int, rows: slice) -> None:
-        labels[rows], scores[rows] = _assign_slice(A.rows(rows), centres)
+        labels[rows], scores[rows] = _assign_slice(A.rows(rows), centers)
 
-    for_blocks(work, A.ranges(len(centres)))
+    for_blocks(work, A.ranges(len(centers)))
     return labels, scores
 
 
-def _assign_slice(A: MemoryMatrix, centres: FloatArray) -> tuple[IntArray, FloatArray]:
-    labels, scores = kernels.best_columns(A.matmul(centres.T))
+def _assign_slice(A: MemoryMatrix, centers: FloatArray) -> tuple[IntArray, FloatArray]:
+    labels, scores = kernels.best_columns(A.matmul(centers.T))
     idle = np.flatnonzero(scores == 0)
     if len(idle):
         labels[idle[A.zero_rows(idle)]] = -1

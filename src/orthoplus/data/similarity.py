@@ -37,11 +37,11 @@ def ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
     n, r = A.shape
     mean = np.asarray(A.mean(axis=0)).reshape(-1)
     if not issparse(A):
-        centred = A - mean
-        return centred, np.linalg.inv(centred.T @ centred + ridge * np.eye(r))
+        centered = A - mean
+        return centered, np.linalg.inv(centered.T @ centered + ridge * np.eye(r))
     gram = (A.T @ A).toarray() - n * np.outer(mean, mean)
-    centring = np.vstack([np.eye(r), -mean])  # HA = [A 1] times this
-    core = centring @ np.linalg.inv(gram + ridge * np.eye(r)) @ centring.T
+    centering = np.vstack([np.eye(r), -mean])  # HA = [A 1] times this
+    core = centering @ np.linalg.inv(gram + ridge * np.eye(r)) @ centering.T
     return hstack([A, csr_array(np.ones((n, 1)))], format="csr"), core
 
 

@@ -91,8 +91,8 @@ def address_of(source: Source, base: str = BASE) -> str:
 def convert(source: Source, path: Path) -> dict[str, Any]:
     """Return the arrays of our format from the public file; refuse those of another size."""
     try:
-        catalogue = read_mat(path)
-        found = {key: entry.load().values for key, entry in catalogue.items() if entry.is_numeric}
+        catalog = read_mat(path)
+        found = {key: entry.load().values for key, entry in catalog.items() if entry.is_numeric}
         arrays = _LAYOUTS[source.layout](source, found)
     except (KeyError, FileError) as error:
         raise FetchError(

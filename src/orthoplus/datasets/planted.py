@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 
-# The generator of section 6.1: entries of X* before normalisation, and the diagonal of L.
+# The generator of section 6.1: entries of X* before normalization, and the diagonal of L.
 ENTRY_RANGE = (1.0, 2.0)
 DIAGONAL_RANGE = (0.5, 3.5)
 
@@ -39,7 +39,7 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
     .. math:: L_{ij} = \xi \sqrt{d_i d_j}\, u_{ij}, \quad L_{ii} = d_i,
 
     with d uniform in [0.5, 3.5], u in [0, 1). Every row of X* goes to a column at random, every
-    column has a row, and its entries before normalisation are uniform in [1, 2].
+    column has a row, and its entries before normalization are uniform in [1, 2].
 
     Parameters
     ----------

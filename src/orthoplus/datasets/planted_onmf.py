@@ -1,4 +1,4 @@
-"""Matrices with a planted orthogonal factorisation: the paper's section 6.2.1."""
+"""Matrices with a planted orthogonal factorization: the paper's section 6.2.1."""
 
 from dataclasses import dataclass
 

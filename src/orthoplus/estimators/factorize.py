@@ -1,4 +1,4 @@
-"""From a nonnegative matrix to its orthogonal factorisation: method, starts, closing alternation.
+"""From a nonnegative matrix to its orthogonal factorization: method, starts, closing alternation.
 
 The one place that says which method and which starts the estimators use.
 """
@@ -22,7 +22,7 @@ from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data, as_nonnegative_data
-from orthoplus.data.groups import Centres
+from orthoplus.data.groups import Centers
 from orthoplus.estimators.missing import factorize_observed
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.ep4orth import EP4Orth
@@ -282,13 +282,13 @@ def _run(
     # `settle` ends each run: alternation, and moves of single rows.
     result = solve(problem, X0, method=method, search=False, **options)
     # A search that came to its end is settled; if passes are expensive, one that did not stays.
-    is_settled = isinstance(X0, Centres) and (result.success or not problem.A.has_cheap_products)
+    is_settled = isinstance(X0, Centers) and (result.success or not problem.A.has_cheap_products)
     return result if is_settled else _settle_unless_interrupted(problem, result)
 
 
 def _start(
     problem: ONMF | KLONMF, method: OuterMethod, i: int, rng: np.random.Generator
-) -> FloatArray | Centres:
+) -> FloatArray | Centers:
     """From the singular vectors for the first run, at random for the others."""
     if i > 0:
         return random_oblique_plus(*problem.shape, rng)

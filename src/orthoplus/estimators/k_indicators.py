@@ -44,10 +44,10 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         k.
     embedding : {"svd", "laplacian", "precomputed"}
         How U comes from X: the k leading left singular vectors; the k bottom eigenvectors of the
-        normalised Laplacian of the graph of nearest neighbours, orthonormal; or X is U itself, of
+        normalized Laplacian of the graph of nearest neighbors, orthonormal; or X is U itself, of
         exactly k columns.
     n_neighbors : int
-        For "laplacian": neighbours of a sample, itself not counted; all others at most.
+        For "laplacian": neighbors of a sample, itself not counted; all others at most.
     method : object, optional
         By default ``EP4Orth.for_indicators(k)``: the paper's alternation and a polish.
     n_init : int

@@ -41,7 +41,7 @@ class NonnegativePCA(
     ----------
     n_components : int
         k, at most the number of features.
-    centre : bool
+    center : bool
         Whether to subtract the mean; sparse data stays sparse either way.
     method : object, optional
         Such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
@@ -58,12 +58,12 @@ class NonnegativePCA(
         V': orthonormal rows, no negative entry, at most one positive entry a column; in order of
         falling variance.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
-        Variance of the data along each component (about the mean, or zero without ``centre``), and
+        Variance of the data along each component (about the mean, or zero without ``center``), and
         its share of the whole.
     feature_labels_ : ndarray of shape (n_features,)
         The component of each feature, -1 for one that is in none.
     mean_ : ndarray of shape (n_features,)
-        The mean, zeros without ``centre``.
+        The mean, zeros without ``center``.
     bound_, gap_ : float or None
         The variance that the first k principal components of any sign explain, an upper bound of
         the sum of ``explained_variance_``, and the relative distance to it.
@@ -92,14 +92,14 @@ class NonnegativePCA(
         self,
         n_components: int = 2,
         *,
-        centre: bool = True,
+        center: bool = True,
         method: OuterMethod | None = None,
         n_init: int | None = None,
         random_state: Any = None,
         with_bound: bool = False,
     ) -> None:
         self.n_components = n_components
-        self.centre = centre
+        self.center = center
         self.method = method
         self.n_init = n_init
         self.random_state = random_state
@@ -148,7 +148,7 @@ class NonnegativePCA(
         return problem, SupportPoint.of(self.components_.T.astype(np.float64))
 
     def _problem(self, A: Any) -> TraceMin:
-        return nonnegative_pca(A.T, self.n_components, centre=self.centre)
+        return nonnegative_pca(A.T, self.n_components, center=self.center)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         least = 2 if reset else 1
@@ -162,7 +162,7 @@ class NonnegativePCA(
 
     def _unpack(self, A: Any, result: Result) -> None:
         mean = np.asarray(A.mean(axis=0), dtype=np.float64).reshape(-1)
-        self.mean_ = (mean if self.centre else np.zeros_like(mean)).astype(A.dtype)
+        self.mean_ = (mean if self.center else np.zeros_like(mean)).astype(A.dtype)
         self.components_ = np.ascontiguousarray(result.X.T, dtype=A.dtype)
         freedom = A.shape[0] - 1
         variance = (self._scores(A).astype(np.float64) ** 2).sum(axis=0) / freedom

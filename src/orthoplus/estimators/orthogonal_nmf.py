@@ -51,7 +51,7 @@ class OrthogonalNMF(
     TransformerMixin,  # type: ignore[misc]
     WatchedEstimator,
 ):
-    r"""Orthogonal nonnegative matrix factorisation: cluster the rows, or find disjoint parts.
+    r"""Orthogonal nonnegative matrix factorization: cluster the rows, or find disjoint parts.
 
     .. math:: \min_{W, H \ge 0} \|X - WH\|_F^2, \qquad W^\top W = I
               \ \text{(samples)} \quad \text{or} \quad HH^\top = I \ \text{(features)},
@@ -125,7 +125,7 @@ class OrthogonalNMF(
         to the last digit. With sample weights w, row i of W times the root of w_i. Computed lazily
         from `result_`.
     result_ : Result
-        The factorisation; its ``labels`` and ``weights`` are those of the orthonormal factor.
+        The factorization; its ``labels`` and ``weights`` are those of the orthonormal factor.
     reconstruction_err_ : float
         The Frobenius norm of X - WH (rows times the root of their weights), over the entries that
         were observed; or the divergence D(X || WH), rows times their weights. Of the scaled data if

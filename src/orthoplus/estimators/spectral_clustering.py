@@ -40,7 +40,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     n_clusters : int
         k, at most the number of samples.
     affinity : {"nearest_neighbors", "rbf", "precomputed"}
-        The graph: each sample with its nearest neighbours, made symmetric; the Gaussian kernel,
+        The graph: each sample with its nearest neighbors, made symmetric; the Gaussian kernel,
         dense; or X itself, a symmetric nonnegative matrix, dense or sparse. An undirected graph of
         NetworkX or igraph is its own affinity, whatever stands here.
     n_neighbors : int

@@ -55,7 +55,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
 
 
 def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
-    r"""HS generalised Jacobian of the projection onto Delta(X), applied to H.
+    r"""HS generalized Jacobian of the projection onto Delta(X), applied to H.
 
     .. math:: \mathcal{P}(H) = \Xi(H) - \Xi(X) M, \qquad
               M_{jj} = \frac{x_j^\top \Xi[h_j]}{x_j^\top \Xi[x_j]},

@@ -81,7 +81,7 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
     """Maximize <C, X> over the X of S+ with this support, for entries C_{i, label(i)}, section 4.
 
-    x_j is the positive part of c_j on the rows of j, normalised; a column without a positive entry
+    x_j is the positive part of c_j on the rows of j, normalized; a column without a positive entry
     there takes its largest one alone, the first. Every column needs a row. O(n) but for the zeros.
 
     Examples
@@ -97,7 +97,7 @@ def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
 
 
 def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
-    """Return the weights of the rows in `fit_support`, its columns not normalised yet; O(n + k).
+    """Return the weights of the rows in `fit_support`, its columns not normalized yet; O(n + k).
 
     Examples
     --------
@@ -119,7 +119,7 @@ def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
 def polar_factor(M: FloatArray) -> FloatArray:
     r"""Project onto the matrices with orthonormal columns, by :math:`M = LSR^\top \mapsto LR^\top`.
 
-    It maximises :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
+    It maximizes :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
     singular values. O(nk^2): from the eigenvectors of M'M where M is well conditioned, else an SVD.
 
     Examples
@@ -288,17 +288,17 @@ def random_stiefel_plus(
     return np.asarray(X / np.linalg.norm(X, axis=0))
 
 
-def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    r"""Whether D is in the linearised cone of S+ at X, (2.2).
+def in_linearized_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
+    r"""Whether D is in the linearized cone of S+ at X, (2.2).
 
     ``x_j'd_j = 0``; D = 0 at the zeros of a nonzero row of X; D >= 0 on the zero rows of X.
 
     Examples
     --------
     >>> X = np.eye(3, 2)
-    >>> in_linearised_cone(X, np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
+    >>> in_linearized_cone(X, np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
     True
-    >>> in_linearised_cone(X, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))  # beside an entry
+    >>> in_linearized_cone(X, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))  # beside an entry
     False
     """
     scale = tol * float(np.abs(D).max(initial=0.0))
@@ -314,15 +314,15 @@ def in_linearised_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> b
 def in_tangent_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
     """Whether D is in the tangent cone of S+ at X, (2.3).
 
-    The linearised cone, and on each zero row of X at most one nonzero entry of D.
+    The linearized cone, and on each zero row of X at most one nonzero entry of D.
 
     Examples
     --------
     >>> X = np.eye(3, 2)
     >>> D = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
-    >>> in_linearised_cone(X, D), in_tangent_cone(X, D)
+    >>> in_linearized_cone(X, D), in_tangent_cone(X, D)
     (True, False)
     """
     scale = tol * float(np.abs(D).max(initial=0.0))
     moving = (np.abs(D[~X.any(axis=1)]) > scale).sum(axis=1)
-    return in_linearised_cone(X, D, tol=tol) and bool((moving <= 1).all())
+    return in_linearized_cone(X, D, tol=tol) and bool((moving <= 1).all())

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError, MissingPackageError
-from orthoplus.io.content import Catalogue, Content, choose
+from orthoplus.io.content import Catalog, Content, choose
 from orthoplus.io.envi import IMAGE_SUFFIXES, find_header, read_envi
 from orthoplus.io.geotiff import read_geotiff
 from orthoplus.io.guard import memory_limit
@@ -28,14 +28,14 @@ from orthoplus.io.table_text import suffix_of
 from orthoplus.io.text_tables import read_table
 
 # Readers of tables, which take options.
-TABLE_READERS: dict[str, Callable[[Path, TableOptions], Catalogue]] = {
+TABLE_READERS: dict[str, Callable[[Path, TableOptions], Catalog]] = {
     ".csv": read_table,
     ".tsv": read_table,
     ".txt": read_table,
     ".xlsx": read_spreadsheet,
     ".parquet": read_parquet,
 }
-READERS: dict[str, Callable[[Path], Catalogue]] = {
+READERS: dict[str, Callable[[Path], Catalog]] = {
     ".npz": read_npz,
     ".npy": read_npy,
     ".mat": read_mat,
@@ -227,7 +227,7 @@ def _read(
     return _guarded(path, read)
 
 
-def _list(path: Path, table: TableOptions | None) -> Catalogue:
+def _list(path: Path, table: TableOptions | None) -> Catalog:
     suffix = suffix_of(path)
     if suffix in TABLE_READERS:
         return TABLE_READERS[suffix](path, table or TableOptions())

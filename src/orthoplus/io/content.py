@@ -1,6 +1,6 @@
 """What a file holds, before and after it is read.
 
-Every format gives a catalogue: the arrays of the file with their shapes, none of them read yet.
+Every format gives a catalog: the arrays of the file with their shapes, none of them read yet.
 """
 
 from collections.abc import Callable, Mapping
@@ -124,25 +124,25 @@ class Entry:
         return f"{size} {'numbers' if self.is_numeric else 'text' if self.is_text else 'objects'}"
 
 
-Catalogue = Mapping[str, Entry]
+Catalog = Mapping[str, Entry]
 
 
 def choose(
-    path: Path, catalogue: Catalogue, key: str | None, ndims: tuple[int, ...], wanted: str
+    path: Path, catalog: Catalog, key: str | None, ndims: tuple[int, ...], wanted: str
 ) -> Entry:
     """Return the entry with this key; without one, the only one that fits, or one called X or A."""
     if key is not None:
-        if key not in catalogue:
-            raise FileError(f"`{path}` has no array `{key}`. It has {_listed(catalogue)}.")
-        if not catalogue[key].fits(ndims):
+        if key not in catalog:
+            raise FileError(f"`{path}` has no array `{key}`. It has {_listed(catalog)}.")
+        if not catalog[key].fits(ndims):
             raise FileError(
-                f"`{key}` in `{path}` is {catalogue[key]}, not a {wanted}. "
-                f"The file has {_listed(catalogue)}."
+                f"`{key}` in `{path}` is {catalog[key]}, not a {wanted}. "
+                f"The file has {_listed(catalog)}."
             )
-        return catalogue[key]
-    fitting = {name: entry for name, entry in catalogue.items() if entry.fits(ndims)}
+        return catalog[key]
+    fitting = {name: entry for name, entry in catalog.items() if entry.fits(ndims)}
     if not fitting:
-        raise FileError(f"`{path}` has no {wanted}. It has {_listed(catalogue)}.")
+        raise FileError(f"`{path}` has no {wanted}. It has {_listed(catalog)}.")
     preferred = [n for n in (LABEL_NAMES if 1 in ndims else MATRIX_NAMES) if n in fitting]
     if len(fitting) > 1 and not preferred:
         raise FileError(
@@ -152,9 +152,9 @@ def choose(
     return fitting[preferred[0] if preferred else next(iter(fitting))]
 
 
-def _listed(catalogue: Catalogue, most: int = 12) -> str:
-    if not catalogue:
+def _listed(catalog: Catalog, most: int = 12) -> str:
+    if not catalog:
         return "no arrays at all"
-    shown = [f"`{name}` ({entry})" for name, entry in list(catalogue.items())[:most]]
-    more = len(catalogue) - len(shown)
+    shown = [f"`{name}` ({entry})" for name, entry in list(catalog.items())[:most]]
+    more = len(catalog) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -10,7 +10,7 @@ import numpy as np
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray
-from orthoplus.io.content import Catalogue, Entry, Names
+from orthoplus.io.content import Catalog, Entry, Names
 from orthoplus.io.envi_header import Header, read_header
 from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
 
@@ -56,7 +56,7 @@ class _Layout(NamedTuple):
         return values.transpose(np.argsort(axes))
 
 
-def read_envi(path: Path) -> Catalogue:
+def read_envi(path: Path) -> Catalog:
     """List the image of an ENVI header, (lines, samples, bands); its image may be given instead."""
     header_path = path if path.suffix.lower() == ".hdr" else find_header(path)
     if header_path is None:

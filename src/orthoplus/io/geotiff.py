@@ -13,14 +13,14 @@ from orthoplus.core.atomic import path_of, write_atomically
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Entry, Names, printable
+from orthoplus.io.content import Catalog, Entry, Names, printable
 from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
 
 _DRIVER = "GTiff"
 _WAVELENGTH_UNITS = ("nm", "nanometers", "um", "µm", "micrometers")
 
 
-def read_geotiff(path: Path) -> Catalogue:
+def read_geotiff(path: Path) -> Catalog:
     """List the image of a TIFF file, (height, width, bands)."""
     rasterio = require("rasterio", "Reading GeoTIFF images", extra="geo")
     guard.read_on_trial(path, "geotiff")

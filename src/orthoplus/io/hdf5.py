@@ -14,7 +14,7 @@ import numpy as np
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry, Names
+from orthoplus.io.content import Catalog, Content, Entry, Names
 from orthoplus.io.trial import attribute, follow, walk
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -57,7 +57,7 @@ class Source:
         return np.asarray(words, dtype=str).reshape(-1)
 
 
-def read_hdf5(path: Path, *, is_matlab: bool = False) -> Catalogue:
+def read_hdf5(path: Path, *, is_matlab: bool = False) -> Catalog:
     """List every data set, and every group that is a sparse matrix, by its path in the file.
 
     MATLAB stores arrays by columns, so that their axes come reversed.

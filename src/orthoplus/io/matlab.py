@@ -9,14 +9,14 @@ from scipy.sparse import csc_array, issparse
 
 from orthoplus.core.errors import FileError
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.content import Catalog, Content, Entry
 from orthoplus.io.hdf5 import SIGNATURE, read_hdf5
 from orthoplus.io.trial import NUMERIC
 
 _HEADER_LENGTH = 128
 
 
-def read_mat(path: Path) -> Catalogue:
+def read_mat(path: Path) -> Catalog:
     """List the variables of the file."""
     with open(path, "rb") as file:
         head = file.read(_HEADER_LENGTH)

@@ -9,13 +9,13 @@ from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.content import Catalog, Content, Entry
 
 # The shortest lines: two indices of an entry, one number of an array.
 _LEAST_LINE = {"coordinate": 4, "array": 2}
 
 
-def read_matrix_market(path: Path) -> Catalogue:
+def read_matrix_market(path: Path) -> Catalog:
     """List the one matrix of the file; its size is checked against the length of the file."""
     rows, columns, n_lines, form, _, symmetry = mminfo(path)
     if form == "array":

@@ -17,7 +17,7 @@ from scipy.sparse import dia_array
 
 from orthoplus.core.errors import FileError
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.content import Catalog, Content, Entry
 
 _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -37,29 +37,29 @@ _SPARSE_PARTS = {
 Header = tuple[tuple[int, ...], np.dtype[Any]]  # the shape and the type of an array
 
 
-def read_npy(path: Path) -> Catalogue:
+def read_npy(path: Path) -> Catalog:
     """List the one array of an ``.npy`` file."""
     with open(path, "rb") as file:
         header = _read_header(path, file, path.stat().st_size)
     return {path.stem: _entry(path, header, partial(np.load, path, allow_pickle=False))}
 
 
-def read_npz(path: Path) -> Catalogue:
+def read_npz(path: Path) -> Catalog:
     """List the arrays of an ``.npz`` archive; the parts of a sparse matrix count as one array."""
     headers = _member_headers(path)
-    catalogue = {
+    catalog = {
         name: _entry(path, header, partial(_load_member, path, name))
         for name, header in headers.items()
     }
     kind = _sparse_format(path, headers)
     if kind is None:
-        return catalogue
+        return catalog
     lengths = guard.as_indices(path, _load_member(path, "shape"), "shape")
     shape = tuple(int(n) for n in lengths)
     if len(shape) != 2 or min(shape) < 0:
         raise FileError(f"`{path}`: its sparse array has the shape {shape}, it needs two lengths.")
     parts = {*_SPARSE_PARTS[kind], "format"}
-    others = {name: entry for name, entry in catalogue.items() if name not in parts}
+    others = {name: entry for name, entry in catalog.items() if name not in parts}
     return {"X": Entry(shape, True, lambda: _load_sparse(path, kind, shape))} | others
 
 

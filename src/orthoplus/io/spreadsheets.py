@@ -13,7 +13,7 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray
 from orthoplus.io import guard
-from orthoplus.io.content import Catalogue, Content, Entry
+from orthoplus.io.content import Catalog, Content, Entry
 from orthoplus.io.dialect import HEAD_ROWS, describe_rows
 from orthoplus.io.table_columns import Table, select_columns
 from orthoplus.io.table_options import TableOptions
@@ -26,7 +26,7 @@ _MOST_EXACT = 2**53
 _PER_BYTE = 16
 
 
-def read_spreadsheet(path: Path, options: TableOptions) -> Catalogue:
+def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
     """List the sheets that hold anything; the key is the name of the sheet."""
     openpyxl = require("openpyxl", "Reading .xlsx files", extra="tables")
     with zipfile.ZipFile(path) as archive:
@@ -34,15 +34,15 @@ def read_spreadsheet(path: Path, options: TableOptions) -> Catalogue:
         n_bytes = sum(member.file_size for member in archive.infolist())
         guard.check_size(path, (n_bytes // 8 * _PER_BYTE,))
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    catalogue = {}
+    catalog = {}
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # what a file declares may be wrong
         rows = [(number, row) for number, row in _sheet_rows(sheet)]
         if rows:
             shape = (len(rows), max(len(row) for _, row in rows))
             load = partial(_load_sheet, path, _padded(rows, shape[1]), options)
-            catalogue[sheet.title] = Entry(shape, True, load)
-    return catalogue
+            catalog[sheet.title] = Entry(shape, True, load)
+    return catalog
 
 
 def _sheet_rows(sheet: Any) -> Iterator[Row]:
@@ -77,7 +77,7 @@ def _load_sheet(path: Path, rows: list[Row], options: TableOptions) -> Content:
     return select_columns(path, table, options)
 
 
-def read_parquet(path: Path, options: TableOptions) -> Catalogue:
+def read_parquet(path: Path, options: TableOptions) -> Catalog:
     """List the table of a Parquet file; an index that pandas stored names the rows."""
     parquet = require("pyarrow.parquet", "Reading .parquet files", extra="tables")
     guard.read_on_trial(path, "parquet")

@@ -14,7 +14,7 @@ import numpy as np
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.io.content import Catalogue, Entry
+from orthoplus.io.content import Catalog, Entry
 from orthoplus.io.dialect import (
     BOOLEANS,
     Dialect,
@@ -42,7 +42,7 @@ AS_TEXT = ("text", "code", "empty")
 _LARGE_BYTES = 1 << 23
 
 
-def read_table(path: Path, options: TableOptions) -> Catalogue:
+def read_table(path: Path, options: TableOptions) -> Catalog:
     """List the table, read and sorted into data, row names and true classes."""
     encoding, words = find_encoding(path, options.encoding)
     refuse_others(path)

@@ -214,7 +214,7 @@ def nonnegative_vectors(
 
     Notes
     -----
-    Projected power method, :math:`x \gets (A_jA_j^\top x)^+` normalised, which never lowers the
+    Projected power method, :math:`x \gets (A_jA_j^\top x)^+` normalized, which never lowers the
     square since :math:`A_jA_j^\top` is positive semidefinite; between two steps a longer one along
     the last is tried. Two products with all groups a step, O(nnz).
 
@@ -367,7 +367,7 @@ def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray
     basis, T = [x], np.zeros((space.k, _CYCLE, _CYCLE))
     while True:
         s = len(basis) - 1
-        w, T[:, s, : s + 1] = _orthogonalise(space, basis, space.apply(basis[s]))
+        w, T[:, s, : s + 1] = _orthogonalize(space, basis, space.apply(basis[s]))
         T[:, :s, s] = T[:, s, :s]
         beta = np.sqrt(space.dots(w, w))
         beta[beta <= _BREAKDOWN * np.abs(T).max(axis=(1, 2))] = 0.0
@@ -381,7 +381,7 @@ def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray
         basis.append(space.scale(reciprocals(beta), w))
 
 
-def _orthogonalise(
+def _orthogonalize(
     space: _Space, basis: list[FloatArray], w: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Take from w its part along the basis, twice for the rounding; return its coordinates, too."""

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import svds
 from orthoplus.core.checks import check_choice, check_shape
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
-from orthoplus.data.groups import Centres
+from orthoplus.data.groups import Centers
 from orthoplus.data.symmetric import SymmetricMap
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
 from orthoplus.geometry.stiefel import round_to_stiefel_plus
@@ -48,7 +48,7 @@ def svd_start(
     variant : {"nndsvd", "nndsvda", "nndsvdar", "clipped"}
         The formula above; with its zeros replaced by the mean of A; with its zeros replaced by
         random numbers of a hundredth of the mean at most; and the start of the paper's code:
-        :math:`u_j^\pm` of the sign with the larger :math:`\|u_j^\pm\|`, normalised.
+        :math:`u_j^\pm` of the sign with the larger :math:`\|u_j^\pm\|`, normalized.
     rng : numpy.random.Generator, optional
         For the first vector of the Lanczos method, which decides nothing but the last digits, and
         for NNDSVDar. By default the seed 0.
@@ -89,8 +89,8 @@ def svd_start(
     return X.astype(_dtype_of(A), copy=False)
 
 
-def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
-    r"""Return the groups of `svd_start` with "clipped", as centres: nothing of length n is made.
+def leading_centers(A: Any, k: int, rng: np.random.Generator) -> Centers:
+    r"""Return the groups of `svd_start` with "clipped", as centers: nothing of length n is made.
 
     .. math:: c_j = \pm v_j / \|(A v_j)^{\pm}\|, \qquad x_j \propto (A c_j)^+,
 
@@ -101,7 +101,7 @@ def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
     Examples
     --------
     >>> A = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> (A @ leading_centres(A, 2, np.random.default_rng(0)).vectors.T).round(3)
+    >>> (A @ leading_centers(A, 2, np.random.default_rng(0)).vectors.T).round(3)
     array([[0.447, 0.   ],
            [0.894, 0.   ],
            [0.   , 1.   ]])
@@ -113,7 +113,7 @@ def leading_centres(A: Any, k: int, rng: np.random.Generator) -> Centres:
     above, below = A.part_squares(V)
     sizes = np.sqrt(np.maximum(above, below))
     signs = np.where(below > above, -1.0, 1.0)
-    return Centres(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
+    return Centers(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
 
 
 def leading_right_vectors(
@@ -175,7 +175,7 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
     r"""Yield starts in OB+ from the k bottom eigenvectors U of M, without end.
 
     The first two, the one with the lower trace before the other: the positive part of UQ, its
-    columns normalised, where the rotation Q makes k rows of UQ, chosen by QR with pivoting, as near
+    columns normalized, where the rotation Q makes k rows of UQ, chosen by QR with pivoting, as near
     to the unit matrix as can be; and the best k of the positive and negative parts of the columns
     of U. Then UQ again, with the rows chosen from a random half.
 

@@ -25,7 +25,7 @@ def sum_of_smallest(M: SymmetricMap, k: int) -> SpectralSum:
 
 
 def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
-    r"""Return the global minimiser of :math:`\mathrm{tr}(X^\top M X)` over S+ on the support of X.
+    r"""Return the global minimizer of :math:`\mathrm{tr}(X^\top M X)` over S+ on the support of X.
 
     Column j is the eigenvector of the smallest eigenvalue of the block :math:`M_j` of M on the
     support of :math:`x_j`, section 4 (ii): nonnegative, up to its sign, by Perron and Frobenius

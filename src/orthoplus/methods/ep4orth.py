@@ -16,7 +16,7 @@ from orthoplus.core.method import (
     WarmStart,
     as_oblique_method,
     check_methods,
-    minimise_oblique,
+    minimize_oblique,
 )
 from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
@@ -29,7 +29,7 @@ from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.search.polish import Polish
 from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
-from orthoplus.penalty.family import Penalised, Penalty, PowerPenalty, check_mixing
+from orthoplus.penalty.family import Penalized, Penalty, PowerPenalty, check_mixing
 
 _FALL = 0.95  # a violation has fallen if it is below this share of the one before
 
@@ -78,7 +78,7 @@ class _Start(NamedTuple):
 
 @dataclass(frozen=True)
 class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
-    r"""EP4Orth+, Algorithm 1: a sequence of penalised problems over OB+.
+    r"""EP4Orth+, Algorithm 1: a sequence of penalized problems over OB+.
 
     .. math:: X^t \approx \arg\min_{X \in \mathcal{OB}_+} f(X)
               + \sigma_t (\|XV\|_F^q - 1 + \epsilon_t)^p, \qquad \sigma_{t+1} = \gamma_2 \sigma_t,
@@ -88,7 +88,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
     Parameters
     ----------
     inner : ProjectedGradient, RegularizedNewton, PALM or your own `ObliqueMethod`
-        Solver of the penalised problem; PALM for a problem with two blocks.
+        Solver of the penalized problem; PALM for a problem with two blocks.
     second_order : RegularizedNewton, optional
         Takes over once the violation is at most ``switch_violation``.
     switch_violation : float
@@ -250,7 +250,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         # Starting from X^{t,0}, find X^t: stationary to tolerance, (4.1), and not above, (4.2).
         solver = self._inner(state.violation if start.X is state.X else 0.0)
         warm = WarmStart(state.carries.get(type(solver).__name__, {}), start.known)
-        found = minimise_oblique(model, solver, start.X, tol=state.tol, warm=warm)
+        found = minimize_oblique(model, solver, start.X, tol=state.tol, warm=warm)
         # If ||X^t V||^2 - 1 <= tol^feas, break: `stop` looks at the state.
         return self._found(state, model, start, solver, found)
 
@@ -266,13 +266,13 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         """Return X^feas."""
         return state.X_feas
 
-    def _model(self, problem: Problem, state: PenaltyState) -> Penalised:
+    def _model(self, problem: Problem, state: PenaltyState) -> Penalized:
         """Return P with sigma_t and eps_t, a second block frozen unless the solver moves it."""
         moves_y = as_oblique_method(self.inner).moves_second_block
         smooth = problem if moves_y else problem.freeze(state.X)
-        return Penalised(smooth, self._penalty.rescaled(state.sigma, state.eps), unit=state.unit)
+        return Penalized(smooth, self._penalty.rescaled(state.sigma, state.eps), unit=state.unit)
 
-    def _safeguarded(self, problem: Problem, model: Penalised, state: PenaltyState) -> _Start:
+    def _safeguarded(self, problem: Problem, model: Penalized, state: PenaltyState) -> _Start:
         """Return X^{t,0}: the last point, or X^feas if the penalized objective is lower there."""
         moves_y = as_oblique_method(self.inner).moves_second_block
         is_same = model.problem is problem and not moves_y
@@ -290,7 +290,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
     def _found(
         self,
         state: PenaltyState,
-        model: Penalised,
+        model: Penalized,
         start: _Start,
         solver: ObliqueMethod,
         found: ObliqueRun,

@@ -1,7 +1,7 @@
 r"""What the baselines of orthogonal NMF share: two factors of A, their value, and when to stop.
 
-They minimise :math:`\|A - XY^\top\|_F^2`, or a divergence, over nonnegative factors and come near
-:math:`X^\top X = I` only in the limit. The columns they hand out are normalised, so that rounding
+They minimize :math:`\|A - XY^\top\|_F^2`, or a divergence, over nonnegative factors and come near
+:math:`X^\top X = I` only in the limit. The columns they hand out are normalized, so that rounding
 makes an answer of them; the factor itself stays in the state.
 """
 

@@ -24,14 +24,14 @@ from orthoplus.data.count_groups import (
     sweep_rows,
 )
 from orthoplus.data.groups import (
-    Centres,
+    Centers,
     assign_rows,
     count_rows,
     normalized_entries,
     support_labels,
 )
 from orthoplus.geometry.stiefel import assemble, labels_of
-from orthoplus.linalg.starts import leading_centres
+from orthoplus.linalg.starts import leading_centers
 from orthoplus.methods.count_seeds import sample_counts, seed_profiles, swap_profile
 
 # Products of entries and groups that the starts of a small problem may cost, and their most.
@@ -171,17 +171,17 @@ class KLAlternating(SeededMethod):
         return cls(n_init=max(cls.n_init, min(_MOST_STARTS, _CHEAP_STARTS // cost)))
 
     def init(self, problem: Problem, X: Any, carry: Carry | None = None) -> KLState:
-        """Return the first labels: of X, or of starting centres, or of random rows."""
+        """Return the first labels: of X, or of starting centers, or of random rows."""
         A = _counts(problem).A
         if self.start == "random":
             labels = self._draw(problem, 0, None)
-        elif isinstance(X, Centres):
+        elif isinstance(X, Centers):
             labels = assign_rows(A, X.vectors).labels
         elif self.start == "given":
             labels = A.scatter(labels_of(X))
         else:
             rng = np.random.default_rng(self.seed)
-            labels = assign_rows(A, leading_centres(A, problem.shape[1], rng).vectors).labels
+            labels = assign_rows(A, leading_centers(A, problem.shape[1], rng).vectors).labels
         labels, sums, value = self._groups(problem, labels)
         return KLState(
             labels=labels,
@@ -292,17 +292,17 @@ class KLAlternating(SeededMethod):
     def has_own_starts(self) -> bool:
         return True
 
-    def own_start(self, problem: Problem, rng: np.random.Generator) -> Centres | None:
-        """Return the centres of `orthoplus.linalg.starts.leading_centres`, unless X is needed."""
+    def own_start(self, problem: Problem, rng: np.random.Generator) -> Centers | None:
+        """Return the centers of `orthoplus.linalg.starts.leading_centers`, unless X is needed."""
         if self.start != "svd":
             return None
-        return leading_centres(_counts(problem).A, problem.shape[1], rng)
+        return leading_centers(_counts(problem).A, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
         wanted = (problem.shape[1], _counts(problem).A.shape[1])
         if start.vectors.shape != wanted:
             raise InputError(
-                f"`X0` has centres of shape {start.vectors.shape}, but the problem needs {wanted}."
+                f"`X0` has centers of shape {start.vectors.shape}, but the problem needs {wanted}."
             )
 
     def shape_of(self, state: KLState, problem: Problem) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The adaptive quadratically regularised Newton method over OB+: Algorithm 2."""
+"""The adaptive quadratically regularized Newton method over OB+: Algorithm 2."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, Linear
 from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
-from orthoplus.penalty.family import Evaluation, as_penalised
+from orthoplus.penalty.family import Evaluation, as_penalized
 
 _MAX_TAU_RAISES = 40
 _SHORTEST = 1e-2  # a trial step is halved down to this before tau is raised
@@ -71,7 +71,7 @@ class _Trial(NamedTuple):
 class RegularizedNewton(StopsOverOblique):
     r"""Second-order method for :math:`\min h(X)` over OB+, Algorithm 2.
 
-    Each step minimises the regularised model, eq. (5.4),
+    Each step minimizes the regularized model, eq. (5.4),
 
     .. math:: m_l(X) = \langle \nabla h(X^l), X - X^l\rangle
               + \tfrac12 \langle X - X^l, \nabla^2 h(X^l)[X - X^l]\rangle
@@ -83,7 +83,7 @@ class RegularizedNewton(StopsOverOblique):
     Parameters
     ----------
     tau_start : float
-        First regularisation, in units of ``tau_unit``.
+        First regularization, in units of ``tau_unit``.
     tau_unit : float, optional
         By default the curvature of h at the start, so that the scale of f does not matter.
     tau_min, tau_max : float
@@ -292,7 +292,7 @@ def _derivative_bound(problem: Problem, state: NewtonState) -> float:
 
 def _slack(problem: Problem, state: NewtonState) -> float:
     """Return what a value may exceed its bound by through rounding alone."""
-    unit = as_penalised(problem).unit
+    unit = as_penalized(problem).unit
     return 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
 
 
@@ -317,4 +317,4 @@ def _curvature_scale(problem: Problem, X: FloatArray, gradient: FloatArray) -> f
 
 
 def _stationarity(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:
-    return as_penalised(problem).stationarity(X, Evaluation(np.nan, gradient, 0.0, np.nan))
+    return as_penalized(problem).stationarity(X, Evaluation(np.nan, gradient, 0.0, np.nan))

@@ -1,4 +1,4 @@
-"""Proximal alternating linearised minimisation for two blocks over OB+ x Y, section 4."""
+"""Proximal alternating linearized minimization for two blocks over OB+ x Y, section 4."""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from orthoplus.core.method import ObliqueState, StopsOverOblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalised, as_penalised
+from orthoplus.penalty.family import Penalized, as_penalized
 from orthoplus.problems.two_block import TwoBlock
 
 
@@ -31,12 +31,12 @@ class AlternatingState(NamedTuple):
 
 @dataclass(frozen=True)
 class PALM(StopsOverOblique):
-    r"""Proximal alternating linearised minimisation over OB+ x Y, section 4.
+    r"""Proximal alternating linearized minimization over OB+ x Y, section 4.
 
     .. math:: Y^{l+1} \in \Pi_{\mathcal{Y}}(Y^l - \beta \nabla_Y f(X^l, Y^l)), \qquad
               X^{l+1} \in \Pi_{\mathcal{OB}_+}(X^l - \alpha \nabla_X P(X^l, Y^{l+1})).
 
-    The Y-step is the closed-form minimiser where the problem has one; otherwise beta is found by
+    The Y-step is the closed-form minimizer where the problem has one; otherwise beta is found by
     backtracking. The X-step is one step of ``x_step``. The problem must be a `TwoBlock` or
     `KIndicators`.
 
@@ -102,15 +102,15 @@ class PALM(StopsOverOblique):
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AlternatingState:
         """Return the first state at X; Y is carried over, or the problem's own start."""
-        joint = _joint(as_penalised(problem))
+        joint = _joint(as_penalized(problem))
         carry = carry or {"Y": joint.Y0, "beta": 0.0}
         Y, beta = carry["Y"], carry["beta"]
-        value = replace(as_penalised(problem), problem=joint.at(Y)).value(X)
+        value = replace(as_penalized(problem), problem=joint.at(Y)).value(X)
         return AlternatingState(X, Y, value, beta, carry.get("x", {}), np.inf, np.inf, 0, False)
 
     def step(self, problem: Problem, state: AlternatingState) -> AlternatingState:
         """Do one Y-step, then one X-step, as in eqs. (6.6a) and (6.6b)."""
-        model = as_penalised(problem)
+        model = as_penalized(problem)
         joint = _joint(model)
         # Y^{l+1} at X^l, then X^{l+1} at Y^{l+1}.
         Y, beta = self._move_y(joint, state)
@@ -129,23 +129,23 @@ class PALM(StopsOverOblique):
             is_stalled=inner.is_stalled and moved == 0.0,
         )
 
-    def _stationarity(self, model: Penalised, inner: ObliqueState, Y: FloatArray) -> float:
+    def _stationarity(self, model: Penalized, inner: ObliqueState, Y: FloatArray) -> float:
         """Of both blocks, in units of the gradient; not computed when the step length decides."""
         if self.criterion == "step":
             return np.nan
         return max(inner.stationarity, _joint(model).y_residual(inner.X, Y, model.unit))
 
     def _move_y(self, joint: TwoBlock, state: AlternatingState) -> tuple[FloatArray, float]:
-        if joint.minimise_y is not None:
+        if joint.minimize_y is not None:
             return joint.second_block(state.X), state.beta
         return joint.y_step(state.X, state.Y, state.beta)
 
-    def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+    def _move_x(self, in_x: Penalized, state: AlternatingState) -> tuple[ObliqueState, Carry]:
         inner = self.x_step.step(in_x, self.x_step.init(in_x, state.X, state.carry_x))
         return inner, self.x_step.carry(inner)
 
 
-def _joint(model: Penalised) -> TwoBlock:
+def _joint(model: Penalized) -> TwoBlock:
     """Return the two-block problem under the penalty."""
     joint = model.problem
     if not hasattr(joint, "y_step"):

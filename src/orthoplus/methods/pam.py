@@ -1,23 +1,23 @@
-"""Proximal alternating minimisation with the second-order X-step, section 4."""
+"""Proximal alternating minimization with the second-order X-step, section 4."""
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive, check_type
-from orthoplus.core.method import ObliqueState, WarmStart, minimise_oblique
+from orthoplus.core.method import ObliqueState, WarmStart, minimize_oblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM, AlternatingState
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalised
+from orthoplus.penalty.family import Penalized
 from orthoplus.problems.two_block import TwoBlock
 
 
 @dataclass(frozen=True)
 class ProximalAlternating(PALM):
-    r"""Proximal alternating minimisation over OB+ x Y, section 4.
+    r"""Proximal alternating minimization over OB+ x Y, section 4.
 
     .. math::
 
@@ -48,7 +48,7 @@ class ProximalAlternating(PALM):
     ...     R = X - C @ Y
     ...     return np.vdot(R, R), 2 * R, -2 * C.T @ R
     >>> problem = op.problems.TwoBlock(
-    ...     fit, (3, 2), np.eye(2), minimise_y=lambda X: op.geometry.polar_factor(C.T @ X))
+    ...     fit, (3, 2), np.eye(2), minimize_y=lambda X: op.geometry.polar_factor(C.T @ X))
     >>> labels = op.solve(problem, method=op.EP4Orth(inner=ProximalAlternating())).labels
     >>> bool(labels[0] == labels[1] != labels[2])
     True
@@ -67,23 +67,23 @@ class ProximalAlternating(PALM):
         check_count(self.n_y_steps, "n_y_steps", low=1)
 
     def _move_y(self, joint: TwoBlock, state: AlternatingState) -> tuple[FloatArray, float]:
-        if joint.minimise_y is not None:
+        if joint.minimize_y is not None:
             return joint.second_block(state.X), state.beta
         return joint.improve_y(state.X, state.Y, max_steps=self.n_y_steps), state.beta
 
-    def _move_x(self, in_x: Penalised, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+    def _move_x(self, in_x: Penalized, state: AlternatingState) -> tuple[ObliqueState, Carry]:
         model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal * in_x.unit))
         warm = WarmStart(state.carry_x)
-        inner, carry, *_ = minimise_oblique(model, self.x_method, state.X, tol=self.tol, warm=warm)
+        inner, carry, *_ = minimize_oblique(model, self.x_method, state.X, tol=self.tol, warm=warm)
         return self.x_method.init(in_x, inner.X, carry), carry
 
 
 @dataclass(frozen=True, eq=False)
 class _Proximal(Problem):
-    """f(X) + mu/2 ||X - centre||^2."""
+    """f(X) + mu/2 ||X - center||^2."""
 
     problem: Problem
-    centre: FloatArray
+    center: FloatArray
     mu: float
 
     @property
@@ -92,7 +92,7 @@ class _Proximal(Problem):
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = self.problem.value_and_gradient(X)
-        away = X - self.centre
+        away = X - self.center
         return value + 0.5 * self.mu * float(np.vdot(away, away)), gradient + self.mu * away
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
-from orthoplus.penalty.family import Evaluation, Penalised, as_penalised
+from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
 
 _MAX_BACKTRACKS = 60
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
@@ -60,7 +60,7 @@ class ProjectedGradient(StopsOverOblique):
         The steps are kept in this range.
     step_unit : {"one", "penalty"}
         Whether ``first_step`` is absolute and the range in units of one over the size of a gradient
-        (``unit`` of `Penalised`), or all three are multiples of 1/L with L = 2 sigma phi', for
+        (``unit`` of `Penalized`), or all three are multiples of 1/L with L = 2 sigma phi', for
         p = 1, q = 2 the Lipschitz constant of the penalty's gradient. A step is then carried over
         to the next sigma as such a multiple. "penalty" is for V = e / sqrt(k).
     step_fraction : float
@@ -79,7 +79,7 @@ class ProjectedGradient(StopsOverOblique):
 
     Notes
     -----
-    A step is two fused passes over X: gradient, clamp and column norms; then normalisation and all
+    A step is two fused passes over X: gradient, clamp and column norms; then normalization and all
     inner products the step-size rule needs. Every accepted value is at most the first one, so the
     descent condition (4.2) holds. Four n x k arrays are alive during a step. A whole run of
     EP4Orth+ with this method holds at most 14 besides the input, the problem's own temporaries
@@ -89,9 +89,9 @@ class ProjectedGradient(StopsOverOblique):
     Examples
     --------
     >>> from orthoplus import problems
-    >>> from orthoplus.core.method import minimise_oblique
+    >>> from orthoplus.core.method import minimize_oblique
     >>> C = np.array([[3.0, 1.0], [4.0, -1.0]])
-    >>> state, *_ = minimise_oblique(problems.Projection(C), ProjectedGradient(), np.eye(2))
+    >>> state, *_ = minimize_oblique(problems.Projection(C), ProjectedGradient(), np.eye(2))
     >>> state.X.round(6)  # over OB+ the columns do not see one another
     array([[0.6, 1. ],
            [0.8, 0. ]])
@@ -138,7 +138,7 @@ class ProjectedGradient(StopsOverOblique):
 
     def start(self, problem: Problem, X: FloatArray, warm: WarmStart) -> GradientState:
         """Return the first state at X, without an evaluation if f and its gradient are known."""
-        problem = as_penalised(problem)
+        problem = as_penalized(problem)
         here = problem.evaluate(X, known=warm.known)
         if "alpha" in warm.carry:
             alpha = warm.carry["alpha"] * self._unit(here.weight)
@@ -149,7 +149,7 @@ class ProjectedGradient(StopsOverOblique):
 
     def known(self, problem: Problem, state: GradientState) -> Known:
         """Return f at X; its gradient is apart from the penalty's for V = e / sqrt(k) only."""
-        problem = as_penalised(problem)
+        problem = as_penalized(problem)
         gradient = state.gradient if problem.penalty.V is None else None
         return problem.known(state.value, gradient, state.energy)
 
@@ -159,7 +159,7 @@ class ProjectedGradient(StopsOverOblique):
 
     def step(self, problem: Problem, state: GradientState) -> GradientState:
         """Do one projected gradient step, eq. (5.3), with its line search."""
-        problem = as_penalised(problem)
+        problem = as_penalized(problem)
         # X^{l+1}, a projection of X^l - alpha^l grad h(X^l).
         found = self._line_search(problem, state)
         if found is None:
@@ -179,7 +179,7 @@ class ProjectedGradient(StopsOverOblique):
         )
 
     def _line_search(
-        self, problem: Penalised, state: GradientState
+        self, problem: Penalized, state: GradientState
     ) -> tuple[FloatArray, Evaluation, tuple[float, ...]] | None:
         """Return the next point, h there and the sums of the step; None if no step descends."""
         alpha, T = state.alpha, None
@@ -197,7 +197,7 @@ class ProjectedGradient(StopsOverOblique):
 
     def _next_step(
         self,
-        problem: Penalised,
+        problem: Penalized,
         old: GradientState,
         X: FloatArray,
         new: Evaluation,
@@ -224,7 +224,7 @@ class ProjectedGradient(StopsOverOblique):
             alpha = above / below if below > 0 else np.inf
         return min(max(alpha, low), high)
 
-    def _first_step(self, problem: Penalised, X: FloatArray, here: Evaluation) -> float:
+    def _first_step(self, problem: Penalized, X: FloatArray, here: Evaluation) -> float:
         if self.step_rule == "fixed":
             return self._fixed_step(problem)
         if self.first_step is not None:
@@ -238,12 +238,12 @@ class ProjectedGradient(StopsOverOblique):
         """Return what the lengths of the options are multiples of."""
         return 1.0 / weight if self.step_unit == "penalty" and weight > 0 else 1.0
 
-    def _step_range(self, problem: Penalised, weight: float) -> tuple[float, float]:
+    def _step_range(self, problem: Penalized, weight: float) -> tuple[float, float]:
         """Return the least and the largest step; f times 100 takes steps a hundredth as long."""
         unit = self._unit(weight) if self.step_unit == "penalty" else 1.0 / problem.unit
         return self.step_min * unit, self.step_max * unit
 
-    def _fixed_step(self, problem: Penalised) -> float:
+    def _fixed_step(self, problem: Penalized) -> float:
         lipschitz = problem.lipschitz
         if lipschitz is None:
             raise InputError(
@@ -252,12 +252,12 @@ class ProjectedGradient(StopsOverOblique):
             )
         return self.step_fraction / lipschitz if lipschitz > 0 else self.step_max / problem.unit
 
-    def _stationarity(self, problem: Penalised, X: FloatArray, at: Evaluation) -> float:
+    def _stationarity(self, problem: Penalized, X: FloatArray, at: Evaluation) -> float:
         """Not computed when the step length decides."""
         return problem.stationarity(X, at) if self.criterion == "stationarity" else np.nan
 
 
-def _slack(problem: Penalised, state: GradientState) -> float:
+def _slack(problem: Penalized, state: GradientState) -> float:
     """Return what a value may exceed its bound by through rounding alone."""
     return STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
@@ -286,4 +286,4 @@ def _careful_step_into(
     gradient = state.gradient[:, odd].astype(np.float64) + state.weight * mean
     T[:, odd] = project_oblique_plus(X[:, odd] - alpha * gradient)
     squares[odd] = 1.0
-    return kernels.normalise_step_into(T, 1.0 / np.sqrt(squares), X)
+    return kernels.normalize_step_into(T, 1.0 / np.sqrt(squares), X)

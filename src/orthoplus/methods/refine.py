@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.core.method import minimise_oblique
+from orthoplus.core.method import minimize_oblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, BoolArray, FloatArray
 from orthoplus.geometry.stiefel import labels_of
@@ -25,7 +25,7 @@ FOOTHOLD = 1e-6  # the first entry of a row that is called back
 
 
 def refine(problem: Problem, X: FloatArray) -> FloatArray:
-    """Minimise f over S+ on the support of X, (3.1); never worse than X.
+    """Minimize f over S+ on the support of X, (3.1); never worse than X.
 
     In closed form where the problem has one, otherwise by projected gradient, then Newton's method.
     A row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column
@@ -101,10 +101,10 @@ def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
     tol = stationary_tol(X)
-    first, *_ = minimise_oblique(model, _FIRST_ORDER, X, tol=tol)
+    first, *_ = minimize_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:
         return first.X
-    return minimise_oblique(model, _SECOND_ORDER, first.X, tol=tol)[0].X
+    return minimize_oblique(model, _SECOND_ORDER, first.X, tol=tol)[0].X
 
 
 @dataclass(frozen=True, eq=False)

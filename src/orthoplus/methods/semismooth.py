@@ -1,4 +1,4 @@
-"""The regularised semi-smooth Newton method for the Newton subproblem over Delta(X), eq. (5.10)."""
+"""The regularized semi-smooth Newton method for the Newton subproblem over Delta(X), eq. (5.10)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -98,7 +98,7 @@ class SemismoothNewton:
         check_range(self.poor, "poor", low=0.0, high=self.good)
 
     def solve(self, model: QuadraticModel) -> tuple[FloatArray, float]:
-        """Return a point Z of Delta(X) that nearly minimises the model, and the curvature met last.
+        """Return a point Z of Delta(X) that nearly minimizes the model, and the curvature met last.
 
         The curvature is 0 where the model was convex, else the negative quotient
         <D, H[D]> / ||D||^2 of the direction that showed it is not.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.core.checks import norm_within_range
-from orthoplus.core.method import minimise_oblique
+from orthoplus.core.method import minimize_oblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus, riemannian_gradient
@@ -86,7 +86,7 @@ def _relaxed(smooth: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
     gradient = smooth.value_and_gradient(X)[1]
     size = norm_within_range(gradient, "The gradient") or 1.0
     slope = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
-    relaxed, *_ = minimise_oblique(without_penalty(smooth, unit=size), _RELAX, X)
+    relaxed, *_ = minimize_oblique(without_penalty(smooth, unit=size), _RELAX, X)
     return slope, relaxed.X, relaxed.value
 
 
@@ -95,7 +95,7 @@ def _distinct_columns(problem: Problem, X: FloatArray) -> FloatArray:
     X = keep_largest(X)
     if X.size <= _SEARCHED_ENTRIES:
         return improve_support(problem, X, _FEASIBLE_EVAL)
-    C = problem.majoriser(X)
+    C = problem.majorizer(X)
     if C is None:
         C = -problem.value_and_gradient(X)[1]
     step = keep_largest(project_oblique_plus(C))

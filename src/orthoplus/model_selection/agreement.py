@@ -14,7 +14,7 @@ from orthoplus.data import as_data
 from orthoplus.data.groups import unit_rows
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods.search.swap_search import SwapSearch
-from orthoplus.model_selection.rank_path import PathPoint, nearest_centres, solve_to_the_end
+from orthoplus.model_selection.rank_path import PathPoint, nearest_centers, solve_to_the_end
 from orthoplus.problems import ONMF
 from orthoplus.run.processes import run_all
 
@@ -69,7 +69,7 @@ def consensus(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Consensus:
-    """Factorise X from several random starts, match the components, and say how well they agree.
+    """Factorize X from several random starts, match the components, and say how well they agree.
 
     Parameters
     ----------
@@ -106,41 +106,41 @@ def consensus(
     check_count(random_state, "random_state")
     problem = ONMF(as_data(X, "X"), n_components, allow_negative=allow_negative)
     seeds = np.random.SeedSequence(random_state).generate_state(n_runs).tolist()
-    return summarise_runs(list(run_all(_run, ((problem, seed) for seed in seeds), n_jobs)))
+    return summarize_runs(list(run_all(_run, ((problem, seed) for seed in seeds), n_jobs)))
 
 
 def _run(problem: ONMF, seed: int) -> PathPoint:
     X0 = random_oblique_plus(*problem.shape, np.random.default_rng(seed))
     X0 = X0.astype(problem.A.dtype, copy=False)
     result = solve_to_the_end(problem, X0, method=SwapSearch(n_init=1, seed=seed))
-    centres = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
-    labels = nearest_centres(problem.A, centres)
-    return PathPoint(problem.k, centres, labels, result.value / (problem.total or 1.0))
+    centers = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
+    labels = nearest_centers(problem.A, centers)
+    return PathPoint(problem.k, centers, labels, result.value / (problem.total or 1.0))
 
 
-def summarise_runs(runs: list[PathPoint]) -> Consensus:
+def summarize_runs(runs: list[PathPoint]) -> Consensus:
     """Match, vote and score."""
     best = runs[int(np.argmin([run.unexplained for run in runs]))]
-    matches = np.array([match_components(best.centres, run.centres) for run in runs])
+    matches = np.array([match_components(best.centers, run.centers) for run in runs])
     # The labels of each run by the numbers of the best one: the inverse of its matching.
     votes = np.array([m.argsort()[run.labels] for run, m in zip(runs, matches, strict=True)])
-    labels, agreement = _vote(votes, len(best.centres))
-    aligned = np.array([run.centres[match] for run, match in zip(runs, matches, strict=True)])
+    labels, agreement = _vote(votes, len(best.centers))
+    aligned = np.array([run.centers[match] for run, match in zip(runs, matches, strict=True)])
     pairs = [adjusted_rand_score(one, two) for one, two in combinations(votes, 2)]
     return Consensus(
         score=float(np.mean(pairs)),
-        stability=co_assignment(labels, votes, len(best.centres)),
+        stability=co_assignment(labels, votes, len(best.centers)),
         labels=labels,
         agreement=agreement,
         components=unit_rows(aligned.mean(axis=0)),
-        cosines=np.einsum("skr,kr->sk", aligned, best.centres).mean(axis=0),
+        cosines=np.einsum("skr,kr->sk", aligned, best.centers).mean(axis=0),
         matches=matches,
         unexplained=np.array([run.unexplained for run in runs]),
     )
 
 
-def match_components(reference: FloatArray, centres: FloatArray) -> IntArray:
-    """For each row of the reference the row of ``centres`` that is matched to it, of unit rows.
+def match_components(reference: FloatArray, centers: FloatArray) -> IntArray:
+    """For each row of the reference the row of ``centers`` that is matched to it, of unit rows.
 
     The one-to-one matching with the largest sum of cosines.
 
@@ -149,7 +149,7 @@ def match_components(reference: FloatArray, centres: FloatArray) -> IntArray:
     >>> match_components(np.eye(3), np.eye(3)[[2, 0, 1]])
     array([1, 2, 0])
     """
-    return np.asarray(linear_sum_assignment(reference @ centres.T, maximize=True)[1])
+    return np.asarray(linear_sum_assignment(reference @ centers.T, maximize=True)[1])
 
 
 def matched_cosine(

@@ -1,6 +1,6 @@
 r"""Clusters of counts for one rank after the other, and how well they predict hidden counts.
 
-The Kullback-Leibler counterpart of `rank_path`: centres are profiles, rows of sum 1.
+The Kullback-Leibler counterpart of `rank_path`: centers are profiles, rows of sum 1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +28,18 @@ def fit_count_path(
         problem = KLONMF(A, k)
         method = KLAlternating(n_init=n_init, seed=seed)
         result = solve_to_the_end(problem, method=method)
-        centres = shares(np.asarray(result.Y, dtype=np.float64).T)
-        labels = likeliest_profiles(A, centres)
-        yield PathPoint(k, centres, labels, result.value / (problem.total or 1.0))
+        centers = shares(np.asarray(result.Y, dtype=np.float64).T)
+        labels = likeliest_profiles(A, centers)
+        yield PathPoint(k, centers, labels, result.value / (problem.total or 1.0))
 
 
-def likeliest_profiles(A: DataMatrix, centres: FloatArray) -> IntArray:
+def likeliest_profiles(A: DataMatrix, centers: FloatArray) -> IntArray:
     """Return the profile of the largest likelihood for each row; the first for a row of zeros."""
-    labels = A.gather(likeliest_groups(A, log_profiles(centres)))
+    labels = A.gather(likeliest_groups(A, log_profiles(centers)))
     return np.asarray(np.maximum(labels, 0))
 
 
-def predict_hidden_counts(pieces: list[Any], centres: list[FloatArray]) -> float:
+def predict_hidden_counts(pieces: list[Any], centers: list[FloatArray]) -> float:
     r"""Return the share missed of counts given in pieces of their columns, each hidden once.
 
     A row goes to the profile p that is likeliest by the other pieces, and its hidden piece is
@@ -50,7 +50,7 @@ def predict_hidden_counts(pieces: list[Any], centres: list[FloatArray]) -> float
     total = sum(part.sum() for part in mean) or 1.0
     smooth = [
         (1.0 - _SMOOTHING) * own + _SMOOTHING * part / total
-        for own, part in zip(centres, mean, strict=True)
+        for own, part in zip(centers, mean, strict=True)
     ]
     whole = [part[None] / total for part in mean]
     baseline = _missed(pieces, whole)

@@ -10,20 +10,20 @@ from orthoplus.model_selection.rank_path import PathPoint
 
 # What is left of a sum after all of it was taken away: rounding, not a number to divide by.
 _ROUNDING = 1e-12
-# The least squared norm of what is shown of a centre: 0 / 0 counts as 0.
+# The least squared norm of what is shown of a center: 0 / 0 counts as 0.
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def predict_rows(pieces: list[Any], centres: list[FloatArray]) -> tuple[float, IntArray]:
+def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, IntArray]:
     r"""Return the share missed of data given in pieces of its columns, each hidden once.
 
-    And the nearest centre of each row by all of its columns.
+    And the nearest center of each row by all of its columns.
 
-    A row goes to the centre that the other pieces fit best, with their multiple w of it, and what
+    A row goes to the center that the other pieces fit best, with their multiple w of it, and what
     is missed of the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
     """
-    scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centres, strict=True)]
-    sizes = [np.einsum("ij,ij->i", c, c) for c in centres]
+    scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centers, strict=True)]
+    sizes = [np.einsum("ij,ij->i", c, c) for c in centers]
     squares = [A.squared_norm() for A in pieces]
     rows, missed, total = np.arange(len(scores[0])), sum(squares), sum(scores)
     for hidden, size in zip(scores, sizes, strict=True):
@@ -36,8 +36,8 @@ def predict_rows(pieces: list[Any], centres: list[FloatArray]) -> tuple[float, I
 
 
 def column_weights(half: Any, point: PathPoint) -> FloatArray:
-    """Return the product of each row with the unit centre of its cluster, at least 0."""
-    scores = np.asarray(half.times(point.centres.T), dtype=np.float64)
+    """Return the product of each row with the unit center of its cluster, at least 0."""
+    scores = np.asarray(half.times(point.centers.T), dtype=np.float64)
     return np.maximum(scores[np.arange(len(scores)), point.labels], 0.0)
 
 

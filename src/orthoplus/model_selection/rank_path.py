@@ -19,17 +19,17 @@ from orthoplus.methods.search.swap_search import SwapSearch
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
 
-# Columns of the sketch for all ranks: for each centre of the largest one, and beside them.
+# Columns of the sketch for all ranks: for each center of the largest one, and beside them.
 _COLUMNS_PER_CENTRE, _SPARE_COLUMNS = 3, 20
 # A has so many entries for each one of the sketch: below, its own passes are as short.
 _LEAST_RATIO = 3
 
 
 class PathPoint(NamedTuple):
-    """The factorisation of one rank: unit centres (k x r), labels, unexplained share of squares."""
+    """The factorization of one rank: unit centers (k x r), labels, unexplained share of squares."""
 
     k: int
-    centres: FloatArray
+    centers: FloatArray
     labels: IntArray
     unexplained: float
 
@@ -37,7 +37,7 @@ class PathPoint(NamedTuple):
 def fit_path(
     A: Any, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
 ) -> Iterator[PathPoint]:
-    """Return a factorisation for each of the ranks, which must rise.
+    """Return a factorization for each of the ranks, which must rise.
 
     What is unexplained never does.
 
@@ -61,9 +61,9 @@ def fit_path(
             if before is not None and not after.value <= before.value:  # the sketch has missed it
                 after = _ended(problem, *kernels.largest_entries(X0))
         before = after
-        centres = unit_rows(after.centres)
+        centers = unit_rows(after.centers)
         share = after.value / (problem.total or 1.0)
-        yield PathPoint(k, centres, nearest_centres(A, centres), share)
+        yield PathPoint(k, centers, nearest_centers(A, centers), share)
 
 
 def solve_to_the_end(problem: Any, X0: Any = None, **options: Any) -> Result:
@@ -79,7 +79,7 @@ class _Groups(NamedTuple):
 
     labels: IntArray
     weights: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     value: float
 
 
@@ -101,20 +101,20 @@ def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
     return _Groups(labels, weights, W, found.value)
 
 
-def nearest_centres(A: DataMatrix, centres: FloatArray) -> IntArray:
-    """Return the centre with the largest cosine, for each row."""
-    return best_column(A.times(centres.T))
+def nearest_centers(A: DataMatrix, centers: FloatArray) -> IntArray:
+    """Return the center with the largest cosine, for each row."""
+    return best_column(A.times(centers.T))
 
 
 def _extended(problem: ONMF, before: _Groups) -> FloatArray:
     """Return the groups of a smaller rank, and new columns for the rows that are fitted worst."""
     k, labels = problem.shape[1], np.array(before.labels)
     weights = np.array(before.weights, dtype=np.float64)
-    sizes = np.linalg.norm(before.centres, axis=1)
+    sizes = np.linalg.norm(before.centers, axis=1)
     fits = np.where(labels >= 0, weights * sizes[labels], 0.0)
     missed = problem.A.gather(problem.row_squares) - fits**2
     counts = np.bincount(labels[weights > 0], minlength=k)
-    new = len(before.centres)
+    new = len(before.centers)
     for row in np.argsort(-missed, kind="stable"):
         if new == k:
             break

@@ -42,11 +42,11 @@ def draw_ranks(
     return figure
 
 
-def _curve(axis: Any, rows: tuple[RankRow, ...], name: str, colour: str, label: str) -> None:
+def _curve(axis: Any, rows: tuple[RankRow, ...], name: str, color: str, label: str) -> None:
     values = [getattr(row, name) for row in rows]
     errors = [getattr(row, f"{name}_se") for row in rows]
     axis.errorbar(
-        [row.k for row in rows], values, yerr=errors, fmt="o-", color=colour, markersize=5,
+        [row.k for row in rows], values, yerr=errors, fmt="o-", color=color, markersize=5,
         capsize=3, label=label,
     )  # fmt: skip
 
@@ -56,12 +56,12 @@ def _mark(axis: Any, rows: tuple[RankRow, ...], criterion: str, k: int | None) -
     if k is None:
         return
     row = next(row for row in rows if row.k == k)
-    value, colour, shape = {
+    value, color, shape = {
         "stability": (row.stability, _STABLE, "o"),
         "held-out": (row.heldout, _HELD, "o"),
         "knee": (row.unexplained, _FIT, "s"),
     }[criterion]
     axis.plot(
-        [k], [value], shape, markersize=13, fillstyle="none", color=colour,
+        [k], [value], shape, markersize=13, fillstyle="none", color=color,
         markeredgewidth=1.6, linestyle="none", label=f"{criterion}: k = {k}",
     )  # fmt: skip

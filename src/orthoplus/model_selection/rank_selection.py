@@ -207,7 +207,7 @@ def select_rank(  # noqa: PLR0913
         raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
     done = _run(A, work, n_jobs, resume, _Report(work, callback))
     splits = [done[name] for name in work.tasks if name != _FULL]
-    rows = _summarise(work.ranks, done[_FULL]["unexplained"], splits)
+    rows = _summarize(work.ranks, done[_FULL]["unexplained"], splits)
     if with_proof:
         seconds = _PROOF_SECONDS if with_proof is True else float(with_proof)
         rows = _prove(A, rows, done[_FULL]["labels"], seconds, allow_negative)
@@ -344,7 +344,7 @@ def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -
         missed = []
         for own, point in enumerate(points):
             other = 1 - own
-            share, predicted = judge(halves[other], pieces[other], point.centres, folds)
+            share, predicted = judge(halves[other], pieces[other], point.centers, folds)
             labels[own, rows[own]], labels[own, rows[other]] = point.labels, predicted
             missed.append(share)
             report(1)
@@ -354,22 +354,22 @@ def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -
 
 
 def _judge(
-    half: Any, pieces: list[Any], centres: FloatArray, folds: list[IntArray]
+    half: Any, pieces: list[Any], centers: FloatArray, folds: list[IntArray]
 ) -> tuple[float, IntArray]:
-    return predict_rows(pieces, [centres[:, fold] for fold in folds])
+    return predict_rows(pieces, [centers[:, fold] for fold in folds])
 
 
 def _judge_counts(
-    half: Any, pieces: list[Any], centres: FloatArray, folds: list[IntArray]
+    half: Any, pieces: list[Any], centers: FloatArray, folds: list[IntArray]
 ) -> tuple[float, IntArray]:
-    share = predict_hidden_counts(pieces, [centres[:, fold] for fold in folds])
-    return share, likeliest_profiles(half, centres)
+    share = predict_hidden_counts(pieces, [centers[:, fold] for fold in folds])
+    return share, likeliest_profiles(half, centers)
 
 
 class _Criteria(NamedTuple):
     """How data are fitted, and how rows that were held out are judged, by the loss.
 
-    ``judge(half, pieces, centres, folds)`` returns the share of hidden entries that the centres of
+    ``judge(half, pieces, centers, folds)`` returns the share of hidden entries that the centers of
     the other half miss, and their labels; the pieces are the columns of the folds.
     """
 
@@ -383,7 +383,7 @@ _CRITERIA = {
 }
 
 
-def _summarise(
+def _summarize(
     ranks: list[int], unexplained: FloatArray, splits: list[Arrays]
 ) -> tuple[RankRow, ...]:
     stability = np.array([part["stability"] for part in splits]).T

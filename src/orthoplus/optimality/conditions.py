@@ -200,7 +200,7 @@ def check(
       second-order sufficient   True
       smallest curvature        2
       constraint qualification  LICQ
-      A strict local minimiser: all curvature on the critical cone is positive.
+      A strict local minimizer: all curvature on the critical cone is positive.
     """
     check_positive(tol, "tol")
     X = _as_point(X, problem, "S+", round_to_stiefel_plus)
@@ -236,7 +236,7 @@ def check_oblique(
     Parameters
     ----------
     problem : Problem
-        h, for example a `Penalised`.
+        h, for example a `Penalized`.
     X : array of shape (n, k)
         A point of OB+ within 1e-8.
     tol, second_order
@@ -297,7 +297,7 @@ def _report(first: _FirstOrder, second: Curvature, tol: float, **others: Any) ->
             satisfies_second_order_necessary=False,
             satisfies_second_order_sufficient=False,
             escape=None,
-            explanation="X is not stationary, hence no local minimiser and no second-order point.",
+            explanation="X is not stationary, hence no local minimizer and no second-order point.",
         )
     return OptimalityReport(
         is_weakly_stationary=first.support_residual <= tol,

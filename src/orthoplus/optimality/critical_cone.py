@@ -225,7 +225,7 @@ def _decided(
 ) -> Curvature:
     """Say in a sentence what was decided, and why."""
     if sufficient:
-        why = "A strict local minimiser: all curvature on the critical cone is positive."
+        why = "A strict local minimizer: all curvature on the critical cone is positive."
     elif necessary is False:
         why = "A saddle: the curvature along `escape` is negative."
     elif necessary is None:
@@ -233,7 +233,7 @@ def _decided(
     elif sufficient is None:
         why = "No negative curvature; whether all of it is positive is undecided."
     else:
-        why = "No negative curvature, but some is zero: possibly a minimiser that is not strict."
+        why = "No negative curvature, but some is zero: possibly a minimizer that is not strict."
     return found._replace(
         satisfies_weak_second_order=True if necessary else found.satisfies_weak_second_order,
         satisfies_second_order_necessary=necessary,
@@ -272,7 +272,7 @@ def _is_positive(cone: _Cone, shift: float) -> tuple[bool | None, FloatArray | N
 def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
     """Return a direction of N with c'Hc <= 0, None if there is none; H > 0 on the support.
 
-    Minimising over the support leaves the Schur complement Q on the free entries. If Q is not
+    Minimizing over the support leaves the Schur complement Q on the free entries. If Q is not
     strictly copositive on N, then on a smallest face J where it fails the lowest eigenvalue of Q_JJ
     is simple, not positive, and has a positive vector (Kaplan, Linear Algebra Appl. 313, 2000).
     """

@@ -43,7 +43,7 @@ _FACTORS = {
     -2.0: "the sign is wrong and there is a factor 2 too many",
     1.0: "it is right to a few digits only, as after work in a lower precision",
 }
-_SYMMETRISE = "A transposed factor, or no symmetrisation: tr(X'MX) has the gradient (M + M')X."
+_SYMMETRISE = "A transposed factor, or no symmetrization: tr(X'MX) has the gradient (M + M')X."
 
 Fun = Callable[[FloatArray], Any]
 Product = Callable[[FloatArray, FloatArray], Any]
@@ -365,7 +365,7 @@ def _observe_one(curve: _Curve, rate: FloatArray, scale: float) -> _Observation:
 
 
 def _asymmetry(directions: Sequence[FloatArray], products: Sequence[FloatArray]) -> float:
-    """Largest |<E, H[D]> - <D, H[E]>| of neighbours, relative to the norms of its factors."""
+    """Largest |<E, H[D]> - <D, H[E]>| of neighbors, relative to the norms of its factors."""
     defects = [0.0]
     for (D, HD), (E, HE) in pairwise(zip(directions, products, strict=True)):
         size = max(_norm(E) * _norm(HD), _norm(D) * _norm(HE))

@@ -1,4 +1,4 @@
-r"""The penalty family, and the penalised problem over OB+.
+r"""The penalty family, and the penalized problem over OB+.
 
 Every penalty here is a function of :math:`s = \|XV\|_F^2`, which is at least 1 on OB+ and equals 1
 exactly on S+ (Lemma 2.2):
@@ -300,7 +300,7 @@ class Evaluation(NamedTuple):
     Examples
     --------
     >>> from orthoplus import problems
-    >>> h = Penalised(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
+    >>> h = Penalized(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
     >>> here = h.evaluate(np.eye(3, 2))
     >>> here.value, here.weight
     (2.0, 2.0)
@@ -313,7 +313,7 @@ class Evaluation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Penalised(Problem):
+class Penalized(Problem):
     """h = f + penalty over OB+, (1.8): again a problem.
 
     Parameters
@@ -329,7 +329,7 @@ class Penalised(Problem):
     Examples
     --------
     >>> from orthoplus import problems
-    >>> h = Penalised(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
+    >>> h = Penalized(problems.TraceMin(np.eye(3), 2), PowerPenalty(1.0))
     >>> X = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     >>> round(h.value(X), 12)  # tr X'X = 2, and 1 for two equal columns
     3.0
@@ -413,19 +413,19 @@ class Penalised(Problem):
         return None if added is None else own + added
 
 
-def as_penalised(problem: Problem) -> Penalised:
-    """Return the problem itself if it is penalised already, else with sigma = 0.
+def as_penalized(problem: Problem) -> Penalized:
+    """Return the problem itself if it is penalized already, else with sigma = 0.
 
     Examples
     --------
     >>> from orthoplus import problems
-    >>> as_penalised(problems.TraceMin(np.eye(3), 2)).penalty.sigma
+    >>> as_penalized(problems.TraceMin(np.eye(3), 2)).penalty.sigma
     0.0
     """
-    return problem if isinstance(problem, Penalised) else without_penalty(problem)
+    return problem if isinstance(problem, Penalized) else without_penalty(problem)
 
 
-def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalised:
+def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalized:
     """Return f alone, in the form the methods take; ``unit`` is the size of its gradient.
 
     Examples
@@ -434,4 +434,4 @@ def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalised:
     >>> without_penalty(problems.TraceMin(np.eye(3), 2)).value(np.eye(3, 2))
     2.0
     """
-    return Penalised(problem, PowerPenalty(0.0), unit)
+    return Penalized(problem, PowerPenalty(0.0), unit)

@@ -126,11 +126,11 @@ class KIndicators(Problem):
         return np.eye(self.shape[1])
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Return the orthogonal Y that maximises <U'X, Y>, eq. (6.6a)."""
+        """Return the orthogonal Y that maximizes <U'X, Y>, eq. (6.6a)."""
         return polar_factor(self.cross(X))
 
     @property
-    def minimise_y(self) -> Callable[[FloatArray], FloatArray]:
+    def minimize_y(self) -> Callable[[FloatArray], FloatArray]:
         """The closed form of the Y-step."""
         return self.second_block
 
@@ -155,13 +155,13 @@ class KIndicators(Problem):
 
     # --- over S+ ----------------------------------------------------------------------------------
 
-    def majoriser(self, X: FloatArray) -> FloatArray:
+    def majorizer(self, X: FloatArray) -> FloatArray:
         """UY for the best Y: f(Z) <= ||UY - Z||^2 for each Z."""
         return self._rotated(self.second_block(X))
 
     def move_gains(self, X: FloatArray) -> FloatArray:
         """Twice those of <UY, X>, Y at its best for X: another Y can only add to them."""
-        return 2.0 * linear_gains(*entries_of(X), self.majoriser(X))
+        return 2.0 * linear_gains(*entries_of(X), self.majorizer(X))
 
     def move_gain_bounds(self, X: FloatArray) -> FloatArray:
         """Twice those of ||U'X||_*, for every Y."""
@@ -174,7 +174,7 @@ class KIndicators(Problem):
     def refine(self, X: FloatArray) -> FloatArray:
         """Both closed forms in turn on the support of X, section 4 (i), until neither gains.
 
-        A local minimiser over both blocks; the global one is in closed form for a fixed Y only. An
+        A local minimizer over both blocks; the global one is in closed form for a fixed Y only. An
         alternation costs O(nk + k^3).
         """
         k, fit = self.shape[1], -np.inf

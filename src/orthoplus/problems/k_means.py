@@ -127,7 +127,7 @@ class KMeans(Problem):
         """Return sqrt(k) times that of the gradient, which vanishes at 0."""
         return float(self.k**0.5 * self.lipschitz)
 
-    def majoriser(self, X: FloatArray) -> FloatArray:
+    def majorizer(self, X: FloatArray) -> FloatArray:
         """-grad f / 2: f is concave."""
         return np.asarray(self._extended @ (self._extended.T @ X))
 
@@ -156,7 +156,7 @@ class KMeans(Problem):
         """
         if (self.weight or 0.0) < _EVENNESS * self._largest(self.A):
             row_squares = np.einsum("ij,ij->i", self._extended, self._extended)
-            return trace_gains(*entries_of(X), -self.majoriser(X), -row_squares)
+            return trace_gains(*entries_of(X), -self.majorizer(X), -row_squares)
         labels = labels_of(X)
         sizes = np.bincount(labels[labels >= 0], minlength=self.k).astype(np.float64)
         centers = (

@@ -20,7 +20,7 @@ from orthoplus.data.count_groups import (
 from orthoplus.data.divergence import kl_divergence, ratio_products, ratio_rows, ratio_squares
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import assemble, labels_of
-from orthoplus.linalg.starts import leading_centres, svd_start
+from orthoplus.linalg.starts import leading_centers, svd_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class KLONMF(Problem):
     def second_block(self, X: FloatArray) -> FloatArray:
         """y_j = (sum of s_ij a_i) / (sum of x_ij), with the shares s_ij = x_ij / (sum of row i).
 
-        Over S+ a share is 0 or 1, and this is the minimiser.
+        Over S+ a share is 0 or 1, and this is the minimizer.
         """
         shares = X / _or_one(_row_totals(X))
         Y = self.A.times_transposed(shares) / _or_one(X.sum(axis=0, dtype=np.float64))
@@ -144,8 +144,8 @@ class KLONMF(Problem):
         if self.A.has_cheap_products:
             X = svd_start(self.A, self.k, "nndsvd", rng).astype(np.float64)
         else:
-            centres = leading_centres(self.A, self.k, rng).vectors
-            X = project_oblique_plus(self.A.times(centres.T)).astype(np.float64)
+            centers = leading_centers(self.A, self.k, rng).vectors
+            X = project_oblique_plus(self.A.times(centers.T)).astype(np.float64)
         # The mean of X, not of A as in NNDSVDa: X grows with the root of A.
         mean = X.mean()
         X = np.where(X > 0, X, mean) + 1e-3 * mean

@@ -1,4 +1,4 @@
-"""Orthogonal nonnegative matrix factorisation, eqs. (1.3) and (1.4)."""
+"""Orthogonal nonnegative matrix factorization, eqs. (1.3) and (1.4)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.group_vectors import GroupedRows
 from orthoplus.linalg.row_gains import entries_of, trace_gains
 from orthoplus.linalg.spectral_sum import sum_of_squares
-from orthoplus.linalg.starts import leading_centres, svd_start
+from orthoplus.linalg.starts import leading_centers, svd_start
 from orthoplus.linalg.workspace import empty_like
 
 # X'X this near to I, in roundings, is I.
@@ -108,8 +108,8 @@ class ONMF(GroupedRows, Problem):
         """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
         if self.A.has_cheap_products:
             return svd_start(self.A, self.k, "clipped", rng)
-        centres = leading_centres(self.A, self.k, rng)
-        return project_oblique_plus(self.A.times(centres.vectors.T))
+        centers = leading_centers(self.A, self.k, rng)
+        return project_oblique_plus(self.A.times(centers.vectors.T))
 
     def value(self, X: FloatArray) -> float:
         gram, core = _grams(X, self.A.times_transposed(X))
@@ -155,14 +155,14 @@ class ONMF(GroupedRows, Problem):
         AY = self.A.times(Y).astype(X.dtype, copy=False)
         return FactorFit(AY, _gram(Y), self.total)
 
-    def majoriser(self, X: FloatArray) -> FloatArray:
+    def majorizer(self, X: FloatArray) -> FloatArray:
         """AA'X: over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
         return self.A.times(self.A.times_transposed(X)).astype(X.dtype, copy=False)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         if not (self.A.has_entries and self.A.has_cheap_products):
             return None  # the squared norms of the rows are not at hand
-        return trace_gains(*entries_of(X), -self.majoriser(X), -self.row_squares)
+        return trace_gains(*entries_of(X), -self.majorizer(X), -self.row_squares)
 
     def refine(self, X: FloatArray) -> FloatArray:
         """Return the best vector of the rows of each group, section 4 (ii): see `group_vectors`."""

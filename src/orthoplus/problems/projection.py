@@ -103,7 +103,7 @@ class Projection(Problem):
         """C rounded by Procedure 1, as in section 6.1."""
         return keep_largest(self.C)
 
-    def majoriser(self, X: FloatArray) -> FloatArray:
+    def majorizer(self, X: FloatArray) -> FloatArray:
         return self.C
 
     def move_gains(self, X: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ class QAP(Problem):
               \quad\text{for}\quad X_{i\pi(i)} = 1.
 
     For n = k a matrix of S+ is a permutation matrix; labels and permutation are the same. To
-    maximise (graph matching: A and B adjacency matrices) pass ``-A`` and ``-C``; with A = B = 0 it
+    maximize (graph matching: A and B adjacency matrices) pass ``-A`` and ``-C``; with A = B = 0 it
     is the linear assignment problem.
 
     Parameters
@@ -124,16 +124,16 @@ class QAP(Problem):
         """Whether A and B are."""
         return bool((self.A == self.A.T).all() and (self.B == self.B.T).all())
 
-    def symmetrised(self) -> "QAP":
+    def symmetrized(self) -> "QAP":
         """Return the problem with both matrices symmetric where one is, and the same f everywhere.
 
         For a symmetric A only the symmetric part of B counts, and the other way round: products and
         exchanges then cost half.
         """
-        return self._symmetrised or self
+        return self._symmetrized or self
 
     @cached_property
-    def _symmetrised(self) -> "QAP | None":
+    def _symmetrized(self) -> "QAP | None":
         """Another problem with symmetric matrices; None if there is none, or this one has them."""
         if self.is_symmetric or not ((self.A == self.A.T).all() or (self.B == self.B.T).all()):
             return None
@@ -158,16 +158,16 @@ class QAP(Problem):
         return np.asarray(X / np.linalg.norm(X, axis=0))
 
     def freeze(self, X: FloatArray) -> "QAP":
-        """Return the problem with centred matrices, which has the same value at every permutation.
+        """Return the problem with centered matrices, which has the same value at every permutation.
 
         Symmetric where it can be; A, B lose their means, C those of its rows and columns. Without
         it f >= 0 would fall as columns meet in one row, and the penalty would have to part them.
         """
-        return self._centred
+        return self._centered
 
     @cached_property
-    def _centred(self) -> "QAP":
-        same = self.symmetrised()
+    def _centered(self) -> "QAP":
+        same = self.symmetrized()
         a, b, n = float(same.A.mean()), float(same.B.mean()), len(same.A)
         # sum (A - a)(B - b) = sum AB - b sum A - a sum B + n^2 ab, and sum A = n^2 a.
         constant, C = self.constant + n * n * a * b, self.C
@@ -179,11 +179,11 @@ class QAP(Problem):
 
     @cached_property
     def size(self) -> float:
-        """The size of f beside that of a penalty: ||A|| ||B|| / n + ||C|| / sqrt(n), centred."""
-        centred, n = self._centred, len(self.A)
-        size = float(np.linalg.norm(centred.A) * np.linalg.norm(centred.B)) / n
-        if centred.C is not None:
-            size += float(np.linalg.norm(centred.C)) / n**0.5
+        """The size of f beside that of a penalty: ||A|| ||B|| / n + ||C|| / sqrt(n), centered."""
+        centered, n = self._centered, len(self.A)
+        size = float(np.linalg.norm(centered.A) * np.linalg.norm(centered.B)) / n
+        if centered.C is not None:
+            size += float(np.linalg.norm(centered.C)) / n**0.5
         return size or 1.0
 
     @cached_property
@@ -202,11 +202,13 @@ class QAP(Problem):
         a, b = float(np.abs(self.A).max()) or 1.0, float(np.abs(self.B).max()) or 1.0
         C = None if self.C is None else _rounded(self.C / (a * b))
         coarse = QAP(_rounded(self.A / a), _rounded(self.B / b), C)
-        centred, n = coarse._centred, len(self.A)
-        sizes = [float(np.linalg.norm(M)) or 1.0 for M in (centred.A, centred.B)]
+        centered, n = coarse._centered, len(self.A)
+        sizes = [float(np.linalg.norm(M)) or 1.0 for M in (centered.A, centered.B)]
         share = (sizes[0] * sizes[1] / n / coarse.size) ** 0.5
-        A, B = (share * n**0.5 / s * M for s, M in zip(sizes, (centred.A, centred.B), strict=True))
-        return QAP(A, B, None if centred.C is None else centred.C / coarse.size)
+        A, B = (
+            share * n**0.5 / s * M for s, M in zip(sizes, (centered.A, centered.B), strict=True)
+        )
+        return QAP(A, B, None if centered.C is None else centered.C / coarse.size)
 
     def refine(self, X: FloatArray) -> FloatArray:
         """X itself: it is the only point of its support."""
@@ -256,7 +258,7 @@ class QAP(Problem):
         return 2.0 * rounding_margin(size, len(self.A) ** 2)
 
     def gilmore_lawler(self) -> tuple[float, IntArray]:
-        r"""Return a lower bound over all permutations, and the one that minimises it.
+        r"""Return a lower bound over all permutations, and the one that minimizes it.
 
         .. math:: L_{ij} = A_{ii} B_{jj} + C_{ij} + \min_{\tau} \sum_{l \ne i} A_{il} B_{j\tau(l)},
 
@@ -266,8 +268,8 @@ class QAP(Problem):
         the larger one is returned.
         """
         bounds = [self._gilmore_lawler]
-        if self._symmetrised is not None:
-            bounds.append(self._symmetrised._gilmore_lawler)
+        if self._symmetrized is not None:
+            bounds.append(self._symmetrized._gilmore_lawler)
         bound, permutation = max(bounds, key=lambda found: found[0])
         return bound, permutation.copy()
 

@@ -1,4 +1,4 @@
-"""Orthogonal symmetric nonnegative matrix factorisation, section 1.1."""
+"""Orthogonal symmetric nonnegative matrix factorization, section 1.1."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ class SymmetricONMF(Problem):
         """
         return bottom_of_blocks(self._negated, X)
 
-    def majoriser(self, X: FloatArray) -> FloatArray:
+    def majorizer(self, X: FloatArray) -> FloatArray:
         """MX + s X, s the largest eigenvalue of -M: on S+ f falls with <(M + sI) X, X>."""
         return np.asarray(self.M @ X + self._negated.largest * X)
 

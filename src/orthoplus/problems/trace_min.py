@@ -1,4 +1,4 @@
-"""Trace minimisation over S+, eq. (1.2), and the models that are instances of it."""
+"""Trace minimization over S+, eq. (1.2), and the models that are instances of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ class TraceMin(Problem):
         """
         return bottom_of_blocks(self.symmetric, X)
 
-    def majoriser(self, X: FloatArray) -> FloatArray:
+    def majorizer(self, X: FloatArray) -> FloatArray:
         """Return s X - MX, s the largest eigenvalue: on S+ f is s k - <(sI - M) X, X>."""
         return np.asarray(self.symmetric.largest * X - self.M @ X)
 
@@ -189,7 +189,7 @@ class FactorTrace(GroupedRows, TraceMin):
         return assemble(labels, vector.astype(X.dtype, copy=False), self.k)
 
 
-def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
+def nonnegative_pca(A: Any, k: int, *, center: bool = False) -> TraceMin:
     r"""Nonnegative principal components: :math:`M = -AA^\top`, never formed.
 
     .. math:: \max_{X \in S_+} \|A^\top X\|_F^2 .
@@ -201,7 +201,7 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
         Entries of any sign.
     k : int
         Number of components.
-    centre : bool
+    center : bool
         Subtract the mean of each row, as PCA does. A sparse A stays as it is:
         :math:`M = -(AA^\top - r\, m m^\top)`, m the row means, which loses digits where the means
         are far larger than the deviations.
@@ -221,7 +221,7 @@ def nonnegative_pca(A: Any, k: int, *, centre: bool = False) -> TraceMin:
     >>> round(nonnegative_pca(A, 2).value(X), 9)  # -(25 + 4)
     -29.0
     """
-    M = negative_gram(A, centered=centre)
+    M = negative_gram(A, centered=center)
     # One factor: a search over groups of its rows is to be had.
     return FactorTrace(M, k) if len(M.factors) == 1 else TraceMin(M, k)
 
@@ -237,7 +237,7 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
         Number of groups.
     normalized : bool
         :math:`M = I - D^{-1/2} W D^{-1/2}` instead, for groups of equal volume rather than equal
-        size: at :math:`x_j = D^{1/2} 1_{C_j} / \|\cdot\|` the value is the normalised cut.
+        size: at :math:`x_j = D^{1/2} 1_{C_j} / \|\cdot\|` the value is the normalized cut.
 
     Notes
     -----
@@ -277,7 +277,7 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
     -----
     The second term is nonnegative over S+, and zero for the X with equal entries in each column and
     no row of zeros only. There the value is the ratio cut, the sum over the groups of the cut over
-    the size. As :math:`\tau` grows, minimisers tend to those of the ratio cut. M is
+    the size. As :math:`\tau` grows, minimizers tend to those of the ratio cut. M is
     :math:`D - W + \tau (I/k - 11^\top/n)`, kept as a sparse matrix and a product.
     A product costs O(nnz(W) k): the dense term is a product of two vectors.
 
@@ -328,7 +328,7 @@ def discriminative_spectral(
     ridge : float
         :math:`\gamma > 0`.
     normalized : bool
-        Take the normalised Laplacian, as in `laplacian_embedding`.
+        Take the normalized Laplacian, as in `laplacian_embedding`.
 
     Notes
     -----

@@ -30,8 +30,8 @@ class TwoBlock(Problem):
         A first second block, of any shape, in its set.
     project_y : callable, optional
         ``project_y(Y) -> Y``, the projection onto the set; None means no constraint.
-    minimise_y : callable, optional
-        ``minimise_y(X) -> Y``, the closed-form minimiser over the set, where there is one.
+    minimize_y : callable, optional
+        ``minimize_y(X) -> Y``, the closed-form minimizer over the set, where there is one.
     curvature : callable, optional
         ``curvature(X, Y, D) -> f_XX(X, Y)[D]``; None takes differences of two gradients.
 
@@ -43,7 +43,7 @@ class TwoBlock(Problem):
     --------
     >>> problem = TwoBlock(
     ...     lambda X, Y: (((X - Y) ** 2).sum(), 2 * (X - Y), 2 * (Y - X)),
-    ...     (3, 2), np.zeros((3, 2)), minimise_y=lambda X: X)
+    ...     (3, 2), np.zeros((3, 2)), minimize_y=lambda X: X)
     >>> float(problem.value(np.eye(3, 2)))
     0.0
     """
@@ -52,7 +52,7 @@ class TwoBlock(Problem):
     size: tuple[int, int]
     Y0: FloatArray
     project_y: Callable[[FloatArray], FloatArray] | None = None
-    minimise_y: Callable[[FloatArray], FloatArray] | None = None
+    minimize_y: Callable[[FloatArray], FloatArray] | None = None
     curvature: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:
@@ -84,9 +84,9 @@ class TwoBlock(Problem):
         return FixedBlock(self, Y)
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Return the minimiser over Y: closed form, or projected gradient from Y0."""
-        if self.minimise_y is not None:
-            return np.asarray(self.minimise_y(X))
+        """Return the minimizer over Y: closed form, or projected gradient from Y0."""
+        if self.minimize_y is not None:
+            return np.asarray(self.minimize_y(X))
         return self.improve_y(X, self.Y0, max_steps=_MAX_Y_STEPS)
 
     def improve_y(self, X: FloatArray, Y: FloatArray, *, max_steps: int) -> FloatArray:
@@ -139,7 +139,7 @@ class TwoBlock(Problem):
         return replace(self, Y0=Y)
 
     def freeze(self, X: FloatArray) -> Problem:
-        return self if self.minimise_y is None else self.at(self.second_block(X))
+        return self if self.minimize_y is None else self.at(self.second_block(X))
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,7 +157,7 @@ def scaled_dual(
 
 
 def solve_shares(pairs: Pairs, rows: IntArray, k: int, gap_tol: float) -> Shares:
-    """Maximise sum_j sqrt(S_j) over the shares of ``rows`` to the relative gap ``gap_tol``."""
+    """Maximize sum_j sqrt(S_j) over the shares of ``rows`` to the relative gap ``gap_tol``."""
     pairs = pairs._replace(share=pairs.share.copy())
     sums = pair_sums(pairs, k)
     for sweep in range(1, MAX_SWEEPS + 1):

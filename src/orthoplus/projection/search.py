@@ -71,7 +71,7 @@ def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def give_rows(C: FloatArray, columns: IntArray, price: FloatArray) -> tuple[IntArray, float]:
-    """Distinct rows i(j) for ``columns`` that maximise sum_j C_{i(j), j} - price_{i(j)}.
+    """Distinct rows i(j) for ``columns`` that maximize sum_j C_{i(j), j} - price_{i(j)}.
 
     Only the best len(columns) rows of each column can matter; among these a linear assignment.
     A row of infinite price is never given. Returns the rows and the maximum.

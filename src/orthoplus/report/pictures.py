@@ -103,9 +103,9 @@ def _caption_digits(figure: Any, axes: Any) -> None:
 
 
 def _show(
-    axis: Any, pixels: FloatArray, side: int, colours: str, *, frame: str | None = None
+    axis: Any, pixels: FloatArray, side: int, colors: str, *, frame: str | None = None
 ) -> None:
-    axis.imshow(pixels.reshape(side, side), cmap=colours, vmin=0.0)
+    axis.imshow(pixels.reshape(side, side), cmap=colors, vmin=0.0)
     axis.set(xticks=[], yticks=[])
     for spine in axis.spines.values():
         spine.set(color=frame or _FRAME, linewidth=3.0 if frame else 0.8)

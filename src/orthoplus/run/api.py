@@ -26,7 +26,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_dense_data
-from orthoplus.data.groups import Centres
+from orthoplus.data.groups import Centers
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.problems import Smooth
 from orthoplus.projection.merged import project_data
@@ -52,7 +52,7 @@ def minimize(  # noqa: PLR0913
     rng: np.random.Generator | int | None = None,
     **options: Any,
 ) -> Result:
-    r"""Minimise a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, (1.1).
+    r"""Minimize a smooth f over :math:`S_+ = \{X \ge 0 : X^\top X = I\}`, (1.1).
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def minimize(  # noqa: PLR0913
 
 def solve(  # noqa: PLR0913
     problem: Problem,
-    X0: FloatArray | Centres | tuple[int, int] | None = None,
+    X0: FloatArray | Centers | tuple[int, int] | None = None,
     *,
     method: OuterMethod | None = None,
     n_init: int | None = None,
@@ -113,7 +113,7 @@ def solve(  # noqa: PLR0913
     checkpoint_every: float = 0.0,
     with_bound: bool = True,
 ) -> Result:
-    """Minimise a problem over S+.
+    """Minimize a problem over S+.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def solve(  # noqa: PLR0913
         One of `orthoplus.problems`, or your own subclass of `Problem`.
     X0 : array of shape (n, k), optional
         Starting point; a point outside OB+ is projected onto it. By default, and for the shape
-        (n, k) alone, the problem's own; for `SwapSearch` the centres of
-        `orthoplus.linalg.starts.leading_centres`.
+        (n, k) alone, the problem's own; for `SwapSearch` the centers of
+        `orthoplus.linalg.starts.leading_centers`.
     method : EP4Orth, SwapSearch, SupportSearch or another, optional
         By default the best that is known for this kind of problem, see `orthoplus.run.presets`.
     n_init : int, optional
@@ -263,7 +263,7 @@ def project(
 
     Notes
     -----
-    Over S+ the nearest point maximises <C, X>, because ||X||^2 = k. See
+    Over S+ the nearest point maximizes <C, X>, because ||X||^2 = k. See
     `orthoplus.projection.project_stiefel_plus` for the method. A pass costs O(nk); memory beyond C
     is O(n + k) until ``result.X`` is asked for.
 
@@ -359,10 +359,10 @@ def _start(
     problem: Problem,
     method: OuterMethodBase,
     starts: Iterator[FloatArray],
-    X: FloatArray | Centres | None,
-) -> FloatArray | Centres:
+    X: FloatArray | Centers | None,
+) -> FloatArray | Centers:
     """Return the given start, the method's own, or the problem's next."""
-    if isinstance(X, Centres):
+    if isinstance(X, Centers):
         method.check_start(problem, X)
     if X is None:
         X = method.own_start(problem, np.random.default_rng(0))

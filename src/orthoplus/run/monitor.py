@@ -115,8 +115,8 @@ class CountedProblem(Problem):
     def warm(self, Y: FloatArray) -> Problem:
         return CountedProblem(self.problem.warm(Y), self.meter)
 
-    def majoriser(self, X: FloatArray) -> FloatArray | None:
-        return self.problem.majoriser(X)
+    def majorizer(self, X: FloatArray) -> FloatArray | None:
+        return self.problem.majorizer(X)
 
     def refine(self, X: FloatArray) -> FloatArray | None:
         return self.problem.refine(X)

@@ -6,7 +6,7 @@ from orthoplus.core.checks import as_matrix, check_shape, describe
 from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.data.groups import Centres
+from orthoplus.data.groups import Centers
 from orthoplus.geometry.oblique import project_oblique_plus
 
 
@@ -37,10 +37,10 @@ def read_start(
 
 
 def read_any_start(
-    X0: FloatArray | Centres | tuple[int, int] | None, problem: Problem
-) -> tuple[FloatArray | Centres | None, tuple[str, ...]]:
+    X0: FloatArray | Centers | tuple[int, int] | None, problem: Problem
+) -> tuple[FloatArray | Centers | None, tuple[str, ...]]:
     """Return the start, None for the problem's own, and notes on what was changed."""
-    if X0 is None or isinstance(X0, Centres):
+    if X0 is None or isinstance(X0, Centers):
         return X0, ()
     X, size, notes = read_start(X0)
     if size != problem.shape:

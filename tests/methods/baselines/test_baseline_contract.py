@@ -266,7 +266,7 @@ def test_em_objective_never_rises(seed, noise):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_cautious_opnmf_objective_never_rises_once_normalised(seed):
+def test_cautious_opnmf_objective_never_rises_once_normalized(seed):
     A, _ = noisy(np.random.default_rng(seed))
     problem = ONMF(A, 3)
     method = OPNMF(exponent=0.5)

@@ -41,7 +41,7 @@ def test_documents_purity_is_the_published_one(documents, method, figure, tolera
     problem, truth = documents
     state = last_state(method, problem)
     assert abs(purity(truth, labels_of(state.factor)) - figure) <= tolerance
-    # The columns of X are normalised, those of the factor nearly so: few rows change sides.
+    # The columns of X are normalized, those of the factor nearly so: few rows change sides.
     assert abs(purity(truth, labels_of(state.X)) - figure) <= tolerance + 0.5
 
 

@@ -42,13 +42,13 @@ def test_uonmf_step_is_its_formula(tiny):
     assert np.isclose(after.change, np.linalg.norm(X_new - X) / np.linalg.norm(X))
 
 
-@pytest.mark.parametrize("normalise", [False, True])
-def test_yoo_choi_step_is_its_formula(tiny, normalise):
+@pytest.mark.parametrize("normalize", [False, True])
+def test_yoo_choi_step_is_its_formula(tiny, normalize):
     A, problem, X0 = tiny
-    before, after = one_step(YooChoi(start="given", normalise=normalise), problem, X0)
+    before, after = one_step(YooChoi(start="given", normalize=normalize), problem, X0)
     X, Y = before.factor, before.Y
     X_new = X * (A @ Y) / (X @ Y.T @ A.T @ X)
-    if normalise:
+    if normalize:
         X_new /= np.linalg.norm(X_new, axis=0)
     assert close(after.factor, X_new)
     assert close(after.Y, Y * (A.T @ X_new) / (Y @ X_new.T @ X_new))
@@ -238,8 +238,8 @@ def test_onpmf_best_second_factor_solves_least_squares(tiny):
 def test_em_step_assigns_by_cosine_and_takes_leading_singular_vectors(tiny):
     A, problem, X0 = tiny
     before, after = one_step(EMONMF(start="given"), problem, X0)
-    centres = before.Y / np.linalg.norm(before.Y, axis=0)
-    labels = (A @ centres).argmax(axis=1)
+    centers = before.Y / np.linalg.norm(before.Y, axis=0)
+    labels = (A @ centers).argmax(axis=1)
     assert (after.X.argmax(axis=1) == labels).all()
     best = 0.0
     for j in range(K):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from brute_force import minimise_over_supports
+from brute_force import minimize_over_supports
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.methods.baselines import ConvexRelaxation
 from orthoplus.problems import ONMF
@@ -18,7 +18,7 @@ def test_answer_lies_between_the_optimum_and_what_the_bound_allows(seed):
     relaxation = Relaxation(A @ A.T, 2)
     relaxation.advance(300)
     least = problem.total - relaxation.upper_bound()
-    best = minimise_over_supports(problem)[0]
+    best = minimize_over_supports(problem)[0]
     found = op.solve(problem, method=ConvexRelaxation()).value
     assert least - 1e-10 <= best <= found + 1e-10
     assert found <= best + 0.05 * problem.total

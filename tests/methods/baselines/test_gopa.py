@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from brute_force import minimise_over_supports
+from brute_force import minimize_over_supports
 from orthoplus.core.point import SupportPoint
 from orthoplus.datasets import planted_onmf
 from orthoplus.geometry.stiefel import assemble, random_stiefel_plus, violation
@@ -82,7 +82,7 @@ def test_best_of_several_starts_is_the_optimum_over_all_supports(variant, rng):
     import orthoplus as op
 
     problem = ONMF(rng.random((6, 4)), 2)
-    best = minimise_over_supports(problem)[0]
+    best = minimize_over_supports(problem)[0]
     values = [
         op.solve(problem, method=GOPA(variant=variant, seed=seed), with_bound=False).value
         for seed in range(10)

@@ -28,7 +28,7 @@ def last_state(method, problem):
 
 @pytest.mark.parametrize(
     "method",
-    [KindAP(), KindAP(normalise_rows=True), KindAP(binary=False), KindAP(lloyd=True, finish=False)],
+    [KindAP(), KindAP(normalize_rows=True), KindAP(binary=False), KindAP(lloyd=True, finish=False)],
     ids=["plain", "rows", "weights", "lloyd"],
 )
 def test_planted_groups_are_found(method, planted):
@@ -58,10 +58,10 @@ def test_first_step_is_the_definition(planted):
     assert state.n_inner == 2
 
 
-def test_scaling_of_rows_does_not_matter_when_they_are_normalised(planted, rng):
+def test_scaling_of_rows_does_not_matter_when_they_are_normalized(planted, rng):
     U, _ = planted
     scaled = U * (0.5 + rng.random((48, 1)))
-    states = [last_state(KindAP(normalise_rows=True), KIndicators(V))[0] for V in (U, scaled)]
+    states = [last_state(KindAP(normalize_rows=True), KIndicators(V))[0] for V in (U, scaled)]
     np.testing.assert_array_equal(states[0].labels, states[1].labels)
 
 

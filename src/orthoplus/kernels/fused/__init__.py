@@ -1,7 +1,7 @@
 """The hot loops, compiled with Numba; same names and signatures as in `reference`."""
 
 from orthoplus.kernels.fused.cache import load_numba
-from orthoplus.kernels.fused.centres import alternate_centres, search_swaps
+from orthoplus.kernels.fused.centers import alternate_centers, search_swaps
 from orthoplus.kernels.fused.counts import balance_counts_into, capped_tops
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
 from orthoplus.kernels.fused.exchange import (
@@ -27,7 +27,7 @@ from orthoplus.kernels.fused.oblique import (
     gradient_step_into,
     largest_entries,
     multipliers,
-    normalise_step_into,
+    normalize_step_into,
     projected_step_into,
     restrict_into,
     row_energy,
@@ -56,7 +56,7 @@ from orthoplus.kernels.fused.rows import (
 )
 
 __all__ = [
-    "alternate_centres",
+    "alternate_centers",
     "assemble",
     "assign_rows",
     "balance_counts_into",
@@ -83,7 +83,7 @@ __all__ = [
     "move_k_means",
     "move_rows_into",
     "multipliers",
-    "normalise_step_into",
+    "normalize_step_into",
     "projected_step_into",
     "relax_into",
     "restrict_into",

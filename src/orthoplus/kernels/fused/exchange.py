@@ -80,7 +80,7 @@ def _walk(A, C, b, p, D, kicks, space, threshold):  # type: ignore[no-untyped-de
                 y[r] = twice * (b[side, v, r] - b[side, u, r])
             for r in range(n):
                 x_r, y_r, pairs = x[r], y[r], D[r, r + 1 :]
-                x_s, y_s = x[r + 1 :], y[r + 1 :]  # indices from zero let the compiler vectorise
+                x_s, y_s = x[r + 1 :], y[r + 1 :]  # indices from zero let the compiler vectorize
                 for s in range(pairs.size):
                     pairs[s] += (x_r - x_s[s]) * (y_s[s] - y_r)
         p[u], p[v] = p[v], p[u]

@@ -69,7 +69,7 @@ def gradient_step_into(
 
 
 @_compiled
-def _normalise_step(T, scale, X, out):  # type: ignore[no-untyped-def]
+def _normalize_step(T, scale, X, out):  # type: ignore[no-untyped-def]
     # IN scale, X; IN/OUT T; OUT out[0:4]
     n, k = X.shape
     step_sq, energy, cross_new, cross_old = 0.0, 0.0, 0.0, 0.0
@@ -93,10 +93,10 @@ def _normalise_step(T, scale, X, out):  # type: ignore[no-untyped-def]
     out[3] = cross_old / k
 
 
-def normalise_step_into(
+def normalize_step_into(
     T: FloatArray, scale: FloatArray, X: FloatArray
 ) -> tuple[float, float, float, float]:
-    sums = _summed(lambda r, out: _normalise_step(T[r], scale, X[r], out), X, (4,))
+    sums = _summed(lambda r, out: _normalize_step(T[r], scale, X[r], out), X, (4,))
     step_sq, energy, cross_new, cross_old = sums.tolist()
     return step_sq, energy, cross_new, cross_old
 
@@ -109,13 +109,13 @@ def projected_step_into(
         _gradient_step(X, G, weight, alpha, out, column_squares)
         if not (column_squares.min() >= SQUARES_MIN and column_squares.max() <= SQUARES_MAX):
             return None
-        _normalise_step(out, 1.0 / np.sqrt(column_squares), X, sums)
+        _normalize_step(out, 1.0 / np.sqrt(column_squares), X, sums)
         step_sq, energy, cross_new, cross_old = sums.tolist()
         return step_sq, energy, cross_new, cross_old
     squares = gradient_step_into(X, G, weight, alpha, out)
     if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
         return None
-    return normalise_step_into(out, 1.0 / np.sqrt(squares), X)
+    return normalize_step_into(out, 1.0 / np.sqrt(squares), X)
 
 
 @_compiled

@@ -1,7 +1,7 @@
 """The hot loops in plain NumPy: the specification that `fused` is tested against."""
 
 from orthoplus.kernels.reference import (
-    centres,
+    centers,
     counts,
     divergence,
     exchange,
@@ -13,7 +13,7 @@ from orthoplus.kernels.reference import (
     relaxation,
     rows,
 )
-from orthoplus.kernels.reference.centres import *  # noqa: F403
+from orthoplus.kernels.reference.centers import *  # noqa: F403
 from orthoplus.kernels.reference.counts import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
@@ -26,7 +26,7 @@ from orthoplus.kernels.reference.relaxation import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 _MODULES = (
-    centres,
+    centers,
     counts,
     divergence,
     exchange,

@@ -1,7 +1,7 @@
 """The hot loops in plain NumPy: the specification that `fused` is tested against.
 
 All matrices are n x k. ``weight`` multiplies the row-mean part of a gradient: with V = e / sqrt(k),
-X V V' is the row mean of X repeated k times, so the gradient of the penalised objective is
+X V V' is the row mean of X repeated k times, so the gradient of the penalized objective is
 ``G + weight * rowmean(X)`` and never needs a product with the k x k matrix VV'.
 """
 
@@ -18,7 +18,7 @@ __all__ = [
     "gradient_step_into",
     "largest_entries",
     "multipliers",
-    "normalise_step_into",
+    "normalize_step_into",
     "projected_step_into",
     "restrict_into",
     "row_energy",
@@ -47,7 +47,7 @@ def gradient_step_into(
     return np.einsum("ij,ij->j", out, out, dtype=np.float64)
 
 
-def normalise_step_into(
+def normalize_step_into(
     T: FloatArray, scale: FloatArray, X: FloatArray
 ) -> tuple[float, float, float, float]:
     """T = T diag(scale), in place; with S = T - X returns what the step-size rule needs.
@@ -103,15 +103,15 @@ def stationarity_sq(
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
-    """`gradient_step_into` and `normalise_step_into` in one call.
+    """`gradient_step_into` and `normalize_step_into` in one call.
 
-    None, with ``out`` not normalised, where a column's sum of squares may have under- or
+    None, with ``out`` not normalized, where a column's sum of squares may have under- or
     overflowed: such a column is to be projected with care.
     """
     squares = gradient_step_into(X, G, weight, alpha, out)
     if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
         return None
-    return normalise_step_into(out, 1.0 / np.sqrt(squares), X)
+    return normalize_step_into(out, 1.0 / np.sqrt(squares), X)
 
 
 def restrict_into(X: FloatArray, G: FloatArray, support: BoolArray, out: FloatArray) -> int:

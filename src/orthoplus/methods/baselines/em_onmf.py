@@ -14,7 +14,7 @@ from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
 from orthoplus.methods.factors import coimage, data_of, factor_model, image, start_state
 
-# The least weight of a row that is not zero: it belongs to a group even if no centre reaches it.
+# The least weight of a row that is not zero: it belongs to a group even if no center reaches it.
 _TINY = float(np.finfo(np.float64).tiny) ** 0.5
 
 
@@ -41,13 +41,13 @@ class EMONMF(SeededMethod):
     .. math:: \pi_i = \arg\max_j\, a_i^\top c_j, \qquad
               c_j = \text{leading right singular vector of } A_{\pi = j},
 
-    where a_i are the rows of A and the centres c_j have unit norm; it minimises
+    where a_i are the rows of A and the centers c_j have unit norm; it minimizes
     :math:`\|A\|_F^2 - \sum_j \sigma_1(A_{\pi = j})^2`.
 
     Parameters
     ----------
     start : {"random", "given"}
-        The first centres: k rows of A at random, or A'X of the given X.
+        The first centers: k rows of A at random, or A'X of the given X.
     n_init : int
         Starts; the best is kept. With ``start="given"`` the later ones are at random.
     tol : float
@@ -88,18 +88,18 @@ class EMONMF(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> EMState:
-        """Return the first centres, before any row is assigned."""
+        """Return the first centers, before any row is assigned."""
         first = start_state(problem, X)
-        Y = self._random_centres(problem, 0) if self.start == "random" else first.Y
+        Y = self._random_centers(problem, 0) if self.start == "random" else first.Y
         return EMState(X, first.value, violation(X), first.Y, 0, X, Y, np.inf, np.inf, 1, 0)
 
     def step(self, problem: Problem, state: EMState) -> EMState:
-        """Assign the rows, renew the centres; or begin the next start where one has ended."""
+        """Assign the rows, renew the centers; or begin the next start where one has ended."""
         is_over = self._is_over(state)
         n_started, n_iter_start = state.n_started + is_over, 0 if is_over else state.n_iter_start
         Y = state.current_Y
         if is_over:
-            Y = self._random_centres(problem, state.n_started)
+            Y = self._random_centers(problem, state.n_started)
         X = _renew(problem, Y)
         Y = coimage(problem, X)
         value = factor_model(problem).total - float(np.vdot(Y, Y))
@@ -128,7 +128,7 @@ class EMONMF(SeededMethod):
         rests = state.n_iter_start > 1 and state.change <= self.tol
         return rests or state.n_iter_start >= self.max_iter
 
-    def _random_centres(self, problem: Problem, number: int) -> FloatArray:
+    def _random_centers(self, problem: Problem, number: int) -> FloatArray:
         """Return k different nonzero rows of A, as columns."""
         rng = np.random.default_rng([self.seed, number])
         n, k = problem.shape
@@ -155,7 +155,7 @@ def _row_squares(problem: Problem) -> FloatArray:
 
 
 def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
-    """X of S+ after one iteration from the centres Y, in three lines of the algorithm."""
+    """X of S+ after one iteration from the centers Y, in three lines of the algorithm."""
     scores = image(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
     labels, weights = _assign(_row_squares(problem), scores)
     rows = np.flatnonzero(labels >= 0)

@@ -18,7 +18,7 @@ class HALSONMF(FactorMethod):
               h = \Big(A - \sum_{l \ne j} x_l y_l^\top\Big) y_j,\; s = \sum_{l \ne j} x_l, \qquad
               y_j \leftarrow \Big[\Big(A - \sum_{l \ne j} x_l y_l^\top\Big)^\top x_j\Big]_+,
 
-    with x_j normalised: for X >= 0 the condition :math:`s^\top x_j = 0` is orthogonality to all
+    with x_j normalized: for X >= 0 the condition :math:`s^\top x_j = 0` is orthogonality to all
     other columns at once.
 
     Parameters
@@ -38,7 +38,7 @@ class HALSONMF(FactorMethod):
     ACML 2014, JMLR W&CP 39, 129-141; the multiplier of the condition is in closed form. All columns
     of X, then all of Y; an iteration costs two products with A. The clipping breaks the condition
     again, so the columns are near orthogonal only. No descent is proved for X; each column of Y is
-    a minimiser, so that their sweep never raises the fit.
+    a minimizer, so that their sweep never raises the fit.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class KindAP(OuterMethodBase):
 
     Parameters
     ----------
-    normalise_rows : bool
+    normalize_rows : bool
         Work on U with rows of unit norm, as the authors' Python code does by default; their article
         and MATLAB code leave U as it is.
     start : {"identity", "given"}
@@ -83,7 +83,7 @@ class KindAP(OuterMethodBase):
     state_type = KindAPState
     ends_with_search = False  # a baseline is compared as it is
 
-    normalise_rows: bool = False
+    normalize_rows: bool = False
     start: str = "identity"
     inner_tol: float = 1e-3
     max_inner: int = 200
@@ -142,7 +142,7 @@ class KindAP(OuterMethodBase):
                 f"KindAP rotates an embedding: it needs the problem KIndicators(U), not {own}. For "
                 f"any smooth f use EP4Orth."
             )
-        if not self.normalise_rows:
+        if not self.normalize_rows:
             return np.asarray(U)
         norms = np.linalg.norm(U, axis=1, keepdims=True)
         return np.asarray(U / np.where(norms > 0, norms, 1.0))

@@ -1,4 +1,4 @@
-"""ONP-MF: orthonormal factors with penalised negativity (Pompili et al. 2014)."""
+"""ONP-MF: orthonormal factors with penalized negativity (Pompili et al. 2014)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -51,7 +51,7 @@ class OPNMF(FactorMethod):
 
     Notes
     -----
-    IEEE Trans. Neural Networks 21 (2010), 734-749; spectral normalisation, floor, start and stop
+    IEEE Trans. Neural Networks 21 (2010), 734-749; spectral normalization, floor, start and stop
     as in the common code (Sotiras et al., NeuroImage 2015). There the fill is the number 0.1: on
     data of entries near one that is this share of the start, but on data of Frobenius norm one it
     drowns the start, and ten times as many iterations end elsewhere; as a share, the scale of A

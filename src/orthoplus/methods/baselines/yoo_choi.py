@@ -27,7 +27,7 @@ class YooChoi(FactorMethod):
 
     Parameters
     ----------
-    normalise : bool
+    normalize : bool
         Give X unit columns after its update. Without, the update is the published formula and
         nothing else, and the scale of X swings between c and 1/c for ever.
     start, tol, max_iter, seed
@@ -50,18 +50,18 @@ class YooChoi(FactorMethod):
     (True, True, False)
     """
 
-    normalise: bool = True
+    normalize: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_type(self.normalise, "normalise", bool)
+        check_type(self.normalize, "normalize", bool)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Both multiplicative updates."""
         X, Y = state.factor, state.Y
         AY = image(problem, Y)
         X = X * quotient(AY, X @ (AY.T @ X))
-        if self.normalise:
+        if self.normalize:
             X = X / np.maximum(np.linalg.norm(X, axis=0), _TINY)
         W = coimage(problem, X)
         Y = Y * quotient(W, Y @ (X.T @ X))

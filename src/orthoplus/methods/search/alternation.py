@@ -66,7 +66,7 @@ def alternate(
 
     which is EM-ONMF; for data of any sign x_j is the best nonnegative vector that the projected
     power method finds. Then, unless ``with_moves`` is False, rows move that gain by it although
-    another centre is nearer, see `row_moves`. The value never rises; no row would fit another
+    another center is nearer, see `row_moves`. The value never rises; no row would fit another
     column better, but for ties.
     """
     groups = alternate_groups(problem, *kernels.largest_entries(X), with_moves=with_moves)

@@ -232,7 +232,7 @@ def _as_qap(problem: Any) -> Any:
             f"AssignmentSearch needs a QAP problem, not {own}: only there is a "
             f"point of S+ a permutation."
         )
-    return problem.symmetrised()
+    return problem.symmetrized()
 
 
 def _watched_as(problem: Any, other: Any) -> Any:

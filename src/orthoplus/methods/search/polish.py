@@ -1,4 +1,4 @@
-"""Feasible polish: majorise and minimise over S+ with the certified projection."""
+"""Feasible polish: majorize and minimize over S+ with the certified projection."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,10 +35,10 @@ class Polish(OuterMethodBase):
 
     .. math:: X^{l+1} \in \arg\max_{X \in S_+} \langle L X^l - \nabla f(X^l),\, X \rangle .
 
-    On S+ the norm of X is fixed, so this minimises the quadratic model of f with curvature L; if L
-    majorises f the value falls. The projection is that of `orthoplus.project`, which moves rows
+    On S+ the norm of X is fixed, so this minimizes the quadratic model of f with curvature L; if L
+    majorizes f the value falls. The projection is that of `orthoplus.project`, which moves rows
     between columns: what rounding and refinement on a fixed support cannot do. L is found by
-    doubling; where the problem knows a majoriser of its own, as orthogonal NMF does with AA'X, that
+    doubling; where the problem knows a majorizer of its own, as orthogonal NMF does with AA'X, that
     takes the place of the model.
 
     Parameters
@@ -92,8 +92,8 @@ class Polish(OuterMethodBase):
         return state._replace(n_iter=state.n_iter + 1, is_fixed=True)
 
     def _models(self, problem: Problem, state: PolishState) -> Iterator[tuple[FloatArray, float]]:
-        """Return the problem's own majoriser, or L X - grad f(X) with L doubled from try to try."""
-        own = problem.majoriser(state.X)
+        """Return the problem's own majorizer, or L X - grad f(X) with L doubled from try to try."""
+        own = problem.majorizer(state.X)
         if own is not None:
             yield own, 0.0
             return

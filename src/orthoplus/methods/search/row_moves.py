@@ -1,7 +1,7 @@
 r"""Moves of single rows between groups that the alternation cannot see.
 
-The alternation compares a row with the centres as they are; but a centre turns towards a row that
-comes, and away from one that goes. With :math:`\sigma^2 = \sigma_1(A_j)^2`, y the unit centre,
+The alternation compares a row with the centers as they are; but a center turns towards a row that
+comes, and away from one that goes. With :math:`\sigma^2 = \sigma_1(A_j)^2`, y the unit center,
 :math:`s = a^\top y` and :math:`t^2 = \|a\|^2 - s^2`, in the plane of y and a
 
 .. math::

@@ -57,7 +57,7 @@ class Scores:
 
     def projections(self) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield the nearest points of S+ to gradient steps, which may move many rows at once."""
-        own = self.problem.majoriser(self.X)
+        own = self.problem.majorizer(self.X)
         models = (self._model(L) for L in _STEP_CURVATURES) if own is None else iter((own,))
         for C in models:
             found = project_stiefel_plus(C, tol=_PROJECTION_TOL, max_passes=_PROJECTION_PASSES)

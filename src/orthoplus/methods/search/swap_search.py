@@ -1,4 +1,4 @@
-"""The default for orthogonal NMF: seeded centres and swaps in a sketch, exact in the end."""
+"""The default for orthogonal NMF: seeded centers and swaps in a sketch, exact in the end."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.data.groups import (
-    Centres,
+    Centers,
     assign_rows,
     column_entries,
     stationarity_of_groups,
@@ -20,7 +20,7 @@ from orthoplus.data.groups import (
     unit_rows,
 )
 from orthoplus.geometry.stiefel import assemble, keep_largest
-from orthoplus.linalg.starts import leading_centres
+from orthoplus.linalg.starts import leading_centers
 from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.alternation import (
     ROUGH,
@@ -41,9 +41,9 @@ from orthoplus.methods.search.sketch import (
 
 # Columns of the sketch beyond its factor times k.
 _SPARE = 8
-# Alternations of a trial, and of a first set of centres.
+# Alternations of a trial, and of a first set of centers.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
-# Fewer centres than this get the patience of this many.
+# Fewer centers than this get the patience of this many.
 _FEW = 10
 # A search that ends worse by more than this share of what is missed is not pursued.
 _NEAR = 1e-2
@@ -54,12 +54,12 @@ _WORTH = 1e-5
 _ANOTHER, _CLOSE = 1e-6, 1e-4
 # Values that differ by less than this share of ||A||^2 are equal.
 _ROUNDING = 1e-14
-# Trials between two looks at the clock and the callback, for each centre.
+# Trials between two looks at the clock and the callback, for each center.
 _BATCH = 5
 
 
 class SwapState(NamedTuple):
-    """The best feasible point, and the search for a better one: its sketch and its centres.
+    """The best feasible point, and the search for a better one: its sketch and its centers.
 
     The point is a label and a weight a row, n-vectors in the form of the data, with the k x r
     directions that say which label. Vectors that are not in memory are not saved with the state:
@@ -75,7 +75,7 @@ class SwapState(NamedTuple):
     basis: FloatArray
     fine_sketch: FloatArray
     fine_basis: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     sum: float
     best_sum: float
     settled: FloatArray
@@ -109,10 +109,10 @@ class SwapSearch(SeededMethod):
     columns and leaves :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Each search has rounds of
 
     1. a *sketch*: the rows in coordinates of the leading singular vectors, a few dozen numbers;
-    2. *swaps* in the sketch: put one row with a large residual in the place of the centre that is
+    2. *swaps* in the sketch: put one row with a large residual in the place of the center that is
        missed least beside it, alternate a few times, keep what is better, until nothing has been
        for a while;
-    3. the *exact alternation* on A itself, from the best centres: leading singular vector of each
+    3. the *exact alternation* on A itself, from the best centers: leading singular vector of each
        group, best group of each row, moves of single rows, to a fixed point.
 
     From the second round on the sketch also holds the exact directions, which lose nothing in it:
@@ -126,14 +126,14 @@ class SwapSearch(SeededMethod):
     n_init : int
         Searches; that with the best objective is kept.
     patience : int
-        A search ends after this many failed swaps for each of the k centres, or of ten where there
+        A search ends after this many failed swaps for each of the k centers, or of ten where there
         are fewer.
     rounds : int
         Most rounds of each search; one that gains little is the last.
     max_iter : int
         Most steps, each a batch of swaps.
     sketch : float
-        The sketch has this many columns for each of the k centres.
+        The sketch has this many columns for each of the k centers.
     sample : int
         Most rows the swaps look at; the exact alternation has all. More rows are sampled by their
         squared norm and by what the start misses of them, with weights that keep sums of squares
@@ -176,11 +176,11 @@ class SwapSearch(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(
-        self, problem: Problem, X: FloatArray | Centres, carry: Carry | None = None
+        self, problem: Problem, X: FloatArray | Centers, carry: Carry | None = None
     ) -> SwapState:
-        """Start at the groups of X, or of centres, with their directions in the sketch."""
+        """Start at the groups of X, or of centers, with their directions in the sketch."""
         model = factor_model(problem)
-        if isinstance(X, Centres):
+        if isinstance(X, Centers):
             assigned = assign_rows(model.A, X.vectors)
             found = point_of_groups(problem, assigned.labels, assigned.scores)
             scores = assigned.scores
@@ -189,15 +189,15 @@ class SwapSearch(SeededMethod):
             scores = found.scores(model.A)
         B, basis = sketch_rows(model, self._columns(problem), self.sample, self.seed, scores)
         first = unit_rows(found.directions @ basis)
-        centres, total = kernels.alternate_centres(B, first, _FIRST_STEPS)
+        centers, total = kernels.alternate_centers(B, first, _FIRST_STEPS)
         return SwapState(
-            **_point(found, model.A.dtype if isinstance(X, Centres) else X.dtype),
+            **_point(found, model.A.dtype if isinstance(X, Centers) else X.dtype),
             n_iter=0,
             sketch=B,
             basis=basis,
             fine_sketch=np.zeros((0, 0)),
             fine_basis=np.zeros((0, 0)),
-            centres=centres,
+            centers=centers,
             sum=total,
             best_sum=-np.inf,
             settled=found.directions,
@@ -236,10 +236,10 @@ class SwapSearch(SeededMethod):
         rng = np.random.default_rng([self.seed, state.n_started, state.n_rounds, state.n_trials])
         draws = rng.random((_BATCH * problem.shape[1], 2))
         B = state.fine_sketch if state.n_rounds else state.sketch
-        centres, total, failures = kernels.search_swaps(B, state.centres, draws, _TRIAL_STEPS)
+        centers, total, failures = kernels.search_swaps(B, state.centers, draws, _TRIAL_STEPS)
         all_failed = failures == len(draws)
         return state._replace(
-            centres=centres,
+            centers=centers,
             sum=total,
             n_trials=state.n_trials + len(draws),
             n_failures=failures + (state.n_failures if all_failed else 0),
@@ -268,7 +268,7 @@ class SwapSearch(SeededMethod):
             # No swap: what the alternation in a sample has changed is chance.
             found = Settled(state.settled, state.settled_squares, state.settled_counts)
         else:
-            found = settle_directions(problem, state.centres @ basis.T)
+            found = settle_directions(problem, state.centers @ basis.T)
         if state.n_rounds == 0:
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
@@ -302,11 +302,11 @@ class SwapSearch(SeededMethod):
         known = Sketch(state.sketch, state.basis)
         B, basis = refined_sketch(known, found.directions, rows)
         first = unit_rows(found.directions @ basis)
-        centres, total = kernels.alternate_centres(B, first, _FIRST_STEPS)
+        centers, total = kernels.alternate_centers(B, first, _FIRST_STEPS)
         return state._replace(
             fine_sketch=B,
             fine_basis=basis,
-            centres=centres,
+            centers=centers,
             sum=total,
             settled=found.directions,
             settled_squares=found.squares,
@@ -322,9 +322,9 @@ class SwapSearch(SeededMethod):
             return state._replace(is_over=True)
         rng = np.random.default_rng([self.seed, state.n_started])
         sampled = unit_rows(sampled_centers(state.sketch, problem.shape[1], rng))
-        centres, total = kernels.alternate_centres(state.sketch, sampled, _FIRST_STEPS)
+        centers, total = kernels.alternate_centers(state.sketch, sampled, _FIRST_STEPS)
         return state._replace(
-            centres=centres,
+            centers=centers,
             sum=total,
             n_rounds=0,
             n_started=state.n_started + 1,
@@ -336,18 +336,18 @@ class SwapSearch(SeededMethod):
     def has_own_starts(self) -> bool:
         return True
 
-    def own_start(self, problem: Problem, rng: np.random.Generator) -> Centres:
-        """Return the centres of `orthoplus.linalg.starts.leading_centres`; of a sample if large."""
+    def own_start(self, problem: Problem, rng: np.random.Generator) -> Centers:
+        """Return the centers of `orthoplus.linalg.starts.leading_centers`; of a sample if large."""
         model = factor_model(problem)
         is_large = len(model.A) > self.sample and model.A.has_entries
         rows = sampled_rows(model, self.sample, self.seed) if is_large else model.A
-        return leading_centres(rows, problem.shape[1], rng)
+        return leading_centers(rows, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
         wanted = (problem.shape[1], data_of(problem).shape[1])
         if start.vectors.shape != wanted:
             raise InputError(
-                f"`X0` has centres of shape {start.vectors.shape}, but the problem needs {wanted}."
+                f"`X0` has centers of shape {start.vectors.shape}, but the problem needs {wanted}."
             )
 
     def shape_of(self, state: SwapState, problem: Problem) -> tuple[int, int]:
@@ -361,7 +361,7 @@ class SwapSearch(SeededMethod):
         if state is not None:
             labels, weights = self._entries(problem, state)
         else:  # ended before there was a state
-            is_given = isinstance(start, Centres)
+            is_given = isinstance(start, Centers)
             labels, scores = assign_rows(A, start.vectors)[:2] if is_given else _groups_of(start)
             V, squares = model.group_directions(A.scatter(labels), A.scatter(scores), ROUGH)
             weights = column_entries(A, A.scatter(labels), V, squares)

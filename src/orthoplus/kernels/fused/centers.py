@@ -1,4 +1,4 @@
-"""The swaps of `reference.centres`, compiled: a trial costs some centres, not all of them.
+"""The swaps of `reference.centers`, compiled: a trial costs some centers, not all of them.
 
 Python calls a few flat loops by turns. Slices, allocations and small inner functions take longer to
 compile than the loops, and the first call waits for it.
@@ -11,7 +11,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.fused.cache import njit
-from orthoplus.kernels.reference.centres import FEW, GAIN, HOPELESS
+from orthoplus.kernels.reference.centers import FEW, GAIN, HOPELESS
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _fast = {"reassoc", "contract", "nsz", "arcp"}
@@ -21,8 +21,8 @@ _inner = njit(nogil=True, fastmath=_fast, no_cpython_wrapper=True, no_cfunc_wrap
 
 
 @_inner
-def _renew(B, labels, top, dirty, centres, scores, sums, order):  # type: ignore[no-untyped-def]
-    # IN B, labels, top, dirty; OUT centres and scores of the dirty ones, order: these; sums: room
+def _renew(B, labels, top, dirty, centers, scores, sums, order):  # type: ignore[no-untyped-def]
+    # IN B, labels, top, dirty; OUT centers and scores of the dirty ones, order: these; sums: room
     n, d = B.shape
     m = 0
     for j in range(dirty.size):
@@ -43,38 +43,38 @@ def _renew(B, labels, top, dirty, centres, scores, sums, order):  # type: ignore
         if size > 0.0:
             size = 1.0 / math.sqrt(size)
             for t in range(d):
-                centres[j, t] = sums[j, t] * size
+                centers[j, t] = sums[j, t] * size
     if m % 2 == 1:
         j = order[m - 1]
         for i in range(n):
             x = 0.0
             for t in range(d):
-                x += B[i, t] * centres[j, t]
+                x += B[i, t] * centers[j, t]
             scores[j, i] = x
-    for a in range(0, m - 1, 2):  # two centres at a time: the rows are read once for both
+    for a in range(0, m - 1, 2):  # two centers at a time: the rows are read once for both
         j, other = order[a], order[a + 1]
         for i in range(n):
             x, y = 0.0, 0.0
             for t in range(d):
-                x += B[i, t] * centres[j, t]
-                y += B[i, t] * centres[other, t]
+                x += B[i, t] * centers[j, t]
+                y += B[i, t] * centers[other, t]
             scores[j, i], scores[other, i] = x, y
     return m
 
 
 @_compiled
-def _settle(B, centres, scores, labels, top, dirty, touched, old, sums, order, steps, goal):  # type: ignore[no-untyped-def]
-    # IN B, steps, goal; IN/OUT centres, scores, labels, top, dirty, touched: the renewed centres
+def _settle(B, centers, scores, labels, top, dirty, touched, old, sums, order, steps, goal):  # type: ignore[no-untyped-def]
+    # IN B, steps, goal; IN/OUT centers, scores, labels, top, dirty, touched: the renewed centers
     # old, sums, order: room. Returns the sum.
     n, k, value = labels.size, dirty.size, 0.0
     for i in range(n):
         value += top[i] * top[i]
         old[i] = labels[i]
     for step in range(steps):
-        m = _renew(B, labels, top, dirty, centres, scores, sums, order)
+        m = _renew(B, labels, top, dirty, centers, scores, sums, order)
         if m == 0:
             break
-        for i in range(n):  # rows of renewed centres look at all of them
+        for i in range(n):  # rows of renewed centers look at all of them
             if dirty[labels[i]]:
                 best, label = max(scores[0, i], 0.0), 0
                 for j in range(1, k):
@@ -101,8 +101,8 @@ def _settle(B, centres, scores, labels, top, dirty, touched, old, sums, order, s
 
 @_compiled
 def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss, order):  # type: ignore[no-untyped-def]
-    # IN all up to second; OUT arriving: the scores of a row as a centre; loss, order: room
-    # Returns the first draw from here on that is worth a trial, its row and the centre to go.
+    # IN all up to second; OUT arriving: the scores of a row as a center; loss, order: room
+    # Returns the first draw from here on that is worth a trial, its row and the center to go.
     n, d = B.shape
     k = loss.size
     for draw in range(first, len(draws)):
@@ -145,7 +145,7 @@ def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss
 
 @_compiled
 def _assign(scores, labels, top, runner, second):  # type: ignore[no-untyped-def]
-    # IN scores; OUT all others: the two best centres of each row and their scores, at least 0
+    # IN scores; OUT all others: the two best centers of each row and their scores, at least 0
     k, n = scores.shape
     for i in range(n):
         labels[i], runner[i] = 0, 0
@@ -163,7 +163,7 @@ def _assign(scores, labels, top, runner, second):  # type: ignore[no-untyped-def
 @_compiled
 def _replace(arriving, dropped, labels, top, runner, second, to_labels, to_top, dirty):  # type: ignore[no-untyped-def]
     # IN all up to second; OUT to_labels, to_top: with the scores arriving for those of dropped
-    # dirty: added to, the centres that lose or win a row
+    # dirty: added to, the centers that lose or win a row
     for i in range(labels.size):
         before, label, most = labels[i], labels[i], top[i]
         if before == dropped:
@@ -176,9 +176,9 @@ def _replace(arriving, dropped, labels, top, runner, second, to_labels, to_top, 
 
 
 class _Assigned(NamedTuple):
-    """Centres with the scores of all rows, the best centre of each row, and the second best."""
+    """Centers with the scores of all rows, the best center of each row, and the second best."""
 
-    centres: FloatArray
+    centers: FloatArray
     scores: FloatArray
     labels: IntArray
     top: FloatArray
@@ -186,11 +186,11 @@ class _Assigned(NamedTuple):
     second: FloatArray
 
 
-def _assigned(B: FloatArray, centres: FloatArray) -> _Assigned:
-    scores, (labels, runner) = centres @ B.T, np.empty((2, len(B)), dtype=np.int64)
+def _assigned(B: FloatArray, centers: FloatArray) -> _Assigned:
+    scores, (labels, runner) = centers @ B.T, np.empty((2, len(B)), dtype=np.int64)
     top, second = np.empty((2, len(B)))
     _assign(scores, labels, top, runner, second)
-    return _Assigned(centres.copy(), scores, labels, top, runner, second)
+    return _Assigned(centers.copy(), scores, labels, top, runner, second)
 
 
 def _room(B: FloatArray, k: int) -> tuple[IntArray, FloatArray, IntArray]:
@@ -198,18 +198,18 @@ def _room(B: FloatArray, k: int) -> tuple[IntArray, FloatArray, IntArray]:
     return np.empty(n, dtype=np.int64), np.empty((k, d)), np.empty(k, dtype=np.int64)
 
 
-def alternate_centres(B: FloatArray, centres: FloatArray, steps: int) -> tuple[FloatArray, float]:
-    held, k = _assigned(B, centres), len(centres)
+def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[FloatArray, float]:
+    held, k = _assigned(B, centers), len(centers)
     dirty, touched = np.ones((2, k), dtype=bool)
     value = _settle(B, *held[:4], dirty, touched, *_room(B, k), steps, -np.inf)
-    return held.centres, float(value)
+    return held.centers, float(value)
 
 
 def search_swaps(
-    B: FloatArray, centres: FloatArray, draws: FloatArray, steps: int
+    B: FloatArray, centers: FloatArray, draws: FloatArray, steps: int
 ) -> tuple[FloatArray, float, int]:
-    n, k, squares = len(B), len(centres), np.einsum("ij,ij->i", B, B)
-    held, trial = _assigned(B, centres), _assigned(B, centres)
+    n, k, squares = len(B), len(centers), np.einsum("ij,ij->i", B, B)
+    held, trial = _assigned(B, centers), _assigned(B, centers)
     arriving, loss, room = np.empty(n), np.empty(k), _room(B, k)
     value, draw, last, is_better = float(held.top @ held.top), 0, 0, True
     while True:
@@ -218,18 +218,18 @@ def search_swaps(
         known = (squares, mass, draws, draw, held.labels, held.top, held.second)
         draw, row, dropped = _propose(B, *known, arriving, loss, room[2])
         if draw == len(draws):
-            return held.centres, value, draw - last
+            return held.centers, value, draw - last
         dirty, touched = np.zeros((2, k), dtype=bool)
         touched[dropped] = True
         trial.scores[dropped] = arriving
-        np.divide(B[row], math.sqrt(squares[row]), out=trial.centres[dropped])
+        np.divide(B[row], math.sqrt(squares[row]), out=trial.centers[dropped])
         _replace(arriving, dropped, *held[2:], trial.labels, trial.top, dirty)
         goal, draw = value * (1.0 + GAIN), draw + 1
         trial_value = _settle(B, *trial[:4], dirty, touched, *room, steps, goal)
         is_better = trial_value > goal
         source, out = (trial, held) if is_better else (held, trial)
         for j in touched.nonzero()[0]:
-            out.centres[j], out.scores[j] = source.centres[j], source.scores[j]
+            out.centers[j], out.scores[j] = source.centers[j], source.scores[j]
         if is_better:
             _assign(*held[1:])
             value, last = float(trial_value), draw
