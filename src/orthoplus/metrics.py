@@ -54,7 +54,7 @@ def entropy(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
 
 
 def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
-    r"""Normalized mutual information, divided by the larger entropy; 1 is best.
+    r"""Return the normalized mutual information, divided by the larger entropy; 1 is best.
 
     .. math:: \frac{1}{\max(H(C), H(C'))} \sum_{ij} \frac{n_{ij}}{n}
               \log_2 \frac{n\, n_{ij}}{n_i n'_j}.

@@ -85,7 +85,7 @@ def split_key(name: str) -> tuple[Path, str | None]:
 
 
 def read_matrix(path: Path, key: str | None = None, table: TableOptions | None = None) -> Content:
-    """Read a matrix, dense or CSR, with the names of its rows and columns if the file has them.
+    r"""Read a matrix, dense or CSR, with the names of its rows and columns if the file has them.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def read_matrix(path: Path, key: str | None = None, table: TableOptions | None =
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "fruit.csv")
-    ...     _ = path.write_text("name,sweet,sour\\napple,3,1\\nlemon,0,5\\n")
+    ...     _ = path.write_text("name,sweet,sour\napple,3,1\nlemon,0,5\n")
     ...     fruit = read_matrix(path)
     >>> fruit.values
     array([[3., 1.],
@@ -164,7 +164,7 @@ def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) ->
 
 
 def read_labels(path: Path, key: str | None = None) -> Content:
-    """Read a vector of labels, numbers or text; of a table of text one column.
+    r"""Read a vector of labels, numbers or text; of a table of text one column.
 
     The key names that column; see `orthoplus.io.label_files`. Other parameters and cost as in
     `read_matrix`.
@@ -174,7 +174,7 @@ def read_labels(path: Path, key: str | None = None) -> Content:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "labels.txt")
-    ...     _ = path.write_text("cat\\ndog\\ncat\\n")
+    ...     _ = path.write_text("cat\ndog\ncat\n")
     ...     labels = read_labels(path)
     >>> labels.values.tolist()
     ['cat', 'dog', 'cat']

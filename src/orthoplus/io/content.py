@@ -24,11 +24,11 @@ Names = tuple[str, ...]
 
 
 def printable(text: str) -> str:
-    """Return a text of a file with blanks for what cannot be shown: reports and headers hold it.
+    r"""Return a text of a file with blanks for what cannot be shown: reports and headers hold it.
 
     Examples
     --------
-    >>> printable("nano\\0meters")
+    >>> printable("nano\0meters")
     'nano meters'
     """
     return "".join(sign if sign.isprintable() else " " for sign in text)

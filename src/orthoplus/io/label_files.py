@@ -66,13 +66,13 @@ def _read_cells(path: Path) -> list[Row]:
 
 
 def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
-    """Read one name per line, the first column of several; one line more is a header.
+    r"""Read one name per line, the first column of several; one line more is a header.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "genes.tsv").write_text("g1\\tActb\\ng2\\tCd3e\\n")
+    ...     _ = Path(folder, "genes.tsv").write_text("g1\tActb\ng2\tCd3e\n")
     ...     names_of(Path(folder, "genes.tsv"), 2, "--column-names")
     ('g1', 'g2')
     """
