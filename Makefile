@@ -37,7 +37,7 @@ coverage: $(VENV)/.dev
 
 # Spoiled files, odd data, kills, threads: minutes. `make fuzz FUZZ="files --seed 5 --tries 500"` for a part.
 fuzz: $(VENV)/.dev
-	$(BIN)/python tests/fuzz/run.py $(FUZZ)
+	$(BIN)/python tests/fuzz/attack.py $(FUZZ)
 
 bench: $(VENV)/.dev
 	$(BIN)/orthoplus bench all

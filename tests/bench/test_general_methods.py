@@ -11,7 +11,7 @@ from orthoplus.problems import TraceMin
 def test_race_ends_with_its_seconds_and_uses_the_starts_in_order(monkeypatch):
     seen = []
 
-    def run(options, problem, X0, limit):
+    def run(options, problem, X0, limit, number=0):
         seen.append((X0, limit))
         return table.Run(0.0, min(limit, 0.4), limit < 0.4)
 
@@ -39,7 +39,7 @@ def test_gradients_of_the_medium_problems_are_right(name, made, rng):
 
 
 def test_failed_method_is_a_row_that_says_so(monkeypatch):
-    def broken(options, problem, X0, limit):
+    def broken(options, problem, X0, limit, number=0):
         if options:
             return table.Run(0.0, 0.1, False)
         raise ValueError("no start")

@@ -167,7 +167,7 @@ def test_bench_without_data_says_what_to_do(small_projection):
         (["bench", "texts"], "`texts` is not a table"),
         (["bench", "text", "--data", "nowhere"], "`--data nowhere` is not a folder"),
         (["bench", "text", "--resume"], "`--resume` needs `--output DIR`"),
-        (["data", "path", "Iris"], "`name='Iris'` is unknown"),
+        (["data", "path", "Iris"], "`Iris` is not a set"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),
         (["data", "path", "Yale"], "`orthoplus data fetch Yale` gets it"),
     ],

@@ -473,7 +473,7 @@ def test_mistake_of_ours_is_no_bad_input(grouped, monkeypatch):
 
 
 def test_full_disk_is_a_sentence(grouped, monkeypatch):
-    def full(*args):
+    def full(*args, **options):
         raise OSError(28, "No space left on device", "labels.csv")
 
     monkeypatch.setattr("orthoplus.cli.cluster_files.write_csv", full)
@@ -488,8 +488,8 @@ def test_ctrl_c_while_writing_finishes_the_files_once(grouped, monkeypatch, n_si
 
     real = cluster_files.write_csv
 
-    def interrupted(path, *args):
-        real(path, *args)
+    def interrupted(path, *args, **options):
+        real(path, *args, **options)
         for _ in range(n_signals if path.name == "labels.csv" else 0):
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -184,6 +184,23 @@ def test_search_rows_agrees_with_the_reference(problem, max_nodes):
     assert results[0][1] >= np.sqrt(sums).sum() * (1 - 1e-14)
 
 
+def test_search_rows_agrees_with_the_reference_when_no_row_is_left_out(rng):
+    """Without other rows the sums start from nothing, and must not become whole numbers."""
+    gains = rng.random((8, 2))
+    start, column = np.arange(0, 17, 2), np.tile(np.arange(2, dtype=np.int32), 8)
+    pairs = Pairs(start, column, gains.ravel(), np.zeros(16))
+    chosen = start[:-1] + rng.integers(2, size=8)
+    sums = np.bincount(column[chosen], pairs.gain[chosen], minlength=2)
+    weights = 0.5 / np.sqrt(gains.sum(axis=0) / 2)
+    results = []
+    for kernels in (fused, reference):
+        pick, total = copies(chosen, sums)
+        assert kernels.search_rows_into(np.arange(8), pairs, pick, total, weights, 10**6)
+        results.append((pick.tolist(), total))
+    assert results[0][0] == results[1][0] != chosen.tolist()
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
+
+
 def flips_problem(seed, per_column):
     """Columns with flips in the order of their cost; some cost nothing, some sums are far off."""
     rng = np.random.default_rng(seed)

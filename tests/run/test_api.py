@@ -525,7 +525,7 @@ BAD_STARTS = {
     "no rows": ((0, 0), ValueError, r"shape \(0, 0\): it is empty"),
     "negative": ((4, -1), ValueError, r"shape \(4, -1\): it is empty"),
     "empty": (np.empty((0, 2)), ValueError, r"shape \(0, 2\): it is empty"),
-    "none": (None, TypeError, "`X0` has dtype object"),
+    "none": (None, TypeError, "`X0` is an object of type NoneType"),
 }
 
 

@@ -364,6 +364,18 @@ def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
     Returns
     -------
     nilearn.surface.SurfaceImage
+
+    Examples
+    --------
+    >>> import tempfile, nibabel  # doctest: +SKIP
+    >>> maps = np.arange(12.0, dtype=np.float32).reshape(6, 2)  # doctest: +SKIP
+    >>> image = nibabel.gifti.GiftiImage(  # doctest: +SKIP
+    ...     darrays=[nibabel.gifti.GiftiDataArray(one) for one in maps.T]
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     nibabel.save(image, f"{folder}/hemi-L.func.gii")
+    ...     load_surface(left=f"{folder}/hemi-L.func.gii").shape
+    (6, 2)
     """
     surface = _nilearn("surface")
     given = {"left": left, "right": right}

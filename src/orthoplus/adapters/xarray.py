@@ -22,8 +22,8 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
     """Return the pixels of a DataArray, with its dimensions in any order."""
     if not (hasattr(cube, "dims") and hasattr(cube, "data") and hasattr(cube, "coords")):
         raise InputTypeError(
-            f"`cube` is a {type(cube).__name__} of xarray: a DataArray is needed, one variable of "
-            f"a Dataset."
+            f"`cube` is a {type(cube).__name__} of xarray: a DataArray is needed. Pass one "
+            f'variable of a Dataset, such as `cube["name"]`.'
         )
     bands = [dim for dim in cube.dims if str(dim).lower() in SPECTRAL]
     if len(bands) != 1 or cube.ndim not in (2, 3):

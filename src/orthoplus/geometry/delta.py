@@ -93,7 +93,7 @@ def delta_projector(X: FloatArray, Z: FloatArray) -> Linear:
     Examples
     --------
     >>> X = np.array([[0.6], [0.8]])
-    >>> delta_projector(X, np.array([[1.0], [0.0]]))(np.ones((2, 1))).ravel()
+    >>> delta_projector(X, np.array([[1.0], [0.0]]))(np.ones((2, 1))).round(12).ravel()
     array([0., 0.])
     """
     free = (Z > 0).astype(X.dtype)

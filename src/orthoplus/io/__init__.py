@@ -186,7 +186,17 @@ def read_labels(path: Path, key: str | None = None) -> Content:
 
 
 def read_names(path: Path, count: int, option: str) -> tuple[str, ...]:
-    """Read the names of ``count`` rows or columns, one per line; ``option`` asked for them."""
+    r"""Read the names of ``count`` rows or columns, one per line; ``option`` asked for them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "genes.txt")
+    ...     _ = path.write_text("Actb\nCd3e\n")
+    ...     read_names(path, 2, "--column-names")
+    ('Actb', 'Cd3e')
+    """
     return _guarded(path, lambda: names_of(path, count, option))
 
 

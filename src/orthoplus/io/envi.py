@@ -73,6 +73,8 @@ def read_envi(path: Path) -> Catalog:
 
 def find_header(image: Path) -> Path | None:
     """Return the header beside a file of numbers, or None."""
+    if not image.is_file():  # a folder may have no name: "."
+        return None
     beside = (image.with_name(name) for name in _header_names(image))
     return next((path for path in beside if path.is_file()), None)
 

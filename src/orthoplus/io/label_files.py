@@ -93,6 +93,11 @@ def align(
     """Return the order that puts rows called ``others`` in the order of ``names``; None for any.
 
     Rows in another order are put right; if only some of the names are known, a sentence is raised.
+
+    Examples
+    --------
+    >>> align(["a", "b", "c"], ["c", "a", "b"], Path("labels.csv"))
+    [1, 2, 0]
     """
     if names is None or others is None or list(names) == list(others):
         return None

@@ -284,6 +284,7 @@ def search_rows_into(
     is_other[rows] = False
     others = chosen[is_other]
     trial = np.bincount(pairs.column[others], pairs.gain[others], minlength=sums.size)
+    trial = trial.astype(np.float64)  # integers if there are no other rows
     room = (np.full(rows.size, -1), np.zeros(rows.size + 1), np.zeros(rows.size))
     given = (rows, pairs[:3], chosen, sums, weights, max_nodes)
     return bool(_search_rows(*given, slack, trial, best, *room))

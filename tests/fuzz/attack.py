@@ -1,4 +1,4 @@
-"""Attack the package and print a table: ``python tests/fuzz/run.py [ATTACK ...] [--seed N]``.
+"""Attack the package and print a table: ``python tests/fuzz/attack.py [ATTACK ...] [--seed N]``.
 
 Each attack has a number of tries by default; ``--tries`` sets another. Ends with 1 if anything did
 not hold.
