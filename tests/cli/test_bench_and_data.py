@@ -104,6 +104,20 @@ def test_resumed_run_bears_a_line_that_was_cut_off(short_tables):
     assert len(Path("out/rows.jsonl").read_text().splitlines()) == 3
 
 
+def test_table_that_gained_a_method_is_run_again(short_tables, monkeypatch):
+    run("bench", "qap", "-o", "out")
+    from orthoplus.bench import records
+
+    made = records.load_table
+
+    def newer(name):
+        return replace(made(name), judge=lambda rows: [rows.by_case()["a case"]["a new method"]])
+
+    monkeypatch.setattr("orthoplus.bench.records.load_table", newer)
+    assert run("bench", "qap", "-o", "out", "--resume").exit_code == 0
+    assert short_tables == ["qap", "qap"]
+
+
 def test_tables_of_several_commits_are_not_said_to_be_one_run(short_tables, monkeypatch):
     monkeypatch.setattr("orthoplus.bench.machine._commit", lambda: "aaa")
     run("bench", "qap", "-o", "out")

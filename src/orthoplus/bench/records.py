@@ -91,11 +91,22 @@ def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
             drawings = [
                 Drawing(p["name"], p["caption"], path.read_bytes()) for path, p in pictures.items()
             ]
-            found[name] = Outcome(
+            outcome = Outcome(
                 load_table(name), own, tuple(drawings), session.quick,
                 seconds=record["seconds"], is_earlier=True, machine=record["machine"],
             )  # fmt: skip
+            if _is_understood(outcome):
+                found[name] = outcome
     return found
+
+
+def _is_understood(outcome: Outcome) -> bool:
+    """Return whether the table, as it is now, can judge its rows: it may have gained methods."""
+    try:
+        _ = outcome.verdicts
+    except (LookupError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _options(session: Session) -> dict[str, Any]:
