@@ -81,6 +81,7 @@ def test_cluster_writes_labels_components_record_and_report(grouped):
     assert record["result"]["objective"] == pytest.approx(((A - fitted) ** 2).sum())
     bound = (A**2).sum() - (np.linalg.svd(A, compute_uv=False)[:3] ** 2).sum()
     assert record["result"]["bound"] == pytest.approx(bound)
+    assert "(clusters 0 to 2)" in done.stdout  # the metrics do not lend their names to clusters
     assert record["metrics"] == {"purity": 1.0, "nmi": pytest.approx(1.0), "entropy": 0.0}
     assert record["options"]["seed"] == record["seed"] == 0
     assert record["result"]["status"] == "CONVERGED"

@@ -31,8 +31,7 @@ def print_result(
     }
     lines |= _bound_lines(record, result, total)
     lines["violation"] = f"{result.violation:.1e}  of X'X = I, X >= 0"
-    for name, value in record.get("metrics", {}).items():
-        lines[name] = f"{value:.4f}"
+    lines |= {metric: f"{score:.4f}" for metric, score in record.get("metrics", {}).items()}
     sizes = record["result"].get("cluster_sizes")
     if sizes:
         lines["sizes"] = size_rows(sizes, name=name, first=first)
