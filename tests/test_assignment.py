@@ -260,7 +260,7 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"maximize": True}, TypeError, "unknown entries 'maximize'. Known are maximize, partial"),
+        ({"maximal": True}, TypeError, "unknown entries 'maximal'. Known are maximize, partial"),
         ({"shuffle_input": True}, TypeError, "For shuffle_input: leave it out"),
         ({"maxiter": 5}, TypeError, r"For maxiter: .*EP4Orth.for_assignment\(max_iter"),
         ({"tol": 1.0}, TypeError, r"For tol: .*EP4Orth.for_assignment\(tol_start"),
