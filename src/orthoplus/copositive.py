@@ -168,7 +168,7 @@ def _proven(why: str) -> Copositivity:
 def _refuted(M: FloatArray, x: FloatArray, where: str) -> Copositivity | None:
     """Return the refutation by x.
 
-    None if x'Mx < 0 does not show beyond the rounding of that product.
+    The result is None if x'Mx < 0 does not show beyond the rounding of that product.
     """
     x = x / x.max()  # no square over- or underflows
     x = x / np.linalg.norm(x)
@@ -368,7 +368,7 @@ def _decide_by_faces(M: FloatArray, scaled: _Scaled) -> Copositivity:
 def _failing_vector(S: FloatArray) -> FloatArray | None:
     """Return a v >= 0 that may give v'Sv < 0.
 
-    None if S is certainly no smallest face that fails.
+    The result is None if S is certainly no smallest face that fails.
     """
     values, vectors = np.linalg.eigh(S)
     error = _roundoff(S)

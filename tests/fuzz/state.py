@@ -78,7 +78,7 @@ def attack_kills(tries: int, seed: int) -> dict:
 
 
 def _look(found: dict, folder: Path, saved: Path, has_ended: bool, whole) -> None:
-    """Check what is on disk; after the end of a run, begin anew."""
+    """Check what is on disk; after the end of a run, begin again."""
     strange = {path.name for path in folder.iterdir()} - {"A.npy", "run.npz"}
     if strange:
         found["faults"].append(f"left behind: {sorted(strange)}")

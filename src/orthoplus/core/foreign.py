@@ -42,7 +42,7 @@ _TEXT = "Count its words first: `CountVectorizer().fit_transform({0})` of scikit
 
 
 def check_not_foreign(value: Any, name: str) -> None:
-    """Raise one sentence that says what to pass, if this is no matrix but can be made one.
+    """Raise one sentence that says what to pass, if this can be converted into a matrix.
 
     Arrays, sparse matrices, tables of numbers and nested lists pass, and so does whatever is
     refused elsewhere for its shape, its dtype or its entries.

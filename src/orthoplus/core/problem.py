@@ -76,7 +76,7 @@ class Problem(ABC):
         return self
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
-        """Return the best second block Y for this X, None where the problem has none."""
+        """Return the best second block Y for this X, or None if the problem has one block."""
         return None
 
     def warm(self, Y: FloatArray) -> "Problem":
@@ -84,7 +84,7 @@ class Problem(ABC):
         return self
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """Minimizer over S+ with the support of X, eq. (3.1); None where there is no quick way.
+        """Return the minimizer over S+ with the support of X (eq. 3.1), or None if it is slow.
 
         The global one, unless the problem says otherwise.
         """

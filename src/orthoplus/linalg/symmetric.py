@@ -34,7 +34,7 @@ def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
     Returns
     -------
     X : ndarray of shape (n, k) or None
-        None if a block has no nonnegative eigenvector at the bottom.
+        The result is None if a block has no nonnegative eigenvector at the bottom.
     """
     best = np.zeros_like(X)
     for j in range(X.shape[1]):

@@ -374,10 +374,7 @@ def _asymmetry(directions: Sequence[FloatArray], products: Sequence[FloatArray])
 
 
 def _ratio(rates: Sequence[FloatArray], curves: Sequence[_Curve]) -> float:
-    """Return the factor by which the rates fit the difference quotients best.
-
-    NaN if these vanish.
-    """
+    """Return the factor that best fits rates to difference quotients, or NaN if all are 0."""
     given, seen = np.array(rates), np.array([curve.rate for curve in curves])
     size = float(np.vdot(seen, seen))
     return float(np.vdot(given, seen)) / size if size > 0 else float("nan")
@@ -443,10 +440,7 @@ def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) ->
 def _hessian_hints(
     products: Sequence[FloatArray], df: Sequence[_Curve], is_symmetric: bool
 ) -> list[str]:
-    """Return a factor, a missing symmetry, or neither.
-
-    Against differences of the given gradient.
-    """
+    """Name a factor or a missing symmetry that explains the differences of the gradient, if any."""
     factor = _ratio(products, df)
     if _fits(products, df, factor):
         return [_factor_hint("the Hessian product", factor)]

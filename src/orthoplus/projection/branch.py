@@ -195,7 +195,7 @@ def _whole(core: Core, share: FloatArray) -> FloatArray:
 def _split(core: Core, relaxed: Relaxed) -> _Split | None:
     """Return the kind whose broken counts cost most to round, and the most broken.
 
-    None: all is decided.
+    The result is None if all is decided.
 
     Moving d = part (1 - part) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2
     to second order, as w_j = 1 / (2 sqrt(S_j)). A column of tiny entries may live on a tiny part

@@ -134,7 +134,7 @@ def open_core(
 ) -> tuple[Core | None, Search]:
     """Return what the bound of ``search`` leaves open.
 
-    None if that is more than ``max_pairs`` pairs.
+    The result is None if that is more than ``max_pairs`` pairs.
     """
     n, k = C.shape
     limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)

@@ -89,7 +89,7 @@ def _common_measure(gains: FloatArray) -> float:
 def solve_chords(lattice: Lattice, core: Core, relaxed: Relaxed) -> Relaxed | None:
     """Return the relaxation with chords: its shares and weights, and its bound.
 
-    None if that fails.
+    The result is None if that fails.
     """
     pairs, positive, limits = core.pairs, relaxed.positive, relaxed.limits
     solved = _solve_program(lattice, core, relaxed)

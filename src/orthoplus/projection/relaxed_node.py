@@ -125,7 +125,7 @@ def _fit(share: FloatArray, low: FloatArray, high: FloatArray, total: float) -> 
 def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | None:
     """Return the best distinct rows for the columns without positive entry.
 
-    None if there are too few.
+    The result is None if there are too few.
     """
     value = float(sum(core.entries[pick] for pick in decisions.taken))
     size = float(sum(abs(core.entries[pick]) for pick in decisions.taken))

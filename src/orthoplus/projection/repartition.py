@@ -99,7 +99,7 @@ def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
 def _open_deal(core: Core, best: Assignment) -> _Deal | None:
     """Return the table of gains of the open rows.
 
-    None if it is too large, or if a column is empty.
+    The result is None if it is too large, or if a column is empty.
     """
     rows = core.members[core.members >= 0]
     if len(rows) * core.n_columns > MAX_ENTRIES or not (best.sums > 0.0).all():

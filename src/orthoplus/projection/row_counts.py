@@ -62,7 +62,7 @@ def rows_almost_decide(core: Core) -> bool:
 def solve_row_counts(core: Core, relaxed: Relaxed) -> Relaxed | None:
     """Return the relaxation with whole numbers of rows: its shares, weights and bound.
 
-    None: it failed.
+    The result is None if it failed.
     """
     intervals = _intervals(core, relaxed.limits)
     width = (intervals.high - intervals.low).max(axis=1, where=~np.isnan(intervals.low), initial=0)

@@ -24,8 +24,7 @@ def unmixing_page(
 ) -> str:
     """Return the page as HTML; ``found`` is what `unmix` returned."""
     result = record["result"]
-    h, w, k = found.abundances.shape
-    n_empty = int((found.labels < 0).sum())
+    (h, w, k), n_empty = found.abundances.shape, int((found.labels < 0).sum())
     shares = result["mean_fractions"]
     titles = [f"{name}: {share:.0%}" for name, share in zip(names, shares, strict=True)]
     maps, labels = figures.thinned(found.abundances), figures.thinned(found.labels)
