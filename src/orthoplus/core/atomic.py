@@ -74,7 +74,7 @@ def _flush(file: IO[bytes]) -> None:
 
 
 def _open_nameless(folder: Path) -> IO[bytes] | None:
-    """Return a file of this folder without a name; None if there is no such thing here."""
+    """Return a nameless file in this folder, or None if the file system has no such files."""
     if not hasattr(os, "O_TMPFILE") or not os.access(_OPEN_FILES, os.R_OK):
         return None
     try:

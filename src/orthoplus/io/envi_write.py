@@ -23,7 +23,7 @@ def write_envi(path: Path, bands: Any, names: Names, nodata: float, place: Place
 def write_class_envi(
     path: Path, classes: Any, names: Names, colors: Sequence[tuple[int, int, int]], place: Place
 ) -> None:
-    """Write a map of classes 0, 1, ... with names and colors; the largest value is no data."""
+    """Write a map of classes 0, 1, ... with names and colors; the largest value marks gaps."""
     fields = {
         "file type": "ENVI Classification",
         "classes": str(len(names)),

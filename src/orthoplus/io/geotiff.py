@@ -135,7 +135,7 @@ def write_geotiff(path: Path, bands: Any, names: Names, nodata: float, place: Pl
 def write_class_geotiff(
     path: Path, classes: Any, names: Names, colors: Sequence[tuple[int, int, int]], place: Place
 ) -> None:
-    """Write a map of classes 0, 1, ... with names and colors; the largest value is no data.
+    """Write a map of classes 0, 1, ... with names and colors; the largest value marks gaps.
 
     TIFF has no place for the names of classes: they go into ``path.aux.xml``, where GDAL and QGIS
     look for them.

@@ -142,7 +142,7 @@ def _worst(P, ratios, first, last, least, best, violation):  # type: ignore[no-u
             near[j] = own if j != i and own > floor else zero
         for l in range(n):  # noqa: E741
             if near[l] > zero:
-                # All j at once, which SIMD does; there is no fast search for the largest entry.
+                # All j at once, as SIMD allows; a search for the largest entry would not vectorize.
                 row, number, own, weight = P[l], np.int32(l), near[l], weights[l]
                 for j in range(l):
                     value = own - weight * weights[j] * row[j]
