@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orthoplus as op
 from orthoplus.data.groups import best_column
-from orthoplus.estimators.factorize import METHODS, settle
+from orthoplus.estimators.factorize import METHODS, finish_alternation
 from orthoplus.geometry.stiefel import violation
 from orthoplus.problems import ONMF
 
@@ -233,7 +233,7 @@ def test_settling_never_raises_the_objective(rng):
     loose = op.EP4Orth(max_iter=2)
     for seed in range(5):
         before = op.solve(problem, method=loose, rng=seed)
-        after = settle(problem, before)
+        after = finish_alternation(problem, before)
         assert after.value <= before.value + problem.rounding()
         assert after.gap == pytest.approx((after.value - after.bound) / after.bound)
         assert after.violation <= FEASIBLE

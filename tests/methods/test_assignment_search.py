@@ -13,7 +13,7 @@ from orthoplus.kernels import fused
 from orthoplus.methods import AssignmentSearch
 from orthoplus.methods.search.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
 from orthoplus.problems import QAP, Projection
-from orthoplus.run.monitor import CountedProblem, Meter
+from orthoplus.run.monitor import Budget, CountedProblem
 
 KINDS = ("relaxation", "penalty", "gilmore-lawler", "random")
 
@@ -152,7 +152,7 @@ def test_clock_is_looked_at_inside_a_step(kind, rng):
     method = AssignmentSearch(starts=(kind,))
     state = method.init(QAP(A, B), np.ones((20, 20)))
     with pytest.raises(OutOfTimeError):
-        method.step(CountedProblem(QAP(A, B), Meter(time_limit=0.0)), state)
+        method.step(CountedProblem(QAP(A, B), Budget(time_limit=0.0)), state)
 
 
 def test_time_limit_returns_the_best_so_far(rng):

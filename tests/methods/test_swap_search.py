@@ -18,7 +18,7 @@ from orthoplus.geometry.stiefel import assemble, random_stiefel_plus, violation
 from orthoplus.linalg.starts import svd_start
 from orthoplus.methods import SwapSearch
 from orthoplus.methods.baselines import EMONMF
-from orthoplus.methods.search.alternation import alternate, alternate_from, settle_directions
+from orthoplus.methods.search.alternation import alternate, alternate_directions, alternate_from
 from orthoplus.methods.search.sketch import refined_sketch, sketch_rows
 from orthoplus.problems import ONMF
 
@@ -237,7 +237,7 @@ def test_settled_directions_explain_more_than_they_did(rng):
     problem = ONMF(rng.random((80, 7)) ** 3, 4)
     V = unit_rows(rng.random((4, 7)))
     before = power_step(problem.A, V)[1].sum()
-    found = settle_directions(problem, V)
+    found = alternate_directions(problem, V)
     assert found.explained >= before
     assert found.explained <= problem.total - alternate_from(problem, found).value + 1e-12
 
@@ -246,7 +246,7 @@ def test_a_refined_sketch_keeps_the_sum_of_exact_directions(rng):
     A = rng.random((60, 30)) ** 3
     problem = ONMF(A, 4)
     first = sketch_rows(problem, 10, 4096, 0)
-    V = settle_directions(problem, unit_rows(rng.random((4, 30)))).directions
+    V = alternate_directions(problem, unit_rows(rng.random((4, 30)))).directions
     B, basis = refined_sketch(first, V, problem.A)
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
     explained = (np.maximum(B @ (V @ basis).T, 0.0).max(axis=1) ** 2).sum()

@@ -162,10 +162,10 @@ def test_known_norm_is_taken():
         rmatvec=lambda x: A.T @ x,
         dtype=float,
     )
-    assert ONMF(counted, 2, squares=3.0).total == 3.0
+    assert ONMF(counted, 2, squared_norm=3.0).total == 3.0
     assert not calls
-    with pytest.raises(ValueError, match=r"`squares=-1.0` is out of range"):
-        ONMF(A, 2, squares=-1.0)
+    with pytest.raises(ValueError, match=r"`squared_norm=-1.0` is out of range"):
+        ONMF(A, 2, squared_norm=-1.0)
 
 
 # --- memory ---------------------------------------------------------------------------------------

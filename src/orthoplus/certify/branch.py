@@ -21,7 +21,7 @@ _ITERATIONS, _MOST_LOOKS, _MOST_LOOKS_AT_ROOT = 40, 12, 60
 # A node is given up if this many further looks at the present speed would not close it.
 _PATIENCE = 6.0
 # A bound this near the value, relative to the norm of M, closes a node; `upper` counts it.
-_NEAR = 1e-9
+_CLOSING_TOL = 1e-9
 # Steps of the search for a better clustering near a given one.
 _MAX_MOVES = 30
 
@@ -93,7 +93,7 @@ class _Search:
     def __init__(self, M: FloatArray, k: int, has_row_sums: bool, deadline: float) -> None:
         self.M, self.k, self.has_row_sums, self.deadline = M, k, has_row_sums, deadline
         self.ratios: FloatArray | None = None
-        self.tol = _NEAR * float(np.linalg.norm(M))
+        self.tol = _CLOSING_TOL * float(np.linalg.norm(M))
         self.labels: IntArray = np.minimum(np.arange(len(M)), k - 1)
         self.value = -np.inf
         self.closed = -np.inf  # the largest bound of a closed node

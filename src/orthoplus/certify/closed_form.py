@@ -52,7 +52,7 @@ from orthoplus.core.types import FloatArray
 # the mean ratio on, or from 0. The caps beside the best one are tried so many times.
 _FLOORS, _CAPS, _WHOLE_CAPS, _REFINEMENTS = (0.25, 0.5), (0.35, 0.15, 0.6, 1.0), (0.9, 0.8), 3
 # A bound this near to the value, as a share of the size of M, may be equal to it.
-_NEAR = 1e-6
+_MAX_TIE_SHARE = 1e-6
 
 
 class Bounded(NamedTuple):
@@ -127,6 +127,6 @@ def _trials(seen: dict[_Trial, float], *, has_means: bool) -> Iterator[_Trial]:
 def _evaluate(setting: Setting, evaluation: Evaluation, levels: FloatArray) -> Bounded:
     S = evaluation.couple(levels)
     upper = evaluation.bound(S)
-    if upper - setting.trace <= _NEAR * setting.model.size:
+    if upper - setting.trace <= _MAX_TIE_SHARE * setting.model.size:
         upper = min(upper, evaluation.sharp_bound(S))
     return Bounded(upper, S)

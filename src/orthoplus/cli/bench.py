@@ -14,7 +14,7 @@ from orthoplus.bench.table import LIMIT, QUICK_LIMIT, Session
 from orthoplus.cli import options as opt
 from orthoplus.cli.ending import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, guarded
 from orthoplus.cli.summary import print_lines
-from orthoplus.cli.terminal import complain, console, printable
+from orthoplus.cli.terminal import console, echo_stderr, printable
 from orthoplus.cli.writing import output_folder, write_text
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
@@ -115,7 +115,7 @@ def _run(
             if not is_silent:
                 spent = f"  {row.number('cpu'):.2f} s" if "cpu" in row.figures else ""
                 words = f"  {row.note}" if row.is_failed else spent
-                complain(f"{table}: {row.case}, {row.method}{words}")
+                echo_stderr(f"{table}: {row.case}, {row.method}{words}")
 
         others = [found for name, found in done.items() if name not in names]
         for outcome in run_tables(names, session, on_row, done, record.begin):
@@ -139,7 +139,7 @@ def _code(outcomes: list[Any]) -> int:
     if any(outcome.rows for outcome in outcomes):
         return NOT_CONVERGED
     for failure in failures:
-        complain(f"Error: {failure}")
+        echo_stderr(f"Error: {failure}")
     return BAD_INPUT
 
 

@@ -7,7 +7,7 @@ import typer
 
 from orthoplus.cli.commands import Command, Group
 from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
-from orthoplus.cli.terminal import complain, console, printable
+from orthoplus.cli.terminal import console, echo_stderr, printable
 from orthoplus.core.errors import InputError
 from orthoplus.datasets.download import BASE
 
@@ -85,7 +85,7 @@ def fetch_sets(
         try:
             console().print(printable(f"{name}: {fetch(name, data, base=base)}"))
         except FetchError as error:
-            complain(f"Error: {error}")
+            echo_stderr(f"Error: {error}")
             failed = True
     return BAD_INPUT if failed else DONE
 
@@ -109,6 +109,6 @@ def show_path(
     path = folder / f"{name}.npz"
     typer.echo(path)
     if not path.is_file():
-        complain(f"Error: it is not there. `orthoplus data fetch {name}` gets it.")
+        echo_stderr(f"Error: it is not there. `orthoplus data fetch {name}` gets it.")
         return BAD_INPUT
     return DONE

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orthoplus.cli.kernel_cache import must_compile
-from orthoplus.cli.terminal import complain, printable
+from orthoplus.cli.terminal import echo_stderr, printable
 
 # Plain lines come no faster than this; a log of thousands of lines helps nobody.
 SECONDS_BETWEEN_LINES = 1.0
@@ -96,15 +96,15 @@ class PlainLines(Follower):
     def __init__(self, goal: Goal) -> None:
         super().__init__(goal)
         self.printed = -math.inf
-        complain(goal.title)
+        echo_stderr(goal.title)
         if must_compile():
-            complain(f"  {COMPILING}")
+            echo_stderr(f"  {COMPILING}")
 
     def __call__(self, state: Any) -> None:
         seen = self.follow(state)
         if seen.seconds - self.printed >= SECONDS_BETWEEN_LINES:
             self.printed = seen.seconds
-            complain(line(seen))
+            echo_stderr(line(seen))
 
 
 class LivePanel(Follower):

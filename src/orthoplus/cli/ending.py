@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from orthoplus.cli.terminal import complain
+from orthoplus.cli.terminal import echo_stderr
 from orthoplus.cli.words import in_shell_terms
 from orthoplus.core.errors import FileError, InputError, MissingPackageError
 from orthoplus.core.status import Status
@@ -73,7 +73,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         try:
             code = command(*args, **options)
         except KeyboardInterrupt:
-            complain("Interrupted before there was a result: nothing was written.")
+            echo_stderr("Interrupted before there was a result: nothing was written.")
             code = INTERRUPTED
         except (typer.Exit, BrokenPipeError):
             raise
@@ -92,16 +92,16 @@ def _explain(error: Exception) -> int:
     if isinstance(error, (InputError, MissingPackageError)):
         # A file may be called like an option.
         text = str(error) if isinstance(error, FileError) else in_shell_terms(str(error))
-        complain(f"Error: {text}")
+        echo_stderr(f"Error: {text}")
         return BAD_INPUT
     if isinstance(error, OSError):
         where = f"`{error.filename}`: " if error.filename is not None else ""
-        complain(f"Error: {where}{error.strerror or error}.")
+        echo_stderr(f"Error: {where}{error.strerror or error}.")
         return BAD_INPUT
     if isinstance(error, MemoryError):
-        complain("Error: there is not enough memory for it. Give a smaller part of the data.")
+        echo_stderr("Error: there is not enough memory for it. Give a smaller part of the data.")
         return BAD_INPUT
-    complain(
+    echo_stderr(
         f"Internal error: {type(error).__name__}: {error} ({_last_place(error)}). This is a bug "
         f"in orthoplus, not a problem with your input: please report it. {DEBUG_VARIABLE}=1 shows "
         f"the traceback."
@@ -130,14 +130,14 @@ def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator
     except KeyboardInterrupt:
         saved = options.get("checkpoint")
         has_state = saved is not None and Path(saved).is_file()
-        complain("Interrupted before there was a result: nothing was written.")
+        echo_stderr("Interrupted before there was a result: nothing was written.")
         if has_state:
-            complain(f"What was done until then is in the checkpoint {saved}. To go on:")
+            echo_stderr(f"What was done until then is in the checkpoint {saved}. To go on:")
             options = {**options, "resume": saved}
         elif saved is not None:
-            complain("There is nothing in the checkpoint yet. To start again:")
+            echo_stderr("There is nothing in the checkpoint yet. To start again:")
         if saved is not None:
-            complain(f"  {command_line(command, source, options)}")
+            echo_stderr(f"  {command_line(command, source, options)}")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -163,13 +163,15 @@ def finishing() -> Iterator[Finishing]:
         if state.is_interrupted:
             raise KeyboardInterrupt
         state.is_interrupted = True
-        complain("Interrupted: finishing the files. Ctrl-C once more leaves them out.")
+        echo_stderr("Interrupted: finishing the files. Ctrl-C once more leaves them out.")
 
     before = signal.signal(signal.SIGINT, wait)
     try:
         yield state
     except KeyboardInterrupt:
-        complain("Interrupted while writing: the files that are there are whole, others missing.")
+        echo_stderr(
+            "Interrupted while writing: the files that are there are whole, others missing."
+        )
         raise typer.Exit(TERMINATION.code(INTERRUPTED)) from None
     finally:
         signal.signal(signal.SIGINT, before)

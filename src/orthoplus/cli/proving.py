@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from orthoplus.certify.certificate import Certificate
 from orthoplus.cli.display import SECONDS_BETWEEN_LINES, is_live, percent, waiting
-from orthoplus.cli.terminal import complain
+from orthoplus.cli.terminal import echo_stderr
 
 Follow = Callable[[Certificate], None]
 
@@ -63,7 +63,7 @@ def _plain_lines(total: float) -> Follow:
         nonlocal printed
         if time.monotonic() - printed >= SECONDS_BETWEEN_LINES:
             printed = time.monotonic()
-            complain(f"  {sentence(certificate, total)}  {certificate.seconds:.1f} s")
+            echo_stderr(f"  {sentence(certificate, total)}  {certificate.seconds:.1f} s")
 
     return follow
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from orthoplus.cli.display import COMPILING, SECONDS_BETWEEN_LINES
 from orthoplus.cli.kernel_cache import must_compile
-from orthoplus.cli.terminal import complain
+from orthoplus.cli.terminal import echo_stderr
 from orthoplus.model_selection import RankSelection, select_rank
 
 
@@ -23,7 +23,7 @@ def choose_rank(A: Any, ranks: range, *, silent: bool, **options: Any) -> RankSe
     with following(title, silent=silent) as follow:
         found = select_rank(A, ranks, callback=follow, **options)
     if not silent:
-        complain(sentence(found))
+        echo_stderr(sentence(found))
     return found
 
 
@@ -71,9 +71,9 @@ def following(title: str, *, silent: bool) -> Iterator[Callable[[Any], None]]:
 
             yield follow
     else:
-        complain(title)
+        echo_stderr(title)
         if must_compile():
-            complain(f"  {COMPILING}")
+            echo_stderr(f"  {COMPILING}")
         yield _plain_lines()
 
 
@@ -86,6 +86,6 @@ def _plain_lines() -> Callable[[Any], None]:
         now = time.monotonic()
         if now - printed >= SECONDS_BETWEEN_LINES:
             printed = now
-            complain(f"  {progress.n_done} of {progress.n_total} fits  {now - started:.1f} s")
+            echo_stderr(f"  {progress.n_done} of {progress.n_total} fits  {now - started:.1f} s")
 
     return follow

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from orthoplus.cli.display import waiting
-from orthoplus.cli.terminal import complain
+from orthoplus.cli.terminal import echo_stderr
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
 from orthoplus.io import Content, TableOptions, read_matrix, read_names
@@ -109,7 +109,7 @@ def name_axes(content: Content, given: Mapping[str, Any]) -> Content:
 def say(content: Content, *, silent: bool) -> None:
     """Say in a line how a table was read."""
     if content.summary and not silent:
-        complain(f"Read {content.summary}.")
+        echo_stderr(f"Read {content.summary}.")
 
 
 def filled(values: FloatArray) -> FloatArray:

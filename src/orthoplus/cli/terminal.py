@@ -25,7 +25,7 @@ def printable(text: str) -> str:
     )
 
 
-def complain(text: str) -> None:
+def echo_stderr(text: str) -> None:
     """One line on standard error."""
     typer.echo(printable(text), err=True)
 

@@ -73,12 +73,12 @@ class DaskMatrix(BlockedMatrix):
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
-        return self._kept(self._parts(True, work, vectors, args), n_vectors)
+        return self._kept(self._parts(False, work, vectors, args), n_vectors)
 
     def map_vectors(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
-        return self._kept(self._parts(False, work, vectors, args), n_vectors)
+        return self._kept(self._parts(True, work, vectors, args), n_vectors)
 
     def _kept(self, made: "Pieces", n_vectors: int) -> Any:
         """Return the vectors of these tasks, computed, each piece beside its block."""
@@ -97,7 +97,7 @@ class DaskMatrix(BlockedMatrix):
         combine: Work = add_parts,
         vectors_only: bool = False,
     ) -> Any:
-        parts = self._parts(not vectors_only, work, vectors, args)
+        parts = self._parts(vectors_only, work, vectors, args)
         keys, graph = parts.keys, parts.graph
         merge = partial(_combined, combine)
         while len(keys) > 1:
@@ -108,15 +108,15 @@ class DaskMatrix(BlockedMatrix):
             return dask.compute(Delayed(keys[0], graph))[0]
 
     def _parts(
-        self, with_blocks: bool, work: Work, vectors: Any, args: tuple[Any, ...]
+        self, vectors_only: bool, work: Work, vectors: Any, args: tuple[Any, ...]
     ) -> "Pieces":
         """Return one task per block, written down as a graph: no object of Dask's for each."""
         shared = _new_key("shared")
         places = [vector.place for vector in vectors]
         graph: dict[Any, Any] = {
-            shared: _Shared(work, self.dtype if with_blocks else None, places, args)
+            shared: _Shared(work, None if vectors_only else self.dtype, places, args)
         }
-        columns = [self._blocks] if with_blocks else []
+        columns = [] if vectors_only else [self._blocks]
         columns += vectors
         for column in columns:
             graph |= column.graph

@@ -12,8 +12,8 @@ HARD_KINDS = ("pareto", "many", "duplicates", "dominant")
 # Exponent of the Pareto law of the row norms: their squares have no mean.
 _TAIL = 1.2
 # Size of the noise beside the profiles, and of what tells near-duplicates apart.
-_NOISE, _NEAR = 0.4, 0.1
-# Clusters that share one profile up to `_NEAR`.
+_NOISE, _COPY_NOISE = 0.4, 0.1
+# Clusters that share one profile up to `_COPY_NOISE`.
 _COPIES = 4
 # Weight of the direction that all rows share.
 _COMMON = 10.0
@@ -67,7 +67,7 @@ def hard_clusters(kind: str, n: int, r: int, k: int, rng: np.random.Generator) -
     profiles = rng.random((k, r)) ** 4
     if kind == "duplicates":
         family = np.arange(k) // _COPIES
-        profiles = profiles[family] + _NEAR * rng.random((k, r))
+        profiles = profiles[family] + _COPY_NOISE * rng.random((k, r))
     sizes = 1.0 / np.arange(1, k + 1) if kind == "many" else np.ones(k)
     labels = rng.choice(k, size=n, p=sizes / sizes.sum())
     scales = 1.0 + rng.pareto(_TAIL, n) if kind == "pareto" else rng.uniform(0.5, 1.5, n)

@@ -68,7 +68,7 @@ class Model:
         # The parts depend on A'A alone; its root may have any sign, its products are those of A.
         checked = as_data(A, "X") if self.allow_negative else as_nonnegative_data(A, "X")
         root = checked.gram_root()
-        return ONMF(root, self.k, squares=checked.squared_norm(), allow_negative=True)
+        return ONMF(root, self.k, squared_norm=checked.squared_norm(), allow_negative=True)
 
     def _count_problem(self, A: DataMatrix) -> KLONMF:
         if self.orthogonal == "samples":
@@ -279,11 +279,11 @@ def _run(
     # The bound is the same for all of them.
     options["with_bound"] = options["with_bound"] and i == 0
     X0 = _start(problem, method, i, rng)
-    # `settle` ends each run: alternation, and moves of single rows.
+    # `finish_alternation` ends each run: alternation, and moves of single rows.
     result = solve(problem, X0, method=method, search=False, **options)
     # A search that came to its end is settled; if passes are expensive, one that did not stays.
     is_settled = isinstance(X0, Centers) and (result.success or not problem.A.has_cheap_products)
-    return result if is_settled else _settle_unless_interrupted(problem, result)
+    return result if is_settled else _finish_unless_interrupted(problem, result)
 
 
 def _start(
@@ -301,29 +301,29 @@ def starts_by_itself(method: OuterMethod) -> bool:
     return as_outer_method(method).has_own_starts
 
 
-def _settle_unless_interrupted(problem: ONMF | KLONMF, result: Result) -> Result:
+def _finish_unless_interrupted(problem: ONMF | KLONMF, result: Result) -> Result:
     """Ctrl-C while settling keeps the point as it was."""
     try:
         if isinstance(problem, KLONMF):
-            return _settle_counts(problem, result)
-        return settle(problem, result)
+            return _finish_counts(problem, result)
+        return finish_alternation(problem, result)
     except KeyboardInterrupt:
         return dataclasses.replace(result, status=Status.INTERRUPTED)
 
 
-def settle(problem: ONMF, result: Result) -> Result:
+def finish_alternation(problem: ONMF, result: Result) -> Result:
     """Return the result at the fixed point of `alternate`, or the given one if it is not better."""
     X, value = alternate(problem, result.X)
     return _at(problem, result, X) if value < result.value else result
 
 
-def settle_from(problem: ONMF, result: Result, X: FloatArray) -> Result:
+def finish_from(problem: ONMF, result: Result, X: FloatArray) -> Result:
     """Return the result at the fixed point of `alternate` from X, if that is better than it."""
     X, value = alternate(problem, X)
     return _in_order(_at(problem, result, X)) if value < result.value else result
 
 
-def _settle_counts(problem: KLONMF, result: Result) -> Result:
+def _finish_counts(problem: KLONMF, result: Result) -> Result:
     """Return the result where no row gains by moving alone, or the input if it is not better."""
     method = KLAlternating(start="given", n_init=1)
     moved = solve(problem, result.X, method=method, with_bound=False)

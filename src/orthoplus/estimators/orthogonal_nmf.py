@@ -25,8 +25,8 @@ from orthoplus.estimators.factorize import (
     Model,
     RunOptions,
     factorize_data,
+    finish_from,
     residual_norm,
-    settle_from,
     share_weights,
 )
 from orthoplus.estimators.reading import (
@@ -226,7 +226,7 @@ class OrthogonalNMF(
             As in the fit.
         """
         problem, result = self._solved(X, {"sample_weight": sample_weight})
-        better = settle_from(problem, result, certificate.best_X(problem))
+        better = finish_from(problem, result, certificate.best_X(problem))
         if better is not result:
             A = self._validated(X)
             self._unpack(better, residual_norm(problem, better), A.dtype)

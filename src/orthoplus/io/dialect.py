@@ -24,7 +24,7 @@ _MONOTONE_COLUMNS = 6
 # Running numbers above whole numbers are a header for sure from this many columns on.
 _RUNNING_COLUMNS = 10
 # Numbers of a header that exceed all of their columns by this factor are not data.
-_FAR = 10.0
+_MIN_HEADER_FACTOR = 10.0
 # A column with this share of numbers holds numbers: the rest are mistakes, named one by one.
 _NUMBER_SHARE = 0.5
 
@@ -308,7 +308,9 @@ def _looks_like_names(
     ranges = [(min(column), max(column)) for column in zip(*body, strict=True)]
     pairs = list(zip(numbers, ranges, strict=True))
     is_outside = all(not low <= number <= high for number, (low, high) in pairs)
-    is_far = all(abs(number) > _FAR * max(-low, high) for number, (low, high) in pairs)
+    is_far = all(
+        abs(number) > _MIN_HEADER_FACTOR * max(-low, high) for number, (low, high) in pairs
+    )
     if is_far or (is_outside and is_whole and has_decimals):
         return True
     is_rare = sum(map(_is_monotone, body)) <= 0.2 * len(body)

@@ -42,7 +42,7 @@ _OPEN = 1e-4
 _MAX_ATTEMPTS = 3
 # The two sides are near enough if they differ by this share of what is left of the trace, or, where
 # the trace is not known, of the sum; or by so many roundings of the largest eigenvalue.
-_NEAR, _EPS = 1e-7, float(np.finfo(np.float64).eps)
+_MAX_RELATIVE_GAP, _EPS = 1e-7, float(np.finfo(np.float64).eps)
 _SUM_ROUNDOFFS = 16 * _EPS
 # A Lanczos run has ended where its next vector is this many roundings: it is not another direction.
 _BREAKDOWN = 500.0
@@ -189,7 +189,8 @@ class _Goal(NamedTuple):
         lower = pairs.sum(self.k)
         rest = abs(lower) if self.trace is None else abs(self.trace - lower)
         return (
-            pairs.bound(top, self.k) - lower <= _NEAR * rest + _SUM_ROUNDOFFS * self.k * pairs.size
+            pairs.bound(top, self.k) - lower
+            <= _MAX_RELATIVE_GAP * rest + _SUM_ROUNDOFFS * self.k * pairs.size
         )
 
 

@@ -31,7 +31,7 @@ from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
 from orthoplus.penalty.family import Penalized, Penalty, PowerPenalty, check_mixing
 
-_FALL = 0.95  # a violation has fallen if it is below this share of the one before
+_MAX_VIOLATION_RATIO = 0.95  # a violation has fallen if it is below this share of the one before
 
 
 class PenaltyState(NamedTuple):
@@ -301,7 +301,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         if known is None:
             known = model.known(inner.value, None, model.penalty.energy(inner.X))
         violation = max(known.energy - 1.0, 0.0)
-        has_fallen = state.n_iter == 0 or violation <= _FALL * state.violation
+        has_fallen = state.n_iter == 0 or violation <= _MAX_VIOLATION_RATIO * state.violation
         return PenaltyState(
             X=inner.X,
             value=known.value,

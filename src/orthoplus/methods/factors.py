@@ -139,12 +139,12 @@ def entries_of(problem: Problem) -> Any:
     return data_of(problem).entries()
 
 
-def image(problem: Problem, Y: FloatArray) -> FloatArray:
+def times(problem: Problem, Y: FloatArray) -> FloatArray:
     """AY, in float64 from here on."""
     return data_of(problem).times(Y).astype(np.float64, copy=False)
 
 
-def coimage(problem: Problem, X: FloatArray) -> FloatArray:
+def times_transposed(problem: Problem, X: FloatArray) -> FloatArray:
     """A'X, in float64 from here on."""
     return data_of(problem).times_transposed(X).astype(np.float64, copy=False)
 
@@ -165,7 +165,7 @@ def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> Floa
 
 def start_state(problem: Problem, factor: FloatArray) -> FactorState:
     """Return the state at this factor and Y = A'X."""
-    Y = coimage(problem, factor)
+    Y = times_transposed(problem, factor)
     return factor_state(problem, factor.astype(np.float64, copy=False), Y, products=Y)
 
 
@@ -182,7 +182,7 @@ def factor_state(
     .. math:: \|A - XY^\top\|_F^2 = \|A\|_F^2 - 2 \langle A^\top X, Y \rangle
               + \langle X^\top X, Y^\top Y \rangle.
     """
-    W = coimage(problem, factor) if products is None else products
+    W = times_transposed(problem, factor) if products is None else products
     gram = factor.T @ factor
     fit = 2.0 * float(np.vdot(W, Y)) - float(np.vdot(gram, Y.T @ Y))
     return FactorState(

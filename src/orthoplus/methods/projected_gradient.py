@@ -19,7 +19,7 @@ from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
 _MAX_BACKTRACKS = 60
 # A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
 # as rounding of the objective, whatever their direction.
-_STILL = 32
+_MIN_STEP_ROUNDOFFS = 32
 # Differences of objective values below this many unit roundoffs of their size are rounding.
 
 
@@ -186,7 +186,10 @@ class ProjectedGradient(StopsOverOblique):
         for _ in range(_MAX_BACKTRACKS):
             T, sums = _projected_step(state, alpha, T)
             step_sq = sums[0]
-            if alpha < state.alpha and step_sq <= T.shape[1] * (_STILL * ROUNDOFF[T.dtype]) ** 2:
+            if (
+                alpha < state.alpha
+                and step_sq <= T.shape[1] * (_MIN_STEP_ROUNDOFFS * ROUNDOFF[T.dtype]) ** 2
+            ):
                 return None
             here = problem.evaluate(T, sums[1])
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq

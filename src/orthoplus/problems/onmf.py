@@ -48,7 +48,7 @@ class ONMF(GroupedRows, Problem):
     quartic : bool
         True works on the quartic function itself; False, as in the paper, on the partial
         Gauss-Newton model with Y renewed once an outer iteration.
-    squares : float, optional
+    squared_norm : float, optional
         ||A||_F^2 where it is known; otherwise one pass over A, for an operator min(n, r) products.
     allow_negative : bool
         True for data of any sign, of which only X must be nonnegative: the projective model, eq.
@@ -75,14 +75,14 @@ class ONMF(GroupedRows, Problem):
     A: Any  # a DataMatrix once checked
     k: int
     quartic: bool = False
-    squares: float | None = None
+    squared_norm: float | None = None
     allow_negative: bool = False
 
     def __post_init__(self) -> None:
         A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
         check_shape(A.shape[0], self.k, "X")
-        if self.squares is not None:
-            check_range(self.squares, "squares", low=0.0)
+        if self.squared_norm is not None:
+            check_range(self.squared_norm, "squared_norm", low=0.0)
         object.__setattr__(self, "A", A)
 
     @property
@@ -92,8 +92,8 @@ class ONMF(GroupedRows, Problem):
     @cached_property
     def total(self) -> float:
         """||A||_F^2."""
-        if self.squares is not None:
-            return float(self.squares)
+        if self.squared_norm is not None:
+            return float(self.squared_norm)
         if self.A.has_cheap_products or not self.A.has_entries:
             return self.A.squared_norm()
         # A pass less: the squares of the rows are needed anyway.

@@ -33,7 +33,7 @@ from orthoplus.projection.merged import project_data
 from orthoplus.run.checkpoint import check_writable, read_checkpoint
 from orthoplus.run.fingerprint import Fingerprint, differences, fingerprint
 from orthoplus.run.finish import ENDED_FROM_OUTSIDE, finish, report
-from orthoplus.run.monitor import Callback, CountedProblem, Meter, Watch
+from orthoplus.run.monitor import Budget, Callback, CountedProblem, RunMonitor
 from orthoplus.run.presets import preset_of, search_after
 from orthoplus.run.start_point import read_any_start, read_start
 
@@ -185,7 +185,7 @@ def solve(  # noqa: PLR0913
     check_count(n_init, "n_init", low=1)
     if resume is not None and n_init > 1:
         raise InputError(f"`n_init={n_init}` with `resume`: a saved state continues a single run.")
-    meter = Meter(np.inf if time_limit is None else time_limit)
+    budget = Budget(np.inf if time_limit is None else time_limit)
     working = problem if method is not None else preset.reduce(problem)
     generator = as_generator(rng)
     starts = working.starts(generator.spawn(1)[0])
@@ -200,16 +200,16 @@ def solve(  # noqa: PLR0913
         mark = None if checkpoint is None and resume is None else fingerprint(problem, own)
         state = _read_state(resume, problem, own, mark)
         start = _start(working, own, starts, X if number == 0 else None) if state is None else None
-        watch = Watch(own, meter, callback, checkpoint, checkpoint_every, mark)
-        status, failure = watch.follow(CountedProblem(working, meter), start, state)
-        ending = finish(working, start, watch, status, search=own_search)
+        monitor = RunMonitor(own, budget, callback, checkpoint, checkpoint_every, mark)
+        status, failure = monitor.follow(CountedProblem(working, budget), start, state)
+        ending = finish(working, start, monitor, status, search=own_search)
         if best is None or ending.answer.value < least:
-            best, least = report(problem, ending, watch, notes=notes), ending.answer.value
+            best, least = report(problem, ending, monitor, notes=notes), ending.answer.value
         if ending.status in ENDED_FROM_OUTSIDE:
             best = dataclasses.replace(best, status=ending.status)
             break
     assert best is not None
-    result = _with_bound(problem, best, meter, with_bound=with_bound)
+    result = _with_bound(problem, best, budget, with_bound=with_bound)
     if failure is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
@@ -279,7 +279,7 @@ def project(
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     limits: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
-    meter = Meter()
+    budget = Budget()
     data = as_dense_data(C, "C", memory_limit=memory_limit)
     check_shape(*data.shape, "C")
     found = project_data(data, small_rows=SMALL_ROWS, **limits)
@@ -290,7 +290,7 @@ def project(
         status=found.status,
         n_iter=math.ceil(found.passes),
         n_eval=math.ceil(found.passes),
-        seconds=meter.seconds,
+        seconds=budget.seconds,
         bound=found.bound,
         gap=found.gap,
     )
@@ -327,11 +327,13 @@ def _read_state(
     return state
 
 
-def _with_bound(problem: Problem, best: Result, meter: Meter, *, with_bound: bool) -> Result:
+def _with_bound(problem: Problem, best: Result, budget: Budget, *, with_bound: bool) -> Result:
     """Return the best result with the work of all runs and, if wanted, the bound."""
     bound = problem.lower_bound() if with_bound else None
     within = bracket(problem, best.value, bound, best.weights.dtype)
-    return dataclasses.replace(best, n_eval=meter.n_eval, seconds=meter.seconds, **within._asdict())
+    return dataclasses.replace(
+        best, n_eval=budget.n_eval, seconds=budget.seconds, **within._asdict()
+    )
 
 
 def _check_watch(

@@ -19,7 +19,7 @@ from orthoplus.methods.refine import refine
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.optimality.conditions import stationarity
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.run.monitor import CountedProblem, Meter, Watch
+from orthoplus.run.monitor import Budget, CountedProblem, RunMonitor
 
 # The search over supports is left out then.
 ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
@@ -36,13 +36,18 @@ class Ending(NamedTuple):
 
 
 def finish(
-    problem: Problem, start: Any, watch: Watch, status: Status, *, search: SupportSearch | None
+    problem: Problem,
+    start: Any,
+    monitor: RunMonitor,
+    status: Status,
+    *,
+    search: SupportSearch | None,
 ) -> Ending:
     """Return the method's own answer, or round, refine and search over supports.
 
     Never worse than a start that was given.
     """
-    method, state = watch.method, watch.state
+    method, state = monitor.method, monitor.state
     own = method.answer(problem, state, start)
     if own is not None:
         is_met = own.stationarity <= STATIONARITY_TOL * own.gradient_size
@@ -51,10 +56,10 @@ def finish(
     if state is not None and state.Y is not None:
         problem = problem.warm(state.Y)
     is_row_optimal: bool | None = None if state is None else method.is_row_optimal(state)
-    with watch.workspace.lending():
-        X, status = _best_feasible(problem, start, watch, status)
+    with monitor.workspace.lending():
+        X, status = _best_feasible(problem, start, monitor, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
-        X, is_row_optimal, status = _searched(problem, X, watch.meter, status, search)
+        X, is_row_optimal, status = _searched(problem, X, monitor.budget, status, search)
     if problem.is_column_symmetric:
         X = X[:, order_of_appearance(kernels.largest_entries(X)[0], X.shape[1])]
     answer = Answer(
@@ -66,9 +71,11 @@ def finish(
     return Ending(answer, X, status)
 
 
-def report(problem: Problem, ending: Ending, watch: Watch, *, notes: tuple[str, ...]) -> Result:
+def report(
+    problem: Problem, ending: Ending, monitor: RunMonitor, *, notes: tuple[str, ...]
+) -> Result:
     """Evaluate the problem itself at the answer and say how the run ended, without a bound."""
-    (answer, X, status), state = ending, watch.state
+    (answer, X, status), state = ending, monitor.state
     value, residual = answer.value, answer.stationarity
     if X is not None:
         if answer.Y is not None:
@@ -84,9 +91,9 @@ def report(problem: Problem, ending: Ending, watch: Watch, *, notes: tuple[str, 
         stationarity=residual,
         status=status,
         n_iter=0 if state is None else state.n_iter,
-        n_eval=watch.meter.n_eval,
-        seconds=watch.meter.seconds,
-        history=tuple(watch.history),
+        n_eval=monitor.budget.n_eval,
+        seconds=monitor.budget.seconds,
+        history=tuple(monitor.history),
         is_row_optimal=answer.is_row_optimal,
         Y=answer.Y,
         notes=notes,
@@ -95,16 +102,16 @@ def report(problem: Problem, ending: Ending, watch: Watch, *, notes: tuple[str, 
 
 
 def _searched(
-    problem: Problem, X: FloatArray, meter: Meter, status: Status, search: SupportSearch
+    problem: Problem, X: FloatArray, budget: Budget, status: Status, search: SupportSearch
 ) -> tuple[FloatArray, bool | None, Status]:
     """Search over supports from X; return the best point, and whether no single row gains."""
-    timed, best = CountedProblem(problem, meter), X
+    timed, best = CountedProblem(problem, budget), X
     is_row_optimal: bool | None = None
     stop = search.stop()
     try:
-        for state in iterate(timed, search, search.init(timed, X, {"n_eval": meter.n_eval})):
+        for state in iterate(timed, search, search.init(timed, X, {"n_eval": budget.n_eval})):
             best, is_row_optimal = state.X, state.is_row_optimal or None
-            meter.look()
+            budget.check_time()
             if stop(state) is not Status.RUNNING:
                 break
     except KeyboardInterrupt:
@@ -128,22 +135,22 @@ def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residu
 
 
 def _best_feasible(
-    problem: Problem, X0: FloatArray | None, watch: Watch, status: Status
+    problem: Problem, X0: FloatArray | None, monitor: RunMonitor, status: Status
 ) -> tuple[FloatArray, Status]:
     """Refine the last iterate, or take X^feas if that is better; time and keyboard still count."""
-    state = watch.state
+    state = monitor.state
     last: Any = X0 if state is None else state.X
     rounded = keep_largest(last, _nearest)  # Procedure 1
     starts = [] if X0 is None else [keep_largest(X0)]
-    X_feas = None if state is None else watch.method.feasible_point(state)
+    X_feas = None if state is None else monitor.method.feasible_point(state)
     if X_feas is not None:
         starts.append(X_feas)
-    timed = CountedProblem(problem, watch.meter)
+    timed = CountedProblem(problem, monitor.budget)
     try:
-        X = _descend(timed, rounded, watch.method)
+        X = _descend(timed, rounded, monitor.method)
         for start in starts:
             if _objective_or_inf(timed, start) < _objective_or_inf(timed, X):
-                X = _descend(timed, start, watch.method)
+                X = _descend(timed, start, monitor.method)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except OutOfTimeError:

@@ -27,7 +27,7 @@ _LOG = logging.getLogger("orthoplus")
 
 
 @dataclass
-class Meter:
+class Budget:
     """Counts evaluations and watches the clock: the only clock of a run."""
 
     time_limit: float = np.inf
@@ -39,13 +39,13 @@ class Meter:
         """Since the run began."""
         return time.perf_counter() - self.started
 
-    def tick(self) -> None:
+    def count_evaluation(self) -> None:
         """Count one evaluation; raise when the time is up."""
         self.n_eval += 1
         if time.perf_counter() - self.started > self.time_limit:
             raise OutOfTimeError
 
-    def look(self) -> None:
+    def check_time(self) -> None:
         """Raise when the time is up."""
         if time.perf_counter() - self.started > self.time_limit:
             raise OutOfTimeError
@@ -60,7 +60,7 @@ class CountedProblem(Problem):
     """
 
     problem: Any
-    meter: Meter
+    budget: Budget
 
     @cached_property
     def shape(self) -> tuple[int, int]:
@@ -83,11 +83,11 @@ class CountedProblem(Problem):
         return self.problem.is_column_symmetric
 
     def value(self, X: FloatArray) -> float:
-        self.meter.tick()
+        self.budget.count_evaluation()
         return self.problem.value(X)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        self.meter.tick()
+        self.budget.count_evaluation()
         return self.problem.value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
@@ -97,7 +97,7 @@ class CountedProblem(Problem):
         own = self.problem.hessian(X)
 
         def product(D: FloatArray) -> FloatArray:
-            self.meter.look()
+            self.budget.check_time()
             return own(D)
 
         return product
@@ -107,13 +107,13 @@ class CountedProblem(Problem):
 
     def freeze(self, X: FloatArray) -> Problem:
         frozen = self.problem.freeze(X)
-        return self if frozen is self.problem else CountedProblem(frozen, self.meter)
+        return self if frozen is self.problem else CountedProblem(frozen, self.budget)
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
         return self.problem.second_block(X)
 
     def warm(self, Y: FloatArray) -> Problem:
-        return CountedProblem(self.problem.warm(Y), self.meter)
+        return CountedProblem(self.problem.warm(Y), self.budget)
 
     def majorizer(self, X: FloatArray) -> FloatArray | None:
         return self.problem.majorizer(X)
@@ -147,7 +147,7 @@ class CountedProblem(Problem):
 
     def at(self, Y: FloatArray) -> Problem:
         """Return the problem in X of a `TwoBlock` at this Y, counted too."""
-        return CountedProblem(self.problem.at(Y), self.meter)
+        return CountedProblem(self.problem.at(Y), self.budget)
 
     def __getattr__(self, name: str) -> Any:
         # Reached for names that `Problem` does not have; never for its members, see above.
@@ -157,11 +157,11 @@ class CountedProblem(Problem):
 
 
 @dataclass
-class Watch:
+class RunMonitor:
     """Follows a run: history, callback, checkpoints, and what ends it from outside."""
 
     method: OuterMethodBase
-    meter: Meter
+    budget: Budget
     callback: Callback | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float = 0.0
@@ -204,7 +204,7 @@ class Watch:
                         return Status.CALLBACK, failure
                 if status is not Status.RUNNING:
                     return status, None
-                self.meter.look()  # a method may never evaluate f itself
+                self.budget.check_time()  # a method may never evaluate f itself
         except OutOfTimeError:
             return Status.TIME_LIMIT, None
         except KeyboardInterrupt:
@@ -214,7 +214,7 @@ class Watch:
     def _record(self, state: OuterState) -> None:
         sigma, n_inner, *kept = self.method.diagnostics(state)
         progress = (state.n_iter, sigma, state.violation, state.value, n_inner)
-        self.history.append(HistoryRow(*progress, self.meter.seconds, *kept))
+        self.history.append(HistoryRow(*progress, self.budget.seconds, *kept))
         self._save(self.checkpoint_every)
 
     def _save(self, every: float) -> None:
@@ -222,9 +222,9 @@ class Watch:
         state = self.state
         if self.checkpoint is None or not self.history or state is self.saved:
             return
-        if state is not None and self.meter.seconds - self.saved_at >= every:
+        if state is not None and self.budget.seconds - self.saved_at >= every:
             save_state(self.checkpoint, state, self.made_for)
-            self.saved, self.saved_at = state, self.meter.seconds
+            self.saved, self.saved_at = state, self.budget.seconds
             _LOG.debug("saved iteration %d to %s", state.n_iter, self.checkpoint)
 
     def _call_back(self, state: OuterState) -> tuple[bool, Exception | None]:

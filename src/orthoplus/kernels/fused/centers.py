@@ -63,7 +63,7 @@ def _renew(B, labels, top, dirty, centers, scores, sums, order):  # type: ignore
 
 
 @_compiled
-def _settle(B, centers, scores, labels, top, dirty, touched, old, sums, order, steps, goal):  # type: ignore[no-untyped-def]
+def _alternate(B, centers, scores, labels, top, dirty, touched, old, sums, order, steps, goal):  # type: ignore[no-untyped-def]
     # IN B, steps, goal; IN/OUT centers, scores, labels, top, dirty, touched: the renewed centers
     # old, sums, order: room. Returns the sum.
     n, k, value = labels.size, dirty.size, 0.0
@@ -201,7 +201,7 @@ def _room(B: FloatArray, k: int) -> tuple[IntArray, FloatArray, IntArray]:
 def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[FloatArray, float]:
     held, k = _assigned(B, centers), len(centers)
     dirty, touched = np.ones((2, k), dtype=bool)
-    value = _settle(B, *held[:4], dirty, touched, *_room(B, k), steps, -np.inf)
+    value = _alternate(B, *held[:4], dirty, touched, *_room(B, k), steps, -np.inf)
     return held.centers, float(value)
 
 
@@ -225,7 +225,7 @@ def search_swaps(
         np.divide(B[row], math.sqrt(squares[row]), out=trial.centers[dropped])
         _replace(arriving, dropped, *held[2:], trial.labels, trial.top, dirty)
         goal, draw = value * (1.0 + GAIN), draw + 1
-        trial_value = _settle(B, *trial[:4], dirty, touched, *room, steps, goal)
+        trial_value = _alternate(B, *trial[:4], dirty, touched, *room, steps, goal)
         is_better = trial_value > goal
         source, out = (trial, held) if is_better else (held, trial)
         for j in touched.nonzero()[0]:

@@ -76,7 +76,7 @@ def _sweep(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _settle(A, labels, centers, sizes, value, n_sweeps, goal):  # type: ignore[no-untyped-def]
+def _alternate(A, labels, centers, sizes, value, n_sweeps, goal):  # type: ignore[no-untyped-def]
     # IN A, value, n_sweeps, goal; OUT labels, centers, sizes (updated); returns the inertia
     for sweep in range(n_sweeps):
         gain = _sweep(A, labels, centers, sizes)
@@ -155,7 +155,7 @@ def _search(A, labels, centers, sizes, draws, n_sweeps):  # type: ignore[no-unty
         if _mean(A, new, means, counts) == 0.0:
             continue
         first = _inertia(A, new, means)
-        if _settle(A, new, means, counts, first, n_sweeps, value) < value * (1.0 - GAIN):
+        if _alternate(A, new, means, counts, first, n_sweeps, value) < value * (1.0 - GAIN):
             for i in range(n):
                 labels[i] = new[i]
             _mean(A, labels, centers, sizes)
@@ -168,7 +168,7 @@ def move_k_means(A: FloatArray, labels: IntArray, k: int, n_sweeps: int) -> tupl
     centers, sizes = np.zeros((k, A.shape[1])), np.zeros(k)
     _mean(A, labels, centers, sizes)
     value = _inertia(A, labels, centers)
-    _settle(A, labels, centers, sizes, value, n_sweeps, -np.inf)
+    _alternate(A, labels, centers, sizes, value, n_sweeps, -np.inf)
     _mean(A, labels, centers, sizes)
     return labels, float(_inertia(A, labels, centers))
 

@@ -29,7 +29,7 @@ def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[F
     scores = centers @ B.T
     labels, top, _ = _assign(scores)
     dirty = np.ones(len(centers), dtype=bool)
-    return centers, _settle(B, centers, scores, labels, top, dirty, (steps, -np.inf))
+    return centers, _alternate(B, centers, scores, labels, top, dirty, (steps, -np.inf))
 
 
 def search_swaps(
@@ -67,7 +67,9 @@ def search_swaps(
         dirty = _changed(labels, trial_labels, k)
         dirty[dropped] |= bool((labels == dropped).any())  # its rows have another center
         goal = value * (1.0 + GAIN)
-        trial_value = _settle(B, trial, trial_scores, trial_labels, trial_top, dirty, (steps, goal))
+        trial_value = _alternate(
+            B, trial, trial_scores, trial_labels, trial_top, dirty, (steps, goal)
+        )
         if trial_value > goal:
             centers, scores, value, failures = trial, trial_scores, trial_value, 0
             labels, top, second = _assign(scores)
@@ -89,7 +91,7 @@ def _changed(old: IntArray, new: IntArray, k: int) -> BoolArray:
     return dirty
 
 
-def _settle(  # noqa: PLR0913
+def _alternate(  # noqa: PLR0913
     B: FloatArray,
     centers: FloatArray,
     scores: FloatArray,

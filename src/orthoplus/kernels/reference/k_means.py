@@ -29,7 +29,7 @@ def move_k_means(A: FloatArray, labels: IntArray, k: int, n_sweeps: int) -> tupl
     """
     found = _clusters_of(A, labels.copy(), k)
     value = _inertia(A, found)
-    value = _settle(A, found, value, n_sweeps, -np.inf)
+    value = _alternate(A, found, value, n_sweeps, -np.inf)
     return found.labels, _inertia(A, _clusters_of(A, found.labels, k))
 
 
@@ -53,7 +53,7 @@ def swap_k_means(
         n_failed += 1
         if trial is None:
             continue
-        new = _settle(A, trial, _inertia(A, trial), n_sweeps, value)
+        new = _alternate(A, trial, _inertia(A, trial), n_sweeps, value)
         if new < value * (1 - GAIN):
             best = _clusters_of(A, trial.labels, k)
             value, n_failed = _inertia(A, best), 0
@@ -75,7 +75,7 @@ def _inertia(A: FloatArray, found: _Clusters) -> float:
     return float(((A - found.centers[found.labels]) ** 2).sum())
 
 
-def _settle(A: FloatArray, found: _Clusters, value: float, n_sweeps: int, goal: float) -> float:
+def _alternate(A: FloatArray, found: _Clusters, value: float, n_sweeps: int, goal: float) -> float:
     """Sweep over the rows in place; return the inertia."""
     for sweep in range(n_sweeps):
         gain = sum(_move(A[i], i, found) for i in range(len(A)))

@@ -11,10 +11,10 @@ from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
-    coimage,
     factor_model,
     factor_state,
-    image,
+    times,
+    times_transposed,
 )
 
 
@@ -78,14 +78,14 @@ class ApproximatelyOrthogonalNMF(FactorMethod):
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Renew X for AY and Y'Y, then Y for A'X and X'X."""
         weight = self.weight(problem)
-        AY, YtY = image(problem, state.Y), state.Y.T @ state.Y
+        AY, YtY = times(problem, state.Y), state.Y.T @ state.Y
         if self.algorithm == "hals":
             X = _sweep_x(state.factor, AY, YtY, weight)
         else:
             k = len(YtY)
             H = YtY + weight * (np.ones((k, k)) - np.eye(k))
             X = _accelerate(state.factor, AY, H, self.n_inner, on_spheres=True)
-        W, gram = coimage(problem, X), X.T @ X
+        W, gram = times_transposed(problem, X), X.T @ X
         if self.algorithm == "hals":
             Y = _sweep_y(state.Y, W, gram)
         else:

@@ -14,10 +14,10 @@ from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.factors import (
     ChangeStop,
     FactorState,
-    coimage,
     data_of,
     factor_state,
     start_state,
+    times_transposed,
 )
 
 # Matrices of n x n numbers are formed.
@@ -84,7 +84,7 @@ class ConvexRelaxation(OuterMethodBase):
         groups = spread(relaxation.partition(), np.ones(n), k)
         X = problem.refine(groups / np.linalg.norm(groups, axis=0))
         assert X is not None  # orthogonal NMF has a closed form
-        Y = coimage(problem, X)
+        Y = times_transposed(problem, X)
         return factor_state(problem, X, Y, before=state, products=Y)._replace(change=0.0)
 
     def stop(self) -> ChangeStop:

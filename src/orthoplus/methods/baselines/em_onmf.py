@@ -12,7 +12,7 @@ from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
-from orthoplus.methods.factors import coimage, data_of, factor_model, image, start_state
+from orthoplus.methods.factors import data_of, factor_model, start_state, times, times_transposed
 
 # The least weight of a row that is not zero: it belongs to a group even if no center reaches it.
 _TINY = float(np.finfo(np.float64).tiny) ** 0.5
@@ -101,7 +101,7 @@ class EMONMF(SeededMethod):
         if is_over:
             Y = self._random_centers(problem, state.n_started)
         X = _renew(problem, Y)
-        Y = coimage(problem, X)
+        Y = times_transposed(problem, X)
         value = factor_model(problem).total - float(np.vdot(Y, Y))
         old = np.inf if is_over else state.current_value
         is_best = state.n_iter == 0 or value < state.value
@@ -156,7 +156,7 @@ def _row_squares(problem: Problem) -> FloatArray:
 
 def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
     """X of S+ after one iteration from the centers Y, in three lines of the algorithm."""
-    scores = image(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
+    scores = times(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
     labels, weights = _assign(_row_squares(problem), scores)
     rows = np.flatnonzero(labels >= 0)
     weighted = np.zeros(problem.shape)

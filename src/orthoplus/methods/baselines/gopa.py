@@ -14,11 +14,11 @@ from orthoplus.geometry.stiefel import assemble, fit_weights, keep_largest
 from orthoplus.methods.factors import (
     ChangeStop,
     FactorState,
-    coimage,
     data_of,
     factor_state,
-    image,
     start_state,
+    times,
+    times_transposed,
 )
 
 # A row with more than this share of the squares of its column stays: the others are rounding.
@@ -107,7 +107,7 @@ class GOPA(SeededMethod):
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Move the rows for R = AY, then renew Y."""
-        R = image(problem, state.Y)
+        R = times(problem, state.Y)
         rng = np.random.default_rng([self.seed, state.n_iter + 1])
         order = rng.permutation(len(R))
         if self.variant == "randomized":
@@ -120,7 +120,7 @@ class GOPA(SeededMethod):
         else:
             point = move_rows(R, point, order)
         X = assemble(point.labels, point.weights, point.k)
-        Y = coimage(problem, X)
+        Y = times_transposed(problem, X)
         return factor_state(problem, X, Y, before=state, products=Y)
 
     def stop(self) -> ChangeStop:

@@ -7,7 +7,13 @@ import numpy as np
 from orthoplus.core.checks import check_positive
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
-from orthoplus.methods.factors import FactorMethod, FactorState, coimage, factor_state, image
+from orthoplus.methods.factors import (
+    FactorMethod,
+    FactorState,
+    factor_state,
+    times,
+    times_transposed,
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,8 @@ class HALSONMF(FactorMethod):
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """All columns of X, then all columns of Y."""
-        X = self._sweep_x(state.factor, image(problem, state.Y), state.Y.T @ state.Y)
-        W = coimage(problem, X)
+        X = self._sweep_x(state.factor, times(problem, state.Y), state.Y.T @ state.Y)
+        W = times_transposed(problem, X)
         Y = self._sweep_y(state.Y, W, X.T @ X)
         return factor_state(problem, X, Y, before=state, products=W)
 

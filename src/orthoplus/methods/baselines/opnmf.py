@@ -11,12 +11,12 @@ from orthoplus.data.divergence import kl_divergence, ratio_products
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
-    coimage,
     factor_state,
     first_factor,
-    image,
     quotient,
     readable_data,
+    times,
+    times_transposed,
 )
 
 # Entries below this share of the start's are the zeros that `fill` replaces.
@@ -99,7 +99,7 @@ class OPNMF(FactorMethod):
     def _state(
         self, problem: Problem, factor: FloatArray, before: FactorState | None
     ) -> FactorState:
-        Y = coimage(problem, factor)
+        Y = times_transposed(problem, factor)
         state = factor_state(problem, factor, Y, before=before, products=Y)
         if self.divergence == "frobenius":
             return state
@@ -108,14 +108,14 @@ class OPNMF(FactorMethod):
 
 def _frobenius(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
     """AA'X / XX'AA'X, with Y = A'X."""
-    return quotient(image(problem, Y), X @ (Y.T @ Y))
+    return quotient(times(problem, Y), X @ (Y.T @ Y))
 
 
 def _kl(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
     """(P + XQ'X) / (Q + XP'X), with Y = A'X."""
     A = readable_data(problem)
     ZY, ZtX = ratio_products(A, X, Y)
-    P = ZY + image(problem, ZtX)
+    P = ZY + times(problem, ZtX)
     Q = Y.sum(axis=0) + np.outer(A.row_sums(), X.sum(axis=0))
     return quotient(P + X @ (Q.T @ X), Q + X @ (P.T @ X))
 

@@ -13,12 +13,12 @@ from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.methods.factors import (
     ChangeStop,
     FactorState,
-    coimage,
     entries_of,
     factor_state,
-    image,
     quietly,
     start_state,
+    times,
+    times_transposed,
 )
 
 _INITS = ("nndsvda", "nndsvd", "nndsvdar", "random")
@@ -76,7 +76,7 @@ class _KMeansMethod(_ScikitMethod):
     def _state(
         self, problem: Problem, X: FloatArray, model: Any, before: FactorState
     ) -> FactorState:
-        Y = coimage(problem, X)
+        Y = times_transposed(problem, X)
         return self._fitted(factor_state(problem, X, Y, before=before, products=Y), model)
 
 
@@ -230,7 +230,7 @@ def _projected_weights(problem: Problem, labels: IntArray, centers: FloatArray) 
     """Return X with the projection of each row on its center, columns normalized."""
     k, rows = len(centers), np.arange(len(labels))
     norms = np.linalg.norm(centers, axis=1)
-    scores = image(problem, (centers / np.where(norms > 0, norms, 1.0)[:, None]).T)
+    scores = times(problem, (centers / np.where(norms > 0, norms, 1.0)[:, None]).T)
     X = np.zeros((len(labels), k))
     X[rows, labels] = np.maximum(scores[rows, labels], 0.0)
     return project_oblique_plus(X)

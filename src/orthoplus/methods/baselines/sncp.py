@@ -19,11 +19,11 @@ from orthoplus.core.types import Carry, FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.methods.factors import (
     STARTS,
-    coimage,
     factor_model,
     first_factor,
-    image,
     relative_change,
+    times,
+    times_transposed,
 )
 
 
@@ -126,7 +126,7 @@ class SNCP(SeededMethod):
         """Return the start with unit columns, Y = A'X and the first penalty."""
         factor = first_factor(problem, X, self.start, self.seed)
         factor = factor / np.linalg.norm(factor, axis=0)
-        W = coimage(problem, factor)
+        W = times_transposed(problem, factor)
         sigma = self.penalty_start * self._unit(problem)
         return _state(problem, (factor, W, W), (np.inf, sigma), (0, 0))
 
@@ -136,8 +136,8 @@ class SNCP(SeededMethod):
         if state.n_inner >= self.max_inner or state.change <= self.inner_tol:
             sigma, n_inner = self.penalty_growth * sigma, 1
         ridge = self.ridge * factor_model(problem).total / problem.shape[0]
-        X = self._move_x(state, image(problem, state.Y), (sigma, ridge))
-        W, gram = coimage(problem, X), X.T @ X
+        X = self._move_x(state, times(problem, state.Y), (sigma, ridge))
+        W, gram = times_transposed(problem, X), X.T @ X
         H = 2.0 * gram + ridge * np.eye(len(gram))
         Y = np.maximum(state.Y - (state.Y @ H - 2.0 * W) / _largest(H), 0.0)
         change = relative_change(X, state.factor) + relative_change(Y, state.Y)

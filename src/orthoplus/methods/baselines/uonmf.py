@@ -8,10 +8,10 @@ from orthoplus.core.problem import Problem
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
-    coimage,
     factor_state,
-    image,
     quotient,
+    times,
+    times_transposed,
 )
 
 
@@ -53,8 +53,8 @@ class UONMF(FactorMethod):
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Both multiplicative updates."""
         X, Y = state.factor, state.Y
-        AY = image(problem, Y)
+        AY = times(problem, Y)
         X = X * np.sqrt(quotient(AY, X @ (X.T @ AY)))
-        W = coimage(problem, X)
+        W = times_transposed(problem, X)
         Y = Y * quotient(W, Y @ (X.T @ X))
         return factor_state(problem, X, Y, before=state, products=W)

@@ -9,10 +9,10 @@ from orthoplus.core.problem import Problem
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
-    coimage,
     factor_state,
-    image,
     quotient,
+    times,
+    times_transposed,
 )
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -59,10 +59,10 @@ class YooChoi(FactorMethod):
     def step(self, problem: Problem, state: FactorState) -> FactorState:
         """Both multiplicative updates."""
         X, Y = state.factor, state.Y
-        AY = image(problem, Y)
+        AY = times(problem, Y)
         X = X * quotient(AY, X @ (AY.T @ X))
         if self.normalize:
             X = X / np.maximum(np.linalg.norm(X, axis=0), _TINY)
-        W = coimage(problem, X)
+        W = times_transposed(problem, X)
         Y = Y * quotient(W, Y @ (X.T @ X))
         return factor_state(problem, X, Y, before=state, products=W)

@@ -91,7 +91,7 @@ def alternate_groups(
     A = data_of(problem)
     labels, weights = A.scatter(labels), A.scatter(weights)
     for residual in stages:
-        rest = _come_to_rest(problem, labels, weights, residual)
+        rest = _alternate_to_fixed_point(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
             better = _move_rows(problem, rest, residual)
             if better is None:
@@ -101,7 +101,7 @@ def alternate_groups(
     return rest._replace(weights=column_entries(A, labels, rest.directions, rest.squares))
 
 
-class Settled(NamedTuple):
+class DirectionPoint(NamedTuple):
     """Directions of groups, k x r, and what they explain of the rows nearest to them."""
 
     directions: FloatArray
@@ -114,7 +114,7 @@ class Settled(NamedTuple):
         return float(self.squares.sum())
 
 
-def settle_directions(problem: Problem, V: FloatArray) -> Settled:
+def alternate_directions(problem: Problem, V: FloatArray) -> DirectionPoint:
     """Alternate in rounds of one pass each: best group of each row, one power step for each group.
 
     Most rows have found their group before exact vectors are worth their passes.
@@ -127,14 +127,14 @@ def settle_directions(problem: Problem, V: FloatArray) -> Settled:
         if gain <= _SMALL_STEP * max(total - explained, 0.0) or not counts.all():
             break
         V = unit_rows(W)
-    return Settled(V, squares, counts)
+    return DirectionPoint(V, squares, counts)
 
 
-def alternate_from(problem: Problem, found: Settled) -> Groups:
+def alternate_from(problem: Problem, found: DirectionPoint) -> Groups:
     """`alternate_groups` from directions that have settled; first with moves of rough gains."""
     A = data_of(problem)
     for _ in range(_MAX_ROUNDS):
-        better = _move_and_settle(problem, found)
+        better = _move_and_alternate(problem, found)
         if better is None:
             break
         found = better
@@ -142,7 +142,7 @@ def alternate_from(problem: Problem, found: Settled) -> Groups:
     return alternate_groups(problem, assigned.labels, assigned.scores, stages=(None,))
 
 
-def _move_and_settle(problem: Problem, found: Settled) -> Settled | None:
+def _move_and_alternate(problem: Problem, found: DirectionPoint) -> DirectionPoint | None:
     """Settle again after moves of single rows; None unless what is missed falls by enough."""
     model = factor_model(problem)
     A, k = model.A, problem.shape[1]
@@ -154,7 +154,7 @@ def _move_and_settle(problem: Problem, found: Settled) -> Settled | None:
     for moves in (None, disjoint):  # all at once may be too many
         moved = apply_moves(A, labels, columns, moves)
         W = A.group_sums(moved, normalized_entries(A, moved, scores, k), k)
-        better = settle_directions(problem, unit_rows(W))
+        better = alternate_directions(problem, unit_rows(W))
         if better.explained - found.explained > _SMALL_MOVE * missed:
             return better
     return None
@@ -170,7 +170,9 @@ def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
     return Groups(labels, weights, unit_rows(W), squares, model.constant - float(squares.sum()))
 
 
-def _come_to_rest(problem: Problem, labels: Any, weights: Any, residual: float | None) -> Groups:
+def _alternate_to_fixed_point(
+    problem: Problem, labels: Any, weights: Any, residual: float | None
+) -> Groups:
     """Alternate until no row moves."""
     model = factor_model(problem)
     best: Groups | None = None
@@ -200,7 +202,7 @@ def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups
     for is_all in (True, False):
         labels = apply_moves(A, rest.labels, columns, None if is_all else disjoint)
         if count_rows(A, labels, k).all():
-            better = _come_to_rest(problem, labels, rest.weights, residual)
+            better = _alternate_to_fixed_point(problem, labels, rest.weights, residual)
             if better.value < rest.value:
                 return better
     return None

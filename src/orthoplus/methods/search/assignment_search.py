@@ -180,12 +180,12 @@ class AssignmentSearch(SeededMethod):
     def stop(self) -> Callable[[AssignmentState], Status]:
         """Stop after the last start, or at a value that meets the bound."""
 
-        def look(state: AssignmentState) -> Status:
+        def stop(state: AssignmentState) -> Status:
             if state.is_proven:
                 return Status.CERTIFIED
             return Status.CONVERGED if state.n_iter >= self.n_init else Status.RUNNING
 
-        return look
+        return stop
 
     def progress(self, state: AssignmentState) -> float:
         """Return the share of the starts that are done."""
@@ -213,12 +213,12 @@ class AssignmentSearch(SeededMethod):
         self, problem: Problem, p: IntArray, bound: float, rng: np.random.Generator
     ) -> tuple[IntArray, int]:
         """Improve p by exchanges, in blocks; between two look at the clock and at the bound."""
-        qap, meter = _as_qap(problem), getattr(problem, "meter", None)
+        qap, budget = _as_qap(problem), getattr(problem, "budget", None)
         draws, n_steps = rng.random((self.search_steps, 2)), 0
         p = _exchange(qap, p, draws[:0])
         while n_steps < len(draws) and not _is_proven(qap, qap.value_of(p), bound):
-            if meter is not None:
-                meter.look()
+            if budget is not None:
+                budget.check_time()
             block = draws[n_steps : n_steps + max(_BLOCK, len(p))]
             p, n_steps = _exchange(qap, p, block), n_steps + len(block)
         return p, n_steps
@@ -237,7 +237,7 @@ def _as_qap(problem: Any) -> Any:
 
 def _watched_as(problem: Any, other: Any) -> Any:
     """Return the other problem; if the evaluations of this one are counted, so are its own."""
-    return replace(problem, problem=other) if hasattr(problem, "meter") else other
+    return replace(problem, problem=other) if hasattr(problem, "budget") else other
 
 
 def _exchange(qap: Any, p: IntArray, draws: FloatArray) -> IntArray:

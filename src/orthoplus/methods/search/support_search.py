@@ -18,7 +18,7 @@ from orthoplus.methods.search.support_descent import SupportPoint, try_support
 from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
 
 # A fall of f by less than this share of its size (or so many roundings) is none.
-_LEAST_FALL, _FALL_ROUNDOFFS = 1e-11, 32
+_MIN_RELATIVE_GAIN, _MIN_GAIN_ROUNDOFFS = 1e-11, 32
 # Evaluations of f that a search may always spend, and those it may at most, whatever the size; and
 # its share of those that the run before it took.
 _LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
@@ -146,11 +146,11 @@ class SupportSearch(SeededMethod):
         state = state._replace(n_iter=state.n_iter + 1)
         if not state.is_local:
             is_over = problem.is_clear(state.value)  # then kicks found nothing, see there
-            return self._settle(problem, state._replace(is_over=is_over))
+            return self._descend_to_optimum(problem, state._replace(is_over=is_over))
         if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
         state = state._replace(is_over=True)
-        return state if state.is_settled else self._settle(problem, state)
+        return state if state.is_settled else self._descend_to_optimum(problem, state)
 
     def is_row_optimal(self, state: SearchState) -> bool:
         return state.is_row_optimal
@@ -158,12 +158,12 @@ class SupportSearch(SeededMethod):
     def stop(self) -> Callable[[SearchState], Status]:
         """Stop once the last point has been verified."""
 
-        def look(state: SearchState) -> Status:
+        def stop(state: SearchState) -> Status:
             return Status.CONVERGED if state.is_over else Status.RUNNING
 
-        return look
+        return stop
 
-    def _settle(self, problem: Problem, state: SearchState) -> SearchState:
+    def _descend_to_optimum(self, problem: Problem, state: SearchState) -> SearchState:
         """Descend from the best point; in the end exactly, and say whether all was examined."""
         search = _Descent(self, problem, state.limit, is_last=state.is_over)
         search.with_projections &= not problem.is_clear(state.value)
@@ -254,8 +254,8 @@ class _Descent:
 
     def is_better(self, value: float, than: float) -> bool:
         """Whether a value is lower by more than rounding."""
-        roundoff = _FALL_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
-        return value < than - max(_LEAST_FALL, roundoff) * abs(than)
+        roundoff = _MIN_GAIN_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
+        return value < than - max(_MIN_RELATIVE_GAIN, roundoff) * abs(than)
 
     def _improved(self, point: SupportPoint) -> SupportPoint | None:
         """Return the first better neighbor; None if there is none among those that are tried."""
@@ -278,7 +278,7 @@ class _Descent:
         self, scores: Scores, point: SupportPoint, k: int
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Return the neighbors of a point in the order in which they are tried."""
-        least = _LEAST_FALL * abs(point.value)
+        least = _MIN_RELATIVE_GAIN * abs(point.value)
         together = scores.disjoint_moves(least)
         self.is_complete = scores.is_exact and not len(together)
         everything = scores.all_moves(least)

@@ -24,12 +24,12 @@ from orthoplus.linalg.starts import leading_centers
 from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.alternation import (
     ROUGH,
+    DirectionPoint,
     Groups,
-    Settled,
+    alternate_directions,
     alternate_from,
     alternate_groups,
     point_of_groups,
-    settle_directions,
 )
 from orthoplus.methods.search.sketch import (
     Sketch,
@@ -44,9 +44,9 @@ _SPARE = 8
 # Alternations of a trial, and of a first set of centers.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Fewer centers than this get the patience of this many.
-_FEW = 10
+_MIN_PATIENT_CENTERS = 10
 # A search that ends worse by more than this share of what is missed is not pursued.
-_NEAR = 1e-2
+_MAX_LAG_SHARE = 1e-2
 # A round that lowers what is missed by less than this share is the last of its search.
 _WORTH = 1e-5
 # Searches that settle within the first share of what is missed have found the same; one that is
@@ -230,7 +230,7 @@ class SwapSearch(SeededMethod):
         return (state.n_started - 1 + current) / self.n_init
 
     def _limit(self, k: int) -> int:
-        return self.patience * max(k, _FEW)
+        return self.patience * max(k, _MIN_PATIENT_CENTERS)
 
     def _swap(self, problem: Problem, state: SwapState) -> SwapState:
         rng = np.random.default_rng([self.seed, state.n_started, state.n_rounds, state.n_trials])
@@ -257,7 +257,7 @@ class SwapSearch(SeededMethod):
         missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
         if len(state.sketch) < problem.shape[0]:
             return lag > -_CLOSE * missed
-        return abs(lag) <= _ANOTHER * missed or lag > _NEAR * missed
+        return abs(lag) <= _ANOTHER * missed or lag > _MAX_LAG_SHARE * missed
 
     def _end_round(self, problem: Problem, state: SwapState) -> SwapState:
         """Settle on A; then another round if this one gained and is near, else the exact end."""
@@ -266,14 +266,14 @@ class SwapSearch(SeededMethod):
         is_sampled = len(state.sketch) < problem.shape[0]
         if is_sampled and state.n_rounds and state.n_failures == state.n_trials:
             # No swap: what the alternation in a sample has changed is chance.
-            found = Settled(state.settled, state.settled_squares, state.settled_counts)
+            found = DirectionPoint(state.settled, state.settled_squares, state.settled_counts)
         else:
-            found = settle_directions(problem, state.centers @ basis.T)
+            found = alternate_directions(problem, state.centers @ basis.T)
         if state.n_rounds == 0:
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
         gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
-        is_near = (1.0 - _NEAR) * missed <= state.value - model.constant + model.total
+        is_near = (1.0 - _MAX_LAG_SHARE) * missed <= state.value - model.constant + model.total
         if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
         lag = state.most_explained - found.explained
@@ -281,7 +281,7 @@ class SwapSearch(SeededMethod):
             state = self._end_search(problem, state, found)
         return self._next(problem, state)
 
-    def _end_search(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
+    def _end_search(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
         """Run the exact alternation; its end is kept if it is the first or the best."""
         end, rounding = alternate_from(problem, found), _ROUNDING * factor_model(problem).total
         is_first = state.most_explained == -np.inf
@@ -292,7 +292,7 @@ class SwapSearch(SeededMethod):
             state = state._replace(**point | {"value": min(end.value, state.value)})
         return state._replace(most_explained=max(state.most_explained, found.explained))
 
-    def _refine(self, problem: Problem, state: SwapState, found: Settled) -> SwapState:
+    def _refine(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
         """Begin the next round of a search: swaps from the directions on A, with a new sample."""
         model, number = factor_model(problem), state.n_rounds + 1
         scores = None
