@@ -26,7 +26,7 @@ from orthoplus.core.status import Status
 from orthoplus.methods.theory import unmet_conditions
 from orthoplus.penalty import GeneralPenalty, Penalized, PowerPenalty
 from orthoplus.problems import EXAMPLES, Projection, TraceMin
-from orthoplus.run.monitor import CountedProblem, Meter
+from orthoplus.run.monitor import Budget, CountedProblem
 
 ROOT = Path(__file__).parents[2]
 EXTEND = ROOT / "examples" / "extend"
@@ -111,7 +111,7 @@ def test_own_solver_may_take_the_warm_start():
 
 def test_known_start_saves_the_evaluation(rng):
     problem, X = TraceMin(np.diag([3.0, 1.0, 2.0]), 2), op.geometry.random_oblique_plus(3, 2, rng)
-    meter, penalty = Meter(), PowerPenalty(2.0)
+    meter, penalty = Budget(), PowerPenalty(2.0)
     model = Penalized(CountedProblem(problem, meter), penalty)
     known = Known(*problem.value_and_gradient(X), penalty.energy(X))
     method = op.ProjectedGradient(max_iter=1)
@@ -335,7 +335,7 @@ def test_counted_problem_forwards_every_public_member(name):
 
     calls = []
     spy, own = Spy(), inspect.getattr_static(op.Problem, name)
-    found = getattr(CountedProblem(spy, Meter()), name)
+    found = getattr(CountedProblem(spy, Budget()), name)
     if name == "shape":
         assert found == (3, 2)
     elif callable(own):

@@ -55,7 +55,7 @@ class Dense(MemoryMatrix):
         return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
-        return check_finite_and_range(self.values)
+        return count_nonfinite_and_range(self.values)
 
     def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
         return kernels.dense_group_sums(self.values, labels, weights, k)
@@ -151,7 +151,7 @@ def _gram(values: FloatArray) -> FloatArray:
     return np.asarray(values.T @ values)
 
 
-def check_finite_and_range(entries: FloatArray) -> tuple[int, float, float]:
+def count_nonfinite_and_range(entries: FloatArray) -> tuple[int, float, float]:
     """Return the number of entries that are not finite, and the range of 0 and the others."""
     with np.errstate(invalid="ignore"):
         least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
-from orthoplus.data.dense import Dense, check_finite_and_range
+from orthoplus.data.dense import Dense, count_nonfinite_and_range
 
 # Stored entries that are converted to float64 at a time, and whose products are summed at a time.
 _BLOCK_SIZE, _SLICE_ENTRIES = 1 << 18, 1 << 16
@@ -78,7 +78,7 @@ class Sparse(MemoryMatrix):
         return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
-        return check_finite_and_range(self.values.data)
+        return count_nonfinite_and_range(self.values.data)
 
     def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
         return kernels.sparse_group_sums(self.parts, labels, weights, (k, self.shape[1]))

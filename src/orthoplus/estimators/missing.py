@@ -15,7 +15,7 @@ import numpy as np
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data import DataMatrix
+from orthoplus.data import DataMatrix, as_nonnegative_data
 from orthoplus.data.base import ask
 from orthoplus.data.groups import best_column
 from orthoplus.problems import ONMF
@@ -23,6 +23,8 @@ from orthoplus.problems import ONMF
 # Rounds of the alternation, and the share of the value that ends it when no more is gained.
 _MAX_ROUNDS = 1000
 _GAIN = 1e-12
+# The first model only fills the gaps once: a rough fit will do.
+_ROUGH_GAIN = 1e-4
 # How often the gaps are filled and the search begins again, and the share that is worth it.
 _MAX_FILLS = 8
 _FILL_GAIN = 1e-6
@@ -64,8 +66,10 @@ def assign(block: Any, H: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]
     return labels, np.maximum(weights[rows, labels], 0.0), np.maximum(fits[rows, labels], 0.0)
 
 
-def alternate_observed(data: DataMatrix, H: FloatArray) -> ObservedFit:
-    """Alternate best components of rows and best components, until nothing is gained.
+def alternate_observed(data: DataMatrix, H: FloatArray, gain: float = _GAIN) -> ObservedFit:
+    """Alternate best components of rows and best components, until a round gains too little.
+
+    That is less than the share ``gain`` of the value.
 
     Both steps are exact, so that the value never rises. An entry of a component that none of its
     rows shows stays as it is; a component without rows takes the row that is missed most.
@@ -78,7 +82,7 @@ def alternate_observed(data: DataMatrix, H: FloatArray) -> ObservedFit:
         missed = np.maximum(squares - fits.astype(np.float64) ** 2, 0.0)
         H, labels, weights = _fill_empty(data, H, labels, weights, missed)
         value = float(missed.sum())
-        if best is not None and value >= best.value * (1.0 - _GAIN):
+        if best is not None and value >= best.value * (1.0 - gain):
             return best
         best = ObservedFit(labels, weights, H, value)
         H = renew_components(data, labels, weights, H)
@@ -109,9 +113,11 @@ def factorize_observed(
     The first model has one component. ``run`` factorizes matrices without gaps. The result's value
     is what is missed of the observed entries; no bound is known.
     """
+    if not allow_negative:
+        as_nonnegative_data(data)  # before any work, not when the first filled matrix is checked
     sums, n_seen = data.reduce_rows(_column_sums)
     mean = (sums / np.maximum(n_seen, 1)).astype(data.dtype)
-    fit, best = alternate_observed(data, mean[None, :]), None
+    fit, best = alternate_observed(data, mean[None, :], _ROUGH_GAIN), None
     for _ in range(_MAX_FILLS):
         own = data.scatter(fit.labels), data.scatter(fit.weights)
         filled = data.derive(ask("filled"), *own, args=(fit.components,))
