@@ -3,16 +3,19 @@
 import os
 from pathlib import Path
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Threads of BLAS that wait for each other, on processors that other workers use, make small
-    # eigenproblems ten times slower.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from stand_ins import write_sets
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # BLAS threads that wait for each other, on processors that other workers use, make small
+    # eigenproblems ten times slower. The variable is for child processes: a plugin has loaded NumPy
+    # before this file is read.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    threadpool_limits(1, user_api="blas")
 
 # The same examples every time, unless a seed asks for others. No deadline: the first call of a
 # kernel compiles it.
