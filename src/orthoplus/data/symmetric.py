@@ -18,6 +18,8 @@ from orthoplus.core.types import FloatArray
 DENSE_ROWS = 64
 # Up to this many where the entries are at hand.
 _DENSE_BLOCK = 300
+# A sparse matrix of at most this many rows keeps a dense copy, from which small blocks are taken.
+_DENSE_WHOLE = 512
 # Relative asymmetry that is put down to rounding.
 ASYMMETRY = 1e-10
 # Lanczos vectors for each eigenvalue that is wanted, and at least.
@@ -72,9 +74,23 @@ class SymmetricMap:
         base = self.base
         if isinstance(base, LinearOperator):
             base = _padded(base, rows)
+        elif isinstance(base, np.ndarray):
+            base = base[np.ix_(rows, rows)]
         elif base is not None:
-            base = base[rows][:, rows]
+            base = self._sparse_block(rows)
         return SymmetricMap(base, tuple((U[rows], C) for U, C in self.factors))
+
+    def _sparse_block(self, rows: Any) -> Any:
+        """Return the block of a sparse base, dense if it is small: a search asks for thousands."""
+        if len(rows) > DENSE_ROWS:
+            return self.base[rows][:, rows]
+        if self.base.shape[0] <= _DENSE_WHOLE:
+            return self._dense_base[np.ix_(rows, rows)]
+        return self.base[rows][:, rows].toarray()
+
+    @cached_property
+    def _dense_base(self) -> FloatArray:
+        return self.base.toarray()
 
     def to_dense(self) -> FloatArray:
         """All entries: for small n."""
