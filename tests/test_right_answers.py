@@ -22,7 +22,7 @@ from orthoplus.problems import (
     nonnegative_pca,
 )
 
-TINY_INSTANCES = 12
+TINY_INSTANCES = 8
 # In units of the range of f: what a refined point leaves to rounding, and to its own tolerance.
 OPTIMAL = 1e-6
 
@@ -161,7 +161,7 @@ ROUGH = {
 @pytest.mark.parametrize("name", ROUGH)
 def test_other_generators_find_other_points(name):
     problem = ROUGH[name](np.random.default_rng(0))
-    results = [op.solve(problem, rng=seed) for seed in range(5)]
+    results = [op.solve(problem, rng=seed) for seed in range(3)]
     # The first start is the best that is known; the search after it takes other paths.
     assert len({(result.value, result.n_eval) for result in results}) > 1
 
@@ -177,9 +177,8 @@ def test_same_generator_finds_the_same_point(name):
 @pytest.mark.parametrize("name", ROUGH)
 def test_more_starts_are_never_worse(name):
     problem = ROUGH[name](np.random.default_rng(1))
-    for seed in range(2):
-        one, five = (op.solve(problem, n_init=n, rng=seed).value for n in (1, 5))
-        assert five <= one + 1e-12 * abs(one)
+    one, five = (op.solve(problem, n_init=n, rng=0).value for n in (1, 5))
+    assert five <= one + 1e-12 * abs(one)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

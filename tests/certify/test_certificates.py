@@ -74,7 +74,7 @@ MODELS = [onmf, signed_onmf, pca, k_means, trace_min, symmetric_onmf]
 def test_bound_is_not_above_the_optimum(model, seed):
     rng = np.random.default_rng(seed)
     n_proven = 0
-    for _ in range(30):
+    for _ in range(16):
         n, r, k = int(rng.integers(2, 7)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
         k = min(k, n)
         A = tiny_data(n, r, rng)

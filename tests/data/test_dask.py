@@ -187,7 +187,7 @@ def test_baseline_gives_the_answer_of_the_array(name):
     data = planted()[:90]
     method = BASELINES[name]()
     if hasattr(method, "max_iter"):
-        method = dataclasses.replace(method, max_iter=20)
+        method = dataclasses.replace(method, max_iter=6)
     X = da.from_array(data, chunks=(40, 7))
     ours, whole = (
         op.solve(ONMF(A, K), method=method, with_bound=False, search=False) for A in (X, data)

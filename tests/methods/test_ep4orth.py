@@ -408,9 +408,8 @@ def test_result_is_never_worse_than_the_rounded_iterate(name, seed):
         assert result.value <= rounded + 1e-13
 
 
-@pytest.mark.parametrize("factor", [1e-6, 2.0**-20, 2.0**20, 1e6, 1e9])
 @pytest.mark.parametrize("method", [EP4Orth(), SECOND_ORDER], ids=["first", "second"])
-def test_scale_of_the_objective_does_not_matter(factor, method):
+def test_scale_of_the_objective_does_not_matter(method):
     rng = np.random.default_rng(3)
     C, M = rng.standard_normal((12, 3)), rng.standard_normal((12, 12))
     X0 = random_oblique_plus(12, 3, rng)
@@ -422,10 +421,13 @@ def test_scale_of_the_objective_does_not_matter(factor, method):
             jac=lambda X: scale * (C * np.cos(C * X) + (M + M.T) @ X),
         )
 
-    one, other = (solve(problem(scale), X0, method=method) for scale in (1.0, factor))
-    np.testing.assert_array_equal(one.labels, other.labels)
-    # Both are stationary to 1e-9 of the gradient or so; at a strict minimizer X differs as much.
-    np.testing.assert_allclose(one.X, other.X, atol=1e-7)
+    one = solve(problem(1.0), X0, method=method)
+    for factor in (1e-6, 2.0**20, 1e9):
+        other = solve(problem(factor), X0, method=method)
+        np.testing.assert_array_equal(one.labels, other.labels)
+        # Both are stationary to 1e-9 of the gradient or so; at a strict minimizer X differs by as
+        # much.
+        np.testing.assert_allclose(one.X, other.X, atol=1e-7)
 
 
 def test_scale_of_the_data_does_not_matter_to_the_preset_of_onmf(rng):

@@ -75,8 +75,11 @@ def assert_solved(problem, X0, result):
     assert result.value <= problem.value(round_to_stiefel_plus(X0))
 
 
-@every_kind
-@every_seed
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    # JAX compiles each function anew: one seed shows that its derivatives go through.
+    [(kind, seed) for kind in KINDS for seed in range(1 if kind == "jax" else 3)],
+)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("method", [FIRST, SECOND], ids=["first", "second"])
 def test_answer_is_feasible_and_stationary(kind, size, seed, method):
@@ -87,9 +90,8 @@ def test_answer_is_feasible_and_stationary(kind, size, seed, method):
 
 
 @every_kind
-@every_seed
-def test_answer_is_feasible_and_stationary_when_large(kind, seed):
-    rng = np.random.default_rng(seed)
+def test_answer_is_feasible_and_stationary_when_large(kind):
+    rng = np.random.default_rng(0)
     problem = KINDS[kind](1000, 20, rng)
     X0 = random_oblique_plus(1000, 20, rng)
     assert_solved(problem, X0, op.solve(problem, X0, method=FIRST))

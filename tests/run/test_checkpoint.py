@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,11 @@ def problem_for(name):
 
 def start():
     return random_oblique_plus(*SHAPE, np.random.default_rng(1))
+
+
+@cache
+def whole_run(name):
+    return op.solve(problem_for(name), start(), method=METHODS[name])
 
 
 def stop_at(count):
@@ -100,31 +106,28 @@ def test_special_numbers_survive(tmp_path):
 
 
 @every_method
-@pytest.mark.parametrize("count", [1, 3])
-def test_resumed_in_memory_equals_uninterrupted(name, count):
+def test_resumed_in_memory_equals_uninterrupted(name):
     problem, method = problem_for(name), METHODS[name]
-    whole = op.solve(problem, start(), method=method)
-    part = op.solve(problem, start(), method=method, callback=stop_at(count))
-    resumed = op.solve(problem_for(name), method=method, resume=part.state)
-    assert part.status is op.Status.CALLBACK
-    assert part.n_iter == count
-    assert_continues(whole, part, resumed)
+    whole = whole_run(name)
+    for count in (1, 3):
+        part = op.solve(problem, start(), method=method, callback=stop_at(count))
+        resumed = op.solve(problem_for(name), method=method, resume=part.state)
+        assert part.status is op.Status.CALLBACK
+        assert part.n_iter == count
+        assert_continues(whole, part, resumed)
 
 
 @every_method
 def test_resumed_from_file_equals_uninterrupted(tmp_path, name):
     problem, method, file = problem_for(name), METHODS[name], tmp_path / "run.npz"
-    whole = op.solve(problem, start(), method=method)
     part = op.solve(problem, start(), method=method, callback=stop_at(3), checkpoint=file)
-    resumed = op.solve(problem_for(name), method=method, resume=file)
-    assert_continues(whole, part, resumed)
-    assert_continues(whole, part, op.solve(problem, method=method, resume=str(file)))
+    assert_continues(whole_run(name), part, op.solve(problem, method=method, resume=str(file)))
 
 
-@every_method
+@pytest.mark.parametrize("name", ["switching", "palm"])
 def test_resumed_in_a_fresh_process_equals_uninterrupted(tmp_path, name):
     file = tmp_path / "run.npz"
-    whole = op.solve(problem_for(name), start(), method=METHODS[name])
+    whole = whole_run(name)
     op.solve(problem_for(name), start(), method=METHODS[name], callback=stop_at(3), checkpoint=file)
     code = (
         "import test_checkpoint as t, orthoplus as op, sys\n"
