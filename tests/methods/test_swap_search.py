@@ -19,7 +19,7 @@ from orthoplus.linalg.starts import svd_start
 from orthoplus.methods import SwapSearch
 from orthoplus.methods.baselines import EMONMF
 from orthoplus.methods.search.alternation import alternate, alternate_directions, alternate_from
-from orthoplus.methods.search.sketch import refined_sketch, sketch_rows
+from orthoplus.methods.search.sketch import _order_of_rows, refined_sketch, sketch_rows
 from orthoplus.problems import ONMF
 
 
@@ -251,3 +251,9 @@ def test_a_refined_sketch_keeps_the_sum_of_exact_directions(rng):
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
     explained = (np.maximum(B @ (V @ basis).T, 0.0).max(axis=1) ** 2).sum()
     assert explained == pytest.approx(power_step(problem.A, V)[1].sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 1000])
+def test_order_of_sketched_rows_is_lexicographic(levels, rng):
+    B = rng.integers(levels, size=(60, 4)).astype(float)
+    np.testing.assert_array_equal(_order_of_rows(B), np.lexsort(B.T[::-1]))

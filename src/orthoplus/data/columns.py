@@ -9,6 +9,8 @@ from orthoplus.data.observed import ObservedDense, ObservedSparse
 
 # Deviations below this share of the mean are rounding: such a column is constant.
 _CONSTANT = 1e-12
+# Dense entries whose sizes are added up at a time: few enough to stay in the cache.
+_SIZES_AT_ONCE = 1 << 15
 
 
 def scale_columns(A: DataMatrix, factors: FloatArray) -> DataMatrix:
@@ -111,12 +113,17 @@ def _peaks(block: MemoryMatrix, used: FloatArray) -> FloatArray:
 
 
 def _sizes(block: MemoryMatrix) -> tuple[FloatArray, FloatArray]:
-    # Some dense rows at a time: a copy of all of them in float64 would be the peak of a fit.
-    parts = [block] if issparse(block.entries()) else block.slices(block.shape[1])
-    sums, counts = np.zeros(block.shape[1]), np.zeros(block.shape[1])
-    for part in parts:
-        data, _, columns, _ = _seen_entries(part)
-        data = np.abs(data)
-        sums += _totals(part, data, columns)
-        counts += _totals(part, (data > 0) * 1.0, columns)
+    values, width = block.entries(), block.shape[1]
+    if issparse(values):
+        sizes = np.abs(values.data.astype(np.float64))
+        are_counted = (sizes > 0) * 1.0
+        columns = values.indices
+        return _totals(block, sizes, columns), _totals(block, are_counted, columns)
+    sums, counts = np.zeros(width), np.zeros(width)
+    height = max(1, _SIZES_AT_ONCE // max(1, width))
+    for start in range(0, len(values), height):
+        sizes = np.abs(values[start : start + height])
+        ones = np.ones(len(sizes), dtype=sizes.dtype)
+        sums += ones @ sizes
+        counts += ones @ np.sign(sizes)
     return sums, counts

@@ -11,8 +11,8 @@ from orthoplus.data.base import MemoryMatrix
 
 # Entries that are converted to float64 at a time.
 _BLOCK_SIZE = 1 << 18
-# Entries of the residual that are in memory at a time.
-_RESIDUAL_SIZE = 1 << 22
+# Entries of the residual that are computed at a time: few enough to stay in the cache.
+_RESIDUAL_SIZE = 1 << 15
 
 
 class Dense(MemoryMatrix):
@@ -69,7 +69,9 @@ class Dense(MemoryMatrix):
         height = max(1, _RESIDUAL_SIZE // max(1, self.shape[1]))
         for start in range(0, self.shape[0], height):
             rows = slice(start, start + height)
-            missed = self.values[rows] - weights[rows, None] * W[columns[rows]]
+            missed = W[columns[rows]].astype(np.float64, copy=False)
+            missed *= weights[rows, None]
+            np.subtract(self.values[rows], missed, out=missed)
             squares += float(np.vdot(missed, missed))
         return squares
 
@@ -153,8 +155,14 @@ def _gram(values: FloatArray) -> FloatArray:
 
 def count_nonfinite_and_range(entries: FloatArray) -> tuple[int, float, float]:
     """Return the number of entries that are not finite, and the range of 0 and the others."""
+    least = most = 0.0
+    height = max(1, _BLOCK_SIZE // max(1, entries[:1].size))
     with np.errstate(invalid="ignore"):
-        least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
+        for start in range(0, len(entries), height):  # both in one pass over memory
+            block = entries[start : start + height]
+            # `np.minimum` keeps a number that is not one, `min` may lose it.
+            least = float(np.minimum(block.min(initial=0.0), least))
+            most = float(np.maximum(block.max(initial=0.0), most))
     if np.isfinite(least) and np.isfinite(most):
         return 0, least, most
     return int(np.count_nonzero(~np.isfinite(entries))), 0.0, 0.0

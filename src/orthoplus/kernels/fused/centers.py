@@ -74,20 +74,16 @@ def _alternate(B, centers, scores, labels, top, dirty, touched, old, sums, order
         m = _renew(B, labels, top, dirty, centers, scores, sums, order)
         if m == 0:
             break
-        for i in range(n):  # rows of renewed centers look at all of them
-            if dirty[labels[i]]:
-                best, label = max(scores[0, i], 0.0), 0
-                for j in range(1, k):
-                    if scores[j, i] > best:
-                        best, label = scores[j, i], j
-                labels[i], top[i] = label, best
-        for a in range(m):  # the others at the renewed ones
-            j = order[a]
-            dirty[j], touched[j] = False, True
-            for i in range(n):
+        for a in range(m):
+            dirty[order[a]], touched[order[a]] = False, True
+        for i in range(n):
+            labels[i], top[i] = 0, max(scores[0, i], 0.0)
+        for j in range(1, k):
+            for i in range(n):  # without a branch: several rows are compared at a time
                 s = scores[j, i]
-                if s > top[i] or (s == top[i] and j < labels[i]):
-                    labels[i], top[i] = j, s
+                is_better = s > top[i]
+                labels[i] = j if is_better else labels[i]
+                top[i] = s if is_better else top[i]
         last, value = value, 0.0
         for i in range(n):
             value += top[i] * top[i]

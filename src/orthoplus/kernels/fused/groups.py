@@ -25,10 +25,19 @@ _exact = njit(nogil=True)
 def _best_columns(scores, tie, labels, best):  # type: ignore[no-untyped-def]
     # IN scores, tie; OUT labels, best
     n, k = scores.shape
-    for i in range(n):
-        top = scores[i, 0]
+    whole = n - n % 4
+    for i in range(0, whole, 4):  # four rows at a time: a comparison waits for the one before it
+        a, b, c, d = scores[i, 0], scores[i + 1, 0], scores[i + 2, 0], scores[i + 3, 0]
         for j in range(1, k):
-            top = max(top, scores[i, j])
+            a, b = max(a, scores[i, j]), max(b, scores[i + 1, j])
+            c, d = max(c, scores[i + 2, j]), max(d, scores[i + 3, j])
+        best[i], best[i + 1], best[i + 2], best[i + 3] = a, b, c, d
+    for i in range(whole, n):
+        best[i] = scores[i, 0]
+        for j in range(1, k):
+            best[i] = max(best[i], scores[i, j])
+    for i in range(n):
+        top = best[i]
         floor = top - abs(top) * tie
         j = 0
         while not scores[i, j] >= floor and j < k - 1:
@@ -61,14 +70,23 @@ def _sums_by_rows(A, labels, weights, W):  # type: ignore[no-untyped-def]
 @_compiled
 def _sums_by_columns(At, labels, weights, W):  # type: ignore[no-untyped-def]
     # IN At (r x n, the columns of A contiguous), labels, weights; OUT W (k x r, added to)
+    # Eight columns at a time: an addition to a group waits for the one before it.
     r, n = At.shape
-    sums = np.empty(W.shape[0] + 1)
-    for c in range(r):
+    sums = np.empty((W.shape[0] + 1, 8))
+    for first in range(0, r, 8):
         sums[:] = 0.0
-        for i in range(n):
-            sums[labels[i]] += weights[i] * At[c, i]  # label -1: the last place
+        if first + 8 <= r:
+            for i in range(n):
+                j, x = labels[i], weights[i]  # label -1: the last place
+                for t in range(8):
+                    sums[j, t] += x * At[first + t, i]
+        else:
+            for c in range(first, r):
+                for i in range(n):
+                    sums[labels[i], c - first] += weights[i] * At[c, i]
         for j in range(W.shape[0]):
-            W[j, c] += sums[j]
+            for c in range(first, min(first + 8, r)):
+                W[j, c] += sums[j, c - first]
 
 
 def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:

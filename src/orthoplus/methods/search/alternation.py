@@ -132,32 +132,38 @@ def alternate_directions(problem: Problem, V: FloatArray) -> DirectionPoint:
 
 def alternate_from(problem: Problem, found: DirectionPoint) -> Groups:
     """`alternate_groups` from directions that have settled; first with moves of rough gains."""
-    A = data_of(problem)
+    better: DirectionPoint | None = found
     for _ in range(_MAX_ROUNDS):
-        better = _move_and_alternate(problem, found)
         if better is None:
             break
         found = better
-    assigned = assign_rows(A, found.directions)
-    return alternate_groups(problem, assigned.labels, assigned.scores, stages=(None,))
+        better, labels, scores = _move_and_alternate(problem, found)
+    if better is not None or not found.counts.all():
+        labels, scores = assign_rows(data_of(problem), found.directions)[:2]
+    return alternate_groups(problem, labels, scores, stages=(None,))
 
 
-def _move_and_alternate(problem: Problem, found: DirectionPoint) -> DirectionPoint | None:
-    """Settle again after moves of single rows; None unless what is missed falls by enough."""
+def _move_and_alternate(
+    problem: Problem, found: DirectionPoint
+) -> tuple[DirectionPoint | None, Any, Any]:
+    """Settle again after moves of single rows; with the labels and scores before the moves.
+
+    None in the place of the directions unless what is missed falls by enough.
+    """
     model = factor_model(problem)
     A, k = model.A, problem.shape[1]
     labels, scores, columns, gains = assign_and_move(A, model.row_squares, *found)
     disjoint = best_disjoint_moves(A, labels, columns, gains)
     if len(disjoint[0]) == 0:
-        return None
+        return None, labels, scores
     missed = max(model.total - found.explained, 0.0)
     for moves in (None, disjoint):  # all at once may be too many
         moved = apply_moves(A, labels, columns, moves)
         W = A.group_sums(moved, normalized_entries(A, moved, scores, k), k)
         better = alternate_directions(problem, unit_rows(W))
         if better.explained - found.explained > _SMALL_MOVE * missed:
-            return better
-    return None
+            return better, labels, scores
+    return None, labels, scores
 
 
 def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.sampling import sample_by_squares
@@ -71,7 +71,19 @@ def _missed(squares: FloatArray, scores: FloatArray) -> FloatArray:
 def _in_basis(rows: MemoryMatrix, basis: FloatArray) -> Sketch:
     B = np.asarray(rows.matmul(basis), dtype=np.float64)
     # In an order of their own the rows meet the same random numbers, however they came.
-    return Sketch(np.ascontiguousarray(B[np.lexsort(B.T[::-1])]), basis)
+    return Sketch(np.ascontiguousarray(B[_order_of_rows(B)]), basis)
+
+
+def _order_of_rows(B: FloatArray) -> IntArray:
+    """Return the lexicographic order; columns after the first count among its ties only."""
+    order = np.argsort(B[:, 0], kind="stable")
+    first = B[order, 0]
+    is_tie = np.zeros(len(B) + 1, dtype=bool)  # whether a row equals the one before it
+    is_tie[1:-1] = first[1:] == first[:-1]
+    tied = np.flatnonzero(is_tie[1:] | is_tie[:-1])
+    rows = order[tied]
+    order[tied] = rows[np.lexsort(B[rows].T[::-1])]
+    return order
 
 
 def sampled_centers(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
