@@ -1,5 +1,7 @@
 """The loops over Delta(X) of `reference.delta`, compiled; row j of a matrix is column j of X."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from orthoplus.core.types import FloatArray
@@ -38,28 +40,42 @@ def _project_delta(C, X, out):  # type: ignore[no-untyped-def]  # IN C, X; OUT o
             out[j, i] = max(C[j, i] + X[j, i] * shift, 0.0)
 
 
+def _for_columns(work: Callable[..., None], *matrices: FloatArray) -> None:
+    """Call ``work(*matrices)``, for large matrices a block of columns at a time."""
+    blocks = partition_rows(*matrices[0].shape)
+    if len(blocks) == 1:
+        work(*matrices)
+    else:
+        for_blocks(lambda b, r: work(*(M[r] for M in matrices)), blocks)
+
+
 def project_delta_into(C: FloatArray, X: FloatArray, out: FloatArray) -> None:
-    for_blocks(lambda b, r: _project_delta(C[r], X[r], out[r]), partition_rows(*X.shape))
+    _for_columns(_project_delta, C, X, out)
+
+
+@_compiled
+def _tilt(x, z, h):  # type: ignore[no-untyped-def]  # IN x, z, h: a column of each
+    along, size = 0.0, 0.0
+    for i in range(x.size):
+        entry = x[i]
+        kept = entry if z[i] > 0.0 else 0.0
+        along += kept * h[i]
+        size += kept * kept
+    return along / size if size > 0.0 else 0.0
 
 
 @_compiled
 def _project_face(X, Z, H, out):  # type: ignore[no-untyped-def]  # IN X, Z, H; OUT out
     k, n = X.shape
     for j in range(k):
-        along, size = 0.0, 0.0
-        for i in range(n):
-            x = X[j, i]
-            kept = x if Z[j, i] > 0.0 else 0.0
-            along += kept * H[j, i]
-            size += kept * kept
-        tilt = along / size if size > 0.0 else 0.0
+        tilt = _tilt(X[j], Z[j], H[j])
         for i in range(n):
             moved = H[j, i] - tilt * X[j, i]
             out[j, i] = moved if Z[j, i] > 0.0 else 0.0
 
 
 def project_face_into(X: FloatArray, Z: FloatArray, H: FloatArray, out: FloatArray) -> None:
-    for_blocks(lambda b, r: _project_face(X[r], Z[r], H[r], out[r]), partition_rows(*X.shape))
+    _for_columns(_project_face, X, Z, H, out)
 
 
 @_compiled
@@ -83,15 +99,16 @@ def _advance(bent, X, Z, weights, vectors, length, sums):  # type: ignore[no-unt
     alpha, mu = weights
     d, residual, direction = vectors
     k, n = X.shape
-    image = np.empty((1, n), dtype=X.dtype)
     for j in range(k):
-        _project_face(X[j : j + 1], Z[j : j + 1], bent[j : j + 1], image)
-        for i in range(n):
-            d[j, i] += length * direction[j, i]
+        tilt = _tilt(X[j], Z[j], bent[j])
         size = 0.0
         for i in range(n):
-            residual[j, i] -= length * (alpha * image[0, i] + mu * direction[j, i])
+            moved = bent[j, i] - tilt * X[j, i]
+            image = moved if Z[j, i] > 0.0 else 0.0
+            residual[j, i] -= length * (alpha * image + mu * direction[j, i])
             size += residual[j, i] * residual[j, i]
+        for i in range(n):
+            d[j, i] += length * direction[j, i]
         sums[j, 2] = size
 
 
