@@ -10,8 +10,9 @@ import pytest
 
 from orthoplus import kernels
 from orthoplus.kernels import blocks, fused, reference
-from orthoplus.kernels.reference import oblique
+from orthoplus.kernels.reference import delta, oblique
 
+NAMES = [*oblique.__all__, *delta.__all__]
 # Sums of m terms of size one are compared to m times this: a few roundings a term.
 ROUNDING = {np.float32: 1e-6, np.float64: 1e-14}
 
@@ -40,12 +41,18 @@ def arguments(name, draw):
     shift = np.linspace(-0.5, 0.7, k)
     calls = {
         "column_dots": lambda: (signed, draw("signed")),
-        "delta_point_into": lambda: (signed, X, shift, np.full_like(X, np.nan)),
-        "delta_sums": lambda: (signed, X, shift),
+        "conjugate_step_into": lambda: (
+            signed + 4.0,
+            (X, draw("signed")),
+            (0.8, 30.0),
+            tuple(np.array(draw("point") + 0.1) for _ in range(3)),
+        ),
         "gradient_step_into": lambda: (X, signed, 0.8, 0.3, np.full_like(X, np.nan)),
         "multipliers": lambda: (X, signed, 0.8),
         "assemble": lambda: (np.arange(len(X)) % (k + 1) - 1, 0.1 + X.max(axis=1), k),
         "gather": lambda: (signed, np.arange(len(X)) % (k + 1) - 1),
+        "project_delta_into": lambda: (signed, X + X.dtype.type(0.1), np.full_like(X, np.nan)),
+        "project_face_into": lambda: (X, draw("signed"), signed, np.full_like(X, np.nan)),
         "projected_step_into": lambda: (X, signed, 0.8, 0.3, np.full_like(X, np.nan)),
         "restrict_into": lambda: (X, signed, draw("signed") > 0, np.full_like(X, np.nan)),
         "normalize_step_into": lambda: (draw("point"), np.linspace(0.5, 2.0, k), X),
@@ -69,7 +76,8 @@ def run(module, name, *, shape, dtype=np.float64, order="C", point="positive"):
     given = arguments(name, draw)
     answer = getattr(module, name)(*given)
     returned = () if answer is None else answer if isinstance(answer, tuple) else (answer,)
-    return [np.asarray(a) for a in (*returned, *(g for g in given if isinstance(g, np.ndarray)))]
+    flat = [a for g in given for a in (g if isinstance(g, tuple) else (g,))]
+    return [np.asarray(a) for a in (*returned, *(a for a in flat if isinstance(a, np.ndarray)))]
 
 
 def assert_same(name, *, dtype=np.float64, shape, **options):
@@ -100,7 +108,7 @@ def test_modules_offer_the_same_kernels():
         _ = kernels.nonsense
 
 
-@pytest.mark.parametrize("name", oblique.__all__)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("point", POINTS)
 def test_fused_is_reference(name, dtype, point):
@@ -108,17 +116,17 @@ def test_fused_is_reference(name, dtype, point):
         assert_same(name, dtype=dtype, shape=shape, point=point)
 
 
-@pytest.mark.parametrize("name", oblique.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_fused_is_reference_when_order_is_fortran(name):
     assert_same(name, shape=(30, 4), order="F")
 
 
-@pytest.mark.parametrize("name", oblique.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_fused_is_reference_when_there_is_no_row(name):
     assert_same(name, shape=(0, 3))
 
 
-@pytest.mark.parametrize("name", oblique.__all__)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.usefixtures("small_blocks")
@@ -128,7 +136,7 @@ def test_fused_is_reference_when_cut_into_blocks(name, dtype, threads, monkeypat
         assert_same(name, dtype=dtype, shape=shape)
 
 
-@pytest.mark.parametrize("name", oblique.__all__)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.usefixtures("small_blocks")
 def test_fused_has_the_same_bits_for_any_number_of_threads(name, dtype, monkeypatch):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from orthoplus.geometry.delta import delta_jacobian, project_delta
+from orthoplus.geometry.delta import delta_jacobian, project_delta, transposed
 from orthoplus.geometry.oblique import random_oblique_plus
-from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton, _Point
+from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton, _by_columns, _Point
 
 # Solve to the end: the defaults stop early, as a step of Newton's method can afford.
 EXACT = SemismoothNewton(
@@ -113,8 +113,14 @@ def test_direction_solves_the_newton_system(seed, damping):
     C = Z - alpha * (model.gradient + model.hessian(Z - model.X))
     projected = project_delta(model.X, C)
     F = Z - projected
-    at = _Point(Z, model.gradient, 0.0, projected, F, float(np.linalg.norm(F)))
-    d, curvature = EXACT._direction(model, alpha, at, damping)
+    at = _Point(
+        *(transposed(M) for M in (Z, model.gradient)),
+        0.0,
+        *(transposed(M) for M in (projected, F)),
+        float(np.linalg.norm(F)),
+    )
+    found, curvature = EXACT._direction(_by_columns(model), alpha, at, damping)
+    d = found.T
     # (dF(Z) + mu I) d = -F(Z) with dF(H) = H - P_C(H - alpha Hess m[H]).
     moved = delta_jacobian(model.X, projected, d - alpha * model.hessian(d))
     mu = damping * min(1.0, at.norm)

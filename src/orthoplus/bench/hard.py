@@ -107,20 +107,22 @@ def _rows(session: Session, case: str, instance: Instance) -> list[Row]:
         known = shares[0] if shares and is_fixed else None
         shares.append(_shares(session, *instance(seed), seed, known=known))
     found = np.array(shares)
-    behind = found.max(axis=1, keepdims=True) - found
-    return [
-        Row(
-            case,
-            name,
-            {
-                "share": float(found[:, at].mean()),
-                "behind": float(behind[:, at].max()),
-                "wins": int((behind[:, at] <= TIE).sum()),
-                "runs": len(seeds),
-            },
-        )
-        for at, name in enumerate(RUNNERS)
-    ]
+    behind = np.nanmax(found, axis=1, keepdims=True) - found
+    return [_row(case, name, found[:, at], behind[:, at]) for at, name in enumerate(RUNNERS)]
+
+
+def _row(case: str, name: str, shares: FloatArray, behind: FloatArray) -> Row:
+    n_failed = int(np.isnan(shares).sum())
+    note = f"failed on {n_failed} of {len(shares)} seeds" if n_failed else ""
+    if n_failed == len(shares):
+        return Row(case, name, note=note, is_failed=True)
+    figures = {
+        "share": float(np.nanmean(shares)),
+        "behind": float(np.nanmax(behind)),
+        "wins": int((behind <= TIE).sum()),
+        "runs": len(shares),
+    }
+    return Row(case, name, figures, note=note)
 
 
 def _shares(
@@ -136,8 +138,16 @@ def _shares(
         if known is not None and name not in SEEDED:
             shares.append(known[at])
         else:
-            shares.append(onmf.explained_share(A, k, run(A, k, seed, limit).X))
+            shares.append(_share(A, k, partial(run, A, k, seed, limit)))
     return shares
+
+
+def _share(A: Any, k: int, run: Callable[[], onmf.Answer]) -> float:
+    """Return the explained share of a run, NaN if it fails: the other methods still count."""
+    try:
+        return onmf.explained_share(A, k, run().X)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+        return np.nan
 
 
 def judge(rows: Rows) -> list[str]:

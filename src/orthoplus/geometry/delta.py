@@ -3,12 +3,7 @@ r"""The set :math:`\Delta(X) = \{Z \ge 0 : x_j^\top z_j = 1\}` and its projectio
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.core.types import FloatArray, Linear
-
-# Newton's method on a convex piecewise-linear function ends exactly after at most one step per
-# breakpoint; in practice after fewer than ten.
-_MAX_NEWTON = 200
-_TINY = 1e-300
+from orthoplus.core.types import FloatArray
 
 
 def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
@@ -31,7 +26,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     -----
     The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method from the
     root of its fully active piece descends to the root and is exact after finitely many steps, each
-    one pass over C and X for all columns together.
+    one pass over a column of C and of X.
 
     Examples
     --------
@@ -40,18 +35,10 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     >>> bool(np.isclose(X[:, 0] @ Z[:, 0], 1.0)), bool(Z.min() >= 0)
     (True, True)
     """
-    C = np.ascontiguousarray(C, dtype=X.dtype)
-    shift = (1.0 - kernels.column_dots(X, C)) / kernels.column_dots(X, X)
-    for _ in range(_MAX_NEWTON):
-        value, slope = kernels.delta_sums(C, X, shift)
-        lower = shift - (value - 1.0) / np.maximum(slope, _TINY)  # slope 0: value 0, upwards
-        moving = lower < shift - 1e-15 * (1.0 + np.abs(shift))
-        if not moving.any():
-            break
-        shift = np.where(moving, lower, shift)
-    Z = np.empty_like(C)
-    kernels.delta_point_into(C, X, shift, Z)
-    return Z
+    Xt, Ct = transposed(X), transposed(C.astype(X.dtype, copy=False))
+    out = np.empty_like(Xt)
+    kernels.project_delta_into(Ct, Xt, out)
+    return transposed(out)
 
 
 def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
@@ -84,26 +71,18 @@ def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
     >>> D.round(3).ravel(), abs(round(float(X[:, 0] @ D[:, 0]), 12))
     (array([ 0.64, -0.48]), 0.0)
     """
-    return delta_projector(X, Z)(H)
+    Xt = transposed(X)
+    out = np.empty_like(Xt)
+    kernels.project_face_into(Xt, transposed(Z), transposed(H), out)
+    return transposed(out)
 
 
-def delta_projector(X: FloatArray, Z: FloatArray) -> Linear:
-    """Return H -> `delta_jacobian` (X, Z, H), for many products at one Z.
+def transposed(M: FloatArray) -> FloatArray:
+    """Return M' in C order, in which a column of M is contiguous; the kernels here take it so.
 
     Examples
     --------
-    >>> X = np.array([[0.6], [0.8]])
-    >>> delta_projector(X, np.array([[1.0], [0.0]]))(np.ones((2, 1))).round(12).ravel()
-    array([0., 0.])
+    >>> transposed(np.eye(3, 2)).flags.c_contiguous
+    True
     """
-    free = (Z > 0).astype(X.dtype)
-    kept = free * X
-    size = kernels.column_dots(kept, kept)
-    scale = 1.0 / np.where(size > 0, size, 1.0)
-
-    def project(H: FloatArray) -> FloatArray:
-        masked = free * H
-        masked -= kept * (kernels.column_dots(kept, masked) * scale)
-        return masked
-
-    return project
+    return np.ascontiguousarray(M.T)

@@ -18,6 +18,7 @@ from orthoplus.core.method import StopsOverOblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, Linear
 from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
+from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
 from orthoplus.penalty.family import Evaluation, as_penalized
 
@@ -273,9 +274,14 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
 def _riemannian(here: _Local, shift: FloatArray) -> Linear:
     """Return D -> h''(X)[D] + D Diag(shift); a single small product if the Hessian has a factor."""
     if here.factor is None:
-        return lambda D: here.euclidean(D) + D * shift
-    total = here.factor + np.diag(shift)
-    return lambda D: np.asarray(D @ total)
+        return lambda D: here.euclidean(np.ascontiguousarray(D)) + D * shift
+    total = (here.factor + np.diag(shift)).T
+
+    def product(D: FloatArray) -> FloatArray:
+        # (D F)' = F'D': the subproblem is solved in transposed matrices.
+        return np.matmul(total, D.T, out=empty_like(D.T)).T
+
+    return product
 
 
 def _derivative_bound(problem: Problem, state: NewtonState) -> float:

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.core.checks import check_count, check_positive, check_range
 from orthoplus.core.types import FloatArray, Linear
-from orthoplus.geometry.delta import delta_projector, project_delta
+from orthoplus.geometry.delta import transposed
+from orthoplus.linalg.workspace import empty_like
 
 
 class QuadraticModel(NamedTuple):
@@ -19,7 +21,10 @@ class QuadraticModel(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Z in or near Delta(X) with the model's slope and value there, and the residual F(Z)."""
+    """Z in or near Delta(X) with the model's slope and value there, and the residual F(Z).
+
+    All are transposed, as the model of `_by_columns`.
+    """
 
     Z: FloatArray
     slope: FloatArray
@@ -103,6 +108,7 @@ class SemismoothNewton:
         The curvature is 0 where the model was convex, else the negative quotient
         <D, H[D]> / ||D||^2 of the direction that showed it is not.
         """
+        model = _by_columns(model)
         alpha, damping = _step_scale(model), self.damping
         here = _point(model, alpha, model.X)
         goal, curvature = self.tol * here.norm, 0.0
@@ -123,12 +129,12 @@ class SemismoothNewton:
                 here = _point(model, alpha, Z)
                 # Where X has zeros Delta(X) has no end, and a model that is not convex may fall
                 # for ever: no point of OB+ is farther from X than its diameter.
-                far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * Z.shape[1]))
+                far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * len(Z)))
                 if curvature < 0.0 and far > 1.0:
-                    return model.X + (Z - model.X) / far, curvature / alpha
+                    return transposed(model.X + (Z - model.X) / far), curvature / alpha
         if curvature < 0.0:
-            return project_delta(model.X, here.Z), curvature / alpha
-        return here.projected, 0.0  # the zeros of the solution are zeros of this point
+            return transposed(_project(model.X, here.Z)), curvature / alpha
+        return transposed(here.projected), 0.0  # the solution is zero where this point is zero
 
     def _next_damping(self, damping: float, agreement: float) -> float:
         if agreement >= self.good:
@@ -142,16 +148,58 @@ class SemismoothNewton:
     ) -> tuple[FloatArray, float]:
         """Solve (dF + mu I) d = -F with mu = damping min(1, ||F||)."""
         mu = damping * min(1.0, at.norm)
-        onto_free = delta_projector(model.X, at.projected)
-        tangent_F = onto_free(at.F)
-        fixed = (tangent_F - at.F) / (1.0 + mu)  # (I - P) d = -(I - P) F / (1 + mu)
-        right = -tangent_F - alpha * onto_free(model.hessian(fixed))
+        face = (model.X, at.projected)  # of P
+        fixed = empty_like(at.F)  # (I - P) d = -(I - P) F / (1 + mu)
+        kernels.project_face_into(*face, at.F, fixed)
+        fixed -= at.F
+        fixed /= 1.0 + mu
+        moved = np.multiply(model.hessian(fixed), -alpha, out=empty_like(fixed))
+        moved -= at.F
+        right = empty_like(moved)
+        kernels.project_face_into(*face, moved, right)
+        d, curvature = self._conjugate_gradients(model.hessian, face, (alpha, mu), right)
+        d += fixed
+        return d, curvature
 
-        def operator(D: FloatArray) -> FloatArray:
-            return alpha * onto_free(model.hessian(D)) + mu * D
+    def _conjugate_gradients(
+        self,
+        hessian: Linear,
+        face: tuple[FloatArray, FloatArray],
+        weights: tuple[float, float],
+        right: FloatArray,
+    ) -> tuple[FloatArray, float]:
+        """Solve (alpha P H + mu I) d = right on the range of P, for the weights (alpha, mu).
 
-        d, curvature = _conjugate_gradients(operator, right, self.cg_tol, self.cg_max_iter)
-        return fixed + d, curvature
+        Ends early at negative curvature and tells its quotient. ``right`` is overwritten.
+        """
+        d, residual, direction = np.zeros_like(right), right, right.copy()
+        size = float(np.vdot(residual, residual))
+        goal = self.cg_tol**2 * size
+        for _ in range(self.cg_max_iter):
+            if size <= goal:
+                break
+            curvature, size = kernels.conjugate_step_into(
+                hessian(direction), face, weights, (d, residual, direction)
+            )
+            if curvature <= 0.0:
+                return d, min(curvature / float(np.vdot(direction, direction)), -1e-300)
+        return d, 0.0
+
+
+def _by_columns(model: QuadraticModel) -> QuadraticModel:
+    """Return the model of transposed matrices, whose rows are the columns that Delta(X) bounds."""
+
+    def hessian(D: FloatArray) -> FloatArray:
+        return transposed(model.hessian(D.T))
+
+    return QuadraticModel(transposed(model.X), transposed(model.gradient), hessian)
+
+
+def _project(X: FloatArray, C: FloatArray) -> FloatArray:
+    """Project C onto Delta(X), both transposed."""
+    out = empty_like(C)
+    kernels.project_delta_into(C, X, out)
+    return out
 
 
 def _step_scale(model: QuadraticModel) -> float:
@@ -165,47 +213,32 @@ def _step_scale(model: QuadraticModel) -> float:
 
 def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
     """Return the model and F(Z) of eq. (5.11) at Z."""
-    step = Z - model.X
-    slope = model.gradient + model.hessian(step)
-    value = 0.5 * float(np.vdot(slope + model.gradient, step))
-    projected = project_delta(model.X, Z - alpha * slope)
-    F = Z - projected
+    step = np.subtract(Z, model.X, out=empty_like(Z))
+    bent = model.hessian(step)
+    slope = np.add(model.gradient, bent, out=empty_like(Z))
+    value = float(np.vdot(model.gradient, step)) + 0.5 * float(np.vdot(bent, step))
+    moved = np.multiply(slope, -alpha, out=step)
+    moved += Z
+    projected = _project(model.X, moved)
+    F = np.subtract(Z, projected, out=moved)
     return _Point(Z, slope, value, projected, F, float(np.linalg.norm(F)))
 
 
 def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int) -> FloatArray:
     """Projected gradient steps on the model over Delta(X), Barzilai-Borwein with exact search."""
-    Z, slope = project_delta(model.X, at.Z), at.slope
+    Z, slope, moved = _project(model.X, at.Z), at.slope.copy(), empty_like(at.Z)
     for _ in range(count):
-        d = project_delta(model.X, Z - alpha * slope) - Z
+        np.multiply(slope, -alpha, out=moved)
+        moved += Z
+        d = _project(model.X, moved)
+        d -= Z
         bent = model.hessian(d)
         downhill, curvature = -float(np.vdot(slope, d)), float(np.vdot(d, bent))
         if downhill <= 0.0:
             break
         length = min(1.0, downhill / curvature) if curvature > 0 else 1.0
-        Z, slope = Z + length * d, slope + length * bent
+        Z += np.multiply(d, length, out=moved)
+        slope += np.multiply(bent, length, out=moved)
         if curvature > 0:
             alpha = float(np.vdot(d, d)) / curvature
     return Z
-
-
-def _conjugate_gradients(
-    operator: Linear, right: FloatArray, tol: float, max_iter: int
-) -> tuple[FloatArray, float]:
-    """Solve operator(d) = right; ends early at negative curvature and tells its quotient."""
-    d, residual = np.zeros_like(right), right
-    direction, size = residual, float(np.vdot(residual, residual))
-    goal = tol**2 * size
-    for _ in range(max_iter):
-        if size <= goal:
-            break
-        image = operator(direction)
-        curvature = float(np.vdot(direction, image))
-        if curvature <= 0.0:
-            return d, min(curvature / float(np.vdot(direction, direction)), -1e-300)
-        length = size / curvature
-        d = d + length * direction
-        residual = residual - length * image
-        size, last = float(np.vdot(residual, residual)), size
-        direction = residual + (size / last) * direction
-    return d, 0.0

@@ -5,9 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+import orthoplus as op
 from orthoplus.core.method import run
 from orthoplus.core.status import Status
-from orthoplus.datasets import planted_onmf
+from orthoplus.datasets import hard_clusters, planted_onmf
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods.baselines import SNCP
@@ -110,3 +111,12 @@ def test_scale_of_the_data_does_not_change_the_labels(rng):
         X = random_oblique_plus(60, 4, np.random.default_rng(1))
         runs.append(run(problem, method, method.init(problem, X), method.stop())[0])
     assert all((r.X.argmax(axis=1) == runs[0].X.argmax(axis=1)).all() for r in runs)
+
+
+def test_penalty_stays_finite_when_a_row_never_decides():
+    """Two equal entries of a row stay equal: the violation stays, and the penalty would overflow."""
+    A = hard_clusters("dominant", 60, 8, 4, np.random.default_rng(0)).A
+    result = op.solve(ONMF(A, 4), method=SNCP(feasibility_tol=0.0))
+    assert result.status is Status.MAX_ITER
+    assert np.isfinite(result.state.sigma)
+    assert np.isfinite(result.state.factor).all()

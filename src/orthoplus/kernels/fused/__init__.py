@@ -3,6 +3,11 @@
 from orthoplus.kernels.fused.cache import load_numba
 from orthoplus.kernels.fused.centers import alternate_centers, search_swaps
 from orthoplus.kernels.fused.counts import balance_counts_into, capped_tops
+from orthoplus.kernels.fused.delta import (
+    conjugate_step_into,
+    project_delta_into,
+    project_face_into,
+)
 from orthoplus.kernels.fused.divergence import move_rows_into, sampled_products
 from orthoplus.kernels.fused.exchange import (
     exchange_deltas,
@@ -21,8 +26,6 @@ from orthoplus.kernels.fused.k_means import move_k_means, swap_k_means
 from orthoplus.kernels.fused.oblique import (
     assemble,
     column_dots,
-    delta_point_into,
-    delta_sums,
     gather,
     gradient_step_into,
     largest_entries,
@@ -67,9 +70,8 @@ __all__ = [
     "cheapest_flips",
     "column_dots",
     "column_maxima",
+    "conjugate_step_into",
     "constrained_fractions",
-    "delta_point_into",
-    "delta_sums",
     "dense_group_dots",
     "dense_group_sums",
     "exchange_deltas",
@@ -84,6 +86,8 @@ __all__ = [
     "move_rows_into",
     "multipliers",
     "normalize_step_into",
+    "project_delta_into",
+    "project_face_into",
     "projected_step_into",
     "relax_into",
     "restrict_into",

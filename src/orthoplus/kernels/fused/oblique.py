@@ -283,39 +283,3 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     X = np.empty((len(labels), k), dtype=weights.dtype)
     _assemble(labels, weights, X, np.zeros(k), np.zeros(k))
     return X
-
-
-@_compiled
-def _delta_sums(C, X, shift, value, slope):  # type: ignore[no-untyped-def]
-    # IN C, X, shift; OUT value, slope (added to)
-    n, k = X.shape
-    for i in range(n):
-        for j in range(k):
-            x = X[i, j]
-            z = C[i, j] + x * shift[j]
-            positive = 1.0 if z > 0.0 else 0.0
-            value[j] += positive * x * z
-            slope[j] += positive * x * x
-
-
-def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-    if X.size < PARALLEL_SIZE:  # a short pass: no blocks
-        value, slope = np.zeros((2, X.shape[1]))
-        _delta_sums(C, X, shift, value, slope)
-        return value, slope
-    sums = _summed(
-        lambda r, out: _delta_sums(C[r], X[r], shift, out[0], out[1]), X, (2, X.shape[1])
-    )
-    return sums[0], sums[1]
-
-
-@_compiled
-def _delta_point(C, X, shift, out):  # type: ignore[no-untyped-def]  # IN C, X, shift; OUT out
-    n, k = X.shape
-    for i in range(n):
-        for j in range(k):
-            out[i, j] = max(C[i, j] + X[i, j] * shift[j], 0.0)
-
-
-def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
-    for_blocks(lambda b, r: _delta_point(C[r], X[r], shift, out[r]), partition_rows(*X.shape))

@@ -3,6 +3,7 @@
 from orthoplus.kernels.reference import (
     centers,
     counts,
+    delta,
     divergence,
     exchange,
     fractions,
@@ -15,6 +16,7 @@ from orthoplus.kernels.reference import (
 )
 from orthoplus.kernels.reference.centers import *  # noqa: F403
 from orthoplus.kernels.reference.counts import *  # noqa: F403
+from orthoplus.kernels.reference.delta import *  # noqa: F403
 from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.fractions import *  # noqa: F403
@@ -28,6 +30,7 @@ from orthoplus.kernels.reference.rows import *  # noqa: F403
 _MODULES = (
     centers,
     counts,
+    delta,
     divergence,
     exchange,
     fractions,

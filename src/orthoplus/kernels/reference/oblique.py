@@ -12,8 +12,6 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 __all__ = [
     "assemble",
     "column_dots",
-    "delta_point_into",
-    "delta_sums",
     "gather",
     "gradient_step_into",
     "largest_entries",
@@ -144,17 +142,3 @@ def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
     entries = X[np.arange(len(X)), labels]
     is_positive = entries > 0
     return np.where(is_positive, labels, -1), np.where(is_positive, entries, X.dtype.type(0))
-
-
-def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """phi_j = x_j'max(c_j + shift_j x_j, 0) and its slope in shift_j, for each column j."""
-    moved = C + X * shift
-    positive = moved > 0
-    value = np.einsum("ij,ij->j", X, np.where(positive, moved, 0.0), dtype=np.float64)
-    slope = np.einsum("ij,ij->j", X, np.where(positive, X, 0.0), dtype=np.float64)
-    return value, slope
-
-
-def delta_point_into(C: FloatArray, X: FloatArray, shift: FloatArray, out: FloatArray) -> None:
-    """Compute out = max(C + X diag(shift), 0)."""
-    np.maximum(C + X * shift, 0.0, out=out, casting="same_kind")

@@ -26,6 +26,10 @@ from orthoplus.methods.factors import (
     times_transposed,
 )
 
+# The penalty stops growing at this many units: steps of length 1/L are rounding then. Without it,
+# a row with two equal entries, which stay equal, lets the penalty grow until it overflows.
+_MOST_PENALTY = 1e16
+
 
 class SNCPState(NamedTuple):
     """Two factors and the penalty; ``X`` is ``factor`` with unit columns.
@@ -134,7 +138,8 @@ class SNCP(SeededMethod):
         """Take one step in X and one in Y; let rho grow if the last ones came to rest."""
         sigma, n_inner = state.sigma, state.n_inner + 1
         if state.n_inner >= self.max_inner or state.change <= self.inner_tol:
-            sigma, n_inner = self.penalty_growth * sigma, 1
+            sigma = min(self.penalty_growth * sigma, _MOST_PENALTY * self._unit(problem))
+            n_inner = 1
         ridge = self.ridge * factor_model(problem).total / problem.shape[0]
         X = self._move_x(state, times(problem, state.Y), (sigma, ridge))
         W, gram = times_transposed(problem, X), X.T @ X
