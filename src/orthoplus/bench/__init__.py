@@ -24,6 +24,7 @@ TABLES = {
     "claims": "Published claims of other methods, and whether they held",
     "speed-sets": "Speed on text and images",
     "speed-large": "Large dense matrices: seconds and peak memory",
+    "speed-peers": "A large float32 matrix beside k-means and faiss",
     "speed-growth": "How the cost grows",
     "brain": "Parcels of brain images, and OPNMF",
     "scaling": "Orthogonal NMF in memory, from disk and on a cluster",
@@ -42,7 +43,7 @@ TABLES = {
     "proofs-kmeans": "Gaps that are proven for k-means",
     "copositivity": "Verdicts on copositivity against exact arithmetic",
 }
-_SPEED = ("speed-sets", "speed-large", "speed-growth")
+_SPEED = ("speed-sets", "speed-large", "speed-peers", "speed-growth")
 GROUPS = {
     "paper": ("projection", "synthetic", "text", "unmixing", "indicators"),
     "speed": _SPEED,
