@@ -27,18 +27,18 @@ class ProximalAlternating(PALM):
     Parameters
     ----------
     x_method : RegularizedNewton or ProjectedGradient
-        Solves the X-subproblem; by default a few steps of the second-order method.
+        Solver of the X-subproblem; by default a few steps of the second-order method.
     proximal : float
         mu, in units of the size of a gradient.
     n_y_steps : int
-        Projected gradient steps in Y where there is no closed form.
+        Projected gradient steps in Y if there is no closed form.
 
     x_step, criterion, tol, min_iter, max_iter
         As in `PALM`.
 
     Notes
     -----
-    Fewer, more expensive alternations than `PALM`: each solves a subproblem in X.
+    Takes fewer but more expensive alternations than `PALM`, each of which solves a subproblem in X.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class ProximalAlternating(PALM):
 
 @dataclass(frozen=True, eq=False)
 class _Proximal(Problem):
-    """f(X) + mu/2 ||X - center||^2."""
+    """Add the proximal term mu/2 ||X - center||^2 to f."""
 
     problem: Problem
     center: FloatArray

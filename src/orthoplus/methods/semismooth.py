@@ -11,7 +11,7 @@ from orthoplus.geometry.delta import delta_projector, project_delta
 
 
 class QuadraticModel(NamedTuple):
-    """<gradient, Z - X> + 1/2 <Z - X, hessian(Z - X)> over Delta(X)."""
+    """Represent <gradient, Z - X> + 1/2 <Z - X, hessian(Z - X)> over Delta(X)."""
 
     X: FloatArray
     gradient: FloatArray
@@ -19,7 +19,7 @@ class QuadraticModel(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Z in or near Delta(X) with the model's slope and value there, and the residual F(Z)."""
+    """Hold Z in or near Delta(X), the model's slope and value there, and the residual F(Z)."""
 
     Z: FloatArray
     slope: FloatArray
@@ -54,13 +54,13 @@ class SemismoothNewton:
         Factors of lambda after a good and after a poor step.
     sufficient : float
         A Newton step is taken when it brings ||F|| below this share of its last value and does not
-        raise the model; otherwise, and where the model is not convex, ``n_gradient_steps``
-        projected gradient steps on the model take its place.
+        increase the model; otherwise, and if the model is not convex, ``n_gradient_steps``
+        projected gradient steps on the model are taken instead.
 
     Notes
     -----
-    A step is one projection onto Delta(X) and at most ``cg_max_iter`` Hessian products, O(nk) each
-    besides.
+    A step takes one projection onto Delta(X) and at most ``cg_max_iter`` Hessian products, each
+    plus O(nk).
 
     Examples
     --------
@@ -98,10 +98,10 @@ class SemismoothNewton:
         check_range(self.poor, "poor", low=0.0, high=self.good)
 
     def solve(self, model: QuadraticModel) -> tuple[FloatArray, float]:
-        """Return a point Z of Delta(X) that nearly minimizes the model, and the curvature met last.
+        """Return an approximate minimizer Z of the model over Delta(X), and the last curvature.
 
-        The curvature is 0 where the model was convex, else the negative quotient
-        <D, H[D]> / ||D||^2 of the direction that showed it is not.
+        The curvature is 0 if the model was convex, otherwise the negative quotient <D, H[D]> /
+        ||D||^2 of a direction D that shows it is not.
         """
         alpha, damping = _step_scale(model), self.damping
         here = _point(model, alpha, model.X)
@@ -110,7 +110,7 @@ class SemismoothNewton:
             if here.norm <= goal:
                 break
             d, curvature = self._direction(model, alpha, here, damping)
-            # A nearly singular system may send the trial point far off; it is then turned down.
+            # A nearly singular system may give a trial point far away, which is then rejected.
             with np.errstate(over="ignore", invalid="ignore"):
                 trial = _point(model, alpha, here.Z + d)
                 agreement = -float(np.vdot(trial.F, d)) / max(float(np.vdot(d, d)), 1e-300)
@@ -121,8 +121,8 @@ class SemismoothNewton:
             else:
                 Z = _gradient_steps(model, alpha, here, self.n_gradient_steps)
                 here = _point(model, alpha, Z)
-                # Where X has zeros Delta(X) has no end, and a model that is not convex may fall
-                # for ever: no point of OB+ is farther from X than its diameter.
+                # Delta(X) is unbounded if X has zeros, so that a nonconvex model may be unbounded
+                # below: limit the distance to the diameter sqrt(2k) of OB+.
                 far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * Z.shape[1]))
                 if curvature < 0.0 and far > 1.0:
                     return model.X + (Z - model.X) / far, curvature / alpha
@@ -174,7 +174,7 @@ def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
 
 
 def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int) -> FloatArray:
-    """Projected gradient steps on the model over Delta(X), Barzilai-Borwein with exact search."""
+    """Take projected Barzilai-Borwein steps on the model over Delta(X) with exact line search."""
     Z, slope = project_delta(model.X, at.Z), at.slope
     for _ in range(count):
         d = project_delta(model.X, Z - alpha * slope) - Z
@@ -192,7 +192,7 @@ def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int)
 def _conjugate_gradients(
     operator: Linear, right: FloatArray, tol: float, max_iter: int
 ) -> tuple[FloatArray, float]:
-    """Solve operator(d) = right; ends early at negative curvature and tells its quotient."""
+    """Solve operator(d) = right; stop at negative curvature and return its quotient."""
     d, residual = np.zeros_like(right), right
     direction, size = residual, float(np.vdot(residual, residual))
     goal = tol**2 * size
