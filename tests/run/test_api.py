@@ -508,7 +508,7 @@ BAD_STARTS = {
         TypeError,
         r"`X0` has 6 masked.*filled\(0.0\)",
     ),
-    "list": ([4, 2], ValueError, r"random start that shape as a tuple.* It is \[4, 2\]"),
+    "list": ([4, 2], ValueError, r"got \[4, 2\]. Pass .* random start, the shape as a tuple"),
     "floats": ((4.0, 2.0), ValueError, r"tuple of two whole numbers\. It is \(4.0, 2.0\)"),
     "nan": (np.full((4, 2), np.nan), ValueError, r"`X0` has 8 entries that are NaN or infinite"),
     "inf": (np.diag([np.inf, 1.0]), ValueError, r"`X0` has 1 entries .* the first at \(0, 0\)"),
@@ -777,7 +777,7 @@ def test_wrong_kinds_of_argument_are_refused():
         op.solve(ONMF(np.ones((4, 3)), 2), resume=state)
     with pytest.raises(TypeError, match="`jac` must be callable, not str"):
         op.minimize(fun, (4, 2), jac="2-point")
-    with pytest.raises(TypeError, match="`fun` is a problem object. Call `orthoplus"):
+    with pytest.raises(TypeError, match=r"`fun` is a problem object\. Call `orthoplus"):
         op.minimize(Projection(C), (4, 2))
     with pytest.raises(TypeError, match="`problem` must be a Problem, not function"):
         op.solve(fun, (4, 2))
