@@ -509,7 +509,7 @@ BAD_STARTS = {
         r"`X0` has 6 masked.*filled\(0.0\)",
     ),
     "list": ([4, 2], ValueError, r"got \[4, 2\]. Pass .* random start, the shape as a tuple"),
-    "floats": ((4.0, 2.0), ValueError, r"tuple of two whole numbers\. It is \(4.0, 2.0\)"),
+    "floats": ((4.0, 2.0), ValueError, r"got \(4.0, 2.0\)\. Pass .* tuple of two integers"),
     "nan": (np.full((4, 2), np.nan), ValueError, r"`X0` has 8 entries that are NaN or infinite"),
     "inf": (np.diag([np.inf, 1.0]), ValueError, r"`X0` has 1 entries .* the first at \(0, 0\)"),
     "vector": (np.ones(4), ValueError, r"`X0` has 1 dimension"),

@@ -41,6 +41,8 @@ def seed_profiles(
     fits: FloatArray | None = None  # largest log-likelihood of each row
     chosen: list[int] = []
     for _ in range(k):
+        # The divergence of a row from its best profile: entropy bound minus log-likelihood. Chosen
+        # rows cannot be drawn again.
         missed = A.row_sums() if fits is None else np.maximum(least - fits, 0.0)
         missed[chosen] = 0.0
         drawn = _draw_rows(missed, rng, np.setdiff1d(np.arange(len(A)), chosen))
@@ -67,6 +69,7 @@ def swap_profile(
     own = scores.argmax(axis=1)
     first = scores[rows, own].copy()
     scores[rows, own] = -np.inf
+    # Without a second group, a row loses its whole log-likelihood ratio.
     second = scores.max(axis=1) if k > 1 else np.minimum(first, np.asarray(row_entropies(A)))
     # Loss of removing a group: each of its rows falls back to its second-best group.
     losses = np.bincount(own, first - second, minlength=k)

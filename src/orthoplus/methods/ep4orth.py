@@ -221,6 +221,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
             )
         first = Beginning(X, keep_largest(X), self.penalty_unit or 1.0, self.penalty_start)
         if self.penalty_unit is None:
+            # The default unit: f(relaxed) + sigma zeta(relaxed) = f(X^feas).
             found = begin(problem, X, self._penalty, penalty_start=self.penalty_start)
             first = found if self.safeguard else first._replace(unit=found.unit)
         X, unit = first.X, first.unit
@@ -282,10 +283,13 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         last = Known(state.value, state.gradient, state.violation + 1.0)
         X, value_feas = state.X, state.value_feas
         if self.safeguard and is_same:
+            # f does not change between iterations: f(X^feas) is computed once, and P follows from
+            # known values.
             value_feas = problem.value(state.X_feas) if np.isnan(value_feas) else value_feas
             feas = Known(value_feas, None, 1.0)
             X = state.X_feas if model.value_known(last) > model.value_known(feas) else X
         elif self.safeguard:
+            # f changes with the other block: evaluate P at both points.
             X = state.X_feas if model.value(X) > model.value(state.X_feas) else X
         is_known = is_same and X is state.X and state.gradient is not None
         return _Start(X, last if is_known else None, value_feas, is_same)
@@ -304,6 +308,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         if known is None:
             known = model.known(inner.value, None, model.penalty.energy(inner.X))
         violation = max(known.energy - 1.0, 0.0)
+        # Count iterations without progress for ``patience``.
         has_fallen = state.n_iter == 0 or violation <= _MAX_VIOLATION_RATIO * state.violation
         return PenaltyState(
             X=inner.X,

@@ -69,7 +69,7 @@ class FactorMethod(SeededMethod):
     """
 
     state_type = FactorState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     start: str = "nndsvda"
     tol: float = 1e-5
@@ -183,6 +183,7 @@ def factor_state(
               + \langle X^\top X, Y^\top Y \rangle.
     """
     W = times_transposed(problem, factor) if products is None else products
+    # ||A - XY'||^2 from k x k products, without forming the residual.
     gram = factor.T @ factor
     fit = 2.0 * float(np.vdot(W, Y)) - float(np.vdot(gram, Y.T @ Y))
     return FactorState(

@@ -94,6 +94,7 @@ class KLState(NamedTuple):
                 "`result.labels` and `result.weights`, which are in the form of the data."
             )
         k = len(self.sums)
+        # Groups without counts get equal weights; the extra entry serves the label -1.
         masses = np.append(self.best_sums.sum(axis=1), 1.0)
         weights = np.where(masses[self.best_labels] > 0, self.sizes, 1.0)
         return assemble(self.best_labels, weights, k)
@@ -210,6 +211,8 @@ class KLAlternating(SeededMethod):
         if found[2] < state.current:
             return _moved(state, *found)
         is_small = _counts(problem).A.n_stored * problem.shape[1] <= _CHEAP_SWEEP
+        # The smoothed alternation has converged. Exact single-row moves follow only for promising
+        # starts.
         if state.current < state.best_smooth or is_small:
             least = min(state.current, state.best_smooth)
             return state._replace(is_smooth=False, best_smooth=least)
@@ -253,6 +256,7 @@ class KLAlternating(SeededMethod):
         if best is None or number % _FRESH_START == _FRESH_START - 1:
             sums = seed_profiles(rows, k, self.smoothing, rng)
         else:
+            # Replace one group of the best solution by a row that fits the others badly.
             sums = swap_profile(rows, best, self.smoothing, rng)
         value = np.inf
         for _ in range(_SAMPLE_STEPS):
@@ -276,6 +280,8 @@ class KLAlternating(SeededMethod):
         if state.labels is not None:
             return state
         A, k = _counts(problem).A, problem.shape[1]
+        # Labels are determined by the sums of their groups: assign each row to its likeliest
+        # profile.
         labels, best = (
             cover_groups(A, likeliest_groups(A, log_profiles(sums)), _counts(problem).row_sums, k)
             for sums in (state.sums, state.best_sums)
@@ -319,6 +325,7 @@ class KLAlternating(SeededMethod):
         order = _appearance(A, state.best_labels, k)
         weights = normalized_entries(A, state.best_labels, model.row_sums, k)
         labels = support_labels(A, state.best_labels, weights)
+        # Y = C / (sum of x_i) per group, so that X Y' has the column sums C of the group.
         heights = A.reduce_rows(_column_sums, labels, weights, args=(k,), vectors_only=True)
         Y = sums / np.where(heights > 0, heights, 1.0)[:, None]
         levels = Y.sum(axis=1)

@@ -205,6 +205,8 @@ class RegularizedNewton(StopsOverOblique):
         """Update tau as in Algorithm 2, but not below the negative curvature encountered."""
         tau = trial.tau
         if ratio >= self.good:
+            # A good step: shrink tau, but keep the regularized model convex along the curvature
+            # encountered.
             tau = min(max(self.shrink * tau, abs(trial.curvature)), self.grow * tau)
         elif not ratio >= self.accept:
             tau *= self.grow
@@ -228,6 +230,7 @@ class RegularizedNewton(StopsOverOblique):
         """Return the right side of (5.5), using the curvature along D instead of that over OB+."""
         if self.step_rule == "closed-form":  # a = 2 c_1^2 c_2 (1 - c_2), below (5.8)
             return 0.5 * self.angle**2 / (here.bound + tau) * here.descent_norm**2
+        # Curvature of h along D, plus the multipliers of the Riemannian Hessian and tau.
         bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
         scale = bent + float(np.abs(here.multiplier).max()) + tau
         return self.model_decrease / scale * here.descent_norm**2
@@ -259,6 +262,7 @@ class RegularizedNewton(StopsOverOblique):
 
 def _local(problem: Problem, state: NewtonState) -> _Local:
     X, gradient = (M.astype(np.float64, copy=False) for M in (state.X, state.gradient))
+    # Lagrange multipliers x_j'g_j of the unit columns; rgrad = G - X Diag(multiplier).
     multiplier = np.einsum("ij,ij->j", X, gradient)
     rgrad = gradient - X * multiplier
     # Proj_T(-rgrad h) in units of the curvature, so that the result does not depend on the scale

@@ -116,6 +116,7 @@ class PALM(StopsOverOblique):
         Y, beta = self._move_y(joint, state)
         inner, carry_x = self._move_x(replace(model, problem=joint.at(Y)), state)
         moved_x = 0.0 if inner.is_stalled else inner.step_length
+        # The criterion "step" bounds the longer of the two moves.
         moved = max(moved_x, float(np.linalg.norm(Y - state.Y)))
         return AlternatingState(
             X=inner.X,

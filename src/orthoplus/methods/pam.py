@@ -72,9 +72,11 @@ class ProximalAlternating(PALM):
         return joint.improve_y(state.X, state.Y, max_steps=self.n_y_steps), state.beta
 
     def _move_x(self, in_x: Penalized, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+        # P(X, Y) + mu/2 ||X - X^l||^2 with mu in units of the gradient, minimized from X^l.
         model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal * in_x.unit))
         warm = WarmStart(state.carry_x)
         inner, carry, *_ = minimize_oblique(model, self.x_method, state.X, tol=self.tol, warm=warm)
+        # Evaluate P without the proximal term at the new point.
         return self.x_method.init(in_x, inner.X, carry), carry
 
 

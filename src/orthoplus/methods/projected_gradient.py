@@ -143,6 +143,7 @@ class ProjectedGradient(StopsOverOblique):
         problem = as_penalized(problem)
         here = problem.evaluate(X, known=warm.known)
         if "alpha" in warm.carry:
+            # A carried step length is stored in the unit of the options, see `carry`.
             alpha = warm.carry["alpha"] * self._unit(here.weight)
         else:
             alpha = self._first_step(problem, X, here)
@@ -194,6 +195,8 @@ class ProjectedGradient(StopsOverOblique):
             ):
                 return None
             here = problem.evaluate(T, sums[1])
+            # Sufficient decrease with respect to the reference value of Zhang and Hager; ``slack``
+            # forgives rounding.
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
             if excess <= 0.0 or not self.search or excess <= _slack(problem, state):
                 return T, here, sums
@@ -225,6 +228,7 @@ class ProjectedGradient(StopsOverOblique):
             curvature, change_sq = kernels.secant_products(
                 (X, new.gradient, new.weight), (old.X, old.gradient, old.weight)
             )
+            # Long step <S, S> / |<S, Z>|, short step |<S, Z>| / <Z, Z>.
             above, below = (abs(curvature), change_sq) if use_short else (step_sq, abs(curvature))
             alpha = above / below if below > 0 else np.inf
         return min(max(alpha, low), high)
@@ -236,6 +240,7 @@ class ProjectedGradient(StopsOverOblique):
             return self.first_step * self._unit(here.weight)
         if problem.lipschitz:
             return 1.0 / problem.lipschitz
+        # A step of length sqrt(k) / |grad| moves X by about its norm sqrt(k).
         size = float(np.linalg.norm(here.gradient)) + abs(here.weight)
         return float(np.sqrt(X.shape[1])) / size if size > 0 else 1.0
 
@@ -287,6 +292,7 @@ def _careful_step_into(
     """
     X = state.X
     squares = kernels.gradient_step_into(X, state.gradient, state.weight, alpha, T)
+    # Columns whose squared norm underflows, overflows or is zero.
     odd = np.flatnonzero(~((squares >= SQUARES_MIN) & (squares <= SQUARES_MAX)))
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
     gradient = state.gradient[:, odd].astype(np.float64) + state.weight * mean

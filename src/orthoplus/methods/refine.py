@@ -83,6 +83,8 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
     if len(rows) == 0:
         return None
     gradient = problem.value_and_gradient(X)[1]
+    # Condition (2.6b): on a zero row no entry of the gradient may be negative. Otherwise f
+    # decreases along the entry with the most negative derivative.
     columns = gradient[rows].argmin(axis=1)
     steep = gradient[rows, columns] < -stationary_tol(X) * float(np.linalg.norm(gradient))
     if not steep.any():
@@ -102,6 +104,7 @@ def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
     tol = stationary_tol(X)
+    # First order until the tolerance or the limit, then second order from there if needed.
     first, *_ = minimize_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:
         return first.X

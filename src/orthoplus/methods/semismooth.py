@@ -145,6 +145,7 @@ class SemismoothNewton:
         onto_free = delta_projector(model.X, at.projected)
         tangent_F = onto_free(at.F)
         fixed = (tangent_F - at.F) / (1.0 + mu)  # (I - P) d = -(I - P) F / (1 + mu)
+        # On the range of P: (alpha PHP + mu I) d = -PF - alpha PH (I - P) d.
         right = -tangent_F - alpha * onto_free(model.hessian(fixed))
 
         def operator(D: FloatArray) -> FloatArray:
@@ -182,6 +183,7 @@ def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int)
         downhill, curvature = -float(np.vdot(slope, d)), float(np.vdot(d, bent))
         if downhill <= 0.0:
             break
+        # Exact minimizer of the quadratic model along d, kept inside Delta(X).
         length = min(1.0, downhill / curvature) if curvature > 0 else 1.0
         Z, slope = Z + length * d, slope + length * bent
         if curvature > 0:
@@ -206,6 +208,7 @@ def _conjugate_gradients(
         length = size / curvature
         d = d + length * direction
         residual = residual - length * image
+        # Standard recurrence of conjugate gradients, without preconditioner.
         size, last = float(np.vdot(residual, residual)), size
         direction = residual + (size / last) * direction
     return d, 0.0

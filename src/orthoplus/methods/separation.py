@@ -74,6 +74,7 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
     else:
         X_feas = keep_largest(relaxed)
     value_feas = smooth.value(X_feas)
+    # The unit of sigma solves f(relaxed) + sigma zeta = f(X^feas), that is rise / zeta.
     rise = value_feas - relaxed_value
     first = Beginning(X, X_feas, slope, penalty_start, value_feas if smooth is problem else np.nan)
     if zeta > 0 and rise > 0:
@@ -95,6 +96,7 @@ def _distinct_columns(problem: Problem, X: FloatArray) -> FloatArray:
     X = keep_largest(X)
     if X.size <= _SEARCHED_ENTRIES:
         return improve_support(problem, X, _FEASIBLE_EVAL)
+    # Without a majorizer, one projected gradient step with an infinite step length.
     C = problem.majorizer(X)
     if C is None:
         C = -problem.value_and_gradient(X)[1]

@@ -79,12 +79,14 @@ class StiefelDescent:
                 return Descended(U, value, n_iter)
             before, moved, (new, G) = value, *found
             D_new = stiefel_gradient(moved, G)
+            # Long and short Barzilai-Borwein steps in turn.
             length = _step_length(moved - U, D_new - D, n_iter % 2 == 0)
             length = min(max(length, _SHORTEST * unit), _LONGEST * unit)
             U, D, value = moved, D_new, new
             values.append(value)
             if abs(before - value) <= self.value_tol * (abs(before) + abs(value)):
                 return Descended(U, value, n_iter + 1)
+            # Zhang and Hager: C <- (eta Q C + f) / (eta Q + 1), Q <- eta Q + 1.
             weight, old = self.memory * weight + 1.0, weight
             reference = (self.memory * old * reference + value) / weight
             if self.window:
@@ -99,6 +101,7 @@ class StiefelDescent:
     ) -> tuple[FloatArray, tuple[float, FloatArray]] | None:
         """Return the first accepted point of the curve and its objective; None if there is none."""
         length, slope, reference = control
+        # Near a minimizer the required decrease drowns in the rounding of f.
         slack = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * abs(reference)
         for _ in range(_MAX_TRIALS):
             moved = self.curve(*here, length)
@@ -128,6 +131,7 @@ class SquaredEntries(Problem):
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = self.problem.value_and_gradient(X * X)
+        # Chain rule: the gradient of f(X o X) is 2 X o grad f.
         return value, 2.0 * X * gradient
 
 

@@ -34,7 +34,9 @@ def theory_options(changes: dict[str, Any], growth: float) -> dict[str, Any]:
     growth = max(growth, changes.get("penalty_growth_late") or growth)
     decay = changes.get("smoothing_decay")
     if decay is None:
+        # Algorithm 1: gamma_1 < gamma_2^(-1/p) makes sigma_t eps_t^p decrease.
         decay = SHARE * largest_smoothing_decay(p, growth) if p < 1 else 1.0
+    # Theorem 4.1: eta < gamma_1^(1-p) / gamma_2, where gamma_1 = 1 for p >= 1.
     tol_decay = SHARE * decay ** (1.0 - p) / growth if p < 1 else SHARE / growth
     return {
         "inner": ProjectedGradient(max_iter=2000),

@@ -123,6 +123,7 @@ def alternate_directions(problem: Problem, V: FloatArray) -> DirectionPoint:
     explained = -np.inf
     for _ in range(_MAX_ROUNDS):
         W, squares, counts = power_step(A, V)
+        # Stop once a round explains little more of what is missing, or a group loses all rows.
         gain, explained = float(squares.sum()) - explained, float(squares.sum())
         if gain <= _SMALL_STEP * max(total - explained, 0.0) or not counts.all():
             break
@@ -182,6 +183,8 @@ def _alternate_to_fixed_point(
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)
+        # Exact half steps in turn: leading vectors for fixed labels, then best labels for fixed
+        # vectors.
         moved = assign_rows(model.A, V, labels)
         if moved.is_same:
             return best._replace(weights=moved.scores)  # one power step further than the vectors

@@ -135,6 +135,7 @@ class AssignmentSearch(SeededMethod):
         given: Any = problem
         qap = _as_qap(given)
         rng = (carry or {}).get("rng")
+        # A permutation that attains the Gilmore-Lawler bound is optimal.
         bound, optimal = given.gilmore_lawler()
         if _is_proven(qap, qap.value_of(optimal), bound):
             p = optimal
@@ -157,6 +158,7 @@ class AssignmentSearch(SeededMethod):
         """Create the next start, search from it, and keep the better permutation."""
         qap, rng = _as_qap(problem), np.random.default_rng([state.seed, state.n_iter])
         kind = self.starts[min(state.n_iter, len(self.starts) - 1)]
+        # The last share of the steps continues from the best permutation.
         if state.n_iter < self.n_init - int(self.continued * self.n_init):
             p, n_inner = self._begin(problem, kind, state.start, rng)
         else:
@@ -213,6 +215,7 @@ class AssignmentSearch(SeededMethod):
     ) -> tuple[IntArray, int]:
         """Improve p by blocks of exchanges, checking the clock and the bound after each block."""
         qap, budget = _as_qap(problem), getattr(problem, "budget", None)
+        # Two random numbers per exchange; an empty block runs the plain pairwise exchange.
         draws, n_steps = rng.random((self.search_steps, 2)), 0
         p = _exchange(qap, p, draws[:0])
         while n_steps < len(draws) and not _is_proven(qap, qap.value_of(p), bound):

@@ -76,11 +76,14 @@ def _descend(
         # f_t is quadratic: the gradient at P gives the curvature along P - X and the next gradient.
         change, D = problem.value_and_gradient(P)[1] - gradient, P - X
         if share:
+            # The gradient of the added term at P: (A'A + AA')/2 P permutes columns, P (B'B + BB')/2
+            # rows.
             change[:, p] += share * squares[0]
             change += share * squares[1][p]
         slope, curvature = float(np.vdot(gradient, D)), float(np.vdot(change, D))
         if slope >= 0.0:
             return X, count
+        # Exact line search of a quadratic on [0, 1]; a concave direction ends at the vertex P.
         step = min(1.0, -slope / curvature) if curvature > 0 else 1.0
         X, gradient = X + step * D, gradient + step * change
         if step * np.linalg.norm(D) <= _STEP_TOL * len(X) ** 0.5:

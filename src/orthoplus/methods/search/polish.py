@@ -79,6 +79,7 @@ class Polish(OuterMethodBase):
 
     def step(self, problem: Problem, state: PolishState) -> PolishState:
         """Perform one step that decreases the value; return the same point if none does."""
+        # A step must decrease f by this share of its size.
         enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
         for C, curvature in self._models(problem, state):
             X = self._nearest(C)
@@ -99,6 +100,7 @@ class Polish(OuterMethodBase):
             return
         gradient = problem.value_and_gradient(state.X)[1]
         least = float(np.linalg.norm(gradient)) / float(np.sqrt(state.X.shape[1])) or 1.0
+        # Start from half of the last successful L, so that L can decrease again.
         curvature = max(0.5 * state.curvature, 1e-2 * least)
         for _ in range(_MAX_DOUBLINGS):
             yield curvature * state.X - gradient, curvature

@@ -158,6 +158,7 @@ def _better_of(one: _Moves, other: _Moves) -> _Moves:
 
 def _sorted_moves(moves: _Moves) -> _Moves:
     rows, sources, targets, gains = moves
+    # Sort by pair of groups, then by decreasing gain, then by row; keep the first of each pair.
     order = np.lexsort((rows, -gains, targets, sources))
     pairs = np.stack([sources[order], targets[order]])
     is_first = np.ones(len(order), dtype=bool)
@@ -203,6 +204,7 @@ def _may_gain(
     mine = np.maximum(scores[rows, own], 0.0).astype(np.float64) ** 2
     room = float(squares.min()) - row_squares
     with np.errstate(divide="ignore", invalid="ignore"):
+        # The most that turning the two centers can add, |a|^4 / (2 (sigma^2 - |a|^2)).
         turn = np.where(room > 0.0, 0.5 * row_squares**2 / room, np.inf)
     # The factors include a margin for the rounding of the scores.
     return np.asarray(second - mine + (1.0 + 1e-6) * turn + 1e-6 * row_squares > 0.0)

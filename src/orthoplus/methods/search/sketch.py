@@ -84,5 +84,6 @@ def sampled_centers(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArr
         row = rng.choice(len(B), p=left / mass) if mass > 0 else rng.integers(len(B))
         chosen.append(int(row))
         unit = B[row] / (np.sqrt(squares[row]) or 1.0)
+        # What remains of each row after the best nonnegative multiple of any chosen row.
         left = np.minimum(left, np.maximum(squares - np.maximum(B @ unit, 0.0) ** 2, 0.0))
     return B[chosen]

@@ -111,6 +111,7 @@ def _descend(
         g = G[rows, cols].astype(np.float64)
         slope = g - np.bincount(cols, g * w, k)[cols] * w  # Riemannian gradient
         size = float(np.linalg.norm(g))
+        # First-order conditions: zero slope where w > 0, nonnegative slope where w = 0.
         residual = np.where(w > 0.0, slope, np.minimum(slope, 0.0))
         if not np.isfinite(value) or float(np.linalg.norm(residual)) <= tol * size:
             is_converged = True
@@ -124,6 +125,7 @@ def _descend(
                 new_value, new_G = problem.value_and_gradient(X)
                 n_eval += 1
                 moved = step - w
+                # Armijo condition for a projected step of length alpha.
                 if new_value <= value - _DECREASE / (2.0 * alpha) * float(moved @ moved):
                     break
             alpha *= _BACKTRACK

@@ -52,6 +52,7 @@ class Scores:
         """Return L X - grad f(X), whose projection onto S+ minimizes the quadratic model."""
         if self.gradient is None:
             self.gradient = self.problem.value_and_gradient(self.X)[1]
+        # The size of the gradient per column is the unit of the curvature L.
         size = float(np.linalg.norm(self.gradient)) / float(np.sqrt(self.X.shape[1]))
         return np.asarray(curvature * size * self.X - self.gradient)
 
@@ -103,6 +104,7 @@ class Scores:
         is_used, kept = np.zeros(k + 1, dtype=bool), []
         rows = np.flatnonzero(top > least)
         for row in rows[np.argsort(-top[rows], kind="stable")[: _DISJOINT_ROWS * k]]:
+            # Greedy: take the best move whose source and target columns are both unused.
             columns = [c for c in (int(labels[row]), int(best[row])) if 0 <= c < k]
             if not is_used[columns].any():
                 is_used[columns] = True
@@ -154,6 +156,7 @@ def moved(point: SupportPoint, moves: IntArray, k: int) -> tuple[IntArray, Float
     labels[moves[:, 0]] = np.where(moves[:, 1] < k, moves[:, 1], -1)
     if not cover_columns(labels, k):
         return None
+    # The mean weight in a unit column with m rows is about 1 / sqrt(m).
     counts = np.bincount(labels[labels >= 0], minlength=k)
     arrived = labels[moves[:, 0]]
     weights[moves[:, 0]] = np.where(arrived >= 0, 1.0 / np.sqrt(counts[arrived]), 0.0)
@@ -208,6 +211,7 @@ def _kicked_labels(
         others = np.delete(np.arange(k), gone)
         rows = np.flatnonzero(labels == gone)
         labels[rows] = others[gains[np.ix_(rows, others)].argmax(axis=1)]
+        # The column restarts from a single random row of another column.
         labels[rng.choice(np.flatnonzero(before != gone))] = gone
     else:
         labels = rng.integers(k, size=n)

@@ -129,6 +129,8 @@ class SupportSearch(SeededMethod):
         """
         X = refine(problem, keep_largest(X))
         n, k = problem.shape
+        # Small problems get more evaluations, and a long run before the search allows a long
+        # search.
         least = max(self.effort / (n * k), _SHARE_OF_RUN * (carry or {}).get("n_eval", 0))
         return SearchState(
             X=X,
@@ -283,6 +285,7 @@ class _Descent:
         least = _MIN_RELATIVE_GAIN * abs(point.value)
         together = scores.disjoint_moves(least)
         self.is_complete = scores.is_exact and not len(together)
+        # First all gainful moves at once, then those that share no column, then single moves.
         everything = scores.all_moves(least)
         for moves in (everything, together) if len(everything) > len(together) else (together,):
             if len(moves) > 1:
@@ -298,6 +301,7 @@ class _Descent:
             yield from _possible(moved(point, move[None], k))
         if self.with_projections:
             yield from scores.projections()
+        # The best single move was tried first; the projections come before the remaining ones.
         most = self.most
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))

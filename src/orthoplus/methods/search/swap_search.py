@@ -252,6 +252,7 @@ class SwapSearch(SeededMethod):
         """
         if state.n_started == 1:
             return False
+        # How far this search is behind the best one, in explained squares of the sketch.
         lag = state.best_sum - state.sum
         missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
         if len(state.sketch) < problem.shape[0]:
@@ -272,6 +273,7 @@ class SwapSearch(SeededMethod):
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
         gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
+        # Residual of this search against that of the best point, up to the allowed lag.
         is_near = (1.0 - _MAX_LAG_SHARE) * missed <= state.value - model.constant + model.total
         if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
