@@ -49,6 +49,7 @@ def seed_profiles(
         profiles = log_profiles(A.take_rows(drawn).astype(np.float64), smoothing, mean)
         new = A.matmul(profiles.T).astype(np.float64)
         new = new if fits is None else np.maximum(new, fits[:, None])
+        # The candidate that increases the total log-likelihood most becomes the next seed.
         best = int(new.sum(axis=0).argmax())
         chosen.append(int(drawn[best]))
         fits = new[:, best]
@@ -69,11 +70,13 @@ def swap_profile(
     own = scores.argmax(axis=1)
     first = scores[rows, own].copy()
     scores[rows, own] = -np.inf
-    # Without a second group, a row loses its whole log-likelihood ratio.
+    # With a single group there is no second one, and removing it counts as no loss.
     second = scores.max(axis=1) if k > 1 else np.minimum(first, np.asarray(row_entropies(A)))
     # Loss of removing a group: each of its rows falls back to its second-best group.
     losses = np.bincount(own, first - second, minlength=k)
     gone = int(np.argsort(losses, kind="stable")[rng.integers(min(_CANDIDATES, k))])
+    # Log-likelihoods without the removed group; new rows are drawn by what is left of the
+    # divergence.
     fits = np.where(own == gone, second, first)
     missed = np.maximum(np.asarray(row_entropies(A)) - fits, 0.0)
     drawn = _draw_rows(missed, rng, rows)

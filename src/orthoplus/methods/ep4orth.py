@@ -219,6 +219,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
                 f"`V` has shape {V.shape}, but X has {X.shape[1]} columns. Pass a V with one row "
                 f"per column of X."
             )
+        # Without the automatic unit: X^feas is the rounded start.
         first = Beginning(X, keep_largest(X), self.penalty_unit or 1.0, self.penalty_start)
         if self.penalty_unit is None:
             # The default unit: f(relaxed) + sigma zeta(relaxed) = f(X^feas).
@@ -291,6 +292,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         elif self.safeguard:
             # f changes with the other block: evaluate P at both points.
             X = state.X_feas if model.value(X) > model.value(state.X_feas) else X
+        # The last inner run already evaluated f and its gradient at X^{t-1}.
         is_known = is_same and X is state.X and state.gradient is not None
         return _Start(X, last if is_known else None, value_feas, is_same)
 
@@ -307,6 +309,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         known = method.known(model, inner)
         if known is None:
             known = model.known(inner.value, None, model.penalty.energy(inner.X))
+        # zeta(X) = ||XV||_F^2 - 1; rounding may make it slightly negative.
         violation = max(known.energy - 1.0, 0.0)
         # Count iterations without progress for ``patience``.
         has_fallen = state.n_iter == 0 or violation <= _MAX_VIOLATION_RATIO * state.violation
@@ -340,6 +343,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         """Return the last state with sigma_t, eps_t and the tolerance of this iteration."""
         if state.n_iter == 0:
             return state
+        # sigma_{t+1} = gamma_2 sigma_t, with a second factor once ||XV||^2 <= 2.
         growth, sigma = self.penalty_growth, state.sigma
         if state.has_collapsed and state.value_feas > state.value:
             # Coinciding columns separate only if X^feas has the smaller penalized objective:
@@ -355,6 +359,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
 
     def _inner(self, violation: float) -> ObliqueMethod:
         """Return the first-order solver far from S+ and the second-order one close to it."""
+        # A threshold of 0 never switches, infinity always does.
         near = 0.0 < self.switch_violation >= violation
         if self.second_order is not None and near:
             return self.second_order

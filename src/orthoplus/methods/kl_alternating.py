@@ -169,6 +169,7 @@ class KLAlternating(SeededMethod):
     @classmethod
     def for_size(cls, problem: Any) -> Self:
         """Return the method with more starts if the problem is so small that they are cheap."""
+        # The cost of a start is proportional to the stored entries times k.
         cost = max(1, problem.A.n_stored * problem.shape[1])
         return cls(n_init=max(cls.n_init, min(_MOST_STARTS, _CHEAP_STARTS // cost)))
 
@@ -227,6 +228,8 @@ class KLAlternating(SeededMethod):
         """
         A = _counts(problem).A
         after = sweep_rows(A, state.labels, state.sums)
+        # The first and last rows that moved. Accept all moves if D decreases, otherwise bisect the
+        # range.
         low, high = moved_range(A, state.labels, after)
         while low <= high:
             if count_rows(A, after, len(state.sums)).all():
@@ -260,6 +263,7 @@ class KLAlternating(SeededMethod):
             sums = swap_profile(rows, best, self.smoothing, rng)
         value = np.inf
         for _ in range(_SAMPLE_STEPS):
+            # Smoothed alternation on the sample, until its divergence stops decreasing.
             labels = likeliest_groups(rows, log_profiles(sums, self.smoothing))
             own = sum_groups(rows, cover_groups(rows, labels, rows.row_sums(), k), k)
             before, value = value, group_divergence(own)
@@ -322,6 +326,7 @@ class KLAlternating(SeededMethod):
         state = self._complete(problem, state)
         model, k = _counts(problem), problem.shape[1]
         A, sums = model.A, state.best_sums
+        # Number the groups by their first rows, so that the result does not depend on the search.
         order = _appearance(A, state.best_labels, k)
         weights = normalized_entries(A, state.best_labels, model.row_sums, k)
         labels = support_labels(A, state.best_labels, weights)
@@ -384,6 +389,7 @@ def _gradient_squares(
     X belongs to a zero row of A, where a positive entry would increase D.
     """
     kept = np.flatnonzero(labels >= 0)
+    # The gradient is e'y_j - r_i / x_i: two parts of equal size cancel at the optimum.
     parts = levels[labels[kept]]
     gradient = parts - sizes[kept] / weights[kept].astype(np.float64)
     return float(gradient @ gradient), float(parts @ parts)

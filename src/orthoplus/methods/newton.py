@@ -21,6 +21,7 @@ from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
 from orthoplus.penalty.family import Evaluation, as_penalized
 
+# Most increases of tau per trial point.
 _MAX_TAU_RAISES = 40
 _SHORTEST = 1e-2  # a trial step is halved down to this before tau is increased
 
@@ -176,10 +177,13 @@ class RegularizedNewton(StopsOverOblique):
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         # rho_l = (h(Y^l) - h(X^l)) / m_l(Y^l), up to the roundings of h.
         value, gradient = problem.value_and_gradient(trial.Y)
+        # Both numerator and denominator are negative for a decrease. Subtracting the slack keeps
+        # rounding near the end from rejecting good steps.
         ratio = (value - state.value - _slack(problem, state)) / trial.predicted
         # X^{l+1} = Y^l if rho_l >= eta_1, else X^l; tau_{l+1} by rho_l.
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
+            # A rejected step at the largest tau cannot be improved any more.
             tired = tau >= self.tau_max * state.tau_unit
             return state._replace(tau=tau, n_iter=state.n_iter + 1, is_stalled=tired)
         return NewtonState(
@@ -256,6 +260,7 @@ class RegularizedNewton(StopsOverOblique):
         Z, curvature = self.subproblem.solve(model)
         D = Z - X
         slope, size = float(np.vdot(here.rgrad, D)), float(np.linalg.norm(D))
+        # (5.6): the slope along D is at least c_1 times that of the projected gradient.
         passes = size > 0 and slope <= -self.angle * here.descent_norm * size
         return (D if passes else here.descent), curvature
 
@@ -278,6 +283,7 @@ def _riemannian(here: _Local, shift: FloatArray) -> Linear:
     """Return D -> h''(X)[D] + D Diag(shift), a single small product if there is a factor."""
     if here.factor is None:
         return lambda D: here.euclidean(D) + D * shift
+    # H[D] + D Diag(shift) = D (F + Diag(shift)).
     total = here.factor + np.diag(shift)
     return lambda D: np.asarray(D @ total)
 

@@ -142,6 +142,7 @@ class PALM(StopsOverOblique):
         return joint.y_step(state.X, state.Y, state.beta)
 
     def _move_x(self, in_x: Penalized, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+        # One projected gradient step; its length is carried over to the next alternation.
         inner = self.x_step.step(in_x, self.x_step.init(in_x, state.X, state.carry_x))
         return inner, self.x_step.carry(inner)
 

@@ -16,6 +16,7 @@ from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
 
+# Most step lengths per line search.
 _MAX_BACKTRACKS = 60
 # A line search fails once the step is at most this many roundings per entry: shorter steps change
 # the objective by rounding only, whatever their direction.
@@ -153,6 +154,8 @@ class ProjectedGradient(StopsOverOblique):
     def known(self, problem: Problem, state: GradientState) -> Known:
         """Return f at X; its gradient is known only if V = e / sqrt(k)."""
         problem = as_penalized(problem)
+        # For V = e / sqrt(k) the penalty's gradient is a multiple of the row means and is kept
+        # apart as ``weight``; otherwise the gradient contains it.
         gradient = state.gradient if problem.penalty.V is None else None
         return problem.known(state.value, gradient, state.energy)
 
@@ -187,6 +190,7 @@ class ProjectedGradient(StopsOverOblique):
         """Return the next point, its evaluation and the step's sums; None if no step descends."""
         alpha, T = state.alpha, None
         for _ in range(_MAX_BACKTRACKS):
+            # T is reused as the buffer of all trials; sums[0] is ||T - X||^2.
             T, sums = _projected_step(state, alpha, T)
             step_sq = sums[0]
             if (
@@ -215,6 +219,7 @@ class ProjectedGradient(StopsOverOblique):
         step_sq, _, cross_new, cross_old = sums
         if step_sq == 0.0:
             return old.alpha
+        # Safeguard the quotient, which may be tiny, huge or infinite.
         low, high = self._step_range(problem, new.weight)
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
@@ -295,6 +300,8 @@ def _careful_step_into(
     # Columns whose squared norm underflows, overflows or is zero.
     odd = np.flatnonzero(~((squares >= SQUARES_MIN) & (squares <= SQUARES_MAX)))
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
+    # The gradient of the penalty for V = e / sqrt(k) is the same multiple of the row mean in every
+    # column.
     gradient = state.gradient[:, odd].astype(np.float64) + state.weight * mean
     T[:, odd] = project_oblique_plus(X[:, odd] - alpha * gradient)
     squares[odd] = 1.0

@@ -20,6 +20,7 @@ from orthoplus.penalty.family import without_penalty
 _REFINE_TOL = 1e-10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
+# Most rounds of adding zero rows and refining again.
 MAX_ROUNDS = 20
 FOOTHOLD = 1e-6  # first entry of a zero row that is added to the support
 
@@ -90,6 +91,7 @@ def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
     if not steep.any():
         return None
     recalled = X.copy()
+    # A tiny entry is enough: the refinement on the larger support finds its size.
     recalled[rows[steep], columns[steep]] = FOOTHOLD
     return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
 
@@ -101,6 +103,7 @@ def stationary_tol(X: Any) -> float:
 
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
     """Return a stationary point of f over OB+ with the support of X and no larger f."""
+    # Residuals are measured relative to the gradient at X.
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
     tol = stationary_tol(X)

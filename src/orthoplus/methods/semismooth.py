@@ -168,6 +168,7 @@ def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
     """Return the model and F(Z) of eq. (5.11) at Z."""
     step = Z - model.X
     slope = model.gradient + model.hessian(step)
+    # <g, S> + <S, HS>/2 = <(g + HS) + g, S>/2.
     value = 0.5 * float(np.vdot(slope + model.gradient, step))
     projected = project_delta(model.X, Z - alpha * slope)
     F = Z - projected
@@ -187,6 +188,7 @@ def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int)
         length = min(1.0, downhill / curvature) if curvature > 0 else 1.0
         Z, slope = Z + length * d, slope + length * bent
         if curvature > 0:
+            # The long Barzilai-Borwein step for the next projection.
             alpha = float(np.vdot(d, d)) / curvature
     return Z
 
@@ -195,6 +197,7 @@ def _conjugate_gradients(
     operator: Linear, right: FloatArray, tol: float, max_iter: int
 ) -> tuple[FloatArray, float]:
     """Solve operator(d) = right; stop at negative curvature and return its quotient."""
+    # Start from zero, so that the first direction is the right-hand side.
     d, residual = np.zeros_like(right), right
     direction, size = residual, float(np.vdot(residual, residual))
     goal = tol**2 * size

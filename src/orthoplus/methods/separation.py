@@ -65,6 +65,7 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
     """
     smooth = problem.freeze(X)
     slope, relaxed, relaxed_value = _relaxed(smooth, X)
+    # If unpenalized steps already merge columns, the penalty must act from the start.
     zeta, collapses = max(penalty.energy(relaxed) - 1.0, 0.0), columns_coincide(relaxed)
     if collapses:
         X = X_feas = _distinct_columns(problem, X)
@@ -86,6 +87,7 @@ def _relaxed(smooth: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
     """Return the norm of the Riemannian gradient at X (or 1), the relaxed point, and f there."""
     gradient = smooth.value_and_gradient(X)[1]
     size = norm_within_range(gradient, "The gradient") or 1.0
+    # The fallback unit of sigma if the relaxed point is feasible or no better.
     slope = float(np.linalg.norm(riemannian_gradient(X, gradient))) or 1.0
     relaxed, *_ = minimize_oblique(without_penalty(smooth, unit=size), _RELAX, X)
     return slope, relaxed.X, relaxed.value

@@ -20,6 +20,7 @@ from orthoplus.geometry.stiefel import keep_largest, polar_factor, violation
 # ``objective(U)`` returns a value and its Euclidean gradient.
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 
+# Most step lengths per search along a curve, and the range of step lengths.
 _MAX_TRIALS = 30
 _SHORTEST, _LONGEST = 1e-10, 1e10  # step lengths, in units of the first step
 
@@ -68,6 +69,7 @@ class StiefelDescent:
         """Descend from U until a tolerance or the limit is reached, or no step is accepted."""
         value, G = objective(U)
         D = stiefel_gradient(U, G)
+        # The first trial moves U by the share ``first_move`` of its norm sqrt(k).
         unit = self.first_move * np.sqrt(U.shape[1]) / (float(np.linalg.norm(D)) or 1.0)
         length, values, reference, weight = unit, [value], value, 1.0
         for n_iter in range(self.max_iter):
@@ -115,6 +117,7 @@ class StiefelDescent:
 def _step_length(S: FloatArray, Z: FloatArray, is_long: bool) -> float:
     """Return the Barzilai-Borwein step from a move and the change of the gradient."""
     inner = abs(float(np.vdot(S, Z)))
+    # Long: <S, S> / |<S, Z>|; short: |<S, Z>| / <Z, Z>.
     above, below = (float(np.vdot(S, S)), inner) if is_long else (inner, float(np.vdot(Z, Z)))
     return above / below if below > 0 else np.inf
 
@@ -151,6 +154,7 @@ def model_of(problem: Problem, *, squared: bool) -> Problem:
 def orthonormal_start(problem: Problem, X: FloatArray) -> FloatArray:
     """Return the nearest matrix with orthonormal columns, or a point of S+ if f is not finite."""
     X = X.astype(np.float64)
+    # The polar factor is the closest matrix with orthonormal columns.
     U = polar_factor(X)
     return U if np.isfinite(problem.value(U)) else keep_largest(X)
 

@@ -63,6 +63,7 @@ def unmet_conditions(method: Any) -> tuple[str, ...]:
     ()
     """
     p, growth, decay = method.p, method.largest_growth, method.decay_of_smoothing
+    # The bound on eta in Theorem 4.1.
     bound = decay ** (1.0 - p) / growth if p < 1 else 1.0 / growth
     checks = [
         (

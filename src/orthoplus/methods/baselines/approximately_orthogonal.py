@@ -121,6 +121,7 @@ def _sweep_y(Y: FloatArray, W: FloatArray, gram: FloatArray) -> FloatArray:
     """Minimize over each column of Y in turn, for unit columns of X."""
     Y = Y.copy(order="F")
     for j in range(Y.shape[1]):
+        # (A - sum_{l != j} x_l y_l')' x_j without forming the residual matrix.
         y = W[:, j] - Y @ gram[:, j] + Y[:, j] * gram[j, j]
         Y[:, j] = np.maximum(y / (gram[j, j] or 1.0), 0.0)
     return np.ascontiguousarray(Y)

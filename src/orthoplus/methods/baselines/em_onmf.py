@@ -162,6 +162,7 @@ def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
     scores = times(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
     labels, weights = _assign(_row_squares(problem), scores)
     rows = np.flatnonzero(labels >= 0)
+    # The scores are the start of the leading singular vectors, which `refine` computes.
     weighted = np.zeros(problem.shape)
     weighted[rows, labels[rows]] = np.maximum(weights[rows], _TINY)
     X = project_oblique_plus(weighted)

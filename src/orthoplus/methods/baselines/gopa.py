@@ -102,6 +102,7 @@ class GOPA(SeededMethod):
         X = keep_largest(X.astype(np.float64))
         if self.start == "random":
             rng = np.random.default_rng([self.seed, 0])
+            # Every column gets at least one row.
             labels = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
             X = assemble(rng.permutation(labels), np.ones(n), k)
         return start_state(problem, X)
@@ -210,6 +211,7 @@ def _single_gains(
     """Return the gain of the best single move of each row, and its target column."""
     squares, inner = _columns(R, point)
     own, weights, r = point.labels[rows], point.weights[rows], R[rows]
+    # <r_j, x_j> of each column without the row, for all rows at once.
     a = np.tile(inner / np.sqrt(squares), (len(rows), 1))
     has = np.flatnonzero(own >= 0)
     left = squares[own[has]] - weights[has] ** 2

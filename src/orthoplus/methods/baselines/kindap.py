@@ -120,6 +120,7 @@ class KindAP(OuterMethodBase):
         n_inner, N = 0, np.maximum(state.rotated, 0.0)
         if state.phase == "inner":
             N, n_inner = self._inner_layer(U, N)
+        # H keeps the largest entry of each row of N; Y = polar factor of U'H rotates U toward it.
         labels = N.argmax(axis=1)
         H = _indicator(N, labels, is_binary=self.binary or state.phase == "outer")
         new = self._rotate(problem, U, H, labels, (n_iter, n_inner, state.phase))

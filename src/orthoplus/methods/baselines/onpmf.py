@@ -146,6 +146,7 @@ class ONPMF(SeededMethod):
         """Return the next U, its step length, and the number of trials."""
         value, gradient = lagrangian.value(U), lagrangian.gradient(U)
         slope = float(np.vdot(gradient, gradient))
+        # Try a longer step first, then halve it until the Armijo condition holds.
         length = self.step_growth * last
         for trial in range(1, _MAX_HALVINGS + 1):
             moved = polar_factor(U - length * gradient)

@@ -29,6 +29,7 @@ from orthoplus.methods.stiefel_descent import (
     orthonormal_start,
 )
 
+# Line search: factor of a rejected step, number of values in the reference, required decrease.
 _SHRINK, _WINDOW, _DECREASE = 0.3, 5, 1e-4
 _MAX_TRIALS = 25
 # Newton iterations for the multiplier of a tangent step, residual tolerance relative to zero,
@@ -236,6 +237,7 @@ def tangent_step(U: FloatArray, G: FloatArray, length: float, sigma: float) -> F
         step = _newton_direction(U, slopes, E, length)
         trial = residual(multiplier + step)
         if float(np.linalg.norm(trial[1])) >= size:
+            # E has Lipschitz constant 2t: this gradient step always decreases the convex function.
             step = -E / (2.0 * length)
             trial = residual(multiplier + step)
         multiplier, (V, E, slopes) = multiplier + step, trial

@@ -140,6 +140,7 @@ class SNCP(SeededMethod):
         X = self._move_x(state, times(problem, state.Y), (sigma, ridge))
         W, gram = times_transposed(problem, X), X.T @ X
         H = 2.0 * gram + ridge * np.eye(len(gram))
+        # Projected gradient step of length 1 / L in Y for 2 X'X + nu I.
         Y = np.maximum(state.Y - (state.Y @ H - 2.0 * W) / _largest(H), 0.0)
         change = relative_change(X, state.factor) + relative_change(Y, state.Y)
         progress = (state.n_iter + 1, n_inner)

@@ -20,6 +20,7 @@ from orthoplus.geometry.stiefel import (
 )
 from orthoplus.optimality.conditions import stationarity
 
+# Most values of eta per iteration.
 _MAX_TRIALS = 40
 # Range of eta, in units of the norm of the gradient.
 _SMALLEST, _LARGEST = 1e-6, 1e10
@@ -176,6 +177,7 @@ class SupportSet(OuterMethodBase):
         if not D.any():
             return None
         fall = 0.5 * self.decrease * eta * float(np.vdot(D, D))
+        # Differences of f below this are rounding.
         noise = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * state.size
         change = problem.value(X) - state.value
         is_lower = change < -max(fall, noise)
@@ -248,6 +250,8 @@ def _reassign(C: FloatArray, labels: IntArray) -> IntArray:
     positive = np.maximum(C, 0.0) ** 2
     rows = np.arange(len(C))
     sums = np.bincount(labels, positive[rows, labels], minlength=C.shape[1])
+    # d |c_j^+| = c_ij^2 / |c_j^+| to first order, up to a factor; empty columns use the largest
+    # norm.
     priced = positive / np.sqrt(np.where(sums > 0, sums, sums.max(initial=0.0) or 1.0))
     best = priced.argmax(axis=1)
     return np.where(priced[rows, best] > priced[rows, labels], best, labels)

@@ -93,6 +93,7 @@ def alternate_groups(
     for residual in stages:
         rest = _alternate_to_fixed_point(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
+            # Single-row moves escape fixed points of the alternation; repeat until none gains.
             better = _move_rows(problem, rest, residual)
             if better is None:
                 break
@@ -154,6 +155,7 @@ def _move_and_alternate(problem: Problem, found: DirectionPoint) -> DirectionPoi
     missed = max(model.total - found.explained, 0.0)
     for moves in (None, disjoint):  # all at once may be too many
         moved = apply_moves(A, labels, columns, moves)
+        # y_j = A_j'x_j for the moved groups, one power step from the old scores.
         W = A.group_sums(moved, normalized_entries(A, moved, scores, k), k)
         better = alternate_directions(problem, unit_rows(W))
         if better.explained - found.explained > _SMALL_MOVE * missed:

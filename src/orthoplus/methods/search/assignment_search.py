@@ -201,6 +201,8 @@ class AssignmentSearch(SeededMethod):
             return rng.permutation(len(qap.A)), 0
         if kind == "gilmore-lawler":
             return qap.normalized.gilmore_lawler()[1], 0
+        # The starts use the centered problem of size 1, so that the scale of A and B does not
+        # matter.
         relaxed = _watched_as(problem, qap.normalized)
         if kind == "relaxation":
             X, n_inner = relax_assignment(relaxed)

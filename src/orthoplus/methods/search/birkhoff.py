@@ -52,6 +52,7 @@ def relax_assignment(problem: Any) -> tuple[FloatArray, int]:
     array([3, 2, 1, 0])
     """
     n = problem.shape[0]
+    # Start from the barycenter of the doubly stochastic matrices.
     X, n_steps = np.full((n, n), 1.0 / n), 0
     squares = _mean_square(problem.A), _mean_square(problem.B)
     for share in _SHARES:

@@ -14,6 +14,7 @@ from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.refine import refine
 from orthoplus.projection import project_stiefel_plus
 
+# Most doublings of L per step.
 _MAX_DOUBLINGS = 12
 
 

@@ -135,6 +135,7 @@ def best_disjoint_moves(
     rows, sources, targets, best = found
     if len(rows) == 0:
         return rows, targets
+    # Only the best row per pair of groups is left: at most k^2 candidates.
     moves = (np.arange(len(rows)), targets, best)
     kept, to = disjoint_moves(sources, moves)
     return rows[kept], to
@@ -201,6 +202,7 @@ def _may_gain(
     rows, others = np.arange(len(own)), scores.copy()
     others[rows, own] = -np.inf
     second = np.maximum(others.max(axis=1), 0.0).astype(np.float64) ** 2
+    # Squared scores with the own center and with the best other one.
     mine = np.maximum(scores[rows, own], 0.0).astype(np.float64) ** 2
     room = float(squares.min()) - row_squares
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -214,6 +216,7 @@ def _gains(
     scores: FloatArray, own: IntArray, row_squares: FloatArray, squares: FloatArray
 ) -> FloatArray:
     """Return a lower bound on the gain of each row in each column; -inf in its own."""
+    # s^2 and t^2 = |a|^2 - s^2 for every row and column.
     along = np.maximum(scores.astype(np.float64), 0.0) ** 2
     across = np.maximum(row_squares[:, None] - along, 0.0)
     # The group that the row joins: lambda_max of the 2 x 2 matrix above, minus sigma^2.

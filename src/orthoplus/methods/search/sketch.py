@@ -45,6 +45,7 @@ def refined_sketch(known: Sketch, directions: FloatArray, rows: MemoryMatrix) ->
     beyond = directions.T
     for _ in range(2):  # twice because of rounding
         beyond = beyond - known.basis @ (known.basis.T @ beyond)
+    # Directions already in the span of the basis would give random columns.
     beyond = beyond[:, np.linalg.norm(beyond, axis=0) > _INSIDE]
     return _in_basis(rows, np.hstack([known.basis, np.linalg.qr(beyond)[0]]))
 

@@ -91,6 +91,7 @@ def try_support(
     array([0.6, 0.8, 1. ])
     """
     X = assemble(labels, weights, problem.shape[1])
+    # A closed form gives the exact minimum on the support, whatever the target.
     closed = problem.refine(X)
     if closed is not None:
         return Trial(point_of(problem, closed), _CLOSED_COST, True)
@@ -103,6 +104,7 @@ def _descend(
     target, max_iter, tol = limits
     rows = np.flatnonzero(labels >= 0)
     cols, k = labels[rows], X.shape[1]
+    # Work on the vector of positive entries only; X serves as the buffer for evaluations.
     w: FloatArray = X[rows, cols].astype(np.float64)
     value, G = problem.value_and_gradient(X)
     alpha, n_eval, is_converged = 0.0, 1, False

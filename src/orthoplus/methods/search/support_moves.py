@@ -61,6 +61,7 @@ class Scores:
         own = self.problem.majorizer(self.X)
         models = (self._model(L) for L in _STEP_CURVATURES) if own is None else iter((own,))
         for C in models:
+            # The point of S+ closest to C minimizes the model; skip it if it keeps all labels.
             found = project_stiefel_plus(C, tol=_PROJECTION_TOL, max_passes=_PROJECTION_PASSES)
             if not np.array_equal(found.labels, self.point.labels):
                 yield found.labels, found.weights.astype(self.X.dtype)
@@ -82,6 +83,7 @@ class Scores:
         Moves are pairs (row, column), where column k stands for a zero row. If there are very many,
         only the best one per row is returned.
         """
+        # Moves are ranked by their estimated gain but excluded only by the proven bound.
         possible = np.flatnonzero((self.bounds > least).ravel())
         if len(possible) > _ALL_MOVES:
             best = self.all_moves(-np.inf)
@@ -121,6 +123,7 @@ class Scores:
         gains = self.gains
         alone = self.is_alone
         is_small = len(labels) <= 4 * most
+        # All pairs for few rows, otherwise only pairs of rows that lose least by moving.
         rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)
         a, b = np.triu_indices(len(rows), 1)
         i, j = rows[a], rows[b]
@@ -131,6 +134,7 @@ class Scores:
         score = score + np.where(alone[j], 0.0, gains[j, labels[i]])
         order = np.argsort(-score, kind="stable")[:most]
         i, j = i[order], j[order]
+        # Drop pairs whose upper bounds sum to a loss; rows that are alone have no bounds.
         is_open = self.bounds[i, labels[j]] > -self.bounds[j, labels[i]]
         order = np.flatnonzero(is_open | alone[i] | alone[j])
         return np.stack([i[order], j[order]], axis=1)
@@ -204,12 +208,14 @@ def _kicked_labels(
     before, n, k = labels, len(labels), gains.shape[1] - 1
     labels = labels.copy()
     if kind == _ROWS or k == 1:
+        # Between 2 and a quarter of the rows get random columns.
         rows = rng.permutation(n)[: rng.integers(2, max(3, n // 4) + 1)]
         labels[rows] = rng.integers(k, size=len(rows))
     elif kind == _COLUMN:
         gone = rng.integers(k)
         others = np.delete(np.arange(k), gone)
         rows = np.flatnonzero(labels == gone)
+        # The rows of the removed column go to their next best columns.
         labels[rows] = others[gains[np.ix_(rows, others)].argmax(axis=1)]
         # The column restarts from a single random row of another column.
         labels[rng.choice(np.flatnonzero(before != gone))] = gone

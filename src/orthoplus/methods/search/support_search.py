@@ -191,6 +191,7 @@ class SupportSearch(SeededMethod):
         k = problem.shape[1]
         rng = np.random.default_rng([self.seed, state.n_iter])
         best = SupportPoint(*entries_of(state.X), state.value)
+        # The descent after a kick may try fewer moves, so that more kicks fit into the budget.
         search = _Descent(self, problem, state.limit - state.n_eval, _SHARES_AFTER_KICK)
         gains = Scores(problem, best).gains
         point = search.run(search.at(*kicked(best, gains, rng, state.n_iter)))
@@ -268,6 +269,7 @@ class _Descent:
         self.n_eval += 1
         for labels, weights in self._candidates(scores, point, k):
             begin = self.n_eval
+            # The current value is the target: hopeless trials end early.
             trial = self.at(labels, weights, point.value)
             if self.is_better(trial.value, point.value):
                 # Scores assume optimal weights. If a move decreases f at once, the next descent
@@ -295,6 +297,7 @@ class _Descent:
             # The bounds exclude all moves: every row is clearly in its column.
             self.is_complete = self.can_complete = True
             return
+        # All single moves can be examined if scores are exact or there are few enough candidates.
         self.can_complete = scores.is_exact or (has_all and len(singles) <= self.trials)
         self.is_exact = self.is_last and self.can_complete
         for move in singles[:1]:

@@ -236,6 +236,7 @@ class SwapSearch(SeededMethod):
         draws = rng.random((_BATCH * problem.shape[1], 2))
         B = state.fine_sketch if state.n_rounds else state.sketch
         centers, total, failures = kernels.search_swaps(B, state.centers, draws, _TRIAL_STEPS)
+        # ``failures`` counts the failed swaps since the last success in this batch.
         all_failed = failures == len(draws)
         return state._replace(
             centers=centers,
@@ -366,6 +367,7 @@ class SwapSearch(SeededMethod):
             weights = column_entries(A, A.scatter(labels), V, squares)
         labels = support_labels(A, labels, weights)
         W = A.group_sums(labels, weights, k)
+        # On S+ with Y = A'X: ||A - XY'||^2 = ||A||^2 - ||A'X||^2.
         explained = float(np.vdot(W, W))
         # The exact phase examines moves between columns. Setting a row to zero can gain only if
         # products of rows may be negative.
@@ -386,6 +388,7 @@ class SwapSearch(SeededMethod):
         if state.labels is not None:
             return state.labels, state.weights
         labels = assign_rows(A, state.directions).labels
+        # Recompute the weights from the saved directions: x = A_j v_j / sigma_j.
         sizes = A.group_products(labels, state.directions)
         squares = np.einsum("jc,jc->j", sizes, state.directions)
         return labels, column_entries(A, labels, state.directions, squares)
