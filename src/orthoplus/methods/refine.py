@@ -26,7 +26,7 @@ FOOTHOLD = 1e-6  # first entry of a zero row that is added to the support
 
 
 def refine(problem: Problem, X: FloatArray) -> FloatArray:
-    """Minimize f over S+ on the support of X, eq. (3.1); the result is never worse than X.
+    """Minimize f over S+ on the support of X, as in (3.1); the result is never worse than X.
 
     Uses the closed form of the problem if there is one, otherwise projected gradient followed by
     Newton's method. A zero row that violates condition (2.6b) joins the column where f decreases

@@ -145,9 +145,10 @@ class FollowsTheory:
         - :math:`\epsilon_0 = 0` if p >= 1; :math:`\epsilon_0 > 0` and
           :math:`0 < \gamma_1 < \gamma_2^{-1/p}` if p < 1;
         - :math:`0 < \eta < \gamma_1^{1-p} / \gamma_2`, a first tolerance below 1, and no lower
-        limit; - the safeguard by X^feas, and an inner solver that stops by (4.1) and descends as in
-        (4.2); - no stopping by feasibility or patience: the run continues until X is feasible up to
-        rounding.
+          limit;
+        - the safeguard by X^feas, and an inner solver that stops by (4.1) and descends as in (4.2);
+        - no stopping by feasibility or patience: the run continues until X is feasible up to
+          rounding.
 
         The theorem is about an infinite sequence, of which ``max_iter`` iterations are computed,
         and requires (4.1) at each of them; ``is_stationary`` in the history tells whether the inner

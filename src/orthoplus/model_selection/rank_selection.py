@@ -130,12 +130,13 @@ def select_rank(  # noqa: PLR0913
     The rank chosen by most of three criteria is recommended, or the middle one if all differ:
 
     - *held-out*: fit a random half of the rows, hide a fifth of the features of the other half,
-    assign these rows by the rest, and predict the hidden entries; each fifth in turn. Choose the
-    smallest k within one standard error of the smallest error. Scoring the features that were used
-    to assign a row would favor every larger k; hiding them does not. - *stability*: fit two random
-    halves of the rows, extend both to all rows by the largest cosine, and compute the adjusted Rand
-    index of the two labelings. Choose the largest k within one standard error of the best. -
-    *knee*: choose the k where the error of the fit of all rows stops decreasing fast.
+      assign these rows by the rest, and predict the hidden entries; each fifth in turn. Choose the
+      smallest k within one standard error of the smallest error. Scoring the features that were
+      used to assign a row would favor every larger k; hiding them does not.
+    - *stability*: fit two random halves of the rows, extend both to all rows by the largest cosine,
+      and compute the adjusted Rand index of the two labelings. Choose the largest k within one
+      standard error of the best.
+    - *knee*: choose the k where the error of the fit of all rows stops decreasing fast.
 
     With ``split="columns"`` both halves have all rows and half of the columns: *stability* compares
     their labels (and ``cosine`` in the table their weights, matched one to one), and *held-out*

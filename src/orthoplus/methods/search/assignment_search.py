@@ -63,10 +63,11 @@ class AssignmentSearch(SeededMethod):
     permutation of this start. The starts are
 
     1. *relaxation*: a path over the doubly stochastic matrices, from a convex relaxation to f. If
-    one graph is nearly a relabeling of the other, it finds the relabeling; 2. *penalty*: EP4Orth+
-    from X, or from a random matrix once X has been used, followed by a linear assignment; 3.
-    *gilmore-lawler*: the permutation at which the bound of Gilmore and Lawler is attained; 4.
-    *random*: a random permutation.
+       one graph is nearly a relabeling of the other, it finds the relabeling;
+    2. *penalty*: EP4Orth+ from X, or from a random matrix once X has been used, followed by a
+       linear assignment;
+    3. *gilmore-lawler*: the permutation at which the bound of Gilmore and Lawler is attained;
+    4. *random*: a random permutation.
 
     The last steps continue from the best permutation instead of a new start.
 

@@ -63,8 +63,8 @@ class SupportSearch(SeededMethod):
     order, for its own labeling; this method compares it with others by
 
     1. *moves* of single rows to another column, or to and from zero, many at once while f
-    decreases, 2. the *projection* of a gradient step (or of the problem's majorizer) onto S+, which
-    is
+       decreases,
+    2. the *projection* of a gradient step (or of the problem's majorizer) onto S+, which is
        certified and may move every row,
     3. *exchanges* of two rows,
     4. *kicks*: random rows reassigned, a column split, or all rows reassigned, followed by 1 to 3.

@@ -109,10 +109,10 @@ class SwapSearch(SeededMethod):
     singular vectors, and the residual is :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Each search
     consists of rounds of
 
-    1. a *sketch*: the rows in a few dozen coordinates of the leading singular vectors; 2. *swaps*
-    in the sketch: replace the least useful center by a row with a large residual, alternate a few
-    times, and keep the better centers, until no swap has helped for a while; 3. the *exact
-    alternation* on A itself, from the best centers: leading singular vector of each
+    1. a *sketch*: the rows in a few dozen coordinates of the leading singular vectors;
+    2. *swaps* in the sketch: replace the least useful center by a row with a large residual,
+       alternate a few times, and keep the better centers, until no swap has helped for a while;
+    3. the *exact alternation* on A itself, from the best centers: leading singular vector of each
        group, best group of each row, moves of single rows, to a fixed point.
 
     From the second round on the sketch also holds the exact directions, which lose nothing in it:
