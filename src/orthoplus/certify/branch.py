@@ -287,7 +287,7 @@ def _split(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> list[_Nod
 def _merge(
     node: _Node, pair: tuple[int, int], dual: tuple[FloatArray, Cuts], has_row_sums: bool
 ) -> _Node:
-    """Return the node with two parts merged; it is apart from what either part was apart from."""
+    """Return the node with two parts merged; the constraints of both parts are united."""
     low, high = min(pair), max(pair)
     renamed = np.arange(node.n_parts) - (np.arange(node.n_parts) > high)
     renamed[high] = low

@@ -151,8 +151,8 @@ class Certificate:
             text = f"No answer is better by more than {_percent(self.gap)} of the bound."
         if self.improved:
             text += (
-                f" A better partition was found, of value {self.best_value:.10g}: `labels` holds "
-                f"it, and `solve(problem, certificate.best_X())` goes on from it."
+                f" A better partition with value {self.best_value:.10g} was found: `labels` holds "
+                f"it, and `solve(problem, certificate.best_X())` continues from it."
             )
         return text
 

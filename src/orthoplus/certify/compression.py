@@ -8,14 +8,16 @@ answer at its rows. For every symmetric T with
           \min_{i \in q} \frac{v_{jl}(i)}{w_i} \quad (p \subset l, \ q \subset j),
 
 the matrix :math:`S = S_0 + DTD^\top` has no negative entry, so that the k largest eigenvalues of
-:math:`M + S` bound :math:`\langle M, XX^\top \rangle`. With M = AA' it acts on the span of A, V and
-D only: dense eigenproblems of order r + k^2 + m, whatever n is, from sums over the rows.
-:math:`S_0` follows the rows inside the micro groups, T sets the level of every pair of them.
+:math:`M + S` bound :math:`\langle M, XX^\top \rangle`. With M = AA', this matrix acts only on the
+span of A, V and D, which leads to dense eigenproblems of order r + k^2 + m for any n, assembled
+from sums over the rows. :math:`S_0` follows the rows inside the micro groups, T sets the level of
+every pair of them.
 
-The best T solves the relaxation with signs of :math:`D^\top FD` instead of F: ADMM on matrices of
-this order, see `orthoplus.certify.signed_block`. T = 0 and m = k is the closed form; each split of
-a micro group, T copied, leaves S as it is and T more freedom: no bound is worse than one before.
-Micro groups are split where F has negative entries; see `orthoplus.certify.micro_groups`.
+The best T solves the relaxation in which :math:`D^\top FD` instead of F is nonnegative, by ADMM on
+matrices of this order; see `orthoplus.certify.signed_block`. T = 0 and m = k is the closed form.
+Splitting a micro group and copying its entries of T leaves S unchanged but gives T more freedom, so
+that no bound is worse than the previous one. Micro groups are split where F has negative entries;
+see `orthoplus.certify.micro_groups`.
 """
 
 from collections.abc import Iterator

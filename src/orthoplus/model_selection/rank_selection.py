@@ -141,7 +141,7 @@ def select_rank(  # noqa: PLR0913
     With ``split="columns"`` both halves have all rows and half of the columns: *stability* compares
     their labels (and ``cosine`` in the table their weights, matched one to one), and *held-out*
     hides a fifth of the rows, estimates the entries of the components in a column of the other half
-    from the rest, and predicts what is hidden.
+    from the rest, and predicts the hidden entries.
 
     Parameters
     ----------

@@ -115,8 +115,8 @@ class SwapSearch(SeededMethod):
     3. the *exact alternation* on A itself, from the best centers: leading singular vector of each
        group, best group of each row, moves of single rows, to a fixed point.
 
-    From the second round on the sketch also holds the exact directions, which lose nothing in it:
-    the swaps continue from the exact solution until a round gains nothing.
+    From the second round on, the sketch also contains the exact directions, which lose nothing in
+    it, and the swaps continue from the exact solution until a round gains nothing.
 
     The first search starts from X, the others from rows sampled by their residuals. Every search
     ends with the exact objective, and the best result is kept: more searches are never worse.
