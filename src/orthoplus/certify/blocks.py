@@ -40,7 +40,7 @@ _SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 10.0, 600
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
 # A block is done if its bound exceeds the value of the answer by at most this share.
 _CLOSED = 1e-10
-# Most entries of A held in memory.
+# Maximum number of entries of A held in memory.
 _MOST_ENTRIES = 2.5e8
 
 

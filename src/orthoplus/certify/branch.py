@@ -24,7 +24,7 @@ _PATIENCE = 6.0
 # A node is closed if its bound exceeds the value by at most this, relative to the norm of M. The
 # reported `upper` includes the difference.
 _CLOSING_TOL = 1e-9
-# Most steps of the local search from a given clustering.
+# Maximum number of steps of the local search from a given clustering.
 _MAX_MOVES = 30
 
 

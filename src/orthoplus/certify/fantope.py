@@ -28,7 +28,7 @@ _MOST_SPREAD = 1e-3
 _LEAST_PIVOT = 1e-6
 # Residuals of at most this many roundings count as zero.
 _LEAST_TOL = 100.0
-# Most passes over one matrix while its pairs are too inaccurate.
+# Maximum number of passes over one matrix while its pairs are too inaccurate.
 _MAX_PASSES = 3
 # Rows that are averaged at a time.
 _SLICE = 64

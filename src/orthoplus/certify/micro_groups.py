@@ -17,7 +17,7 @@ from orthoplus.data.base import MemoryMatrix
 
 # The entries of V are accurate to this share of their terms, including rounding.
 _KNOWN = 1e-12
-# Most rows and entries of the sample that decides how micro groups are split.
+# Maximum number of rows and entries of the sample that decides how micro groups are split.
 _MOST_SAMPLED, _MOST_ENTRIES = 20_000, 10_000_000
 # Power steps for the direction along which a group is split, which need not be accurate.
 _POWERS = 6
@@ -212,7 +212,7 @@ def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, mos
     own, weights : ndarray of shape (n,)
         Their micro groups and weights.
     m, most : int
-        The number of micro groups and the most splits.
+        The number of micro groups and the maximum number of splits.
     """
     masses = weights**2
     total = np.bincount(own, masses, minlength=m)

@@ -39,8 +39,8 @@ MOST_DENSE_ROWS = 4000
 _MOST_LARGE_ROWS, _BYTES_PER_ENTRY, _MEMORY_SHARE = 12000, 32, 0.5
 # A float32 rounding error in units of float64 rounding errors, with a margin.
 _SINGLE_ROUNDINGS = 1 << 30
-# Most steps of the projected power method on the groups of an M of any sign, and the largest change
-# of the weights at which it stops.
+# Maximum number of steps of the projected power method on the groups of an M of any sign, and the
+# largest change of the weights at which it stops.
 _MAX_POWERS, _POWER_CHANGE = 500, 1e-12
 
 

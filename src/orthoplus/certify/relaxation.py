@@ -47,7 +47,7 @@ _DOUBLE_ORDER = 1000
 # Tolerance of the eigenpairs' residuals, as a share of the distance between F and P. The second
 # value applies with cuts, which perturb the iteration more.
 _EIGEN_TOL, _EIGEN_TOL_WITH_CUTS = 0.1, 0.5
-# Cuts are added every 10 iterations, up to this order.
+# Cuts are added every this many iterations, up to this order.
 _CUT_EVERY, _MOST_CUT = 10, 4000
 # Beyond this order no other penalty parameters are tried, because trials need copies of the state
 # and twice the iterations.

@@ -10,7 +10,7 @@ from orthoplus.core.types import FloatArray, IntArray
 _EPS = float(np.finfo(np.float64).eps)
 # Rounding error of a sum of n terms, as a multiple of sqrt(n) times the machine epsilon.
 _ROUNDOFFS = 16.0
-# Most entries of the rows of A that are held in memory at a time.
+# Maximum number of entries of the rows of A that are held in memory at a time.
 _SLICE = 1 << 19
 
 

@@ -20,10 +20,11 @@ from orthoplus.data.base import ask
 from orthoplus.data.groups import best_column
 from orthoplus.problems import ONMF
 
-# Most rounds of the alternation, and the relative gain below which it ends.
+# Maximum number of rounds of the alternation, and the relative gain below which it ends.
 _MAX_ROUNDS = 1000
 _GAIN = 1e-12
-# Most times the missing entries are filled in, and the relative gain below which this ends.
+# Maximum number of times the missing entries are filled in, and the relative gain below which this
+# ends.
 _MAX_FILLS = 8
 _FILL_GAIN = 1e-6
 

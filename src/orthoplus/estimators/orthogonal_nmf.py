@@ -82,8 +82,8 @@ class OrthogonalNMF(
         vectors of X, the others at random. By default three searches for "auto" (four for the
         Kullback-Leibler divergence, more if X is tiny), and one run otherwise.
     max_iter, tol : int, float, optional
-        Most iterations, and for the penalty method the violation at which they end; by default
-        those of the method.
+        Maximum number of iterations, and for the penalty method the violation at which they end; by
+        default those of the method.
     random_state : int, RandomState or None
         Random state of the starts and of everything that "auto" samples; None is the seed 0.
     with_bound : bool
@@ -299,7 +299,7 @@ class OrthogonalNMF(
             Names of the features, such as ``vectorizer.get_feature_names_out()``; by default
             ``feature_names_in_``, or indices if there are none.
         n : int
-            Most features per component; features with an entry of 0 are omitted.
+            Maximum number of features per component; features with an entry of 0 are omitted.
 
         Examples
         --------

@@ -13,7 +13,7 @@ from orthoplus.linalg.vertices import VertexSearch
 # Share of the pixels of a material that count as pure, and their least number. Means over more
 # pixels would be mixtures, over fewer pixels they would be noisy.
 _PURE_SHARE, _PURE_PIXELS = 0.1, 5
-# Most rounds of fractions and means.
+# Maximum number of rounds of fractions and means.
 _ROUNDS = 6
 # Number of starts from vertices, in addition to those from the factorization.
 _VERTEX_STARTS = 4

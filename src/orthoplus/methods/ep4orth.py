@@ -116,7 +116,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
     feasibility_tol : float
         Violation ||XV||_F^2 - 1 at which the run stops.
     max_iter : int
-        Most outer iterations.
+        Maximum number of outer iterations.
     patience : int, optional
         Stop after this many outer iterations in total that did not reduce the violation by five
         percent, as for the paper's table of projections.

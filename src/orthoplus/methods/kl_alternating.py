@@ -40,7 +40,7 @@ _CHEAP_STARTS, _MOST_STARTS = 1 << 21, 40
 _CHEAP_SWEEP = 1 << 16
 # Every fourth start draws random rows, the others swap one group of the best solution.
 _FRESH_START = 4
-# Most alternations on the sample before a start is applied to all rows.
+# Maximum number of alternations on the sample before a start is applied to all rows.
 _SAMPLE_STEPS = 50
 
 
@@ -126,10 +126,10 @@ class KLAlternating(SeededMethod):
     smoothing : float
         The smoothing parameter :math:`\lambda`; 0 gives the plain alternation.
     max_iter : int
-        Most steps; each is one alternation or one sweep over the rows.
+        Maximum number of steps; each is one alternation or one sweep over the rows.
     sample : int
-        Most rows in the sample, weighted by row sums, on which starts are drawn and alternated
-        before they are applied to all rows.
+        Maximum number of rows in the sample, weighted by row sums, on which starts are drawn and
+        alternated before they are applied to all rows.
     seed : int
         Seed for the random rows and the singular vectors.
 

@@ -21,7 +21,7 @@ from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
 from orthoplus.penalty.family import Evaluation, as_penalized
 
-# Most increases of tau per trial point.
+# Maximum number of increases of tau per trial point.
 _MAX_TAU_RAISES = 40
 _SHORTEST = 1e-2  # a trial step is halved down to this before tau is increased
 

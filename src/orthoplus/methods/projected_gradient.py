@@ -16,7 +16,7 @@ from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
 
-# Most step lengths per line search.
+# Maximum number of step lengths per line search.
 _MAX_BACKTRACKS = 60
 # A line search fails once the step is at most this many roundings per entry: shorter steps change
 # the objective by rounding only, whatever their direction.

@@ -20,7 +20,7 @@ from orthoplus.penalty.family import without_penalty
 _REFINE_TOL = 1e-10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
-# Most rounds of adding zero rows and refining again.
+# Maximum number of rounds of adding zero rows and refining again.
 MAX_ROUNDS = 20
 FOOTHOLD = 1e-6  # first entry of a zero row that is added to the support
 

@@ -20,7 +20,7 @@ from orthoplus.geometry.stiefel import keep_largest, polar_factor, violation
 # ``objective(U)`` returns a value and its Euclidean gradient.
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 
-# Most step lengths per search along a curve, and the range of step lengths.
+# Maximum number of step lengths per search along a curve, and the range of step lengths.
 _MAX_TRIALS = 30
 _SHORTEST, _LONGEST = 1e-10, 1e10  # step lengths, in units of the first step
 

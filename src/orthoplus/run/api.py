@@ -243,8 +243,9 @@ def project(
         Relative gap at or below which the point counts as optimal. A larger value saves time if the
         proof is the slow part.
     max_passes : int, optional
-        Most passes over C. If the relaxation leaves a gap, branch and bound follows, whose nodes
-        count as one or several passes. By default 100, or unlimited if there is a time limit.
+        Maximum number of passes over C. If the relaxation leaves a gap, branch and bound follows,
+        whose nodes count as one or several passes. By default 100, or unlimited if there is a time
+        limit.
     time_limit : float, optional
         Seconds after which no further pass or node starts.
     memory_limit : int or str, optional

@@ -50,7 +50,7 @@ class Preset:
     reduce: Callable[[Any], Problem] = lambda problem: problem
 
 
-# Most entries of an X that is searched by default.
+# Maximum number of entries of an X that is searched by default.
 _SEARCHED_ENTRIES = 1 << 18
 # Eigenvectors are a good start, so the penalty begins at a tenth of the break-even value.
 _CONTINUATION = EP4Orth(penalty_start=0.1, polish=Polish())

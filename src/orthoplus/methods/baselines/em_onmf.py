@@ -55,7 +55,7 @@ class EMONMF(SeededMethod):
     tol : float
         A start ends when the relative decrease of the objective is at most this.
     max_iter : int
-        Most iterations per start.
+        Maximum number of iterations per start.
     seed : int
         Seed of the random rows.
 

@@ -53,7 +53,7 @@ class GOPA(SeededMethod):
     tol : float
         Relative change of X in a sweep at which to stop.
     max_iter : int
-        Most sweeps.
+        Maximum number of sweeps.
     seed : int
         Seed of the start and of the order of the rows.
 

@@ -21,7 +21,7 @@ from orthoplus.geometry.stiefel import polar_factor, violation
 from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.methods.factors import data_of, factor_model
 
-# Most halvings of a step; after these, the point is kept and only the penalty grows.
+# Maximum number of halvings of a step; after these, the point is kept and only the penalty grows.
 _MAX_HALVINGS = 40
 
 

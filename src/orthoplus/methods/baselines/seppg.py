@@ -64,7 +64,7 @@ class SEPPG(SeededMethod):
         Stop an inner run if the step divided by its length, relative to the gradient, or the
         relative change of the objective is at most this.
     max_inner, max_iter : int
-        Most inner iterations per rho, and most values of rho.
+        Maximum numbers of inner iterations per rho and of values of rho.
     squared : bool
         Whether to minimize f(X o X), which equals f(X) on permutation matrices, for quadratic
         assignment.

@@ -20,7 +20,7 @@ from orthoplus.geometry.stiefel import (
 )
 from orthoplus.optimality.conditions import stationarity
 
-# Most values of eta per iteration.
+# Maximum number of values of eta per iteration.
 _MAX_TRIALS = 40
 # Range of eta, in units of the norm of the gradient.
 _SMALLEST, _LARGEST = 1e-6, 1e10

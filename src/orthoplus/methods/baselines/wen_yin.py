@@ -43,7 +43,7 @@ class WenYin(OuterMethodBase):
         Stop an inner run if the Riemannian gradient, relative to the gradient of L, or the relative
         change of L is at most this.
     max_inner, max_iter : int
-        Most inner iterations per outer iteration, and most outer iterations.
+        Maximum numbers of inner iterations per outer iteration and of outer iterations.
     squared : bool
         Whether to minimize f(X o X), which equals f(X) on permutation matrices, for quadratic
         assignment.

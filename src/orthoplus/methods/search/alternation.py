@@ -27,7 +27,8 @@ from orthoplus.methods.search.row_moves import (
 
 # Residual of the leading vectors while rows still move; the error of their squares is its square.
 ROUGH = 1e-4
-# Most rounds; each decreases the objective, and a few dozen suffice for ten thousand rows.
+# Maximum number of rounds; each decreases the objective, and a few dozen suffice for ten thousand
+# rows.
 _MAX_ROUNDS = 200
 # One-pass rounds end when the residual decreases by less than this share.
 _SMALL_STEP = 1e-5

@@ -9,8 +9,8 @@ from orthoplus.core.types import FloatArray, IntArray
 # Shares of the convexifying term: f_t is convex for t = 1 and equals f for t = 0. Following the
 # minimizer while t is halved finds relabeled graphs at nearly twice the noise level of f alone.
 _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0)
-# Most steps per share, and the step length, relative to the norm of a permutation, at which they
-# end.
+# Maximum number of steps per share, and the step length, relative to the norm of a permutation, at
+# which they end.
 _MAX_STEPS, _STEP_TOL = 20, 1e-3
 
 

@@ -14,7 +14,7 @@ from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.refine import refine
 from orthoplus.projection import project_stiefel_plus
 
-# Most doublings of L per step.
+# Maximum number of doublings of L per step.
 _MAX_DOUBLINGS = 12
 
 
@@ -49,7 +49,7 @@ class Polish(OuterMethodBase):
         Tolerance and most passes of the projection. It need not be accurate, since only descent
         counts.
     max_iter : int
-        Most steps; a few are usually enough.
+        Maximum number of steps; a few are usually enough.
 
     Examples
     --------

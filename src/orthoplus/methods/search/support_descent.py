@@ -74,7 +74,7 @@ def try_support(
     target : float
         The value to beat.
     max_iter : int
-        Most steps.
+        Maximum number of steps.
     tol : float
         The residual of the first-order conditions on the support, relative to the gradient.
 

@@ -28,7 +28,7 @@ _SHARES_OF_LIMIT, _SHARES_AFTER_KICK = 16, 40
 _KICK_EVAL = 30
 # If a trial takes more evaluations than this to decrease f, it is continued to its minimum.
 _QUICK_GAIN = 3
-# Most steps of a quick and of a full trial.
+# Maximum number of steps of a quick and of a full trial.
 _QUICK_STEPS, _FULL_STEPS = 40, 200
 
 
@@ -80,7 +80,7 @@ class SupportSearch(SeededMethod):
     patience : int
         Number of consecutive kicks without a gain after which the search ends; 0 disables kicks.
     trials : int
-        Most moves and most exchanges to try before a point counts as locally optimal.
+        Maximum numbers of moves and exchanges to try before a point counts as locally optimal.
     effort : float
         Budget of the search: about ``effort / (n k)`` evaluations of f, or a third of those of the
         preceding run if that is more, but at most a few thousand.

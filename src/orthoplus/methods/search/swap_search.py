@@ -128,15 +128,15 @@ class SwapSearch(SeededMethod):
     patience : int
         A search ends after this many failed swaps per center, counting at least ten centers.
     rounds : int
-        Most rounds of each search; one that gains little is the last.
+        Maximum number of rounds of each search; one that gains little is the last.
     max_iter : int
-        Most steps, each a batch of swaps.
+        Maximum number of steps, each a batch of swaps.
     sketch : float
         Number of columns of the sketch per center.
     sample : int
-        Most rows used by the swaps; the exact alternation uses all rows. If there are more, rows
-        are sampled by their squared norms and residuals at the start, with weights that keep sums
-        of squares unbiased; see `orthoplus.data.sampling`.
+        Maximum number of rows used by the swaps; the exact alternation uses all rows. If there are
+        more, rows are sampled by their squared norms and residuals at the start, with weights that
+        keep sums of squares unbiased; see `orthoplus.data.sampling`.
     seed : int
         Seed of the sketch, the sampled rows and the swaps.
 
