@@ -97,6 +97,7 @@ class CoarseStart:
     def favors_all_rows(self, rows_per_block: int) -> bool:
         """Return whether all rows at once seem better than blocks of this many rows with cuts."""
         value = self._model.trace(self._point)
+        # Blocks lose about the share k / rows of the residual.
         lost = (self._model.size - value) * self._model.k / rows_per_block
         return self.optimum - value < self.cut_optimum - value + lost
 

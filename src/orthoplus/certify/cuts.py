@@ -71,6 +71,7 @@ class Cuts(NamedTuple):
         """
         i, j = groups[self.i], groups[self.j]
         l = np.where(self.l >= 0, groups[self.l], -1)  # noqa: E741
+        # Drop cuts with two rows in the same merged row, which no longer have this form.
         kept = (i != j) & (i != l) & (j != l)
         mu = self.mu * factors[self.i]
         return Cuts(i[kept], j[kept], l[kept], mu[kept])
@@ -169,6 +170,7 @@ class CutPool:
             worst = np.argpartition(violation.ravel()[at], len(at) - _MANY_PER_ROW * n)
             at = np.sort(at[worst[len(at) - _MANY_PER_ROW * n :]])
         new = np.column_stack([*np.unravel_index(at, (n, n)), best.ravel()[at]])
+        # Skip cuts that are already in the pool.
         new = new[~np.isin(_keys(new, n), _keys(self._rows, n))]
         self._rows = np.vstack([self._rows, new])
         self._multipliers = np.append(self._multipliers, np.zeros(len(new)))

@@ -56,6 +56,7 @@ def sum_of_leading(H: FactoredMatrix, k: int, *, has_row_sums: bool = False) -> 
         return _bound_leading(H, H.gram, k)
     fixed = float(H.sums @ H.core @ H.sums) / H.n
     terms = float(np.abs(H.sums) @ np.abs(H.core) @ np.abs(H.sums)) / H.n
+    # B'PB with P = I - ee'/n.
     centered = H.gram - np.outer(H.sums, H.sums) / H.n
     return fixed + rounding_margin(terms, H.n) + _bound_leading(H, centered, k - 1)
 

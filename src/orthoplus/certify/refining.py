@@ -35,6 +35,7 @@ def bounds_by_blocks(
     size = rows_per_block(model, seconds * speed)
     n_blocks = -(-model.n // size)
     rows = cut_rows(point.labels, point.weights, n_blocks)
+    # The processor time per block if all threads are busy.
     share = seconds * min(n_threads(), n_blocks) / n_blocks
     with single_blas:
         blocks = [Block(model, point, own) for own in rows]

@@ -37,6 +37,7 @@ def _far_rows(rows: FloatArray, k: int) -> FloatArray:
     for _ in range(k):
         chosen = int(np.argmax(np.einsum("ij,ij->i", rest, rest)))
         found.append(_unit(rows[chosen]))
+        # Gram-Schmidt: remove the chosen direction from all rows.
         direction = _unit(rest[chosen])
         rest -= np.outer(rest @ direction, direction)
     return np.stack(found)

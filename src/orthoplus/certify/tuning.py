@@ -165,6 +165,7 @@ class Balance:
         self._count += 1
         if self._count < _BALANCE_EVERY:
             return 1.0
+        # The sums are squared norms, hence the factor 2.
         ratio = math.exp(self._total / (2 * self._count))
         self._total, self._count = 0.0, 0
         factor = min(max(math.sqrt(ratio), 1 / _MOST_CHANGE), _MOST_CHANGE)

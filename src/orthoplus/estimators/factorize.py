@@ -175,6 +175,7 @@ def share_weights(result: Result, weights: FloatArray) -> Result:
     Entry x_i is divided by the square root of w_i. Then the columns have unit norm and Y is the
     same as if a row of weight 2 were two rows.
     """
+    # Rows of weight 0 have x_i = 0 already.
     roots = np.sqrt(np.where(weights > 0, weights, 1.0))
     raw = (result.point.weights / roots).astype(result.weights.dtype)
     point = dataclasses.replace(result.point, weights=raw)

@@ -83,6 +83,7 @@ def alternate_observed(data: DataMatrix, H: FloatArray) -> ObservedFit:
         if best is not None and value >= best.value * (1.0 - _GAIN):
             return best
         best = ObservedFit(labels, weights, H, value)
+        # Least squares for each component over the observed entries of its rows.
         H = renew_components(data, labels, weights, H)
     assert best is not None
     return best

@@ -166,6 +166,7 @@ class NonnegativePCA(
         self.components_ = np.ascontiguousarray(result.X.T, dtype=A.dtype)
         freedom = A.shape[0] - 1
         variance = (self._scores(A).astype(np.float64) ** 2).sum(axis=0) / freedom
+        # Sort the components by decreasing variance, as in ordinary PCA.
         order = np.argsort(-variance, kind="stable")
         self.components_ = self.components_[order]
         self.explained_variance_ = variance[order]

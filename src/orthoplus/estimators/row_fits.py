@@ -116,6 +116,7 @@ def _fit_rows(
         if len(H) > 1:
             others = measure[rows]
             mine = others[np.arange(len(rows)), own]
+            # Exclude the own component to find the second best.
             others[np.arange(len(rows)), own] = -np.inf
             second, best = others.argmax(axis=1), others.max(axis=1)
             found.second_best[part][rows] = second

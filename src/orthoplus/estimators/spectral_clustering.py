@@ -209,5 +209,6 @@ def _complete(problem: TraceMin, result: Result) -> IntArray:
     """Return the labels; a zero row gets the group where the objective increases least."""
     labels = result.labels.copy()
     free = labels < 0
+    # To first order, a small entry changes the objective by the gradient.
     labels[free] = problem.value_and_gradient(result.X)[1][free].argmin(axis=1)
     return labels

@@ -180,6 +180,7 @@ def unmix(  # noqa: PLR0913
     F = pixels.gather(fractions_of_rows(pixels, E, model))
     labels = np.where(F.any(axis=1), F.argmax(axis=1), -1)
     brightness, fitted = _sizes(pixels, labels, E)
+    # Sort the endmembers by the squares they explain, largest first.
     order = np.argsort(-fitted, kind="stable")
     labels = np.append(np.argsort(order), -1)[labels]  # keep the label -1
     return Unmixing(

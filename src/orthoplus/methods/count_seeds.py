@@ -89,6 +89,7 @@ def swap_profile(
 
 
 def _draw_rows(missed: FloatArray, rng: np.random.Generator, others: IntArray) -> IntArray:
+    # If nothing is left to explain, any remaining row will do.
     total = missed.sum()
     if total > 0:
         return rng.choice(len(missed), size=_CANDIDATES, p=missed / total)

@@ -254,6 +254,7 @@ class KLAlternating(SeededMethod):
     def _draw(self, problem: Problem, number: int, best: FloatArray | None) -> Any:
         """Return the labels of the start with this number, alternated on a sample of the rows."""
         model, k = _counts(problem), problem.shape[1]
+        # Each start has its own random stream, so that more starts never change the earlier ones.
         rng = np.random.default_rng([self.seed, number])
         rows = sample_counts(model.A, model.row_sums, max(self.sample, k), self.seed)
         if best is None or number % _FRESH_START == _FRESH_START - 1:
@@ -369,6 +370,7 @@ def _appearance(A: DataMatrix, labels: Any, k: int) -> IntArray:
 
 
 def _first_rows(labels: IntArray, numbers: IntArray, k: int, n: int) -> IntArray:
+    # Groups without rows sort last.
     first = np.full(k, n, dtype=np.int64)
     kept = np.flatnonzero(labels >= 0)
     np.minimum.at(first, labels[kept], numbers[kept])

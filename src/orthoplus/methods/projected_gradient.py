@@ -176,6 +176,7 @@ class ProjectedGradient(StopsOverOblique):
         if self.step_rule != "fixed":
             alpha = self._next_step(problem, state, X, here, sums)
         # Zhang and Hager: a running mean of the values, never above the first one.
+        # Q_{l+1} = eta Q_l + 1 and C_{l+1} = (eta Q_l C_l + h(X^{l+1})) / Q_{l+1}.
         past = self.memory * state.mass
         reference = max((past * state.reference + here.value) / (past + 1.0), here.value)
         residual, length = self._stationarity(problem, X, here), sums[0] ** 0.5

@@ -119,6 +119,7 @@ def columns_coincide(X: FloatArray, violation: float = np.inf) -> bool:
     """
     if violation < 2.0 * _COINCIDE / X.shape[1]:
         return False
+    # Unit columns: the entries of X'X off the diagonal are cosines.
     gram = X.T @ X
     np.fill_diagonal(gram, 0.0)
     return bool(gram.max() > _COINCIDE)

@@ -106,6 +106,7 @@ class StiefelDescent:
         # Near a minimizer the required decrease drowns in the rounding of f.
         slack = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * abs(reference)
         for _ in range(_MAX_TRIALS):
+            # Every point of the curve has orthonormal columns.
             moved = self.curve(*here, length)
             value, G = objective(moved)
             if value <= reference - self.decrease * length * slope + slack:

@@ -166,6 +166,7 @@ def matched_cosine(
     >>> round(matched_cosine((same, other), (np.ones(3), np.ones(3)), 2), 12)
     1.0
     """
+    # Contingency table of the two labelings, weighted by x_i y_i.
     pairs = k * labels[0] + labels[1]
     products = np.bincount(pairs, weights[0] * weights[1], minlength=k * k).reshape(k, k)
     sizes = [
@@ -189,6 +190,7 @@ def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
     for run in runs:
         table = np.zeros((k, int(run.max()) + 1))
         np.add.at(table, (labels, run), 1.0)
+        # A cell with c rows keeps c (c - 1) ordered pairs together.
         together += (table * (table - 1.0)).sum(axis=1)
     pairs = len(runs) * sizes * (sizes - 1.0)
     return np.divide(together, pairs, out=np.ones(k), where=pairs > 0)

@@ -68,5 +68,6 @@ def predict_columns(
         is_shown = shown > _ROUNDING * all_sizes
         Y = np.where(is_shown, 1.0 / np.where(is_shown, shown, 1.0), 0.0)[:, None]
         Y = Y * (all_sums - hidden)
+        # Sum over the hidden rows of (b_i - x_i y_j)^2 - b_i^2.
         missed += float(np.sum(size[:, None] * Y * Y - 2.0 * Y * hidden))
     return missed / (total or 1.0)

@@ -100,6 +100,7 @@ def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, st
             f"Stability: two halves of the {split} agree on no k (the best adjusted Rand index is "
             f"{best.stability:.2f}, at k = {best.k})."
         )
+    # Within one standard error, a larger k is preferred.
     floor = best.stability - max(best.stability_se, _SAME_STABILITY)
     row = [row for row in several if row.stability >= floor][-1]
     return row.k, (
@@ -115,6 +116,8 @@ def _by_knee(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
     y = np.array([row.unexplained for row in rows])
     fall = y[0] - y[-1]
     if len(rows) >= 3 and fall > 0:
+        # Distance below the chord from the first to the last point, with both axes scaled to [0,
+        # 1].
         depth = (x[-1] - x) / (x[-1] - x[0]) - (y - y[-1]) / fall
         i = int(depth.argmax())
         if depth[i] >= _KNEE:

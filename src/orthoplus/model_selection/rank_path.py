@@ -118,6 +118,7 @@ def _extended(problem: ONMF, before: _Groups) -> FloatArray:
     for row in np.argsort(-missed, kind="stable"):
         if new == k:
             break
+        # A group must not lose its only row.
         if weights[row] > 0 and counts[labels[row]] == 1:
             continue
         counts[labels[row]] -= weights[row] > 0

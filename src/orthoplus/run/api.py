@@ -198,6 +198,7 @@ def solve(  # noqa: PLR0913
     for number, child in enumerate(generator.spawn(n_init)):
         own = as_outer_method(method or preset.method(working, number))
         own_search = search_after(own, problem.shape, search)
+        # Without `rng`, the first run uses the seeds of the method's own options.
         if rng is not None or number > 0:
             own = own.reseeded(child)
             own_search = None if own_search is None else with_seed(own_search, child)

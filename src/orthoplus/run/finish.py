@@ -50,6 +50,7 @@ def finish(
     method, state = monitor.method, monitor.state
     own = method.answer(problem, state, start)
     if own is not None:
+        # A converged search may still not be stationary to first order: report FEASIBLE then.
         is_met = own.stationarity <= STATIONARITY_TOL * own.gradient_size
         is_doubtful = status is Status.CONVERGED and not is_met
         return Ending(own, None, Status.FEASIBLE if is_doubtful else status)
@@ -148,6 +149,7 @@ def _best_feasible(
     timed = CountedProblem(problem, monitor.budget)
     try:
         X = _descend(timed, rounded, monitor.method)
+        # The start or X^feas may be better than the refined last iterate.
         for start in starts:
             if _objective_or_inf(timed, start) < _objective_or_inf(timed, X):
                 X = _descend(timed, start, monitor.method)

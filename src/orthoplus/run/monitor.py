@@ -197,6 +197,7 @@ class RunMonitor:
             for current in iterate(problem, self.method, first):
                 self.state = current
                 status = stop(current)
+                # The first state is the start: it is neither recorded nor passed to the callback.
                 if current is not first:
                     self._record(current)
                     asked, failure = self._call_back(current)

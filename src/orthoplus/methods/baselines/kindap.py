@@ -216,6 +216,7 @@ def _lloyd(U: FloatArray, labels: IntArray) -> IntArray:
 
     k = U.shape[1]
     sizes = np.bincount(labels, minlength=k)
+    # The embedding has k columns, hence k centers in k dimensions.
     means = np.zeros((k, k))
     np.add.at(means, labels, U)
     means /= np.maximum(sizes, 1)[:, None]

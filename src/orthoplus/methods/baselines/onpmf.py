@@ -115,6 +115,7 @@ class ONPMF(SeededMethod):
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ONPState:
         """Return the state with U, zero multipliers, the first penalty and a unit step."""
         A = data_of(problem)
+        # The closest matrix with orthonormal columns.
         U = polar_factor(X.astype(np.float64))
         if self.start == "svd":
             vectors = signed_left_vectors(A, X.shape[1], np.random.default_rng(self.seed))

@@ -85,6 +85,7 @@ class OPNMF(FactorMethod):
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
         """Return the state at the start, with its zeros filled."""
         factor = first_factor(problem, X, self.start, self.seed)
+        # The root mean square entry is the unit of the fill.
         size = float(np.sqrt(np.mean(factor**2))) or 1.0
         factor[factor < _ZERO * size] = self.fill * size
         return self._state(problem, np.maximum(factor, self.floor), None)

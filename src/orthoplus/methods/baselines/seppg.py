@@ -149,6 +149,7 @@ class SEPPG(SeededMethod):
         U = state.factor
         if self.kick == 0.0 or state.n_iter == 0:
             return U
+        # |U| is nonnegative but not orthonormal; the polar factor restores orthonormal columns.
         noise = np.random.default_rng([self.seed, state.n_iter]).standard_normal(U.shape)
         moved = polar_factor(np.abs(U) + self.kick * noise)
         return moved if np.isfinite(model.value(moved)) else U

@@ -106,6 +106,7 @@ class WenYin(OuterMethodBase):
         model = model_of(problem, squared=self.squared)
         lagrangian = augmented_lagrangian(model, state.multipliers, state.sigma)
         U, _, n_inner = self._descent(lagrangian, state.factor)
+        # Lambda <- max(Lambda - mu U, 0), the standard update for the constraint U >= 0.
         multipliers = np.maximum(state.multipliers - state.sigma * U, 0.0)
         progress = (self.penalty_growth * state.sigma, state.n_iter + 1, n_inner)
         return manifold_state(problem, U, multipliers, progress)

@@ -168,6 +168,7 @@ def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
     """Return the point with these labels and weights proportional to the scores, in one pass."""
     model = factor_model(problem)
     A, k = model.A, problem.shape[1]
+    # x_j is proportional to the scores, and y_j = A_j'x_j gives the explained squares |y_j|^2.
     weights = normalized_entries(A, labels, scores, k)
     W = A.group_sums(labels, weights, k)
     squares = np.einsum("jc,jc->j", W, W)

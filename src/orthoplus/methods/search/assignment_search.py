@@ -224,6 +224,7 @@ class AssignmentSearch(SeededMethod):
         while n_steps < len(draws) and not _is_proven(qap, qap.value_of(p), bound):
             if budget is not None:
                 budget.check_time()
+            # At least n exchanges per block, since each block recomputes all gains in O(n^3).
             block = draws[n_steps : n_steps + max(_BLOCK, len(p))]
             p, n_steps = _exchange(qap, p, block), n_steps + len(block)
         return p, n_steps

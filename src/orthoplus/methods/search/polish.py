@@ -100,6 +100,7 @@ class Polish(OuterMethodBase):
             yield own, 0.0
             return
         gradient = problem.value_and_gradient(state.X)[1]
+        # The size of the gradient per column is the unit of L.
         least = float(np.linalg.norm(gradient)) / float(np.sqrt(state.X.shape[1])) or 1.0
         # Start from half of the last successful L, so that L can decrease again.
         curvature = max(0.5 * state.curvature, 1e-2 * least)

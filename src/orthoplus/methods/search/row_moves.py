@@ -94,6 +94,7 @@ def _moves_of_rows(
         here = slice(start, start + part.shape[0])
         given = (part.matmul(V.T), labels[here], row_squares[here], squares, counts)
         rows, best, gain = gainful_moves(*given)
+        # Rows without a gain keep their own column and the gain 0.
         columns[start + rows], gains[start + rows] = best, gain
         start = here.stop
     return columns, gains
@@ -180,6 +181,7 @@ def disjoint_moves(
 ) -> tuple[IntArray, IntArray]:
     """Return the largest moves such that no group occurs in two, so that the gains add up."""
     rows, columns, gains = moves
+    # Greedy by decreasing gain: accept a move if both of its groups are unused.
     is_used = np.zeros(int(max(labels.max(), columns.max())) + 1, dtype=bool)
     kept = []
     for move in np.argsort(-gains, kind="stable"):

@@ -156,6 +156,7 @@ def _step_length(
     """Return the long Barzilai-Borwein step, within a factor of 100 of the last one."""
     if before is None:
         return first
+    # <s, s> / |<s, y>|, from the last two points and their slopes.
     s, y = w - before[0], slope - before[1]
     curvature = abs(float(s @ y))
     if curvature == 0.0:
@@ -168,6 +169,7 @@ def _stepped(
 ) -> FloatArray | None:
     """Return the projected step with unit columns; None if a column would vanish."""
     step = np.maximum(w - alpha * slope, 0.0)
+    # Normalize each column after clipping at 0.
     squares = np.bincount(cols, step * step, k)
     if not squares.all():
         return None

@@ -194,6 +194,7 @@ def kicked(
     rows_in_order = np.lexsort(np.sort(gains, axis=1).T)
     columns = order_of_appearance(point.labels[rows_in_order], k)
     numbers = np.append(np.argsort(columns), -1)  # the last entry stands for no column
+    # Rows and columns in canonical order; the last column stands for zero.
     ordered_gains = gains[rows_in_order][:, [*columns, k]]
     labels = np.empty_like(point.labels)
     kind = _TURNS[turn % len(_TURNS)]
@@ -230,6 +231,7 @@ def _fill_empty(labels: IntArray, k: int, rng: np.random.Generator) -> None:
     for column in range(k):
         if (labels == column).any():
             continue
+        # Index 0 counts the rows without a column.
         counts = np.bincount(labels + 1, minlength=k + 1)
         counts[0] = n = len(labels) + 1  # zero rows can always be moved
         spare = np.flatnonzero(counts[labels + 1] > 1) if n > 1 else np.arange(len(labels))

@@ -193,6 +193,7 @@ class SupportSearch(SeededMethod):
         best = SupportPoint(*entries_of(state.X), state.value)
         # The descent after a kick may try fewer moves, so that more kicks fit into the budget.
         search = _Descent(self, problem, state.limit - state.n_eval, _SHARES_AFTER_KICK)
+        # The gains decide where the rows of a dissolved column go.
         gains = Scores(problem, best).gains
         point = search.run(search.at(*kicked(best, gains, rng, state.n_iter)))
         n_eval = state.n_eval + search.n_eval
@@ -259,6 +260,7 @@ class _Descent:
 
     def is_better(self, value: float, than: float) -> bool:
         """Return whether a value is lower by more than rounding."""
+        # A relative gain that exceeds the rounding of f.
         roundoff = _MIN_GAIN_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
         return value < than - max(_MIN_RELATIVE_GAIN, roundoff) * abs(than)
 
@@ -285,6 +287,7 @@ class _Descent:
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield the neighbors of a point in the order in which they are tried."""
         least = _MIN_RELATIVE_GAIN * abs(point.value)
+        # Moves that share no column do not interact, so that exact gains add up.
         together = scores.disjoint_moves(least)
         self.is_complete = scores.is_exact and not len(together)
         # First all gainful moves at once, then those that share no column, then single moves.

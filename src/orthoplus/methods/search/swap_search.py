@@ -323,6 +323,7 @@ class SwapSearch(SeededMethod):
         if state.n_started == self.n_init:
             return state._replace(is_over=True)
         rng = np.random.default_rng([self.seed, state.n_started])
+        # k-means++ in the sketch: rows drawn by what the previous ones leave.
         sampled = unit_rows(sampled_centers(state.sketch, problem.shape[1], rng))
         centers, total = kernels.alternate_centers(state.sketch, sampled, _FIRST_STEPS)
         return state._replace(
@@ -341,6 +342,7 @@ class SwapSearch(SeededMethod):
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Centers:
         """Return the centers of `orthoplus.linalg.starts.leading_centers`; of a sample if large."""
         model = factor_model(problem)
+        # Singular vectors of a weighted sample suffice as a start.
         is_large = len(model.A) > self.sample and model.A.has_entries
         rows = sampled_rows(model, self.sample, self.seed) if is_large else model.A
         return leading_centers(rows, problem.shape[1], rng)
