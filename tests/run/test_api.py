@@ -812,7 +812,7 @@ def test_inadmissible_mixing_matrix_is_refused(V, error, match):
 
 def test_mixing_matrix_of_another_size_is_refused():
     method = op.EP4Orth(V=np.ones((3, 1)) / np.sqrt(3))
-    with pytest.raises(ValueError, match="one row for each of the 2 columns"):
+    with pytest.raises(ValueError, match=r"X has 2 columns\. Pass a V with one row"):
         op.minimize(fun, (4, 2), jac=jac, method=method)
 
 
