@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-# Imported when first asked for, each name from its module, or as one: a solve needs none of them,
-# and the estimators bring scikit-learn, which takes a second.
+# Names imported lazily, mapped to their modules; an empty string means that the name is a module
+# itself. `solve` needs none of them, and importing the estimators loads scikit-learn, which takes a
+# second.
 _LAZY = {
     "KIndicatorsClustering": "estimators",
     "NonnegativePCA": "estimators",
@@ -123,7 +124,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
     home = _LAZY[name]
-    if home in ("", "adapters"):  # a module of its own
+    if home in ("", "adapters"):  # the name is a module
         return import_module(".".join(filter(None, ("orthoplus", home, name))))
     return getattr(import_module(f"orthoplus.{home}"), name)
 

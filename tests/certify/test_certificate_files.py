@@ -58,7 +58,7 @@ def test_certificate_of_another_problem_is_refused(rng, tmp_path):
     A, labels = separated(60, 6, 3, rng)
     certificate = op.certify(ONMF(A, 3), labels)
     for other in (ONMF(A + 0.01, 3), ONMF(A, 2), ONMF(A[:50], 3)):
-        with pytest.raises(op.InputError, match="another problem"):
+        with pytest.raises(op.InputError, match="different problem"):
             certificate.verify(other)
 
 

@@ -169,7 +169,7 @@ def test_tampered_compression_does_not_verify(compressed, rng):
     for broken in tampered:
         assert not replace(certificate, proof=broken).verify()
     assert not replace(certificate, bound=1.001 * certificate.bound).verify()
-    with pytest.raises(op.InputError, match="another problem"):
+    with pytest.raises(op.InputError, match="different problem"):
         certificate.verify(ONMF(A + 0.01, 3))
 
 

@@ -66,7 +66,7 @@ def test_certificate_from_a_file_needs_its_problem_to_judge(poor, tmp_path):
     loaded = op.Certificate.load(tmp_path / "proof.npz")
     with pytest.raises(op.InputError, match="Pass the problem"):
         loaded.judge(loaded.labels)
-    with pytest.raises(op.InputError, match="another problem"):
+    with pytest.raises(op.InputError, match="different problem"):
         loaded.best_X(KMeans(problem.A + np.arange(2) * np.arange(30)[:, None], 3))
     judged = loaded.judge(loaded.labels, problem)
     assert judged.gap == pytest.approx(certificate.judge(certificate.labels).gap)
@@ -77,7 +77,7 @@ def test_a_bound_above_the_value_of_an_answer_is_an_error(poor):
 
     _, certificate = poor
     wrong = replace(certificate, bound=1.01 * certificate.best_value)
-    with pytest.raises(ArithmeticError, match="the bound is wrong"):
+    with pytest.raises(ArithmeticError, match="bug in orthoplus"):
         wrong.judge(certificate.labels)
 
 

@@ -207,7 +207,7 @@ def test_another_method_is_settled(rng):
     [
         ({"missing": "mask"}, r'`missing="mask"` needs `loss="frobenius"`'),
         ({"allow_negative": True}, r'`allow_negative=True` needs `loss="frobenius"`'),
-        ({"method": "ep4orth"}, r'`method="ep4orth"` has parameters for the Frobenius norm'),
+        ({"method": "ep4orth"}, r'`method="ep4orth"` is for the Frobenius norm'),
         ({"loss": "squared"}, r"loss"),
     ],
 )

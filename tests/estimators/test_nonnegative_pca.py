@@ -120,7 +120,9 @@ def test_bad_input_is_explained(data, rng):
     X, _ = data
     with pytest.raises(ValueError, match=r"`n_components=13` is too many for n_features = 12"):
         op.NonnegativePCA(13).fit(X)
-    with pytest.raises(ValueError, match=r"`X` has 2 columns: one for each of the 3 components"):
+    with pytest.raises(
+        ValueError, match=r"`X` has 2 columns; expected one for each of the 3 components"
+    ):
         op.NonnegativePCA(3).fit(X).inverse_transform(np.ones((1, 2)))
     with pytest.raises(ValueError, match=r"`n_init=0` is out of range"):
         op.NonnegativePCA(3, n_init=0).fit(X)

@@ -284,7 +284,7 @@ def test_option_that_a_method_does_not_have_is_named(data):
     class Rigid:
         state_type = object
 
-    with pytest.raises(ValueError, match="`max_iter` cannot be set for the method Rigid"):
+    with pytest.raises(ValueError, match="`max_iter` is not an option of the method Rigid"):
         op.OrthogonalNMF(3, method=Rigid(), max_iter=5).fit(data[0])
 
 

@@ -165,7 +165,7 @@ def test_time_limit_returns_the_best_so_far(rng):
 
 
 def test_problem_of_another_kind_is_refused():
-    with pytest.raises(TypeError, match="needs a QAP problem, not Projection"):
+    with pytest.raises(TypeError, match="needs a QAP problem, got Projection"):
         AssignmentSearch().init(Projection(np.eye(3)), np.eye(3))
 
 
@@ -174,7 +174,7 @@ def test_problem_of_another_kind_is_refused():
     [
         ({"n_init": 0}, ValueError, "`n_init=0`"),
         ({"search_steps": -1}, ValueError, "`search_steps=-1`"),
-        ({"starts": ()}, ValueError, "`starts` is empty: name at least one of relaxation"),
+        ({"starts": ()}, ValueError, "`starts` is empty. Name at least one of relaxation"),
         ({"starts": ("random", "middle")}, ValueError, "`starts='middle'`"),
         ({"starts": "random"}, TypeError, "`starts` must be"),
         ({"continued": 1.5}, ValueError, "`continued=1.5`"),

@@ -182,5 +182,5 @@ def test_methods_write_neither_to_what_they_lend_nor_to_what_they_get(method_nam
 def test_alternating_method_refuses_one_block(method_name):
     method = METHODS[method_name]()
     problem, X = setting(method, "projection")
-    with pytest.raises(TypeError, match="needs a TwoBlock problem, not Projection"):
+    with pytest.raises(TypeError, match="needs a TwoBlock problem, got Projection"):
         method.init(problem, X)

@@ -584,7 +584,7 @@ def test_preset_of_the_theory_satisfies_its_hypotheses(changes):
     ],
 )
 def test_change_that_breaks_the_theory_is_refused(changes, message):
-    with pytest.raises(ValueError, match=rf"Theorem 4\.1 does not hold.*{message}"):
+    with pytest.raises(ValueError, match=rf"Theorem 4\.1 does not apply.*{message}"):
         EP4Orth.for_theory(**changes)
 
 

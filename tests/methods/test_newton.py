@@ -240,7 +240,7 @@ def test_closed_form_step_descends_and_comes_nearer(name):
 
 def test_closed_form_step_needs_a_lipschitz_constant():
     h, X = setting("smooth", 0)
-    with pytest.raises(ValueError, match=r'step_rule="closed-form" needs a Lipschitz constant'):
+    with pytest.raises(ValueError, match=r'step_rule="closed-form"` needs a Lipschitz constant'):
         CLOSED_FORM.step(h, CLOSED_FORM.init(h, X))
 
 

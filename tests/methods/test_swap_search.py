@@ -166,7 +166,7 @@ def test_options_out_of_range(option, value, message):
 
 
 def test_other_problems_are_refused():
-    with pytest.raises(TypeError, match=r"needs a problem such as ONMF\(A, k\), not Projection"):
+    with pytest.raises(TypeError, match=r"cannot solve Projection\. Pass a problem such as ONMF"):
         op.solve(op.problems.Projection(np.eye(4, 2)), method=SwapSearch())
 
 

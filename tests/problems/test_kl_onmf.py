@@ -182,7 +182,7 @@ def test_what_cannot_work_is_explained(rng):
         KLONMF(aslinearoperator(np.eye(3)), 2)
     with pytest.raises(ValueError, match="negative entries"):
         KLONMF(-np.eye(3), 2)
-    with pytest.raises(TypeError, match=r"KLAlternating solves KLONMF\(A, k\), not Projection"):
+    with pytest.raises(TypeError, match=r"KLAlternating solves KLONMF\(A, k\), got Projection"):
         op.solve(op.problems.Projection(np.eye(3, 2)), method=KLAlternating())
 
 

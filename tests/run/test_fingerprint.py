@@ -147,7 +147,7 @@ def test_unwritable_checkpoint_is_found_before_the_run(tmp_path, monkeypatch):
     def never(state):
         pytest.fail("the run began")
 
-    with pytest.raises(op.InputError, match="is a folder: the name of a file"):
+    with pytest.raises(op.InputError, match=r"is a folder\. Pass the name of a file"):
         op.solve(ONMF(A, 3), checkpoint=tmp_path, callback=never)
     monkeypatch.setattr("os.access", lambda *args: False)
     with pytest.raises(op.InputError, match="permission denied for its folder"):

@@ -1,4 +1,4 @@
-"""Run a relaxation until a deadline: when to compute a bound, and when to give up."""
+"""Run a relaxation until a deadline: decide when to compute a bound and when to stop."""
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -9,20 +9,22 @@ from orthoplus.certify.certificate import DensePart
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.types import FloatArray, IntArray
 
-# A bound costs all eigenvalues. It is computed if the estimate has fallen by this share of the gap
-# and the iterations since the last one took this many times as long, or the second many.
+# A bound needs all eigenvalues. It is computed if the iterations since the last one took _PATIENCE
+# times as long as a bound and the estimate fell by this share of the gap, or if they took
+# _MOST_PATIENCE times as long.
 _WORTHWHILE, _PATIENCE, _MOST_PATIENCE = 0.02, 2.0, 8.0
-# A bound may be less accurate by this share of the gap, which is far below what it has fallen by.
+# A bound may be looser by this share of the gap, which is far less than the expected gain.
 _SLACK = 2e-3
-# Cuts are added once the last third of the time gained less than this share of the gap, after at
-# least so many bounds.
+# Cuts are added once the last third of the time closed less than this share of the gap, after at
+# least this many bounds.
 _SLOW, _BOUNDS_BEFORE_CUTS, _TIME_PART_BEFORE_CUTS = 0.1, 4, 2 / 3
-# Seconds of a round of iterations.
+# Seconds per round of iterations.
 _SHORTEST, _LONGEST = 0.02, 1.0
 _FIRST_ITERATIONS = 3
-# The relaxation has converged if the last half of its time gained less than this share of the gap,
-# after at least so many bounds and iterations: on a busy machine the first bounds come after few
-# iterations, before any gain. New cuts need time to act: with them it is the last four fifths.
+# The relaxation has converged if the last half of its time closed less than this share of the gap,
+# after at least this many bounds and iterations: on a busy machine the first bounds come after few
+# iterations, before any gain. New cuts need time to act, so with cuts it is the last four fifths of
+# the time.
 _STALLED, _FEWEST_BOUNDS, _FEWEST_ITERATIONS = 1e-3, 12, 300
 _TIME_PART, _TIME_PART_WITH_CUTS = 0.5, 0.2
 
@@ -33,17 +35,18 @@ def run_relaxation(
     deadline: float,
     find_ratios: Callable[[], FloatArray | None] | None = None,
 ) -> Iterator[float]:
-    """Yield upper bounds, each at most the one before, until the deadline or the last gain.
+    """Yield nonincreasing upper bounds until the deadline or until the relaxation stalls.
 
     Parameters
     ----------
     relaxation : Relaxation
     target : float
-        The value reached: the bound cannot fall below it.
+        The best value reached; no bound can fall below it.
     deadline : float
-        In the seconds of ``time.perf_counter``; the last bound is computed before.
+        Deadline on the clock of ``time.perf_counter``; the last bound is computed before it.
     find_ratios : callable, optional
-        Return the ratios for cuts, or None. It is called once the relaxation is slow without.
+        Function that returns the ratios for cuts, or None. It is called once the relaxation
+        converges slowly without cuts.
 
     Examples
     --------
@@ -63,6 +66,8 @@ def run_relaxation(
         relaxation.advance(n_iter)
         spent = perf_counter() - before
         n_iter = _next_iterations(n_iter, spent, cost)
+        # Leave enough time for one more round and a final bound, which may take longer than the
+        # last.
         is_last = perf_counter() + 1.5 * cost + max(spent, _SHORTEST) >= deadline
         if is_last or _is_worthwhile(relaxation, upper, target, (perf_counter() - last) / cost):
             before = perf_counter()
@@ -77,6 +82,7 @@ def run_relaxation(
             ratios, find_ratios = find_ratios(), None
             if ratios is not None:
                 relaxation.use_ratios(ratios)
+                # The relaxation with cuts is a new problem: judge its progress from here.
                 part, started, seen = _TIME_PART_WITH_CUTS, perf_counter(), [(0.0, upper)]
         elif relaxation.n_iter >= _FEWEST_ITERATIONS and _has_stalled(seen, target, part):
             return
@@ -101,7 +107,7 @@ def _is_slow(seen: list[tuple[float, float]], target: float) -> bool:
 
 
 def _gain(seen: list[tuple[float, float]], part: float) -> float:
-    """Return by how much the bound has fallen since this part of the time."""
+    """Return how much the bound has fallen since this fraction of the elapsed time."""
     elapsed, upper = seen[-1]
     return next(bound for seconds, bound in reversed(seen) if seconds <= part * elapsed) - upper
 
@@ -113,7 +119,7 @@ def _has_stalled(seen: list[tuple[float, float]], target: float, part: float) ->
 
 
 def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
-    """Return the proof of the best bound of a relaxation."""
+    """Return the proof of the best bound of a relaxation as a `DensePart`."""
     S, cuts = relaxation.best_S, relaxation.best_cuts
     corners = np.stack([cuts.i, cuts.j, cuts.l], axis=1).astype(np.int64)
     own = np.zeros(0, dtype=np.int64) if rows is None else rows
@@ -125,7 +131,7 @@ def part_of(relaxation: Relaxation, rows: IntArray | None = None) -> DensePart:
 
 
 def pack(S: FloatArray) -> FloatArray:
-    """Return the upper half of S with its diagonal, by rows; negative entries become 0.
+    """Pack the upper triangle of S with its diagonal by rows, setting negative entries to 0.
 
     Examples
     --------
@@ -137,7 +143,7 @@ def pack(S: FloatArray) -> FloatArray:
 
 
 def unpack(half: FloatArray, n: int) -> FloatArray:
-    """Return S of order n from its packed half, zeros if that is empty.
+    """Return the symmetric S of order n from its packed half; an empty half stands for S = 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`certify`: bounds in the order of their cost, until the gap is closed or the time is over."""
+"""Certify an answer by bounds of increasing cost, until the gap is closed or time runs out."""
 
 from collections.abc import Callable, Iterator
 from time import monotonic, perf_counter, process_time
@@ -30,24 +30,24 @@ from orthoplus.linalg.k_means import search_k_means
 
 Callback = Callable[[Certificate], Any]
 
-# A bound by the factorization of a matrix of order n takes about this many seconds times n^3; so
-# many of them at least have to fit into the time, unless n is small.
+# A bound by a factorization of order n takes about this many seconds times n^3. Unless n is small,
+# at least this many of them have to fit into the time.
 _BOUND_SECONDS, _FEWEST_BOUNDS, _SMALL = 4e-11, 5, 600
-# Of more rows than are relaxed at once in any case: when the relaxations of groups of alike rows
-# end, without cuts and with them, as shares of the time.
+# For more than MOST_DENSE_ROWS rows: the shares of the time at which the relaxations of groups of
+# similar rows end, without and with cuts.
 _COARSE_SHARES = (0.05, 0.12)
 # The ratios of the weights of all rows take about this many seconds times n^3; they are computed
-# up to so many rows.
+# only up to this many rows.
 _RATIO_SECONDS, _MOST_RATIOS = 7e-10, 2000
-# The share of the time that the trials of a closed form may take.
+# Share of the time that the trials of a closed form may take.
 _CLOSED_FORM_SHARE = 0.2
-# A better clustering for k-means is searched for at first if A has at most this many entries
-# times k: that takes a second or so.
+# A better k-means clustering is searched for first if A has at most this many entries times k,
+# which takes about a second.
 _SEARCHED_WORK = 2e7
-# The share of the time that compression gets if other bounds may be better: if blocks of rows may,
-# and if all rows can be relaxed at once.
+# Share of the time for compression if other bounds may be better: the first if only blocks of rows
+# may, the second if all rows can also be relaxed at once.
 _COMPRESSION_SHARES = (0.3, 0.1)
-# Up to this many rows branch and bound follows.
+# Branch and bound runs for at most this many rows.
 _MOST_BRANCHED = 100
 
 
@@ -61,42 +61,44 @@ def certify(  # noqa: PLR0913
     callback: Callback | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Certificate:
-    r"""Prove how good a clustering is: a bound that no point of S+ is below.
+    r"""Prove how good a clustering is by a lower bound on f over all points of S+.
 
     Parameters
     ----------
     problem : Problem
-        ONMF, KMeans, KIndicators, SymmetricONMF, TraceMin and what builds one, or a problem of your
-        own with a ``trace_form``.
+        An `ONMF`, `KMeans`, `KIndicators`, `SymmetricONMF` or `TraceMin` problem, a problem from a
+        function that builds one of these, or your own problem with a ``trace_form``.
     answer : Result or array-like of n labels
-        From `solve` or from any library: whole numbers or strings, -1 for a row without a group.
-        Exactly k groups are needed. Their weights are chosen at their best.
+        A result of `solve`, or labels from any library: integers or strings, with -1 for a row
+        without a group. There must be exactly k groups. The weights within the groups are
+        optimized.
     time_limit : float
-        Seconds; a step that has begun is finished.
+        Time limit in seconds. A step that has started is completed.
     tol : float
-        The relative gap at which the answer counts as optimal.
+        Relative gap at or below which the answer counts as optimal.
     confidence : float, optional
-        Take a bound from random blocks of rows, too, that holds with this probability: for data too
-        large for a good proof. It is never called a proof.
+        If given, also compute a bound from random blocks of rows that holds with this probability.
+        Use it for data that are too large for a good proof; the result is never reported as a
+        proof.
     callback : callable, optional
-        ``callback(certificate)`` with the certificate so far after every better bound; returning
-        True ends the search.
+        Called as ``callback(certificate)`` with the current certificate after every improved bound.
+        If it returns True, the search ends.
     rng : Generator or int, optional
-        For the random blocks; the default is the seed 0.
+        Random state for the random blocks. By default, the seed is 0.
 
     Returns
     -------
     Certificate
-        Ctrl-C returns the best so far.
+        The best certificate found. Ctrl-C ends the search and returns the best one so far.
 
     Notes
     -----
-    In this order: the spectral bound; a certificate in closed form, that proves separated clusters
-    of any number of rows optimal in a few passes over the data, see
-    `orthoplus.certify.closed_form`; a convex relaxation, with cuts if the rows are at most 2000;
-    for more than 4000 rows a relaxation of sums over small groups of rows, see
-    `orthoplus.certify.compression`, then relaxations of blocks of rows if there is time for them,
-    or of up to 12,000 rows at once if that promises more and takes at most half of the memory.
+    The bounds are tried in this order: the spectral bound; a certificate in closed form, which
+    proves separated clusters with any number of rows optimal in a few passes over the data (see
+    `orthoplus.certify.closed_form`); and a convex relaxation, with cuts for at most 2000 rows. For
+    more than 4000 rows, the relaxation is replaced by one of sums over small groups of rows (see
+    `orthoplus.certify.compression`), followed, if time allows, by relaxations of blocks of rows, or
+    of up to 12,000 rows at once if that is more promising and needs at most half of the memory.
 
     Examples
     --------
@@ -109,9 +111,9 @@ def certify(  # noqa: PLR0913
     check_positive(time_limit, "time_limit", finite=False)
     check_range(tol, "tol", low=0.0)
     if confidence is not None and not 0.0 < confidence < 1.0:
-        raise InputError(f"`confidence={confidence!r}` is out of range: it must be in (0, 1).")
+        raise InputError(f"`confidence={confidence!r}` is out of range: choose a number in (0, 1).")
     if callback is not None and not callable(callback):
-        raise InputTypeError(f"`callback` must be callable, it is {type(callback).__name__}.")
+        raise InputTypeError(f"`callback` must be callable, got {type(callback).__name__}.")
     deadline = perf_counter() + time_limit
     search = Search(problem, answer, deadline=deadline, tol=tol, confidence=confidence, rng=rng)
     try:
@@ -127,7 +129,7 @@ def certify(  # noqa: PLR0913
 
 
 class Search:
-    """The best bound and the best partition so far."""
+    """Keep the best bound and the best partition while the steps of `certify` run."""
 
     def __init__(
         self,
@@ -154,16 +156,16 @@ class Search:
         self.unsure: float | None = None
         self.history: list[Progress] = []
 
-    # --- what the steps report --------------------------------------------------------------------
+    # --- reporting --------------------------------------------------------------------------------
 
     @property
     def seconds(self) -> float:
-        """Wall time since the start."""
+        """Wall time since the start, in seconds."""
         return perf_counter() - self.started
 
     @property
     def speed(self) -> float:
-        """The part of a processor that this process had so far: less than 1 on a busy machine."""
+        """Share of one processor this process has received; below 1 on a busy machine."""
         return min(1.0, max(0.1, (process_time() - self._processor) / max(self.seconds, 1e-3)))
 
     @property
@@ -173,17 +175,17 @@ class Search:
         return gap is not None and gap <= self.tol
 
     def improves(self, upper: float) -> bool:
-        """Return whether an upper bound of <M, XX'> is better than what is known."""
+        """Return whether an upper bound on <M, XX'> improves on the best known bound."""
         return self.kind == "trivial" or self.model.to_bound(upper) > self.bound
 
     def offer(self, upper: float, kind: str, proof: Any) -> None:
-        """Take a bound if it is better than the one so far."""
+        """Store a bound if it improves on the best one so far."""
         if self.improves(upper):
             self.bound, self.kind, self.proof = self.model.to_bound(upper), kind, proof
             self._record()
 
     def offer_labels(self, labels: IntArray) -> None:
-        """Take a partition if it is better than the one so far by more than rounding."""
+        """Store a partition if it improves on the best one so far by more than rounding."""
         value = self.model.value_of(self.model.answer_point(labels, None))
         if value < self.best_value - self.model.rounding:
             self.labels, self.best_value = labels, value
@@ -198,12 +200,12 @@ class Search:
             raise ArithmeticError(
                 f"The lower bound {self.bound:.10g} ({self.kind}) of "
                 f"{type(self.problem).__name__} is above the value {self.best_value:.10g} that was "
-                f"reached, by more than rounding ({self.model.rounding:.2g}): the bound is wrong. "
-                f"Please report it."
+                f"reached, by more than rounding ({self.model.rounding:.2g}). This is a bug in "
+                f"orthoplus, not a problem with your input. Please report it."
             )
 
     def measure_agreement(self) -> None:
-        """Find how far partitions at least as good as the answer may differ from it."""
+        """Bound how much a partition at least as good as the answer may differ from it."""
         proofs = [self.proof]
         if self.closed is not None and self.closed is not self.proof:
             proofs.append(self.closed)
@@ -211,7 +213,7 @@ class Search:
         self.unsure = min((mass for mass in found if mass is not None), default=None)
 
     def certificate(self) -> Certificate:
-        """Return what is known so far."""
+        """Return the certificate for the current state of the search."""
         bound = min(self.bound, self.best_value)
         weights = np.asarray(self.point.weights, dtype=np.float64)
         return Certificate(
@@ -239,7 +241,7 @@ class Search:
     # --- the steps --------------------------------------------------------------------------------
 
     def steps(self) -> Iterator[None]:
-        """Yield after every step, in the order of their cost."""
+        """Run the steps in the order of their cost, and yield after each of them."""
         yield from self._spectral()
         yield from self._closed_form(self.answer)
         yield from self._round(self._near_answer())
@@ -260,6 +262,8 @@ class Search:
     def _closed_form(self, labels: IntArray) -> Iterator[None]:
         end = perf_counter() + _CLOSED_FORM_SHARE * (self.deadline - perf_counter())
         for found in closed_form(self.model, self.model.refine(labels)):
+            # The closed form of the answer is kept even if another bound is better:
+            # `measure_agreement` uses it.
             if labels is self.answer:
                 self.closed = found.proof
             self.offer(found.upper, "closed form", found.proof)
@@ -268,14 +272,14 @@ class Search:
                 break
 
     def _fits_densely(self) -> bool:
-        """Return whether all rows are relaxed at once, whatever blocks may give."""
+        """Return whether to relax all rows at once without considering blocks."""
         model = self.model
         if not can_be_cut(model):
             return model.n <= MOST_DENSE_ROWS
         return model.n <= MOST_DENSE_ROWS and (model.n <= _SMALL or self._is_affordable())
 
     def _is_affordable(self) -> bool:
-        """Return whether a few bounds by an n x n matrix fit into the time."""
+        """Return whether a few bounds from an n x n matrix fit into the time."""
         seconds = _FEWEST_BOUNDS * _BOUND_SECONDS * self.model.n**3
         return perf_counter() + seconds <= self.deadline
 
@@ -290,6 +294,8 @@ class Search:
             S=dense_of(model, self.proof) if is_start else None,
         )
         if coarse is not None:
+            # Start from the relaxation of groups of similar rows, which saves most of the
+            # iterations.
             relaxation.start_from(*coarse.lift())
         margin = rounding_margin(model.size, model.n + model.rank)
         value = model.trace(point)
@@ -301,7 +307,7 @@ class Search:
                 yield from self._round(relaxation.partition())
 
     def _ratios(self) -> FloatArray | None:
-        """Return bounds of the ratios of weights, if there are any and the time allows."""
+        """Return bounds on the ratios of weights, or None if they do not exist or take too long."""
         model, seconds = self.model, _RATIO_SECONDS * self.model.n**3
         is_affordable = model.n <= _SMALL or perf_counter() + 10 * seconds <= self.deadline
         if not model.has_ratios or model.n > _MOST_RATIOS or not is_affordable:
@@ -309,7 +315,7 @@ class Search:
         return model.ratios(model.dense())
 
     def _near_answer(self) -> IntArray:
-        """Return the answer, or what a search for k-means makes of it."""
+        """Return the answer, improved by a local search if it is a small k-means problem."""
         model = self.model
         is_small = model.n * model.rank * model.k <= _SEARCHED_WORK
         if not (model.has_row_sums and model.factor is not None and is_small):
@@ -318,7 +324,7 @@ class Search:
         return search_k_means(A, model.k, np.random.default_rng(0), self.answer)
 
     def _round(self, labels: IntArray) -> Iterator[None]:
-        """Look whether a partition, or one near it, is better than the one so far."""
+        """Improve a partition locally and store it if it is the best one so far."""
         before = self.labels
         self.offer_labels(alternate(self.model, labels))
         if self.labels is not before:
@@ -326,7 +332,7 @@ class Search:
             yield from self._closed_form(self.labels)
 
     def _exactly(self) -> Iterator[None]:
-        """Close the gap of few rows by branch and bound."""
+        """Close the gap by branch and bound if there are few rows."""
         model, left = self.model, self.deadline - perf_counter()
         if model.n > _MOST_BRANCHED or left <= 0:
             return
@@ -352,7 +358,7 @@ class Search:
         yield
 
     def _compression(self) -> Iterator[None]:
-        """Bound by sums over small groups of rows."""
+        """Compute bounds from sums over small groups of rows."""
         model = self.model
         if not can_be_compressed(model):
             return
@@ -368,7 +374,7 @@ class Search:
                 break
 
     def _are_blocks_better(self) -> bool:
-        """Return whether blocks of rows may lose less in the time that is left than the gap."""
+        """Return whether blocks of rows may give a smaller gap in the remaining time."""
         model = self.model
         if not can_be_cut(model) or self.kind != "compression" or fits_in_memory(model):
             return can_be_cut(model)
@@ -376,7 +382,7 @@ class Search:
         return gap is None or gap > expected_loss(model, self.deadline - perf_counter())
 
     def _many_rows(self) -> Iterator[None]:
-        """Bound by all rows at once if that seems better and is affordable, else by blocks."""
+        """Relax all rows at once if that is affordable and seems better, otherwise blocks."""
         model, point = self.model, self.model.refine(self.labels)
         if fits_in_memory(model) and self._is_affordable():
             now, left = perf_counter(), self.deadline - perf_counter()

@@ -1,4 +1,4 @@
-r"""The matrix S between the groups of an answer, and the ratios that decide on it.
+r"""The matrix S between the groups of an answer, and the ratios that determine its levels.
 
 See `orthoplus.certify.closed_form` for the formulas.
 """
@@ -14,16 +14,17 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
-# L is larger than the largest ratio by this share of it, so that rounding clips nothing.
+# L exceeds the largest ratio by this share of it, so that rounding does not clip anything.
 _ABOVE = 1e-12
-# A coupling whose denominator is this share of its level is rounding: all ratios are equal.
+# A denominator below this share of the level is rounding: all ratios are equal, and S_lj = 0.
 _NO_COUPLING = 1e-13
 
 
 class Between(NamedTuple):
-    r"""S with blocks :math:`S_{lj} = c_{lj} v_{lj} v_{jl}^\top`, nonnegative by construction.
+    r"""Store S with blocks :math:`S_{lj} = c_{lj} v_{lj} v_{jl}^\top`, nonnegative by construction.
 
-    V is `slopes` of ``levels`` and of the scores G: given as such, or A times ``centers``.
+    V is computed by `slopes` from ``levels`` and the scores G, which are either stored in
+    ``scores`` or equal to A times ``centers``.
     """
 
     labels: IntArray
@@ -44,8 +45,8 @@ def slopes(
 ) -> FloatArray:
     r"""Return V with :math:`v_{ij} = (T_{lj} x_i - g_{ij})^+` for the rows i of group l.
 
-    Plus :math:`g_{il}` inside with the row sums of k-means. Zero for j = l and for rows without a
-    group.
+    For k-means, :math:`g_{il}` is added inside the positive part. V is zero for j = l and for rows
+    without a group.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def slopes(
 
 
 class Setting:
-    """The answer, its scores and ratios, and what levels follow from them.
+    """Hold an answer with its scores and ratios, from which the levels follow.
 
     Attributes
     ----------
@@ -81,13 +82,13 @@ class Setting:
     point : SupportPoint
         The answer.
     own : SupportPoint
-        The answer with the weights that the levels belong to: 1 in each group with row sums.
+        The answer with the weights that the levels refer to: all ones for k-means.
     centers : ndarray of shape (r, k) or None
-        Scores are A times these; None if M is not a product.
+        The scores are A times the centers; None if M is not given as a product.
     core : ndarray of shape (k, k)
         X'MX.
     mean, reach : ndarray of shape (k, k)
-        The mean of the ratios of a group, and the most that a row in its best group may need.
+        The mean ratio of each group, and the largest level that a row in its best group can need.
     """
 
     def __init__(self, model: Model, point: SupportPoint) -> None:
@@ -95,18 +96,22 @@ class Setting:
         labels, counts = point.labels, np.maximum(point.counts(), 1).astype(np.float64)
         ones = (labels >= 0).astype(np.float64)
         self.own = SupportPoint(labels, ones if model.has_row_sums else point.weights, model.k)
-        # From the weights of ``own`` to those of X, one number per group.
+        # Factor per group that turns the weights of ``own`` into those of X.
         self.to_unit = counts**-0.5 if model.has_row_sums else np.ones(model.k)
         self.centers, self.scores = self._scores(counts)
         inner = self._inner()
         self.core = inner * np.outer(1.0 / self.to_unit, 1.0 / self.to_unit)
         squares = np.diag(inner)
         if model.has_row_sums:
+            # D_lj = T_lj + offset_lj, where (c_l - c_j)'c_l = offset_lj; a row at its nearest
+            # center needs at most half the squared distance of the centers.
             self.offset = squares[:, None] - inner
             self.reach = (squares[:, None] + squares - inner - inner.T) / 2
             self.mean = np.zeros_like(inner)
         else:
             self.offset = np.zeros_like(inner)
+            # A row in its best group has g_ij / |c_j| <= g_il / |c_l|, hence g_ij / x_i <= |c_j|
+            # |c_l|.
             self.reach = np.sqrt(np.maximum(np.outer(squares, squares), 0.0))
             self.mean = inner
 
@@ -119,7 +124,7 @@ class Setting:
         return (sums / counts[:, None] if model.has_row_sums else sums).T, None
 
     def _inner(self) -> FloatArray:
-        """Return the scores of the centers: the means, or sums with weights, of G over groups."""
+        """Return the scores of the centers: the means or weighted sums of G over the groups."""
         if self.centers is not None:
             return np.asarray(self.centers.T @ self.centers)
         assert self.scores is not None
@@ -129,27 +134,27 @@ class Setting:
 
     @cached_property
     def trace(self) -> float:
-        """<M, XX'>."""
+        """Value of <M, XX'> at the answer."""
         return float(np.trace(self.core))
 
     @property
     def to_images(self) -> FloatArray:
-        """What the columns of the scores are to be multiplied by to become those of MX."""
+        """Factors that turn the columns of the scores into those of MX."""
         return 1.0 / self.to_unit
 
     @cached_property
     def free(self) -> FloatArray:
-        """The c for which Xc may be any vector: all, or those with Xc orthogonal to e."""
+        """Basis of the free c: all of them, or for k-means those with Xc orthogonal to e."""
         if not self.model.has_row_sums:
             return np.eye(self.model.k)
         return np.linalg.svd(1.0 / self.to_unit[None, :])[2][1:].T
 
     def unit_dots(self, dots: FloatArray) -> FloatArray:
-        """Return x_l'v_lj from the sums of v_lj with the weights of ``own``."""
+        """Return x_l'v_lj from the sums of v_lj weighted by ``own``."""
         return dots * self.to_unit[:, None]
 
     def images(self, dots: FloatArray) -> FloatArray:
-        """Return X'[A, V] of shape (k, r + k^2), from x_l'v_lj."""
+        """Return X'[A, V] of shape (k, r + k^2) from the x_l'v_lj."""
         assert self.centers is not None
         k = self.model.k
         images = np.zeros((k, k, k))
@@ -160,7 +165,7 @@ class Setting:
 
     @cached_property
     def needed(self) -> FloatArray:
-        """The least symmetric levels that no ratio exceeds."""
+        """Smallest symmetric levels that no ratio exceeds."""
         ratios = self._ratios() + self.offset
         needed = np.maximum(ratios, ratios.T)
         return needed + _ABOVE * np.abs(needed)
@@ -176,9 +181,9 @@ class Setting:
         return np.asarray(A.reduce_rows(_ratio_work, *vectors, args=args, combine=np.maximum))
 
     def levels(self, floor: float, cap: float, *, from_mean: bool = True) -> FloatArray:
-        """Return T of `slopes`, between two shares of what a row in its best group may need.
+        """Return T of `slopes`, clipped to shares of the largest level a row may need.
 
-        Both count from the mean ratio of a group, or from 0.
+        ``floor`` and ``cap`` are measured from the mean ratio of a group, or from 0.
         """
         least = self.mean if from_mean else 0.0 * self.mean
         way = self.reach - least
@@ -187,7 +192,7 @@ class Setting:
         return np.where(np.isfinite(levels), levels, 0.0) - self.offset
 
     def between(self, levels: FloatArray, dots: FloatArray) -> Between:
-        """Return S with the couplings 1 / (x_l'v_lj), of both sides if clipping parts them."""
+        """Return S with couplings 1 / (x_l'v_lj), the geometric mean over both sides."""
         dots = dots * self.to_unit[:, None] ** 2
         size = np.sqrt(np.maximum(dots, 0.0) * np.maximum(dots.T, 0.0))
         least = _NO_COUPLING * np.maximum(np.abs(levels), np.abs(levels.T))
@@ -196,7 +201,7 @@ class Setting:
         return Between(own.labels, own.weights, levels, couplings, self.centers, self.scores)
 
     def vectors(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return V, n x k, and its sums over the groups with the weights of ``own``."""
+        """Return V of shape (n, k) and its sums over the groups, weighted by ``own``."""
         own, k = self.own, self.model.k
         scores = score_rows(self.model, self.centers) if self.scores is None else self.scores
         has_row_sums = self.model.has_row_sums
@@ -206,9 +211,10 @@ class Setting:
 
 
 def alternate(model: Model, labels: IntArray, n_rounds: int = 10) -> IntArray:
-    """Return better labels for M = AA': each row to the group whose center it fits best, in turn.
+    """Improve labels for M = AA' by moving each row to its best center, in turns.
 
-    Never worse; those of another M, and those that would leave a group empty, stay.
+    The result is never worse. Labels are unchanged if M is not a product, and the iteration stops
+    if a group would become empty.
     """
     value = -np.inf
     for _ in range(n_rounds if model.factor is not None else 0):
@@ -234,13 +240,13 @@ def alternate(model: Model, labels: IntArray, n_rounds: int = 10) -> IntArray:
 
 
 def scaled_slices(block: Any, scale: float, width: int) -> Iterator[tuple[slice, MemoryMatrix]]:
-    """Yield ranges of rows of a block and their rows in float64, times the scale."""
+    """Yield slices of a block together with their rows in float64, times the scale."""
     for rows in block.ranges(width):
         yield rows, block.rows(rows).scaled_rows(np.full(rows.stop - rows.start, scale))
 
 
 def score_rows(model: Model, centers: Any) -> FloatArray:
-    """Return A ``centers``, n x k, in float64."""
+    """Return A times ``centers`` as a float64 array of shape (n, k)."""
     A = model.factor
     assert A is not None
     return np.asarray(A.gather(A.map_rows(_score_work, args=(model.scale, centers))))
@@ -254,12 +260,14 @@ def _score_work(block: MemoryMatrix, scale: float, centers: FloatArray) -> Float
 def _nearest_work(
     block: MemoryMatrix, scale: float, centers: FloatArray, has_row_sums: bool
 ) -> IntArray:
-    """Return the group that each row fits best, without the scores of all rows in memory."""
+    """Return the best group of each row without holding the scores of all rows in memory."""
     squares = np.einsum("rj,rj->j", centers, centers)
     sizes = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
     nearest = np.empty(len(block), dtype=np.int64)
     for rows, part in scaled_slices(block, scale, sum(centers.shape)):
         scores = part.matmul(centers)
+        # The nearest center maximizes a'c_j - |c_j|^2 / 2; the best direction maximizes a'c_j /
+        # |c_j|.
         scores = scores - squares / 2 if has_row_sums else scores / sizes
         nearest[rows] = scores.argmax(axis=1)
     return nearest
@@ -280,7 +288,7 @@ def _ratio_work(
 def _ratios_of(
     scores: FloatArray, labels: IntArray, weights: FloatArray, has_row_sums: bool
 ) -> FloatArray:
-    """Return the largest g_ij / x_i over the rows of each group, less g_il with row sums."""
+    """Return the largest g_ij / x_i, or g_ij - g_il for k-means, over the rows of each group."""
     k = scores.shape[1]
     top = np.full((k, k), -np.inf)
     for group in range(k):

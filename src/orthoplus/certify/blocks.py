@@ -1,17 +1,17 @@
-r"""Bounds for any number of rows, from blocks of them.
+r"""Bounds for any number of rows from blocks of rows.
 
-The groups of any X, cut up, are groups of each block of rows. For M = AA' and rows that are cut
-into :math:`A_1, \dots, A_T` therefore
+The groups of any X, restricted to a block of rows, are groups of that block. Therefore, if M = AA'
+and the rows are divided into :math:`A_1, \dots, A_T`,
 
 .. math:: \max \langle AA^\top, XX^\top \rangle \le \sum_t \max \langle A_t A_t^\top,
           X_t X_t^\top \rangle,
 
-each term by the relaxation of a block. The loss is about k over the rows of a block, since each
-block fits centers of its own; it is least if the blocks are alike, so every group is spread over
-all of them.
+where each term is bounded by the relaxation of its block. The relative loss is about k over the
+number of rows of a block, since each block fits its own centers. It is smallest if the blocks are
+similar, so every group is spread over all of them.
 
-Every block has the spectral bound first. Then each relaxation runs for a short time, and the rest
-of the time goes where the bounds fall fastest; `orthoplus.certify.refining` decides.
+Every block starts with the spectral bound. Then each relaxation runs for a short time, and the
+remaining time goes to the blocks whose bounds fall fastest; see `orthoplus.certify.refining`.
 """
 
 from collections.abc import Iterator
@@ -33,33 +33,33 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.threads import n_threads, set_most_threads
 
-# Seconds that the relaxation of so many rows needs to be worth it; it grows with the square, or
-# with the third power if there are cuts.
+# Seconds that a relaxation of _ROWS rows needs to be worthwhile. They grow with the square of the
+# rows, or with the cube if there are cuts.
 _SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 10.0, 600
-# Fewest and most rows of a block, and at least so many for each group.
+# Fewest and most rows of a block, and fewest rows per group.
 _FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
-# A block is done if its bound exceeds the value of the answer by this share at most.
+# A block is done if its bound exceeds the value of the answer by at most this share.
 _CLOSED = 1e-10
-# Entries of A that may be held in memory.
+# Maximum number of entries of A held in memory.
 _MOST_ENTRIES = 2.5e8
 
 
 class BlockBound(NamedTuple):
-    """An upper bound of one block, and what proves it."""
+    """Hold an upper bound for one block and its proof."""
 
     upper: float
     part: DensePart
 
 
 def can_be_cut(model: Model) -> bool:
-    """Return whether M is a product whose rows fit into memory."""
+    """Return whether M is a product AA' whose rows fit into memory."""
     A = model.factor
     return A is not None and A.shape[0] * A.shape[1] <= _MOST_ENTRIES
 
 
 def rows_per_block(model: Model, seconds: float) -> int:
-    """Return how many rows a block may have, for this time in all."""
-    # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2, say.
+    """Return the number of rows per block for this total time."""
+    # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2.
     per_row = seconds * n_threads() * _ROWS / model.n
     affordable = _ROWS * per_row / _SECONDS
     if model.has_ratios:
@@ -69,14 +69,14 @@ def rows_per_block(model: Model, seconds: float) -> int:
 
 
 def expected_loss(model: Model, seconds: float) -> float:
-    """Return about what share of the residual blocks lose in this time; infinity if too few fit."""
+    """Estimate the relative loss of blocks in this time; infinity if the blocks do not fit."""
     rows = rows_per_block(model, seconds)
     needed = model.n * rows * _SECONDS / (_ROWS**2 * n_threads())
     return model.k / rows if needed <= 2.0 * seconds else np.inf
 
 
 def cut_rows(labels: IntArray, weights: FloatArray, n_blocks: int) -> list[IntArray]:
-    """Deal the rows into blocks that are alike: each group in the order of its weights.
+    """Divide the rows into similar blocks by dealing out each group in the order of its weights.
 
     Examples
     --------
@@ -85,21 +85,21 @@ def cut_rows(labels: IntArray, weights: FloatArray, n_blocks: int) -> list[IntAr
     """
     order = np.lexsort((weights, labels))
     place = np.arange(len(order))
-    # To and fro, so that no block has the largest weight of every round.
+    # Deal back and forth, so that no block gets the largest weight of every round.
     turn, number = np.divmod(place, n_blocks)
     number = np.where(turn % 2 == 0, number, n_blocks - 1 - number)
     return [np.sort(order[number == block]) for block in range(n_blocks)]
 
 
 class Block:
-    """Some rows, the best bound of <A_t A_t', XX'> so far, and the relaxation that improves it.
+    """Bound <A_t A_t', XX'> for one block of rows and improve the bound by a relaxation.
 
     Attributes
     ----------
     found : BlockBound
-        The spectral bound at first.
+        The best bound so far; the spectral bound at first.
     rate : float
-        By how much the bound fell per second when it was last improved.
+        Decrease of the bound per second in its last turn.
     is_done : bool
         Whether the relaxation has converged, or the time is over.
     """
@@ -125,11 +125,11 @@ class Block:
 
     @property
     def loss(self) -> float:
-        """By how much the bound exceeds the value of the answer."""
+        """Difference between the bound and the value of the answer on this block."""
         return self.found.upper - self.target
 
     def improve(self, seconds: float, deadline: float, stop: Event) -> None:
-        """Continue the relaxation for some seconds, at least until its next bound."""
+        """Continue the relaxation for some seconds, and at least until its next bound."""
         if self._bounds is None:
             self._bounds = self._improve(deadline)
         started, before = perf_counter(), self.found.upper
@@ -155,14 +155,14 @@ class Block:
                 yield BlockBound(upper, self.found.part)
 
     def release(self) -> None:
-        """Forget the relaxation: its bound stays."""
+        """Free the relaxation and keep its bound."""
         self._bounds, self.is_done = None, True
 
 
 def bounds_of_rows(
     A: FloatArray, own: SupportPoint, model: Model, deadline: float
 ) -> Iterator[tuple[float, Relaxation]]:
-    """Yield bounds of <AA', XX'> for rows in memory, with the relaxation that gives them."""
+    """Yield bounds on <AA', XX'> for rows in memory, with the relaxation that gives them."""
     M = A @ A.T
     margin = rounding_margin(float(np.trace(M)), sum(A.shape))
     start = (own.labels, own.weights)
@@ -175,7 +175,7 @@ def bounds_of_rows(
 
 @contextmanager
 def thread_pool(threads: int) -> Iterator[tuple[ThreadPoolExecutor, Event]]:
-    """Give threads, and an event that tells them to end soon because the caller has left."""
+    """Provide a thread pool and an event that asks its threads to stop when the caller leaves."""
     stop = Event()
     with ThreadPoolExecutor(
         threads, thread_name_prefix="certify", initializer=set_most_threads, initargs=(1,)
@@ -187,9 +187,10 @@ def thread_pool(threads: int) -> Iterator[tuple[ThreadPoolExecutor, Event]]:
 
 
 def _without(A: FloatArray, rows: IntArray, model: Model) -> BlockBound:
-    """Bound a block by its singular values, which S = 0 proves."""
+    """Bound a block by its singular values; the proof is S = 0."""
     size, k, fixed = float(np.vdot(A, A)), model.k, 0.0
     if model.has_row_sums:
+        # With row sums, e is a fixed eigenvector of Z: centering removes its share n |mean|^2.
         mean = A.mean(axis=0)
         A, k, fixed = A - mean, k - 1, len(A) * float(mean @ mean)
     gram = A.T @ A if A.shape[1] < len(A) else A @ A.T
@@ -197,7 +198,7 @@ def _without(A: FloatArray, rows: IntArray, model: Model) -> BlockBound:
     leading = float(np.maximum(values[max(len(values) - k, 0) :], 0.0).sum())
     nothing = np.zeros(0)
     cuts = np.zeros((0, 3), dtype=np.int64)
-    # The eigenvalues are those of a matrix within rounding of the Gram matrix, in norm.
+    # LAPACK returns the exact eigenvalues of a matrix within rounding of the Gram matrix.
     margin = rounding_margin((3 + 3 * model.k) * size, sum(A.shape))
     part = DensePart(rows, nothing, cuts, nothing, np.zeros((0, 2)))
     return BlockBound(fixed + leading + margin, part)

@@ -1,4 +1,4 @@
-r"""Exact clusterings of a few dozen rows, by branch and bound on pairs of rows.
+r"""Exact clustering of a few dozen rows by branch and bound on pairs of rows.
 
 Either two rows share a group, or they do not. A node of the search fixes this for some pairs: rows
 known to be together form a part, and pairs of parts may be known to be apart. `Relaxation` bounds
@@ -16,20 +16,22 @@ from orthoplus.certify.cuts import Cuts
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
-# Iterations between two looks at the bound of a node, and how many looks at most; at the root more.
+# Iterations between two checks of the bound of a node, and the most checks per node and at the
+# root.
 _ITERATIONS, _MOST_LOOKS, _MOST_LOOKS_AT_ROOT = 40, 12, 60
-# A node is given up if this many further looks at the present speed would not close it.
+# A node is split if this many further checks at the current speed would not close it.
 _PATIENCE = 6.0
-# A bound this near the value, relative to the norm of M, closes a node; `upper` counts it.
+# A node is closed if its bound exceeds the value by at most this, relative to the norm of M. The
+# reported `upper` includes the difference.
 _CLOSING_TOL = 1e-9
-# Steps of the search for a better clustering near a given one.
+# Maximum number of steps of the local search from a given clustering.
 _MAX_MOVES = 30
 
 
 class ExactClustering(NamedTuple):
-    """A clustering, its value, a bound above all values, and the number of nodes searched.
+    """Hold a clustering, its value, an upper bound on all values, and the number of nodes searched.
 
-    The clustering is optimal if value and upper agree, up to rounding.
+    The clustering is optimal if ``value`` and ``upper`` agree up to rounding.
     """
 
     labels: IntArray
@@ -39,7 +41,7 @@ class ExactClustering(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """Parts of rows, pairs of them that are apart, and the multipliers of the node above."""
+    """Hold parts of rows, the pairs of parts that are apart, and the multipliers of the parent."""
 
     parts: IntArray
     apart: BoolArray
@@ -65,17 +67,18 @@ def solve_exactly(
     Parameters
     ----------
     M : ndarray of shape (n, n)
-        A symmetric matrix; with entries below 0 the value of a group is a lower bound.
+        A symmetric matrix. If it has negative entries, the value of a group is a lower bound.
     k : int
         The number of groups.
     has_row_sums : bool
-        Whether X has the entries one over the root of the size of a group, as k-means has.
+        Whether the entries of X are one over the square root of the group size, as for k-means.
     start : tuple of (labels, weights), optional
         A clustering to improve.
     ratios : ndarray of shape (n, n), optional
-        Bounds of the ratios of weights, see `orthoplus.certify.cuts.ratio_bounds`.
+        Bounds on the ratios of weights; see `orthoplus.certify.cuts.ratio_bounds`.
     deadline : float
-        The time, as of `time.monotonic`, at which the search ends. The bound holds then too.
+        Time on the clock of `time.monotonic` at which the search ends. The bound is valid then as
+        well.
 
     Examples
     --------
@@ -96,7 +99,7 @@ class _Search:
         self.tol = _CLOSING_TOL * float(np.linalg.norm(M))
         self.labels: IntArray = np.minimum(np.arange(len(M)), k - 1)
         self.value = -np.inf
-        self.closed = -np.inf  # the largest bound of a closed node
+        self.closed = -np.inf  # largest bound of a closed node
 
     def run(self, start: tuple[IntArray, FloatArray] | None) -> ExactClustering:
         n = len(self.M)
@@ -104,6 +107,8 @@ class _Search:
         order, n_nodes = count(), 0
         root = _Node(np.arange(n), np.zeros((n, n), dtype=bool), None, Cuts.none())
         heap = [(-np.inf, next(order), root)]
+        # Best first: always explore the open node with the largest bound, which limits the final
+        # bound.
         while heap and (n_nodes == 0 or time.monotonic() < self.deadline):
             above, _, node = heapq.heappop(heap)
             if -above <= self.value + self.tol:
@@ -113,13 +118,15 @@ class _Search:
             upper, children = self._explore(node, -above)
             for child in children:
                 heapq.heappush(heap, (-upper, next(order), child))
+        # Nodes still open at the deadline keep the bound of their parent.
         left = max((-bound for bound, _, _ in heap), default=-np.inf)
         return ExactClustering(self.labels, self.value, max(self.value, self.closed, left), n_nodes)
 
     def _explore(self, node: _Node, above: float) -> tuple[float, list[_Node]]:
-        """Bound a node; return the bound, and the nodes below if it stays open."""
+        """Bound a node; return the bound and, if the node stays open, its two children."""
         if node.n_parts < self.k or self._is_crowded(node):
             return -np.inf, []
+        # A leaf: all pairs are decided, so that the parts are the groups.
         if node.n_parts == self.k or node.apart.sum() == node.n_parts * (node.n_parts - 1):
             self._offer(node.parts)
             self.closed = max(
@@ -134,7 +141,7 @@ class _Search:
         return upper, _split(node, relaxation, self.has_row_sums)
 
     def _is_crowded(self, node: _Node) -> bool:
-        """Whether more than k parts are apart from each other, as far as a greedy look can tell."""
+        """Return whether a greedy search finds more than k parts that are pairwise apart."""
         chosen: list[int] = []
         for part in np.argsort(-node.apart.sum(axis=1), kind="stable").tolist():
             if all(node.apart[part, other] for other in chosen):
@@ -152,6 +159,7 @@ class _Search:
             )
             excess = estimate - self.value - self.tol
             is_closed = excess <= 0 and relaxation.upper_bound() <= self.value + self.tol
+            # At the current speed, this node would need more than _PATIENCE further checks.
             is_slow = excess > _PATIENCE * max(last - estimate, 0.0)
             if is_closed or time.monotonic() >= self.deadline:
                 break
@@ -166,11 +174,13 @@ class _Search:
     def _relaxation_of(self, node: _Node) -> Relaxation:
         if not self.has_row_sums:
             apart = node.apart[np.ix_(node.parts, node.parts)]
-            if self.ratios is None or not len(node.cuts.mu):  # cuts are added if it is slow
+            if self.ratios is None or not len(node.cuts.mu):  # cuts are added later if needed
                 return Relaxation(self.M, self.k, S=node.S, apart=apart)
             return Relaxation(
                 self.M, self.k, S=node.S, apart=apart, cuts=node.cuts, ratios=self.ratios
             )
+        # For k-means the rows of a part have equal rows of Z: one row per part, with its size,
+        # suffices.
         sizes = np.bincount(node.parts).astype(np.float64)
         C = _merging(node.parts, np.ones(len(node.parts)), sizes)
         return Relaxation(
@@ -184,7 +194,7 @@ class _Search:
         )
 
     def _offer(self, labels: IntArray) -> None:
-        """Keep labels, after moves of rows that improve them, if they are the best so far."""
+        """Improve labels by moving rows and keep them if they are the best so far."""
         if len(np.unique(labels[labels >= 0])) != self.k:
             return
         for _ in range(_MAX_MOVES):
@@ -200,7 +210,7 @@ class _Search:
 
 
 class Value(NamedTuple):
-    """The best value of given labels lies between these; X has the first."""
+    """Enclose the best value of given labels; X attains ``lower``."""
 
     lower: float
     upper: float
@@ -208,7 +218,7 @@ class Value(NamedTuple):
 
 
 def value_of(M: FloatArray, labels: IntArray, k: int, has_row_sums: bool) -> Value:
-    """Return the best value with these groups; both bounds agree for k-means and for M >= 0.
+    """Bound the best value with these groups; both bounds agree for k-means and for M >= 0.
 
     Examples
     --------
@@ -233,7 +243,7 @@ def value_of(M: FloatArray, labels: IntArray, k: int, has_row_sums: bool) -> Val
 
 
 def _nonnegative_leader(block: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return a unit x >= 0 with x'Bx large, from the leading eigenvector; best if B >= 0."""
+    """Return a unit x >= 0 with large x'Bx from the leading eigenvector; optimal if B >= 0."""
     unit = np.zeros(len(block))
     unit[int(np.argmax(block.diagonal()))] = 1.0
     found = [np.abs(vector), np.maximum(vector, 0.0), np.maximum(-vector, 0.0), unit]
@@ -242,13 +252,15 @@ def _nonnegative_leader(block: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def _move_rows(M: FloatArray, labels: IntArray, X: FloatArray, has_row_sums: bool) -> IntArray:
-    """Move every row to the group that it fits best, the groups fixed."""
+    """Move every row to the group that it fits best, with the groups fixed."""
     G = M @ X
     squares = np.einsum("ij,ij->j", X, G)
     if has_row_sums:
+        # 2 a'c_j - |c_j|^2, that is minus the squared distance to the center up to |a|^2.
         counts = (X > 0).sum(axis=0)
         fit = 2 * G / np.sqrt(counts) - squares / counts
     else:
+        # The squared length of the projection of a onto the direction of group j.
         fit = np.maximum(G, 0.0) ** 2 / np.where(squares > 0, squares, np.inf)
     best = np.argmax(fit, axis=1)
     here = fit[np.arange(len(fit)), labels]
@@ -256,14 +268,14 @@ def _move_rows(M: FloatArray, labels: IntArray, X: FloatArray, has_row_sums: boo
 
 
 def _merging(parts: IntArray, old_sizes: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return the matrix C that merges rows: Z of the rows is CZC' for Z of the parts."""
+    """Return the matrix C that merges rows: CZC' is the Z of the rows for a Z of the parts."""
     C = np.zeros((len(parts), len(sizes)))
     C[np.arange(len(parts)), parts] = np.sqrt(old_sizes / sizes[parts])
     return C
 
 
 def _split(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> list[_Node]:
-    """Return the two nodes with one more pair of parts apart, or together."""
+    """Return two child nodes: one pair of parts kept apart, and the same pair merged."""
     a, b = _choose_pair(node, relaxation, has_row_sums)
     apart = node.apart.copy()
     apart[a, b] = apart[b, a] = True
@@ -275,7 +287,7 @@ def _split(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> list[_Nod
 def _merge(
     node: _Node, pair: tuple[int, int], dual: tuple[FloatArray, Cuts], has_row_sums: bool
 ) -> _Node:
-    """Return the node in which two parts are one: apart from what either was apart from."""
+    """Return the node with two parts merged; the constraints of both parts are united."""
     low, high = min(pair), max(pair)
     renamed = np.arange(node.n_parts) - (np.arange(node.n_parts) > high)
     renamed[high] = low
@@ -291,7 +303,7 @@ def _merge(
 
 
 def _choose_pair(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> tuple[int, int]:
-    """Return the pair of parts of which the relaxation is least sure, large parts first."""
+    """Return the pair of parts about which the relaxation is least certain, weighted by size."""
     Z = relaxation.similarity()
     if has_row_sums:
         Z = Z * np.outer(relaxation.scale, relaxation.scale)
@@ -303,6 +315,7 @@ def _choose_pair(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> tup
         weight = np.outer(d, d)
         together = Z / np.maximum(weight, np.finfo(np.float64).tiny)
         together, weight = _of_parts(together, node), _of_parts(weight, node)
+    # Largest where the pair is half together (1/2), smallest where the relaxation decides (0 or 1).
     doubt = (0.5 - np.abs(np.clip(together, 0.0, 1.0) - 0.5) + 1e-6) * weight
     doubt[node.apart] = -1.0
     np.fill_diagonal(doubt, -1.0)
@@ -311,7 +324,7 @@ def _choose_pair(node: _Node, relaxation: Relaxation, has_row_sums: bool) -> tup
 
 
 def _of_parts(pairs: FloatArray, node: _Node) -> FloatArray:
-    """Return the largest entry over the rows of each pair of parts."""
+    """Return the largest entry over all pairs of rows of each pair of parts."""
     found = np.full((node.n_parts, node.n_parts), -np.inf)
     at = (node.parts[:, None], node.parts[None, :])
     np.maximum.at(found, at, pairs)

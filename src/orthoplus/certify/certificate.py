@@ -1,4 +1,4 @@
-"""What `certify` returns: how good an answer is, and what proves it."""
+"""The result of `certify`: how good an answer is, with the data that prove it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _FORMAT = "orthoplus-certificate-1"
 
 
 class Progress(NamedTuple):
-    """One better bound, or one better partition, on the way to a certificate.
+    """Record one improved bound or partition found on the way to a certificate.
 
     Examples
     --------
@@ -34,11 +34,13 @@ class Progress(NamedTuple):
 
 
 class DensePart(NamedTuple):
-    """S of some rows: its upper half with the diagonal by rows, and cuts with their multipliers.
+    """Store S and the cuts for all rows or for one block of rows.
 
-    ``rows`` is rising, and empty if these are all rows; ``half`` is empty for S = 0. ``cuts`` has
-    shape (m, 3), ``ratios`` (m, 2): rows i, j, l and numbers p, q of the triangle
-    p Z_ij + q Z_il <= Z_ii + pq Z_jl; l = -1 for the pair p Z_ij <= Z_ii. For k-means both are 1.
+    ``rows`` is increasing, and empty if the part holds all rows. ``half`` is the upper triangle of
+    S with the diagonal, stored by rows, and is empty for S = 0. ``cuts`` of shape (m, 3) and
+    ``ratios`` of shape (m, 2) hold the rows i, j, l and the numbers p, q of the triangle
+    inequalities p Z_ij + q Z_il <= Z_ii + pq Z_jl, where l = -1 stands for the pair inequality p
+    Z_ij <= Z_ii. For k-means, p = q = 1. ``multipliers`` has one entry per cut.
     """
 
     rows: IntArray
@@ -49,10 +51,10 @@ class DensePart(NamedTuple):
 
 
 class Compressed(NamedTuple):
-    """S = S_0 + DTD': a closed form, and for each row a micro group, a column of D.
+    """Store S = S_0 + DTD' as a closed form S_0, one micro group per row (a column of D), and T.
 
     ``micro`` is -1 for a row without a group; the entries of D are the weights of ``base``.
-    ``multipliers`` is T, of shape (m, m), with negative entries as far as S_0 allows.
+    ``multipliers`` is T, of shape (m, m), whose entries may be negative as long as S >= 0.
     """
 
     base: Between
@@ -65,41 +67,42 @@ Proof = Between | Compressed | tuple[DensePart, ...] | None
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """How good an answer is: its value, a bound that no answer is below, and the proof of it.
+    """Report how good an answer is: its value, a lower bound for all answers, and the proof.
 
     Attributes
     ----------
     value : float
-        f at the answer, its weights at their best; the inertia for k-means.
+        The objective f at the answer with optimal weights; the inertia for k-means.
     bound : float
-        No point of S+ has a smaller f, in floating point too. If the data are both too long and too
-        wide for all eigenvalues, up to a probability of 1e-12 over random vectors of the search.
+        Lower bound on f over S+ that accounts for rounding errors. If the data have too many rows
+        and columns to compute all eigenvalues, it fails with a probability of at most 1e-12 over
+        the random vectors of the search.
     gap : float or None
-        ``(value - bound) / |bound|``, 0 within rounding; None if the bound is 0 and the value is
-        not.
+        The relative gap ``(value - bound) / |bound|``, or 0 if both agree up to rounding; None if
+        the bound is 0 and the value is not.
     is_optimal : bool
         Whether the gap is at most ``tol`` and the bound is a proof.
     kind : str
-        Where the bound comes from: "spectral", "closed form", "relaxation", "exact", "compression",
-        "blocks" or "sampled".
+        The method that gave the bound: "spectral", "closed form", "relaxation", "exact",
+        "compression", "blocks" or "sampled".
     confidence : float or None
-        None for a proof; the probability that the bound holds if it was sampled.
+        The probability that a sampled bound holds; None for a proof.
     labels : ndarray of int, shape (n,)
-        The best partition that is known: that of the answer unless ``improved``.
+        The best known partition: that of the answer unless ``improved`` is True.
     best_value : float
-        f at ``labels``.
+        The objective at ``labels``.
     improved : bool
-        Whether a better partition than the answer was found. ``judge(labels)`` is the certificate
-        of that one, and ``solve(problem, best_X())`` goes on from it.
+        Whether a better partition than the answer was found. ``judge(labels)`` returns its
+        certificate, and ``solve(problem, best_X())`` continues from it.
     agreement : float or None
-        The share of the rows on which each partition at least as good as the answer agrees with it;
-        None if nothing is known.
+        A lower bound on the share of rows on which every partition at least as good as the answer
+        agrees with it; None if no such bound is known.
     seconds : float
         Wall time.
     history : tuple of Progress
-        Every better bound, and every better partition.
+        Every improved bound and every improved partition.
     tol : float
-        The gap at which the answer counts as optimal.
+        Gap at or below which the answer counts as optimal.
 
     Examples
     --------
@@ -137,7 +140,7 @@ class Certificate:
 
     @property
     def message(self) -> str:
-        """What is known of the answer, in a sentence or two."""
+        """Summary of the certificate in one or two sentences."""
         if self.is_optimal:
             text = "The answer is proven optimal."
         elif self.confidence is not None:
@@ -148,8 +151,8 @@ class Certificate:
             text = f"No answer is better by more than {_percent(self.gap)} of the bound."
         if self.improved:
             text += (
-                f" A better partition was found, of value {self.best_value:.10g}: `labels` holds "
-                f"it, and `solve(problem, certificate.best_X())` goes on from it."
+                f" A better partition with value {self.best_value:.10g} was found: `labels` holds "
+                f"it, and `solve(problem, certificate.best_X())` continues from it."
             )
         return text
 
@@ -163,7 +166,7 @@ class Certificate:
         return f"{text} ({kind}, {self.seconds:.2g} s){better}"
 
     def sure_rows(self) -> BoolArray:
-        """Return the rows on which each partition at least as good as the answer agrees with it.
+        """Return a mask of the rows on which all partitions at least as good as the answer agree.
 
         Examples
         --------
@@ -177,7 +180,7 @@ class Certificate:
         return np.asarray(self.weights**2 > self.unsure)
 
     def verify(self, problem: Problem | None = None) -> Verification:
-        """Check the proof again, from the data of the problem, by code that the search lacks.
+        """Check the proof again from the data of the problem, by code independent of the search.
 
         Parameters
         ----------
@@ -187,24 +190,24 @@ class Certificate:
         Returns
         -------
         Verification
-            True if everything holds; otherwise ``failures`` says what does not.
+            True if every check passes; otherwise ``failures`` lists the failed checks.
         """
         return verify(self._own_problem(problem, "verify(problem)"), self)
 
     def judge(self, answer: Any, problem: Problem | None = None) -> "Certificate":
-        """Return the certificate of another answer to the same problem, by the same proof.
+        """Certify another answer to the same problem with the same proof.
 
         Parameters
         ----------
         answer : Result or array-like of n labels
-            From `solve` or from any library, as `orthoplus.certify` takes it.
+            A result of `solve`, or labels from any library, as for `orthoplus.certify`.
         problem : Problem, optional
             Needed for a certificate from a file.
 
         Returns
         -------
         Certificate
-            Of this answer. ``labels`` are the better ones of both.
+            The certificate of this answer; its ``labels`` are the better of the two partitions.
 
         Examples
         --------
@@ -221,7 +224,7 @@ class Certificate:
         return judge(self, self._own_problem(problem, "judge(answer, problem)"), answer)
 
     def best_X(self, problem: Problem | None = None) -> FloatArray:
-        """Return X in S+ of the best partition that is known: a start for `orthoplus.solve`.
+        """Return the point X of S+ for the best known partition, as a start for `orthoplus.solve`.
 
         Parameters
         ----------
@@ -241,22 +244,22 @@ class Certificate:
         return best_point(self, self._own_problem(problem, "best_X(problem)"))
 
     def _own_problem(self, problem: Problem | None, call: str) -> Problem:
-        """Return the problem of the certificate, after a look at its data."""
+        """Return the problem of the certificate after checking that its data match."""
         problem = self.problem if problem is None else problem
         if problem is None:
             raise InputError(
-                "A certificate from a file does not hold the data. Pass the problem: "
+                "A certificate loaded from a file does not contain the data. Pass the problem: "
                 f"`certificate.{call}`."
             )
         if not is_same_data(self.fingerprint, fingerprint_of(problem)):
             raise InputError(
-                "The certificate belongs to another problem: its data or its k differ from those "
-                "that were certified."
+                "The certificate belongs to a different problem: the data or k differ from those "
+                "that were certified. Pass the problem that was certified."
             )
         return problem
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the certificate to an ``.npz`` file, which appears only when it is complete.
+        """Write the certificate atomically to an ``.npz`` file.
 
         Examples
         --------
@@ -279,7 +282,7 @@ class Certificate:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Certificate":
-        """Read a certificate written by `save`; it verifies against the problem that is passed."""
+        """Read a certificate written by `save`. Pass the problem to `verify` it."""
         try:
             with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
                 header = json.loads(bytes(file["header"]))
@@ -293,7 +296,7 @@ class Certificate:
             raise
         except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
             raise InputError(
-                f"`{os.fspath(path)}` is not a certificate or is damaged ({error}). Give a file "
+                f"`{os.fspath(path)}` is not a certificate or is damaged ({error}). Pass a file "
                 f"written by `Certificate.save`."
             ) from error
 

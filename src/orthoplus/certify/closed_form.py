@@ -1,4 +1,4 @@
-r"""A certificate in closed form, from the answer itself.
+r"""A certificate in closed form, computed from the answer itself.
 
 For every symmetric S with nonnegative entries and every X of S+,
 
@@ -14,11 +14,11 @@ over those of j,
 
 is nonnegative and makes :math:`(M + S) X = XL`, since :math:`x_l^\top v_{lj} = L_{lj} - x_l^\top M
 x_j = x_j^\top v_{jl}`. If the eigenvalues of L are the leading ones of M + S, the bound is
-:math:`\mathrm{tr}\, L = \langle M, XX^\top \rangle`: the answer is optimal. Rows whose ratios are
-large spoil this; then a smaller L, with v clipped at 0, gives a better bound. Validity depends on S
->= 0 only, never on the formula.
+:math:`\mathrm{tr}\, L = \langle M, XX^\top \rangle`: the answer is optimal. A few rows with large
+ratios prevent this; then a smaller L, with v clipped at 0, gives a better bound. The bound is valid
+whenever S >= 0, whatever the formula for S.
 
-k-means. All X that count have :math:`XX^\top e = e`, so that with :math:`P = I - ee^\top / n`
+For k-means, every feasible X has :math:`XX^\top e = e`, so that with :math:`P = I - ee^\top / n`
 
 .. math:: \langle M, XX^\top \rangle \le e^\top H e / n + \lambda_1(PHP) + \dots
           + \lambda_{k-1}(PHP), \qquad H = M + S.
@@ -48,34 +48,36 @@ from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray
 
-# Floors of L, and caps, as shares of the largest ratio that a row in its best group may have: from
-# the mean ratio on, or from 0. The caps beside the best one are tried so many times.
+# Floors and caps of L, as shares of the largest ratio that a row in its best group can have. They
+# are measured from the mean ratio, or from 0 for the whole caps. The caps next to the best one are
+# refined this many times.
 _FLOORS, _CAPS, _WHOLE_CAPS, _REFINEMENTS = (0.25, 0.5), (0.35, 0.15, 0.6, 1.0), (0.9, 0.8), 3
-# A bound this near to the value, as a share of the size of M, may be equal to it.
+# A bound within this share of the size of M may be equal to the value: try the sharp bound.
 _MAX_TIE_SHARE = 1e-6
 
 
 class Bounded(NamedTuple):
-    """An upper bound of <M, XX'> and the S that proves it."""
+    """Hold an upper bound on <M, XX'> and the S that proves it."""
 
     upper: float
     proof: Between
 
 
 def closed_form(model: Model, point: SupportPoint) -> Iterator[Bounded]:
-    """Yield the best bound so far after each trial: the closed form first, then other levels.
+    """Yield the best bound after each trial, first of the closed form, then of other levels.
 
     Parameters
     ----------
     model : Model
     point : SupportPoint
-        From ``model.refine``.
+        A point returned by ``model.refine``.
 
     Notes
     -----
-    If M = AA' with few columns, three passes over the rows for the first bound and one for each of
-    the next, and an eigenproblem of order r + k^2; a dense eigenproblem of order n for small n, and
-    otherwise `orthoplus.linalg.spectral_sum`, whose bounds hold with a probability of 1 - 1e-12.
+    If M = AA' with few columns, the first bound takes three passes over the rows and each further
+    one takes one pass, plus an eigenproblem of order r + k^2. Otherwise, each bound solves a dense
+    eigenproblem of order n for small n, or uses `orthoplus.linalg.spectral_sum`, whose bounds hold
+    with a probability of 1 - 1e-12.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class _Trial(NamedTuple):
 
 
 def _trials(seen: dict[_Trial, float], *, has_means: bool) -> Iterator[_Trial]:
-    """Yield floors, then caps with the best floor, then caps beside the best one."""
+    """Yield floors, then caps with the best floor, then caps next to the best cap."""
     for floor in _FLOORS:
         yield _Trial(floor, np.inf)
     floor = min(seen, key=lambda trial: seen[trial]).floor
@@ -117,6 +119,7 @@ def _trials(seen: dict[_Trial, float], *, has_means: bool) -> Iterator[_Trial]:
     yield from trials
     for _ in range(_REFINEMENTS):
         best = min((trial for trial in seen if np.isfinite(trial.cap)), key=lambda t: seen[t])
+        # Bisect between the best cap and its neighbors among the trials with the same floor.
         caps = sorted(t.cap for t in seen if t._replace(cap=0.0) == best._replace(cap=0.0))
         place = caps.index(best.cap)
         for other in caps[max(place - 1, 0) : place] + caps[place + 1 : place + 2]:

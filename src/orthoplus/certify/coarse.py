@@ -1,4 +1,4 @@
-r"""A start for the relaxation of many rows: the solution for a few hundred groups of alike rows.
+r"""A start for the relaxation of many rows, from a few hundred groups of similar rows.
 
 Let D have one column for each small group of rows, with entries :math:`d_i \ge 0` and unit columns.
 The relaxation of the small matrix :math:`D^\top M D` has the solution :math:`Z` and multipliers
@@ -6,9 +6,9 @@ The relaxation of the small matrix :math:`D^\top M D` has the solution :math:`Z`
 bound, which is good if the rows of a group are nearly parallel. The iteration for all rows starts
 there, with the penalty parameter that was best for the groups: both save most of its iterations.
 
-Since :math:`DZD^\top` is feasible, the relaxation of all rows cannot have a better optimum than
-that of the groups. Cuts are for blocks of rows, which are smaller: whether they improve the bound
-of the groups, by more than is lost by blocks, says which of both is worth the time.
+Since :math:`DZD^\top` is feasible, the optimum of the relaxation of all rows is no smaller than
+that of the groups. Only blocks of rows are small enough for cuts. Whether cuts improve the bound of
+the groups by more than blocks lose decides between all rows at once and blocks.
 """
 
 import heapq
@@ -25,12 +25,12 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.threads import single_blas
 
-# Groups of rows.
+# Number of groups of rows.
 _GROUPS = 400
 
 
 class CoarseStart:
-    """The relaxation of small groups of rows.
+    """Solve the relaxation of small groups of similar rows.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class CoarseStart:
     point : SupportPoint
         The answer.
     deadlines : tuple of two floats
-        For the relaxation, and for the one with cuts that is compared with it.
+        Deadlines of the relaxation without cuts and of the one with cuts.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class CoarseStart:
         The entries of D.
     relaxation : Relaxation
     optimum, cut_optimum : float
-        About its optimum, from above, and about that with cuts.
+        Upper estimates of the optimum without and with cuts.
     """
 
     def __init__(self, model: Model, point: SupportPoint, deadlines: tuple[float, float]) -> None:
@@ -95,13 +95,14 @@ class CoarseStart:
             return list(run_relaxation(relaxation, value, deadline, find_ratios))[-1]
 
     def favors_all_rows(self, rows_per_block: int) -> bool:
-        """Return whether all rows at once seem better than blocks of so many rows, with cuts."""
+        """Return whether all rows at once seem better than blocks of this many rows with cuts."""
         value = self._model.trace(self._point)
+        # Blocks lose about the share k / rows of the residual.
         lost = (self._model.size - value) * self._model.k / rows_per_block
         return self.optimum - value < self.cut_optimum - value + lost
 
     def lift(self) -> tuple[FloatArray, float]:
-        """Return DTD' in float32, with T of the relaxation, and the penalty parameter."""
+        """Return DTD' in float32 for the state T of the relaxation, and the penalty parameter."""
         T, penalty = self.relaxation.state()
         T = T.astype(np.float32)
         lifted = T[:, self.groups][self.groups]
@@ -112,16 +113,16 @@ class CoarseStart:
 
 
 def split_rows(A: FloatArray, labels: IntArray, m: int, *, is_scaled: bool) -> IntArray:
-    """Split the groups of an answer into at most m groups of rows that are alike.
+    """Split the groups of an answer into at most m groups of similar rows.
 
     Parameters
     ----------
     A : ndarray of shape (n, r)
     labels : ndarray of int, shape (n,)
-        Rows of different groups are not mixed; -1 is a group, too.
+        Rows of different groups are never mixed; -1 counts as a group.
     m : int
     is_scaled : bool
-        Whether rows are alike if they are nearly parallel, whatever their lengths.
+        Whether rows are compared by direction only, ignoring their lengths.
 
     Examples
     --------
@@ -141,6 +142,7 @@ def split_rows(A: FloatArray, labels: IntArray, m: int, *, is_scaled: bool) -> I
 
     for label in np.unique(labels):
         push(np.flatnonzero(labels == label))
+    # Always split the group with the largest within-group variance.
     while len(heap) < m and heap[0][0] < 0:
         rows = heapq.heappop(heap)[2]
         is_left = _halve(U[rows], lengths[rows])
@@ -153,10 +155,10 @@ def split_rows(A: FloatArray, labels: IntArray, m: int, *, is_scaled: bool) -> I
 
 
 def _halve(own: FloatArray, lengths: FloatArray) -> BoolArray:
-    """Return which rows are on one side of the mean, along the direction of their variance."""
+    """Return which rows lie on one side of the mean along their main direction of variance."""
     masses = lengths**2
     off = own - masses @ own / float(masses.sum())
     is_left = np.asarray(off @ main_direction(off, masses) <= 0)
-    if is_left.all() or not is_left.any():  # by rounding
+    if is_left.all() or not is_left.any():  # one side is empty because of rounding
         is_left = np.arange(len(own)) < len(own) // 2
     return is_left

@@ -1,4 +1,4 @@
-r"""Bounds for any number of rows, from a matrix S with a structure: compression.
+r"""Bounds for any number of rows from a structured matrix S: compression.
 
 Let :math:`S_0` be the closed form's S between groups (`orthoplus.certify.between`), and D the
 n x m matrix of micro groups, finer than the groups: column p has the weights :math:`w_i` of the
@@ -8,14 +8,16 @@ answer at its rows. For every symmetric T with
           \min_{i \in q} \frac{v_{jl}(i)}{w_i} \quad (p \subset l, \ q \subset j),
 
 the matrix :math:`S = S_0 + DTD^\top` has no negative entry, so that the k largest eigenvalues of
-:math:`M + S` bound :math:`\langle M, XX^\top \rangle`. With M = AA' it acts on the span of A, V and
-D only: dense eigenproblems of order r + k^2 + m, whatever n is, from sums over the rows.
-:math:`S_0` follows the rows inside the micro groups, T sets the level of every pair of them.
+:math:`M + S` bound :math:`\langle M, XX^\top \rangle`. With M = AA', this matrix acts only on the
+span of A, V and D, which leads to dense eigenproblems of order r + k^2 + m for any n, assembled
+from sums over the rows. :math:`S_0` follows the rows inside the micro groups, T sets the level of
+every pair of them.
 
-The best T solves the relaxation with signs of :math:`D^\top FD` instead of F: ADMM on matrices of
-this order, see `orthoplus.certify.signed_block`. T = 0 and m = k is the closed form; each split of
-a micro group, T copied, leaves S as it is and T more freedom: no bound is worse than one before.
-Micro groups are split where F has negative entries, see `orthoplus.certify.micro_groups`.
+The best T solves the relaxation in which :math:`D^\top FD` instead of F is nonnegative, by ADMM on
+matrices of this order; see `orthoplus.certify.signed_block`. T = 0 and m = k is the closed form.
+Splitting a micro group and copying its entries of T leaves S unchanged but gives T more freedom, so
+that no bound is worse than the previous one. Micro groups are split where F has negative entries;
+see `orthoplus.certify.micro_groups`.
 """
 
 from collections.abc import Iterator
@@ -51,47 +53,47 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.threads import single_blas
 
-# Most micro groups, and most directions beside them that the search for T looks at.
+# Most micro groups, and most directions outside their span that the search for T considers.
 _MOST_MICRO, _MOST_BESIDE = 1500, 300
-# Each S_0 is tried until there are this many micro groups for each group, or its time is over.
+# Each S_0 is tried until there are this many micro groups per group, or its time is over.
 _TRIED_MICRO, _TRIAL_SHARE = 4, 0.15
-# Iterations between bounds, at most this share of the time that is left; micro groups are split if
-# the last ones gained less than this share of the gap.
+# Iterations between bounds, at most this share of the remaining time. Micro groups are split if the
+# last iterations closed less than _STALLED of the gap; the last run ends at _CONVERGED.
 _ITERATIONS, _PATIENCE, _STALLED, _CONVERGED = 30, 0.2, 0.03, 1e-3
-# A refinement takes about this many times as long as its bound; it splits at least this share of
+# A refinement takes about this many times as long as its bound, and splits at least this share of
 # the micro groups.
 _SEARCH_COST, _FEWEST_SPLITS = 12.0, 0.1
-# The share of the time for a sample of the rows.
+# Share of the time spent on a sample of the rows.
 _SAMPLE_SHARE = 0.5
-# Directions below this share of the largest are rounding.
+# Directions shorter than this share of the longest are due to rounding.
 _NO_DIRECTION = 1e-11
 
 
 def can_be_compressed(model: Model) -> bool:
-    """Return whether M is a product of few columns."""
+    """Return whether M is a product AA' with few columns."""
     return is_narrow(model)
 
 
 def bounds_by_compression(
     model: Model, point: SupportPoint, closed: Between | None, deadline: float
 ) -> Iterator[tuple[float, Compressed]]:
-    """Yield upper bounds of <M, XX'> with their proofs, as T and the micro groups are refined.
+    """Yield upper bounds on <M, XX'> and their proofs as T and the micro groups are refined.
 
     Parameters
     ----------
     model : Model
         See `can_be_compressed`.
     point : SupportPoint
-        From ``model.refine``.
+        A point returned by ``model.refine``.
     closed : Between or None
-        The best closed form of this point; the one that clips nothing is tried beside it.
+        The best closed form of this point. The one that clips nothing is tried as well.
     deadline : float
-        In the seconds of ``time.perf_counter``.
+        Deadline on the clock of ``time.perf_counter``.
 
     Notes
     -----
-    Two passes over the rows for each refinement. Of many rows, a sample decides on the micro groups
-    and on a first T, so that there are few refinements with all rows.
+    Each refinement takes two passes over the rows. If there are many rows, the micro groups and a
+    first T come from a sample, so that few refinements use all rows.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def bounds_by_compression(
     >>> bool(model.trace(point) <= min(uppers) <= uppers[0])
     True
     """
-    # Threads of BLAS that wait for each other on a busy machine slow small matrices down.
+    # On a busy machine, BLAS threads waiting for each other slow down small matrices.
     with single_blas:
         setting, data = Setting(model, point), gram_sums(model)
         levels = [setting.levels(0.0, np.inf)]
@@ -127,7 +129,7 @@ def _search_sample(
     levels: list[FloatArray],
     deadline: float,
 ) -> Iterator["Compression"]:
-    """Find micro groups and T of a sample of the rows; then two passes over all rows prove them."""
+    """Find micro groups and T on a sample of the rows, then prove them with all rows."""
     end, run = perf_counter() + _SAMPLE_SHARE * (deadline - perf_counter()), None
     for found in _search(sampled, gram_sums(sampled.model), levels, end):
         if run is None and found.is_chosen:
@@ -135,7 +137,7 @@ def _search_sample(
             run.improve(deadline, _STALLED)
             yield run
     run = found.moved_to(setting, data)
-    del found  # its matrices
+    del found  # free its matrices
     run.improve(deadline, _STALLED)
     yield run
     yield from _refine(run, deadline)
@@ -144,7 +146,7 @@ def _search_sample(
 def _search(
     setting: Setting, data: GramSums, levels: list[FloatArray], deadline: float
 ) -> Iterator["Compression"]:
-    """Yield the state after each refinement: of one S_0 after the other, then of the best one."""
+    """Yield the state after each refinement: first of every S_0, then of the best one."""
     runs = []
     for own in levels:
         run = Compression(setting, own, data)
@@ -168,11 +170,11 @@ def _refine(run: "Compression", deadline: float) -> Iterator["Compression"]:
 
 
 class _Frame(NamedTuple):
-    """Coordinates in the span of the unit columns of D and of directions beside them.
+    """Hold coordinates in the span of the unit columns of D and of further directions.
 
-    Of U, which is [A, V] with unit columns, ``B`` has the coordinates along D and ``R`` the others;
-    U ``back`` less its part in D has the unit coordinate vectors of the latter. ``K`` is
-    M + S_0 - D tau D', ``tau`` and ``root`` (the norms of the columns of D) as they are.
+    Let U be [A, V] with unit columns. ``B`` holds its coordinates along D and ``R`` those along the
+    further directions, which are U ``back`` minus its part in the span of D. ``K`` is M + S_0 - D
+    tau D' in these coordinates, and ``root`` holds the norms of the columns of D.
     """
 
     K: FloatArray
@@ -185,23 +187,23 @@ class _Frame(NamedTuple):
 
 
 class _Vectors(NamedTuple):
-    """Vectors as D ``own`` + U ``beside``."""
+    """Hold vectors of the form D ``own`` + U ``beside``."""
 
     own: FloatArray
     beside: FloatArray
 
 
 class Compression:
-    """One S_0, micro groups and their T.
+    """Refine the bound of one S_0 by micro groups and their T.
 
     Attributes
     ----------
     upper : float
-        The best bound so far, of ``proof``.
+        The best bound so far, proven by ``proof``.
     is_chosen : bool
         Whether this S_0 is the best of those that were tried.
     rules : list of tuple of (Images, Splits)
-        How the micro groups came about.
+        The splits that produced the micro groups, in order.
     """
 
     def __init__(self, setting: Setting, levels: FloatArray, data: GramSums) -> None:
@@ -219,23 +221,23 @@ class Compression:
         self.T: FloatArray = np.zeros((self.model.k, self.model.k))
         self.upper, self.proof = np.inf, Compressed(self.base, self.micro, self.T)
         self._look()
-        # The columns of X in the frame.
+        # The start F = YY' is XX': the columns of X in the frame.
         self._Y: FloatArray = np.zeros((len(self.frame.K), self.model.k))
         self._Y[self.groups, self.groups] = 1.0
         self._penalty: float | None = None
 
     @property
     def m(self) -> int:
-        """The number of micro groups."""
+        """Number of micro groups."""
         return len(self.groups)
 
     def _look(self) -> None:
-        """Sum over the micro groups, and choose the frame."""
+        """Compute the sums over the micro groups and choose the frame."""
         self.sums = micro_sums(self.model, self.base, self.micro, self.m)
         self.frame = self._frame(self.sums)
 
     def _beside(self, sums: MicroSums) -> FloatArray:
-        """Return D'[A, V], D and V as they are."""
+        """Return D'[A, V] without normalizing any columns."""
         k, r = self.model.k, self.model.rank
         wide = np.zeros((self.m, k, k))
         wide[np.arange(self.m), self.groups] = sums.slopes
@@ -246,6 +248,8 @@ class Compression:
         scales = np.outer(sizes, sizes)
         root = np.sqrt(np.where(sums.squares > 0, sums.squares, 1.0))
         B = self._beside(sums) / sizes / root[:, None]
+        # Gram matrix of the part of U that is orthogonal to D; its eigenvectors span the further
+        # directions.
         rest = self.factors.gram / scales - B.T @ B
         core = self.factors.core * scales
         values, turn = np.linalg.eigh((rest + rest.T) / 2)
@@ -253,13 +257,15 @@ class Compression:
         R = np.sqrt(values[kept])[:, None] * turn[:, kept].T
         back = turn[:, kept] / np.sqrt(values[kept])
         if len(R) > _MOST_BESIDE:
-            # What M + S_0 has there: the search looks at its main part, the bound at all of it.
+            # Keep the directions in which M + S_0 is largest. Only the search for T is restricted
+            # to them; the bound uses all directions.
             images = R @ core @ np.hstack([R.T, B.T])
             leading = np.linalg.eigh(images @ images.T)[1][:, -_MOST_BESIDE:]
             R, back = leading.T @ R, back @ leading
         J = np.vstack([B, R])
         K = J @ core @ J.T
         g = self.groups
+        # tau_pq = c_lj min v_lj(i) / w_i min v_jl(i) / w_i, as in the head of this module.
         floors = sums.floors[:, g]
         tau = floors * floors.T * self.base.couplings[np.ix_(g, g)]
         K[: self.m, : self.m] -= tau * np.outer(root, root)
@@ -270,9 +276,10 @@ class Compression:
         return _Frame((K + K.T) / 2, B, R, back, root, tau, unit)
 
     def bound(self, T: FloatArray) -> float:
-        """Return the bound of these T, valid in floating point."""
+        """Return the bound of this T, valid in floating point."""
         before, sums, H = perf_counter(), self.sums, self.factors
         cross = self._beside(sums)
+        # M + S = BKB' with B = [A, V, D] and K = diag(core, T); see `orthoplus.certify.factored`.
         gram = np.block([[H.gram, cross.T], [cross, np.diag(sums.squares)]])
         core = np.zeros_like(gram)
         core[: -self.m, : -self.m], core[-self.m :, -self.m :] = H.core, T
@@ -282,12 +289,13 @@ class Compression:
         return upper
 
     def improve(self, deadline: float, stalled: float) -> tuple[float, Compressed]:
-        """Iterate until the gain is small or the time is over; return the best bound so far."""
+        """Iterate until the gain is small or time runs out; return the best bound so far."""
         frame, scales = self.frame, np.outer(self.frame.root, self.frame.root)
         start = Warmth(self._Y, (self.T + frame.tau) * scales, self._penalty)
         block = SignedBlock(frame.K, self.model.k, start, frame.unit)
         self._iterate(block, deadline - self._seconds, stalled)
-        # T' = T + tau is nonnegative; the frame has lost some directions, the bound has not.
+        # The iteration works with T + tau >= 0 in the frame, which may have dropped some
+        # directions; the bound of T is computed with all of them.
         T = np.maximum(block.best_T / scales - frame.tau, -frame.tau)
         upper = self.bound(T)
         if upper < self.upper:
@@ -310,7 +318,7 @@ class Compression:
             n_iter = int(np.clip(_PATIENCE * (deadline - before) / spent, 1, _ITERATIONS))
 
     def split(self, deadline: float) -> bool:
-        """Split micro groups where F has negative entries; return whether there were any."""
+        """Split micro groups where F has negative entries; return whether any was split."""
         model, m = self.model, self.m
         room = min(self._room(deadline), m)
         if room < _FEWEST_SPLITS * m:
@@ -335,38 +343,39 @@ class Compression:
         return True
 
     def _room(self, deadline: float) -> int:
-        """Return how many micro groups more there may be, by order and time."""
+        """Return how many micro groups may be added, given the largest order and the time."""
         model, m = self.model, self.m
         order = model.rank + model.k**2
         most = min(_MOST_MICRO, model.n, MOST_DENSE_ORDER - order)
         left = deadline - perf_counter() - self._passes
         if left <= 0:
             return 0
-        # The bound costs the cube of the order, and the search for T a few times as much.
+        # The cost of a bound grows with the cube of the order; the search for T takes _SEARCH_COST
+        # bounds.
         growth = (left / (_SEARCH_COST * max(self._seconds, 1e-6))) ** (1 / 3)
         return int(min(most - m, growth * (order + m) - (order + m)))
 
     def _vectors(self) -> "_Vectors":
-        """Return F's vectors as sums of the columns of D and of U."""
+        """Return the vectors of F as combinations of the columns of D and U."""
         frame, m = self.frame, self.m
         beside = frame.back @ self._Y[m:]
         own = (self._Y[:m] - frame.B @ beside) / frame.root[:, None]
         return _Vectors(own, beside)
 
     def _coordinates(self, vectors: "_Vectors") -> FloatArray:
-        """Return these vectors in the frame."""
+        """Return the coordinates of these vectors in the frame."""
         frame = self.frame
         own = vectors.own * np.where(self.sums.squares > 0, frame.root, 0.0)[:, None]
         return np.vstack([own + frame.B @ vectors.beside, frame.R @ vectors.beside])
 
     def _images(self, vectors: "_Vectors") -> Images:
-        """Return how these vectors follow from A, V and D."""
+        """Return the coefficients of these vectors with respect to A, V and D."""
         k, r = self.model.k, self.model.rank
         coefficients = vectors.beside / np.where(self.sizes > 0, self.sizes, 1.0)[:, None]
         return Images(coefficients[:r], coefficients[r:].reshape(k, k, -1), vectors.own)
 
     def moved_to(self, setting: Setting, data: GramSums) -> "Compression":
-        """Return the same S_0, micro groups and T for all rows."""
+        """Transfer S_0, the micro groups and T from a sample to all rows."""
         run = Compression(setting, self.base.levels, data)
         run.micro = apply_splits(run.model, run.base, run.micro, self.rules)
         run.groups, run.T, run.rules = self.groups, self.T, self.rules

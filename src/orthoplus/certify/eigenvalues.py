@@ -1,16 +1,16 @@
-r"""Upper bounds of <H, XX'> from eigenvalues, in three ways: by factors, densely, by products.
+r"""Upper bounds on <H, XX'> from eigenvalues: by factors, dense, or by products.
 
-Each way knows the matrix :math:`H = M + S` of a model and of an S between groups, see
-`orthoplus.certify.between`. ``bound`` gives the sum of its leading eigenvalues. If the answer X
-spans a nearly invariant subspace, ``sharp_bound`` is exact to the last digits: with
-:math:`L = X^\top HX`, :math:`R = HX - XL`, a number c above the eigenvalues of H on the complement
-of X and any t > 0,
+Each class evaluates the matrix :math:`H = M + S` for an S between groups (see
+`orthoplus.certify.between`). ``bound`` returns the sum of its leading eigenvalues. If the answer X
+spans a nearly invariant subspace, ``sharp_bound`` is exact to the last digits: with :math:`L =
+X^\top HX`, :math:`R = HX - XL`, a number c above the eigenvalues of H on the complement of X and
+any t > 0,
 
 .. math:: H \preceq \begin{pmatrix} L + R^\top R / t & 0 \\ 0 & (c + t) I \end{pmatrix},
 
 so that the sum is at most :math:`\mathrm{tr}\, L + \|R\|^2 / t` if :math:`L \succeq (c + t) I`, and
-:math:`\mathrm{tr}\, L = \langle M, XX^\top \rangle` since S vanishes inside the groups. Of c only
-few digits matter.
+:math:`\mathrm{tr}\, L = \langle M, XX^\top \rangle` since S vanishes inside the groups. A few
+digits of c suffice.
 """
 
 from collections.abc import Callable
@@ -39,29 +39,29 @@ from orthoplus.data.base import MemoryMatrix
 from orthoplus.kernels.threads import single_blas
 from orthoplus.linalg.spectral_sum import sum_of_largest
 
-# The largest dense eigenproblem.
+# The largest order of a dense eigenproblem.
 MOST_DENSE_ORDER = 3000
-# Up to this order one thread computes the eigenvalues.
+# Up to this order the eigenvalues are computed by a single thread.
 _SINGLE_ORDER = 600
-# Where t lies between the eigenvalues of L and c.
+# Trial values of t, as shares of the distance between c and the eigenvalues of L.
 _SHARES = (0.9, 0.5, 0.1)
 
 
 class Evaluation(Protocol):
-    """The eigenvalues of H = M + S for an S between groups."""
+    """Evaluate the eigenvalues of H = M + S for an S between groups."""
 
     def couple(self, levels: FloatArray) -> Between:
         """Return the S with these levels."""
 
     def bound(self, S: Between) -> float:
-        """Return an upper bound of <H, XX'> over all X that count."""
+        """Return an upper bound on <H, XX'> over all feasible X."""
 
     def sharp_bound(self, S: Between) -> float:
-        """Return the bound at the answer's own subspace; infinity if it is not the leading one."""
+        """Return the bound from the answer's subspace; infinity if it is not the leading one."""
 
 
 def evaluation_of(setting: Setting) -> Evaluation:
-    """Return the cheapest way for this model that is exact up to rounding, if there is one."""
+    """Return the cheapest evaluation for this model, exact up to rounding if possible."""
     if is_narrow(setting.model):
         return _Factored(setting)
     is_small = setting.model.n <= MOST_DENSE_ORDER
@@ -69,7 +69,7 @@ def evaluation_of(setting: Setting) -> Evaluation:
 
 
 def is_narrow(model: Model) -> bool:
-    """Return whether B = [A, V] has fewer columns than rows, and few enough."""
+    """Return whether B = [A, V] has few columns, and fewer than rows."""
     order = model.rank + model.k**2
     return model.factor is not None and order <= min(model.n, MOST_DENSE_ORDER)
 
@@ -85,12 +85,13 @@ def bound_without(model: Model) -> float:
 
 
 def bound_dense(model: Model, H: FloatArray) -> float:
-    """Return an upper bound of <H, XX'> over the X that count, from all eigenvalues of H = M + S.
+    """Return an upper bound on <H, XX'> over all feasible X from all eigenvalues of H.
 
-    H may be that of some of the rows.
+    H may belong to a subset of the rows.
     """
     unit = np.full(len(H), len(H) ** -0.5) if model.has_row_sums else None
-    # On a busy machine threads that wait for each other make small eigenproblems many times slower.
+    # For small eigenproblems, BLAS threads waiting for each other on a busy machine cost more
+    # than they gain.
     with single_blas if len(H) <= _SINGLE_ORDER else nullcontext():
         upper = spectral_bound(H, model.k, unit)
     return upper + rounding_margin(model.size, model.n + model.rank)
@@ -112,7 +113,7 @@ def _bound_products(model: Model, product: Callable[[FloatArray], FloatArray]) -
 
 
 def _sharp_bound(setting: Setting, L: FloatArray, R: FloatArray, top: float) -> float:
-    """Return tr L + ||R||^2 / t for the best t, with c = ``top``.
+    """Return the smallest tr L + ||R||^2 / t over a few values of t, with c = ``top``.
 
     Pass any R with the right R'R, restricted to the free columns. The result includes no margin
     for tr L = <M, XX'>, because ``model.to_bound`` adds one.
@@ -126,6 +127,7 @@ def _sharp_bound(setting: Setting, L: FloatArray, R: FloatArray, top: float) -> 
     if not distance > 0:
         return np.inf
     excess = np.inf
+    # Eigenvalues of the upper block below c + t are replaced by c + t, which is valid for every t.
     for t in np.array(_SHARES) * distance:
         inner = np.linalg.eigvalsh(L + squares / t)
         excess = min(excess, np.trace(squares) / t + np.maximum(top + t - inner, 0.0).sum())
@@ -133,7 +135,7 @@ def _sharp_bound(setting: Setting, L: FloatArray, R: FloatArray, top: float) -> 
 
 
 class _Factored:
-    """By the Gram matrix of [A, V]: passes over the rows, and an eigenproblem of order r + k^2."""
+    """Evaluate by the Gram matrix of [A, V], an eigenproblem of order r + k^2."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.model = setting, setting.model
@@ -175,7 +177,7 @@ class _Factored:
 def _residual_work(
     block: MemoryMatrix, labels: IntArray, weights: FloatArray, x: FloatArray, *args: Any
 ) -> FloatArray:
-    """Return R'R of R = HX - XL, for the X that are free."""
+    """Return R'R of R = (HX - XL) C for the free combinations C."""
     scale, centers, levels, shares, L, to_images, free, has_row_sums = args
     squares = np.zeros((free.shape[1], free.shape[1]))
     for rows, part in scaled_slices(block, scale, sum(centers.shape)):
@@ -190,7 +192,7 @@ def _residual_work(
 
 
 class _Dense:
-    """By all eigenvalues of the n x n matrix."""
+    """Evaluate by all eigenvalues of the n x n matrix."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.model = setting, setting.model
@@ -212,6 +214,7 @@ class _Dense:
         HX = H @ X
         L = X.T @ HX
         R = HX - X @ L
+        # (I - XX') H (I - XX'), whose largest eigenvalue is c.
         off = H - X @ HX.T - HX @ X.T + X @ L @ X.T
         top = max(float(np.linalg.eigvalsh((off + off.T) / 2)[-1]), 0.0)
         top += rounding_margin(float(np.linalg.norm(H)), self.model.n)
@@ -219,7 +222,7 @@ class _Dense:
 
 
 class _Products:
-    """By products: the bounds hold with a probability above 1 - 1e-12, whatever the data."""
+    """Evaluate by products; the bounds hold with a probability above 1 - 1e-12 for any data."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.model = setting, setting.model
@@ -254,7 +257,7 @@ class _Products:
 
 
 def dense_between(labels: IntArray, V: FloatArray, couplings: FloatArray) -> FloatArray:
-    """Return S as an n x n array."""
+    """Return S as an n x n array from its vectors V and couplings."""
     own = np.maximum(labels, 0)
     W = V[:, own]
     S = W * W.T * couplings[np.ix_(own, own)]
@@ -264,7 +267,7 @@ def dense_between(labels: IntArray, V: FloatArray, couplings: FloatArray) -> Flo
 
 
 def dense_of(model: Model, S: Between) -> FloatArray:
-    """Return S as an n x n array, from the data."""
+    """Return S as an n x n array, computing V from the data."""
     scores = score_rows(model, S.centers) if S.scores is None else S.scores
     V = slopes(scores, S.labels, S.weights, S.levels, has_row_sums=model.has_row_sums)
     return dense_between(S.labels, V, S.couplings)
@@ -273,7 +276,7 @@ def dense_of(model: Model, S: Between) -> FloatArray:
 def multiply_between(
     labels: IntArray, V: FloatArray, couplings: FloatArray, X: FloatArray
 ) -> FloatArray:
-    """Return SX in O(nk) per column of X."""
+    """Return SX, in O(nk) operations per column of X."""
     k = len(couplings)
     groups = [np.flatnonzero(labels == group) for group in range(k)]
     inner = [couplings[group][:, None] * (V[rows].T @ X[rows]) for group, rows in enumerate(groups)]

@@ -1,13 +1,13 @@
-r"""Leading eigenvalues of a matrix of low rank, as large as n may be: exact up to rounding.
+r"""Leading eigenvalues of a low-rank matrix for any n, exact up to rounding.
 
 For :math:`H = BKB^\top` with B of n x N and a small symmetric K, the eigenvalues of H other than 0
-are those of :math:`RKR^\top` with :math:`R^\top R = B^\top B`: a dense problem of order N, of which
-all that is needed is the Gram matrix of B, summed over blocks of rows.
+are those of :math:`RKR^\top` with :math:`R^\top R = B^\top B`: a dense problem of order N that
+needs only the Gram matrix of B, summed over blocks of rows.
 
 Rounding. If the Gram matrix is known up to an error E, then :math:`B^\top B + E + \epsilon I` with
-:math:`\epsilon \ge \|E\|` is the Gram matrix of B with further rows below. H is then a leading
-block of the matrix that is made of it, so that by interlacing no sum of leading eigenvalues of H is
-larger: a bound that is valid in floating point too.
+:math:`\epsilon \ge \|E\|` is the Gram matrix of B extended by further rows. H is then a leading
+block of the extended matrix, so that by interlacing its sums of leading eigenvalues are no larger:
+the bound is valid in floating point.
 """
 
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
-# By how much the shift grows if a Gram matrix is not positive definite.
+# Growth of the shift if a Gram matrix is not numerically positive definite.
 _GROWTH = 16.0
 
 
 class FactoredMatrix(NamedTuple):
-    """B'B, K and B'e of H = BKB', and the number n of rows of B."""
+    """Hold B'B, K and B'e of H = BKB', and the number n of rows of B."""
 
     gram: FloatArray
     core: FloatArray
@@ -35,15 +35,15 @@ class FactoredMatrix(NamedTuple):
 
 
 def sum_of_leading(H: FactoredMatrix, k: int, *, has_row_sums: bool = False) -> float:
-    r"""Return an upper bound of the sum of the k largest eigenvalues of H, exact up to rounding.
+    r"""Bound the sum of the k largest eigenvalues of H from above, exactly up to rounding.
 
     Parameters
     ----------
     H : FactoredMatrix
     k : int
     has_row_sums : bool
-        Instead :math:`e^\top He/n` and the k - 1 largest eigenvalues of :math:`PHP`, with
-        :math:`P = I - ee^\top/n`.
+        If True, bound the sum of :math:`e^\top He/n` and the k - 1 largest eigenvalues of
+        :math:`PHP` with :math:`P = I - ee^\top/n`.
 
     Examples
     --------
@@ -56,23 +56,24 @@ def sum_of_leading(H: FactoredMatrix, k: int, *, has_row_sums: bool = False) -> 
         return _bound_leading(H, H.gram, k)
     fixed = float(H.sums @ H.core @ H.sums) / H.n
     terms = float(np.abs(H.sums) @ np.abs(H.core) @ np.abs(H.sums)) / H.n
+    # B'PB with P = I - ee'/n.
     centered = H.gram - np.outer(H.sums, H.sums) / H.n
     return fixed + rounding_margin(terms, H.n) + _bound_leading(H, centered, k - 1)
 
 
 def top_off(H: FactoredMatrix, images: FloatArray) -> float:
-    """Return an upper bound, at least 0, of H on the complement of X, from ``images`` = X'B."""
+    """Bound the largest eigenvalue of H, or 0, on the complement of X from ``images`` = X'B."""
     return _bound_leading(H, H.gram - images.T @ images, 1)
 
 
 def _bound_leading(H: FactoredMatrix, gram: FloatArray, k: int) -> float:
-    """Bound the k largest eigenvalues of BKB', or 0 for each, with this Gram matrix for B."""
+    """Bound the sum of the k largest eigenvalues of BKB', padded with zeros, from B'B."""
     sizes = np.sqrt(np.maximum(np.diag(H.gram), 0.0))
     kept = np.flatnonzero(sizes > 0)
     if k == 0 or not len(kept):
         return 0.0
-    # Unit columns: then all entries of the Gram matrix are known to the same accuracy. In place,
-    # since matrices of this order may take more memory than all else.
+    # Scale to unit columns, so that all entries of the Gram matrix have the same accuracy. Work in
+    # place, since matrices of this order may dominate the memory.
     order, inside, unit = len(kept), np.ix_(kept, kept), sizes[kept]
     R = gram[inside]
     R /= unit[:, None]
@@ -85,6 +86,7 @@ def _bound_leading(H: FactoredMatrix, gram: FloatArray, k: int) -> float:
     product = product @ R.T
     average_into(product)
     values = np.linalg.eigvalsh(product)
+    # H has n >= k eigenvalues; those that are not eigenvalues of RKR' are 0.
     leading = np.sort(np.concatenate([values, np.zeros(k)]))[-k:]
     np.matmul(np.abs(R, out=R), np.abs(core, out=core), out=product)
     np.matmul(product, R.T, out=core)
@@ -93,7 +95,7 @@ def _bound_leading(H: FactoredMatrix, gram: FloatArray, k: int) -> float:
 
 
 def _root_above(gram: FloatArray, shift: float) -> FloatArray:
-    """Return R with R'R = gram + shift I, the shift larger if rounding asks for it; in gram."""
+    """Return R with R'R = gram + shift I, increasing the shift if necessary; overwrites gram."""
     diagonal = gram.diagonal().copy()
     while True:
         gram[np.diag_indices(len(gram))] = diagonal + shift
@@ -107,17 +109,17 @@ def _root_above(gram: FloatArray, shift: float) -> FloatArray:
 
 
 class GramSums(NamedTuple):
-    """A'A and A'e."""
+    """Hold A'A and A'e."""
 
     gram: FloatArray
     sums: FloatArray
 
 
 class PairSums(NamedTuple):
-    """Of the vectors v_lj, j = 1..k, on the rows of each group l, all stacked over l.
+    """Hold sums of the vectors v_lj, j = 1..k, over the rows of each group l.
 
-    ``cross`` is A_l'V_l of shape (k, r, k), ``grams`` V_l'V_l of (k, k, k), ``sums`` e'V_l and
-    ``dots`` x_l'V_l of (k, k).
+    Stacked over l, ``cross`` is A_l'V_l of shape (k, r, k), ``grams`` is V_l'V_l of shape (k, k,
+    k), and ``sums`` and ``dots`` are e'V_l and x_l'V_l of shape (k, k).
     """
 
     cross: FloatArray
@@ -127,13 +129,13 @@ class PairSums(NamedTuple):
 
 
 def gram_sums(model: Model) -> GramSums:
-    """Return A'A and A'e in one pass."""
+    """Return A'A and A'e in one pass over the rows."""
     assert model.factor is not None
     return GramSums(*model.factor.reduce_rows(_gram_work, args=(model.scale,)))
 
 
 def pair_sums(setting: Setting, levels: FloatArray) -> PairSums:
-    """Return the sums of the vectors v_lj with these levels in one pass."""
+    """Return the sums of the vectors v_lj with these levels in one pass over the rows."""
     model, own = setting.model, setting.own
     A = model.factor
     assert A is not None
@@ -181,7 +183,7 @@ def assemble_factors(
     data : GramSums
     pairs : PairSums or None
     couplings : ndarray of shape (k, k) or None
-        The numbers c, symmetric; the diagonal does not count.
+        The symmetric matrix of the c; its diagonal is ignored.
     n : int
     """
     r = len(data.gram)
@@ -192,9 +194,10 @@ def assemble_factors(
     core = np.zeros_like(gram)
     gram[:r, :r], core[:r, :r] = data.gram, np.eye(r)
     for group in range(k):
-        own = slice(r + group * k, r + (group + 1) * k)  # the columns v_lj of l = group
+        own = slice(r + group * k, r + (group + 1) * k)  # columns v_lj for l = group
         gram[:r, own], gram[own, :r] = pairs.cross[group], pairs.cross[group].T
         gram[own, own] = pairs.grams[group]
         others = np.flatnonzero(np.arange(k) != group)
+        # c_lj couples the columns v_lj and v_jl of B.
         core[r + group * k + others, r + others * k + group] = couplings[group, others]
     return FactoredMatrix(gram, core, np.concatenate([data.sums, pairs.sums.ravel()]), n)

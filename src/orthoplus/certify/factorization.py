@@ -1,13 +1,13 @@
-r"""The sum of the k largest eigenvalues from above, proven by one Cholesky factorization.
+r"""An upper bound on the sum of the k largest eigenvalues, proven by one Cholesky factorization.
 
-For every number t, every V and all :math:`d \ge 0`
+For every number t, every V and every :math:`d \ge 0`,
 
 .. math:: tI - H + V \operatorname{diag}(d) V^\top \succeq 0 \quad \Longrightarrow \quad
           \sum_{i \le k} \lambda_i(H) \le kt + \sum_i d_i \|v_i\|^2 ,
 
-because the eigenvalues of the right side of :math:`H \preceq tI + VdV^\top` are no smaller, one by
-one, and the sum of the k largest of :math:`VdV^\top` is at most its trace. V need not be accurate,
-nor orthonormal: only the factorization proves something. If V holds the leading eigenvectors and
+because the eigenvalues of :math:`tI + VdV^\top \succeq H` are no smaller than those of H, and the
+sum of the k largest eigenvalues of :math:`VdV^\top` is at most its trace. V need not be accurate or
+orthonormal: the proof rests on the factorization alone. If V holds the leading eigenvectors and
 :math:`d_i = (\lambda_i - t)_+`, both sides agree for each t from :math:`\lambda_{k+1}` to
 :math:`\lambda_k`.
 
@@ -28,9 +28,9 @@ Algorithms*, theorem 10.3), and so
 .. math:: \|E\|_2 \le \gamma \|C\|_F^2 = \gamma \operatorname{tr}(B + E) \le
           \frac{\gamma}{1 - \gamma} \operatorname{tr} B .
 
-B is not smaller than :math:`-\|E\|_2 I` therefore (Rump, *Verification of positive definiteness*,
-2006). What forming B has rounded is at most :math:`(m + 3) u (\operatorname{tr} VdV^\top + \|H\|_F
-+ |t|)` in norm for m columns of V. Both are counted twice here, and added to t.
+Therefore :math:`B \succeq -\|E\|_2 I` (Rump, *Verification of positive definiteness*, 2006). The
+rounding error of forming B is at most :math:`(m + 3) u (\operatorname{tr} VdV^\top + \|H\|_F +
+|t|)` in norm for m columns of V. Both errors are counted twice and added to t.
 """
 
 import numpy as np
@@ -42,44 +42,44 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 _TINY = float(np.finfo(np.float64).tiny)
-# Products with H of a round of refinement, and rounds at most.
+# Products with H per round of refinement, and most rounds.
 _PRODUCTS, _MAX_ROUNDS = 4, 10
-# What the bound may exceed the sum of the Ritz values by, relative to their sizes.
+# Allowed excess of the bound over the sum of the Ritz values, relative to their sizes.
 _ACCURACY = 1e-9
-# The share of the distance from t to the last Ritz value that is counted on.
+# Share of the distance from t to the last Ritz value that is used as g.
 _COUNTED = 0.5
-# Where t is tried: at these shares of the distance between the first and the last Ritz value above
-# the eigenvalue k + 1. The distance is at least this part of them.
+# Trial values of t above the eigenvalue k + 1, as shares of the distance between the first and the
+# last Ritz value, which counts as at least this part of their size.
 _RISES = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 37)])
 _LEAST_SPREAD = 1e-3
-# If the factorization breaks off, t rises by these shares of that distance.
+# If the factorization fails, t is increased by these shares of that distance.
 _RETRIES = (0.02, 0.2)
-# What is left of a vector off the others, if it lies in their span up to rounding.
+# A vector is in the span of the others if orthogonalization leaves at most this share of it.
 _LOST = 1e-9
 # Rows that are formed at a time.
 _ROWS = 256
 
 
 def factored_bound(H: FloatArray, k: int, V: FloatArray, slack: float = 0.0) -> float:
-    r"""Return a number above the sum of the k largest eigenvalues of H; infinity if none is found.
+    r"""Bound the sum of the k largest eigenvalues of H; return infinity on failure.
 
     Parameters
     ----------
     H : ndarray of shape (n, n)
-        A symmetric matrix in float64. It is destroyed.
+        A symmetric matrix in float64. It is overwritten.
     k : int
         At most n.
     V : ndarray of shape (n, m)
-        About the leading eigenvectors, m > k of them. The better they are, the fewer products with
-        H it takes to refine them.
+        Approximations of the m > k leading eigenvectors. The more accurate they are, the fewer
+        products with H are needed to refine them.
     slack : float
-        What the bound may exceed the sum by: the vectors are refined no further than needed.
+        Allowed excess of the bound over the sum; the vectors are refined only as far as needed.
 
     Notes
     -----
-    Proven by a Cholesky factorization of order n, in the memory of H: see the head of this module.
-    :math:`n^3/3` multiplications, where all eigenvalues take :math:`4n^3/3`, most of them in passes
-    over the memory.
+    The bound is proven by a Cholesky factorization of order n in the memory of H; see the top of
+    this module. It takes :math:`n^3/3` multiplications, while all eigenvalues take :math:`4n^3/3`,
+    most of them memory-bound.
 
     Examples
     --------
@@ -102,7 +102,8 @@ def factored_bound(H: FloatArray, k: int, V: FloatArray, slack: float = 0.0) -> 
         kept = shares > 0
         trace = float(shares @ np.einsum("ij,ij->j", V, V)) * (1.0 + 4 * n * _ROUNDOFF)
         level = t + rise * spread
-        # From above, with the margin itself in it: it is smaller than the rest by far.
+        # An upper bound on the trace of B. The last factor covers the margin itself, which is
+        # much smaller than the rest.
         total = n * abs(level) + float(np.abs(diagonal).sum()) + trace
         margin = 2.0 * (n + 8) * _ROUNDOFF * total * (1.0 + 4.0 * (n + 8) * _ROUNDOFF)
         margin += 2.0 * (V.shape[1] + 3) * _ROUNDOFF * (trace + size + abs(level))
@@ -114,10 +115,10 @@ def factored_bound(H: FloatArray, k: int, V: FloatArray, slack: float = 0.0) -> 
 
 
 def _is_above(H: FloatArray, diagonal: FloatArray, t: float, root: FloatArray) -> bool:
-    """Return whether the factorization of tI - H + root root' runs to its end.
+    """Return whether the Cholesky factorization of tI - H + root root' succeeds.
 
-    The lower half of H is overwritten, with the diagonal. The upper one, and the diagonal that is
-    passed, stay for another trial.
+    The lower triangle and the diagonal of H are overwritten. The upper triangle and ``diagonal``
+    keep H for another trial.
     """
     n = len(H)
     H[np.diag_indices(n)] = diagonal
@@ -131,7 +132,7 @@ def _is_above(H: FloatArray, diagonal: FloatArray, t: float, root: FloatArray) -
 
     for_blocks(form, partition_rows(n, n))
     H[np.diag_indices(n)] += t
-    # The transpose is in the order of LAPACK: what is upper there is the lower half here.
+    # H.T is in Fortran order, so that LAPACK's upper triangle is the lower triangle of H.
     factor, info = lapack.dpotrf(H.T, lower=0, clean=0, overwrite_a=1)
     pivots = factor.diagonal()
     return bool(info == 0 and np.isfinite(pivots).all() and (pivots > 0).all())
@@ -143,7 +144,7 @@ def _is_above(H: FloatArray, diagonal: FloatArray, t: float, root: FloatArray) -
 def _refine(
     H: FloatArray, k: int, V: FloatArray, slack: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return Ritz values of H, falling, their vectors and residuals, from V by block Lanczos."""
+    """Return the decreasing Ritz values of H, their vectors and residuals by block Lanczos."""
     n, m = V.shape
     V = orthonormalize(np.asarray(V, dtype=np.float64))
     image = multiply(H, V)
@@ -167,8 +168,8 @@ def _refine(
 
 
 def _orthonormal(V: FloatArray, basis: FloatArray) -> FloatArray:
-    """Return orthonormal columns off the basis: the span of V, filled up at random."""
-    rng = np.random.default_rng(basis.shape[1])  # other vectors for each block
+    """Return orthonormal columns orthogonal to the basis, from V and random vectors."""
+    rng = np.random.default_rng(basis.shape[1])  # different vectors for each block
     for _ in range(2):
         before = np.linalg.norm(V, axis=0)
         V = V - basis @ (basis.T @ V)
@@ -180,17 +181,18 @@ def _orthonormal(V: FloatArray, basis: FloatArray) -> FloatArray:
 
 
 def _spread(values: FloatArray) -> float:
-    """Return the distance between the first and the last value, at least a part of their size."""
+    """Return the distance from the first to the last value plus a small part of their size."""
     return float(values[0] - values[-1] + _LEAST_SPREAD * np.abs(values).max())
 
 
 def _level(values: FloatArray, residuals: FloatArray, k: int) -> tuple[float, FloatArray]:
-    """Return t and d with the least kt + sum of d, if H is as small off the vectors as it seems."""
+    """Return the t and d that minimize kt + sum(d), assuming H is small off the vectors."""
     low, base = values[-1], values[min(k, len(values) - 1)]
     spread = _spread(values)
     levels = np.append(base + _RISES * spread, (values[k - 1] + base) / 2)
     room = np.maximum(_COUNTED * (levels - low), _TINY)
     with np.errstate(over="ignore"):
+        # d_i = (theta_i - t + |r_i| sum_j |r_j| / g)_+, as in the top of this module.
         slack = residuals.sum() * residuals / room[:, None]
         shares = np.maximum(values - levels[:, None] + slack, 0.0)
         best = int(np.argmin(k * levels + shares.sum(axis=1)))

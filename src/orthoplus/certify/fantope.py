@@ -1,7 +1,7 @@
 r"""Projection onto the Fantope :math:`\{F : 0 \preceq F \preceq I, \operatorname{tr} F = k\}`.
 
-Only eigenpairs above a threshold enter. `LeadingPairs` follows them from one matrix to the next,
-which is near it: a Chebyshev filter of the last vectors, then Rayleigh-Ritz in their span.
+Only eigenpairs above a threshold contribute. `LeadingPairs` tracks them from one matrix to the
+next, nearby one: it applies a Chebyshev filter to the last vectors, then Rayleigh-Ritz.
 """
 
 from collections.abc import Callable
@@ -13,31 +13,32 @@ from scipy.linalg import blas, lapack
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 
-# Up to this order, or where more than this share of the pairs is needed, all pairs are computed.
+# All pairs are computed up to this order, or if more than this share of them is needed.
 _DENSE_ORDER, _DENSE_SHARE = 160, 0.3
-# Pairs beyond those with a share: at least, and as a part of them.
+# Spare pairs beyond those with a positive share: at least this many, and this part of them.
 _SPARE, _SPARE_PART = 4, 0.25
-# Products of a filter: at first, at least and at most.
+# Degree of the filter: initial, smallest and largest.
 _FIRST_DEGREE, _MIN_DEGREE, _MAX_DEGREE = 8, 2, 12
-# Half of the filtered interval is at least this many times the root of the roundoff, relative to
-# the largest eigenvalue: the square of the ratio to it may not drown what is there.
+# Least half-width of the filtered interval, in square roots of the roundoff relative to the largest
+# eigenvalue. A narrower interval would amplify the top pairs so much that the others drown.
 _LEAST_HALF = 0.03
-# Rounding may grow to this share of a column in the filter.
+# Rounding errors may grow to this share of a column in the filter.
 _MOST_SPREAD = 1e-3
-# The least pivot for columns of unit length that the Cholesky factor may have.
+# Smallest accepted pivot of the Cholesky factor for columns of unit length.
 _LEAST_PIVOT = 1e-6
-# Residuals of this many roundings are none.
+# Residuals of at most this many roundings count as zero.
 _LEAST_TOL = 100.0
-# Passes over one matrix, while its pairs are too inaccurate.
+# Maximum number of passes over one matrix while its pairs are too inaccurate.
 _MAX_PASSES = 3
 # Rows that are averaged at a time.
 _SLICE = 64
-# The lower end of the spectrum is found again after so many matrices, by so many Lanczos steps.
+# The lower end of the spectrum is estimated again after this many matrices, by this many Lanczos
+# steps.
 _FLOOR_EVERY, _LANCZOS_STEPS = 20, 12
 
 
 class LowRank(NamedTuple):
-    r"""The matrix :math:`V \operatorname{diag}(d) V^\top` with orthonormal columns V.
+    r"""Represent :math:`V \operatorname{diag}(d) V^\top` with orthonormal columns V.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class LowRank(NamedTuple):
     shares: FloatArray
 
     def dense(self) -> FloatArray:
-        """Return the matrix itself."""
+        """Return the matrix as a dense array."""
         return np.asarray((self.vectors * self.shares) @ self.vectors.T)
 
 
@@ -62,22 +63,22 @@ def share_out(values: FloatArray, k: float) -> tuple[FloatArray, float]:
     Parameters
     ----------
     values : ndarray of shape (m,)
-        Any numbers, m >= k.
+        Any real numbers, with m >= k.
     k : float
-        The sum, at least 0.
+        The required sum, at least 0.
 
     Returns
     -------
     shares : ndarray of shape (m,)
     threshold : float
-        The number theta; further numbers below it would get no share.
+        The threshold theta; values below it get the share 0.
 
     Examples
     --------
     >>> share_out(np.array([5.0, 2.0, 1.5, 0.0]), 2)
     (array([1.  , 0.75, 0.25, 0.  ]), 1.25)
     """
-    # The sum falls in theta, and is linear between these points.
+    # The sum of shares decreases in theta and is linear between these breakpoints: bisect.
     points = np.unique(np.concatenate([values, values - 1.0]))
     low, high = 0, len(points) - 1
     while high - low > 1:
@@ -98,7 +99,7 @@ def _sum_of_shares(values: FloatArray, threshold: float) -> float:
 
 
 def multiply(W: FloatArray, V: FloatArray) -> FloatArray:
-    """Return WV by blocks of rows, on threads of our own: BLAS waits for busy processors."""
+    """Return WV by blocks of rows in our own threads, since BLAS stalls on busy processors."""
     out = np.empty((len(W), V.shape[1]), dtype=W.dtype)
 
     def work(b: int, rows: slice) -> None:
@@ -111,8 +112,8 @@ def multiply(W: FloatArray, V: FloatArray) -> FloatArray:
 def orthonormalize(V: FloatArray) -> FloatArray:
     """Return orthonormal columns with the span of V, in float64.
 
-    Two rounds by the Cholesky factor of V'V, whose columns have unit length: products, where a QR
-    factorization passes over V for each column. If V'V is nearly singular, it is that after all.
+    Orthonormalize twice by the Cholesky factor of V'V with unit columns, which needs only matrix
+    products, whereas QR passes over V for each column. If V'V is nearly singular, use QR.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def orthonormalize(V: FloatArray) -> FloatArray:
     Q: FloatArray = V / np.where(lengths > 0, lengths, 1.0)
     for _ in range(2):
         factor, info = lapack.dpotrf(Q.T @ Q, lower=0)
-        # Beyond, the second round would not make up for what the first one has lost.
+        # With smaller pivots, the second round could not restore what the first one lost.
         if info != 0 or not factor.diagonal().min(initial=1.0) > _LEAST_PIVOT:
             return np.asarray(np.linalg.qr(V)[0])
         Q = blas.dtrsm(1.0, factor, Q, side=1)
@@ -132,15 +133,15 @@ def orthonormalize(V: FloatArray) -> FloatArray:
 
 
 class LeadingPairs:
-    r"""Project matrices onto the Fantope, each near the one before.
+    r"""Project a sequence of nearby matrices onto the Fantope.
 
     Parameters
     ----------
     n, k : int
-        The order, and the trace of F.
+        The order of the matrices and the trace of F.
     unit : ndarray of shape (n,), optional
-        A unit vector u that F is to be orthogonal to: :math:`PWP` is projected, on the complement
-        of u, :math:`P = I - uu^\top`.
+        A unit vector u that F must be orthogonal to: :math:`PWP` with :math:`P = I - uu^\top` is
+        projected on the complement of u.
 
     Examples
     --------
@@ -151,7 +152,7 @@ class LeadingPairs:
 
     def __init__(self, n: int, k: int, unit: FloatArray | None = None) -> None:
         self.n, self.k, self.unit = n, k, unit
-        self.error = 0.0  # of the last pairs: the norm of the residuals of those with a share
+        self.error = 0.0  # norm of the residuals of the last pairs with a share
         self._rng = np.random.default_rng(0)
         self._vectors: FloatArray = np.zeros((n, 0))
         self._values: FloatArray = np.zeros(0)
@@ -160,11 +161,11 @@ class LeadingPairs:
 
     @property
     def vectors(self) -> FloatArray | None:
-        """The leading vectors of the last matrix, more than k; None before the first."""
+        """More than k leading vectors of the last matrix; None before the first one."""
         return self._vectors if self._vectors.shape[1] > self.k else None
 
     def project(self, W: FloatArray, tol: float = 0.0) -> LowRank:
-        """Return the projection of W; pairs whose residuals exceed ``tol`` get more products."""
+        """Return the projection of W, with eigenpairs refined to residuals of at most ``tol``."""
         width = max(self._vectors.shape[1], self.k + max(_SPARE, self.k // 2))
         if self.n <= _DENSE_ORDER or width > _DENSE_SHARE * self.n:
             return self._project_fully(W)
@@ -184,7 +185,7 @@ class LeadingPairs:
 
     def _project_fully(self, W: FloatArray) -> LowRank:
         W = W.astype(np.float64)
-        if self.unit is not None:  # u gets the lowest eigenvalue, hence no share
+        if self.unit is not None:  # give u the lowest eigenvalue, hence no share
             W = split_off(W, self.unit)[0]
             W -= np.outer(self.unit, self.unit) * (1.0 + float(np.linalg.norm(W)))
         values, vectors = np.linalg.eigh(W)
@@ -196,13 +197,13 @@ class LeadingPairs:
         return LowRank(self._vectors[:, :rank], shares[::-1][:rank])
 
     def _set_floor(self, W: FloatArray) -> None:
-        """Bound the spectrum from below, about: the filter damps what is above it."""
+        """Estimate the lower end of the spectrum, from which on the filter damps."""
         if self._age % _FLOOR_EVERY == 0:
             self._floor = extreme_eigenvalues(W, self._rng)[0]
         self._age += 1
 
     def _widen(self, width: int) -> None:
-        """Add random vectors up to this number, or drop the last ones beyond it."""
+        """Add random vectors or drop the last ones to get this many."""
         missing = width - self._vectors.shape[1]
         if missing > 0:
             new = self._rng.standard_normal((self.n, missing))
@@ -213,11 +214,11 @@ class LeadingPairs:
             self._vectors, self._values = self._vectors[:, :width], self._values[:width]
 
     def forget_floor(self) -> None:
-        """Find the lower end of the spectrum again: the next matrix is not near the last one."""
+        """Request a new estimate of the lower end, because the next matrix is not nearby."""
         self._age = 0
 
     def _filtered(self, W: FloatArray) -> FloatArray:
-        """Return the filtered vectors; where the floor was too high they may overflow."""
+        """Return the filtered vectors, lowering the floor if they overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             V = self._filter(W, self._vectors)
             if np.isfinite(V).all():
@@ -228,7 +229,7 @@ class LeadingPairs:
         return V if np.isfinite(V).all() else self._apply(W, self._vectors)
 
     def _refine(self, W: FloatArray, tol: float) -> tuple[LowRank | None, int]:
-        """Filter the vectors once; None, and how many are needed, if they were too few."""
+        """Filter the vectors once; return F, or None if there are too few, and the width needed."""
         Q = self._orthonormal(self._filtered(W))
         images = self._apply(W, Q)
         inner = Q.T @ images
@@ -238,6 +239,7 @@ class LeadingPairs:
         shares, threshold = share_out(values, self.k)
         rank = int((shares > 0).sum())
         width = rank + max(_SPARE, int(_SPARE_PART * rank))
+        # Even the last Ritz value gets a share: there may be more such pairs, so widen the block.
         if values[-1] > threshold:
             return None, max(width, len(values) + _SPARE)
         residuals = (images @ turn - self._vectors * values)[:, :rank]
@@ -249,7 +251,7 @@ class LeadingPairs:
         return F, width
 
     def _apply(self, W: FloatArray, V: FloatArray) -> FloatArray:
-        """Return PWV in float64, for V orthogonal to u."""
+        """Return PWV in float64 for V orthogonal to u."""
         return self._off_unit(multiply(W, V.astype(W.dtype)).astype(np.float64))
 
     def _off_unit(self, V: FloatArray) -> FloatArray:
@@ -259,12 +261,12 @@ class LeadingPairs:
         return orthonormalize(self._off_unit(V))
 
     def _filter(self, W: FloatArray, V: FloatArray) -> FloatArray:
-        r"""Return :math:`T_d(\ell(W)) V`, where l maps floor and last value to -1 and 1.
+        r"""Return :math:`T_d(\ell(W)) V`, where l maps the floor and the last value to -1 and 1.
 
-        The Chebyshev polynomial is at most 1 there and grows fast beyond: what the last vectors
-        have along small eigenvalues is damped, relative to the rest.
+        The Chebyshev polynomial is at most 1 on this interval and grows fast above it, so that the
+        components along small eigenvalues are damped relative to the rest.
         """
-        if len(self._values) < self.k:  # nothing known yet
+        if len(self._values) < self.k:  # no values are known yet
             return self._apply(W, self._apply(W, V))
         roundoff = float(np.finfo(W.dtype).eps)
         least = np.sqrt(roundoff) * _LEAST_HALF * float(np.abs(self._values).max())
@@ -275,7 +277,7 @@ class LeadingPairs:
             return (self._apply(W, V) - middle * V) / half
 
         # The polynomial is so large at the top pairs that rounding would spread them over all
-        # columns: they stop early, and the others stay orthogonal to them.
+        # columns: these pairs stop early, and the others are kept orthogonal to them.
         reach = np.cosh(np.arccosh(_MOST_SPREAD / roundoff) / self._degree)
         n_top = int((self._values > middle + reach * half).sum())
         top = self._vectors[:, :n_top]
@@ -289,7 +291,7 @@ class LeadingPairs:
 
 
 def extreme_eigenvalues(W: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
-    """Estimate the lowest and the highest eigenvalue by a few Lanczos steps, rather from outside.
+    """Estimate the extreme eigenvalues by a few Lanczos steps, erring on the outside.
 
     Examples
     --------
@@ -311,7 +313,7 @@ def extreme_eigenvalues(W: FloatArray, rng: np.random.Generator) -> tuple[float,
         basis.append(w / betas[-1])
     off = np.diag(betas[:-1], 1)
     ritz, vectors = np.linalg.eigh(np.diag(alphas) + off + off.T)
-    errors = betas[-1] * np.abs(vectors[-1])  # an eigenvalue is this near
+    errors = betas[-1] * np.abs(vectors[-1])  # distance to the nearest eigenvalue
     return float(ritz[0] - errors[0]), float(ritz[-1] + errors[-1])
 
 
@@ -321,18 +323,19 @@ def estimate_sum(
     V: FloatArray,
     unit: FloatArray | None = None,
 ) -> float:
-    r"""Return about the sum of the k largest eigenvalues of H, from below.
+    r"""Estimate the sum of the k largest eigenvalues of H from below.
 
     Parameters
     ----------
     product : callable
-        Return HV.
+        Function that returns HV.
     k : int
     V : ndarray of shape (n, m)
-        About its leading eigenvectors, or of PHP, m >= k - 1. They are improved by two products.
+        Approximate leading eigenvectors of H, or of PHP, with m >= k - 1. Two products improve
+        them.
     unit : ndarray of shape (n,), optional
-        A unit vector u: then it is :math:`u^\top Hu` and the k - 1 largest of PHP,
-        :math:`P = I - uu^\top`.
+        A unit vector u. If given, estimate the sum of :math:`u^\top Hu` and the k - 1 largest
+        eigenvalues of PHP, with :math:`P = I - uu^\top`.
 
     Examples
     --------
@@ -369,7 +372,7 @@ def split_off(H: FloatArray, unit: FloatArray) -> tuple[FloatArray, float]:
 
 
 def split_off_into(H: FloatArray, unit: FloatArray, lowered: float) -> float:
-    """Change H into PHP less uu' times ``lowered``, in place, and return u'Hu.
+    """Replace H by PHP - ``lowered`` uu' in place and return u'Hu.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the bound of a certificate says of other answers to the same problem."""
+"""Apply the bound of a certificate to other answers to the same problem."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,9 +13,9 @@ from orthoplus.core.types import FloatArray
 
 
 def judge(certificate: Certificate, problem: Problem, answer: Any) -> Certificate:
-    """Return the certificate of another answer, by the same bound and the same proof.
+    """Certify another answer by the same bound and the same proof.
 
-    The best partition that is known is the better one of both.
+    The result keeps the better of the two partitions as the best known one.
 
     Examples
     --------
@@ -33,8 +33,8 @@ def judge(certificate: Certificate, problem: Problem, answer: Any) -> Certificat
     if value < certificate.bound - model.rounding:
         raise ArithmeticError(
             f"The lower bound {certificate.bound:.10g} ({certificate.kind}) is above the value "
-            f"{value:.10g} of the answer by more than rounding ({model.rounding:.2g}): the bound "
-            f"is wrong. Please report it."
+            f"{value:.10g} of the answer by more than rounding ({model.rounding:.2g}). This is "
+            f"a bug in orthoplus, not a problem with your input. Please report it."
         )
     is_worse = value > certificate.best_value + model.rounding
     bound = min(certificate.bound, value)
@@ -62,7 +62,7 @@ def judge(certificate: Certificate, problem: Problem, answer: Any) -> Certificat
 
 
 def best_point(certificate: Certificate, problem: Problem) -> FloatArray:
-    """Return X in S+ of the best partition that is known, its weights at their best."""
+    """Return the X in S+ of the best known partition, with optimal weights."""
     model = Model(problem)
     is_answer = np.array_equal(certificate.labels, certificate.answer)
     weights = certificate.weights if is_answer else None

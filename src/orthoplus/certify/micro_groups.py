@@ -1,8 +1,7 @@
-r"""Micro groups: finer groups of rows, inside those of an answer, and sums over them.
+r"""Micro groups, which refine the groups of an answer, and sums over their rows.
 
-The column of a micro group p in D has the weights :math:`w_i` of the answer at its rows. All that
-the compressed relaxation needs of the rows are sums over them; see
-`orthoplus.certify.compression`.
+The column of D for a micro group p holds the weights :math:`w_i` of the answer at its rows. The
+compressed relaxation needs only sums over the rows; see `orthoplus.certify.compression`.
 """
 
 from copy import copy
@@ -16,21 +15,22 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
-# The entries of V are known up to this share of their terms, rounding included.
+# The entries of V are accurate to this share of their terms, including rounding.
 _KNOWN = 1e-12
-# Rows and entries of the sample that decides where micro groups are split.
+# Maximum number of rows and entries of the sample that decides how micro groups are split.
 _MOST_SAMPLED, _MOST_ENTRIES = 20_000, 10_000_000
-# Power steps for the direction in which a group is split: it need not be exact.
+# Power steps for the direction along which a group is split, which need not be accurate.
 _POWERS = 6
-# Rows of the sample whose products with all micro groups are in memory at a time.
+# Rows of the sample whose products with all micro groups are held in memory at a time.
 _SLICE = 1000
 
 
 class MicroSums(NamedTuple):
-    """Sums over the m micro groups, D with the weights as they are.
+    """Hold sums over the m micro groups, for D with the original weights.
 
-    ``cross`` is D'A of shape (m, r), ``slopes`` D'V of (m, k), ``squares`` the diagonal of D'D,
-    ``sums`` D'e; ``floors``, of shape (m, k), is below every v_ij / w_i, whatever its rounding.
+    ``cross`` is D'A of shape (m, r), ``slopes`` is D'V of shape (m, k), ``squares`` is the diagonal
+    of D'D, and ``sums`` is D'e. ``floors`` of shape (m, k) is a lower bound on all v_ij / w_i,
+    including rounding.
     """
 
     cross: FloatArray
@@ -41,10 +41,10 @@ class MicroSums(NamedTuple):
 
 
 class Images(NamedTuple):
-    """Vectors u = A ``data`` + V ``slopes`` + D ``own``, as many as columns.
+    """Hold the coefficients of vectors u = A ``data`` + V ``slopes`` + D ``own``.
 
-    ``data`` has the shape (r, q), ``slopes`` (k, k, q), by the group of the row first, and ``own``
-    (m, q).
+    For q vectors, ``data`` has shape (r, q), ``slopes`` has shape (k, k, q) with the group of the
+    row as the first index, and ``own`` has shape (m, q).
     """
 
     data: FloatArray
@@ -53,9 +53,9 @@ class Images(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """Which rows of a micro group become a new one: those with (u / w - mean)'direction > 0.
+    """Hold rules to split micro groups: rows with (u / w - mean)'direction > 0 move.
 
-    ``child`` is the number of the new micro group, -1 if the group is not split.
+    ``child`` is the index of the new micro group, or -1 if the micro group is not split.
     """
 
     means: FloatArray
@@ -63,7 +63,7 @@ class Splits(NamedTuple):
     child: IntArray
 
     def origin(self) -> IntArray:
-        """Return from which micro group each of those after the splits comes."""
+        """Return, for each micro group after the splits, the one it comes from."""
         parents = np.flatnonzero(self.child >= 0)
         order = np.argsort(self.child[parents])
         return np.concatenate([np.arange(len(self.child)), parents[order]])
@@ -99,6 +99,7 @@ def _sum_work(
         inside = np.flatnonzero(own >= 0)
         own, group, x, V = own[inside], group[inside], x[inside], V[inside]
         sizes = np.sqrt(part.row_squares()[inside])
+        # The size of the terms of v_ij, which bounds its rounding error.
         terms = np.abs(levels[group]) * x[:, None] + sizes[:, None] * lengths
         if has_row_sums:
             terms += (sizes * lengths[group])[:, None]
@@ -111,7 +112,7 @@ def _sum_work(
 
 
 def _lower_into(values: FloatArray, groups: IntArray, out: FloatArray) -> None:
-    """Lower the rows of ``out`` to the least value of each column in each group."""
+    """Lower each row of ``out`` to the smallest values of its group, column by column."""
     if not len(groups):
         return
     order = np.argsort(groups, kind="stable")
@@ -122,10 +123,10 @@ def _lower_into(values: FloatArray, groups: IntArray, out: FloatArray) -> None:
 
 
 def sample_setting(setting: Setting) -> Setting | None:
-    """Return a setting of some rows, each of which stands for several; None if there are few.
+    """Return a setting of sampled rows that stand for all rows; None if there are few.
 
-    Rows and weights are multiplied by the root of how many they stand for: sums of products are
-    then about those of all rows.
+    Rows and weights are multiplied by the square root of the number of rows they stand for, so that
+    sums of products approximate those over all rows.
     """
     model, labels = setting.model, setting.own.labels
     assert model.factor is not None
@@ -150,7 +151,7 @@ def sample_setting(setting: Setting) -> Setting | None:
 
 
 class RowSample:
-    """Rows in memory that decide where to split; all rows if they are few."""
+    """Hold a sample of the rows in memory, or all if there are few, to decide on splits."""
 
     def __init__(self, model: Model, base: Between) -> None:
         assert model.factor is not None
@@ -162,7 +163,7 @@ class RowSample:
         self.block = model.factor.sample_rows(inside)
 
     def images(self, images: Images, micro: IntArray) -> FloatArray:
-        """Return u / w of the rows, one row each."""
+        """Return u / w for the rows of the sample."""
         base, rows = self.base, self.rows
         args = (self.model.scale, base.centers, base.levels, self.model.has_row_sums)
         pieces = micro[rows], base.labels[rows], base.weights[rows]
@@ -178,7 +179,7 @@ def _image_slices(
     args: tuple[Any, ...],
     images: Images,
 ) -> Any:
-    """Yield ranges of rows and their u / w; rows without a group have 0."""
+    """Yield slices of rows and their u / w, which is 0 for rows without a group."""
     scale, centers, levels, has_row_sums = args
     k = centers.shape[1]
     both = np.hstack([centers, images.data])
@@ -197,11 +198,12 @@ def _image_slices(
 
 
 def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, most: int) -> Splits:
-    r"""Choose what micro groups to split, and how.
+    r"""Choose which micro groups to split, and how.
 
-    With :math:`F_{ij} = w_i w_j u_i^\top u_j` and the mean of u in each micro group, a micro group
-    counts by its sum of squares of the negative :math:`F_{iq}`, which the signs of sums over micro
-    groups leave free. It is split at its mean along the main direction of its u.
+    Let :math:`F_{ij} = w_i w_j u_i^\top u_j`, and let :math:`F_{iq}` use the mean of u in micro
+    group q. The score of a micro group is the sum of squares of its negative :math:`F_{iq}`, which
+    constraints on sums over micro groups do not exclude. Those with the largest scores are split at
+    the mean along the main direction of u.
 
     Parameters
     ----------
@@ -210,7 +212,7 @@ def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, mos
     own, weights : ndarray of shape (n,)
         Their micro groups and weights.
     m, most : int
-        The number of micro groups, and of splits at most.
+        The number of micro groups and the maximum number of splits.
     """
     masses = weights**2
     total = np.bincount(own, masses, minlength=m)
@@ -237,14 +239,14 @@ def choose_splits(U: FloatArray, own: IntArray, weights: FloatArray, m: int, mos
 
 
 def main_direction(away: FloatArray, masses: FloatArray) -> FloatArray:
-    """Return the unit vector along which rows vary most, by a few power steps.
+    """Return the unit vector along which the rows vary most, by a few power steps.
 
     Parameters
     ----------
     away : ndarray of shape (n, q)
-        The rows less their mean.
+        The rows minus their mean.
     masses : ndarray of shape (n,)
-        How much each of them counts.
+        The weight of each row.
 
     Examples
     --------
@@ -263,7 +265,7 @@ def main_direction(away: FloatArray, masses: FloatArray) -> FloatArray:
 def apply_splits(
     model: Model, base: Between, micro: IntArray, rules: list[tuple[Images, Splits]]
 ) -> IntArray:
-    """Return the micro groups of all rows after these splits, in one pass."""
+    """Apply these splits to the micro groups of all rows in one pass."""
     A = model.factor
     assert A is not None
     vectors = A.scatter(micro), A.scatter(base.labels), A.scatter(base.weights)
@@ -280,7 +282,7 @@ def _split_work(
 ) -> IntArray:
     basis, rules = args
     found = micro.copy()
-    # Slices outside, so that each of them is read once.
+    # The loop over slices is the outer one, so that each slice is read once.
     for rows in block.ranges(block.shape[1]):
         part, pieces = block.rows(rows), (labels[rows], weights[rows])
         for images, splits in rules:

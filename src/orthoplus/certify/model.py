@@ -1,7 +1,7 @@
-r"""One form for all problems that can be certified: max <M, XX'> over S+.
+r"""The common form max <M, XX'> over S+ of all problems that can be certified.
 
-A model is scaled by a power of two, so that no square leaves the range and no digit changes:
-everything in this room is in units of ``model.unit``.
+A model is scaled by a power of two, so that no square overflows or underflows and no digit changes.
+All quantities in this package are in units of ``model.unit``.
 """
 
 import math
@@ -29,33 +29,36 @@ from orthoplus.linalg.group_vectors import (
 )
 from orthoplus.linalg.symmetric import bottom_of_blocks
 
-# An operator of at most so many entries is written out.
+# An operator with at most this many entries is converted to an array.
 _WRITTEN_OUT = 1 << 25
-# Up to this many rows the n x n matrix is formed.
+# The n x n matrix is always formed up to this many rows.
 MOST_DENSE_ROWS = 4000
-# Beyond, up to this many, if the relaxation with its bytes per entry takes at most this share of
-# the memory: T, W and G of the iteration, two S and a start in float32, M + S in float64.
+# Beyond that it is formed up to this many rows, if the relaxation takes at most this share of the
+# memory. Bytes per entry: T, W and G of the iteration, two S and a start in float32, M + S in
+# float64.
 _MOST_LARGE_ROWS, _BYTES_PER_ENTRY, _MEMORY_SHARE = 12000, 32, 0.5
-# A rounding of float32 in those of float64, with a margin.
+# A float32 rounding error in units of float64 rounding errors, with a margin.
 _SINGLE_ROUNDINGS = 1 << 30
-# Steps of the projected power method on the groups of a matrix of any sign, and their last change.
+# Maximum number of steps of the projected power method on the groups of an M of any sign, and the
+# largest change of the weights at which it stops.
 _MAX_POWERS, _POWER_CHANGE = 500, 1e-12
 
 
 class Model:
-    r"""max :math:`\langle M, XX^\top \rangle` over S+, for a problem that is a function of it.
+    r"""Represent a problem as max :math:`\langle M, XX^\top \rangle` over S+.
 
     Attributes
     ----------
     problem : Problem
     n, k : int
     has_row_sums : bool
-        Whether only X with equal entries in each column and no row of zeros count: k-means.
+        Whether X must have equal positive entries within each column and no zero row, as for
+        k-means.
     factor : DataMatrix or None
-        A with M = AA' times ``unit``; its entries are to be multiplied by ``scale``.
+        The matrix A with AA' = ``unit`` M; multiply its entries by ``scale`` to get M = AA'.
     scale, unit : float
-        Powers of two: M is AA' times the square of ``scale``, and <M, XX'> times ``unit`` is that
-        of the problem.
+        Powers of two: M is AA' times the square of ``scale``, and <M, XX'> times ``unit`` is the
+        trace in the scale of the problem.
 
     Examples
     --------
@@ -76,7 +79,7 @@ class Model:
         self.matrix = None if form.matrix is None else _in_double(form.matrix)
         total = self.matrix.norm if self.matrix is not None else self._data.squared_norm()
         exponent = math.frexp(total)[1]
-        exponent += exponent % 2  # A is scaled by the root of what M is scaled by
+        exponent += exponent % 2  # even, because A is scaled by the square root of the scale of M
         self.unit = math.ldexp(1.0, exponent)
         self.scale = math.ldexp(1.0, -exponent // 2)
         self.size = total / self.unit
@@ -88,18 +91,18 @@ class Model:
 
     @property
     def rank(self) -> int:
-        """The number of columns of A; n if M is not a product."""
+        """Number of columns of A, or n if M is not given as a product."""
         return self.n if self.data is None else self.data.shape[1]
 
     @cached_property
     def rounding(self) -> float:
-        """How far apart a value and a bound may be by rounding, in the units of the problem."""
+        """Rounding error between a value and a bound, in the units of the problem."""
         has_entries = self.data is None or self.data.has_entries
         dtype = np.float64 if has_entries else self._data.dtype
         return 2.0 * rounding_margin(self.form.size, self.n + self.rank, dtype)
 
     def dense(self) -> FloatArray:
-        """Return M, n x n."""
+        """Return M as an array of shape (n, n)."""
         if self.matrix is not None:
             M = self.matrix.to_dense() / self.unit
             return np.asarray((M + M.T) / 2)
@@ -107,11 +110,11 @@ class Model:
 
     @property
     def has_ratios(self) -> bool:
-        """Whether ratios of weights can be bounded: M = AA' with A >= 0; k-means needs none."""
+        """Whether ratios of weights can be bounded: M = AA' with A >= 0, but not k-means."""
         return self.factor is not None and self.form.is_nonnegative and not self.has_row_sums
 
     def ratios(self, M: FloatArray) -> FloatArray | None:
-        """Return bounds of the ratios of weights for M, of all rows or some, if there are any."""
+        """Bound the ratios of weights for M of all or some rows; return None if impossible."""
         # The entries of an operator are not checked.
         if self.factor is None or not self.has_ratios or not M.size or M.min() < 0:
             return None
@@ -123,7 +126,7 @@ class Model:
         return self._data.scale_rows(np.full(self.n, self.scale))
 
     def product(self, X: FloatArray) -> FloatArray:
-        """Return MX, for X of shape (n, b)."""
+        """Return MX for X of shape (n, b)."""
         if self.matrix is not None:
             return np.asarray(self.matrix @ X / self.unit)
         if self._data.has_entries:
@@ -142,24 +145,24 @@ class Model:
         return float(np.vdot(sums, sums))
 
     def value_of(self, point: SupportPoint) -> float:
-        """Return f at a point, of labels and weights."""
+        """Return f at a point given by labels and weights."""
         if not self.form.is_exact:
             return self.problem.value(point.dense())
         return max(self.form.bound(self.trace(point) * self.unit), self.form.least)
 
     def to_bound(self, upper: float) -> float:
-        """Return a lower bound of f from an upper bound of <M, XX'>, rounded outward."""
+        """Return a lower bound on f from an upper bound on <M, XX'>, rounded outward."""
         bound = self.form.bound(upper * self.unit) - 0.5 * self.rounding
         return max(bound, self.form.least)
 
     def gap(self, value: float, bound: float) -> float | None:
-        """Return the relative gap, 0 within rounding."""
+        """Return the relative gap, or 0 if it is within rounding."""
         return relative_gap(value, bound, self.rounding)
 
     # --- points -----------------------------------------------------------------------------------
 
     def refine(self, labels: IntArray, weights: FloatArray | None = None) -> SupportPoint:
-        """Return the best point of <M, XX'> on these groups; a local one for an M of any sign."""
+        """Maximize <M, XX'> over the weights of these groups, locally if M has negative entries."""
         x: FloatArray = np.ones(self.n)
         if not self.has_row_sums:
             if weights is not None:
@@ -170,12 +173,14 @@ class Model:
         return SupportPoint(kept, x, self.k).normalized()
 
     def _refine(self, labels: IntArray, start: FloatArray) -> FloatArray:
-        """Return the best weights for M = AA'; without more vectors over the rows than it takes."""
+        """Return the best weights for M = AA', with as few vectors of length n as possible."""
         A, labels, start = self._data, self._data.scatter(labels), self._data.scatter(start)
         if not self.form.is_nonnegative:
             x, _ = nonnegative_vectors(A, labels, start, self.k)
         else:
             squares: FloatArray = np.zeros(1)
+            # The best x of a group is the leading left singular vector of its rows of A. Computing
+            # it from the right singular vector needs no further vector of length n.
             if self.k * self.rank <= self.n:
                 V, squares = leading_directions(A, labels, start, self.k)
             if squares.all():
@@ -193,7 +198,7 @@ class Model:
         return np.asarray(best.sum(axis=1))
 
     def answer_point(self, labels: IntArray, weights: FloatArray | None) -> SupportPoint:
-        """Return the point of the problem with these groups: its weights at their best for f."""
+        """Return the point with these groups whose weights minimize f."""
         point = self.refine(labels, weights)
         if not self.form.is_exact:
             refined = self.problem.refine(point.dense())
@@ -207,7 +212,7 @@ class Model:
 
 
 def fits_in_memory(model: Model) -> bool:
-    """Return whether the relaxation of all rows may be held in memory."""
+    """Return whether the relaxation of all rows fits in memory."""
     if model.n > _MOST_LARGE_ROWS:
         return False
     if not hasattr(os, "sysconf"):
@@ -220,22 +225,22 @@ def _form_of(problem: Problem) -> TraceForm:
     form = problem.trace_form() if isinstance(problem, Problem) else None
     if form is None:
         raise InputTypeError(
-            f"`problem` is of type {type(problem).__name__}, which has no trace form: ONMF, KMeans,"
-            f" KIndicators, SymmetricONMF, TraceMin and what builds one (nonnegative_pca, "
-            f"laplacian_embedding, ratio_cut, discriminative_spectral) can be certified."
+            f"`problem` is of type {type(problem).__name__}, which has no trace form. Pass ONMF, "
+            f"KMeans, KIndicators, SymmetricONMF or TraceMin, or use a function that builds one "
+            f"(nonnegative_pca, laplacian_embedding, ratio_cut, discriminative_spectral)."
         )
     return form
 
 
 def _with_entries(data: DataMatrix) -> DataMatrix | None:
-    """Return data with entries, an operator written out; None if that would be too large."""
+    """Return data with entries, converting an operator to an array; None if it is too large."""
     if data.has_entries:
         return data
     return Dense(data.to_dense()) if math.prod(data.shape) <= _WRITTEN_OUT else None
 
 
 def _in_double(M: Any) -> SymmetricMap:
-    """Return M as a map of float64, exactly symmetric if its entries are known."""
+    """Return M as a map in float64, symmetrized exactly if its entries are known."""
     M = M if isinstance(M, SymmetricMap) else SymmetricMap(M)
     base = M.base
     if base is not None and hasattr(base, "T") and hasattr(base, "astype"):
@@ -245,10 +250,12 @@ def _in_double(M: Any) -> SymmetricMap:
 
 
 def _project_powers(M: SymmetricMap, labels: IntArray, x: FloatArray, k: int) -> FloatArray:
-    """Return a local maximizer of <M, XX'> on the groups: the projected power method."""
-    shift, rows = 2.0 * M.norm or 1.0, np.arange(len(labels))  # x stays away from 0
+    """Return a local maximizer of <M, XX'> on the groups by the projected power method."""
+    shift, rows = 2.0 * M.norm or 1.0, np.arange(len(labels))  # x cannot become 0
     point = SupportPoint(labels, np.where(labels >= 0, x, 0.0), k).normalized()
     for _ in range(_MAX_POWERS):
+        # One step of x <- (Mx / shift + x)^+, normalized per group. The shift by the identity makes
+        # the objective convex in x, so that it increases monotonically.
         image = (M @ point.dense())[rows, labels] / shift + point.weights
         image = np.where(labels >= 0, np.maximum(image, 0.0), 0.0)
         moved = SupportPoint(labels, image, k).normalized()
@@ -258,16 +265,16 @@ def _project_powers(M: SymmetricMap, labels: IntArray, x: FloatArray, k: int) ->
     return np.asarray(point.weights)
 
 
-# --- what the user passes -------------------------------------------------------------------------
+# --- reading the user's answer --------------------------------------------------------------------
 
 
 def read_answer(answer: Any, model: Model) -> tuple[IntArray, FloatArray | None]:
-    """Return labels from 0 to k - 1, -1 for a row without a group, and weights if there are any.
+    """Return the labels of an answer, numbered from 0 to k - 1, and its weights if it has any.
 
     Parameters
     ----------
     answer : Result, SupportPoint or array-like of n labels
-        Labels may be any whole numbers or strings; -1 stands for a row without a group.
+        Labels may be any integers or strings; -1 stands for a row without a group.
     model : Model
 
     Examples
@@ -290,12 +297,12 @@ def read_answer(answer: Any, model: Model) -> tuple[IntArray, FloatArray | None]
     if len(groups) != model.k:
         raise InputError(
             f"`answer` has {len(groups)} groups, but the problem has k = {model.k}. Pass labels "
-            f"with exactly {model.k} different values (-1 is a row without a group)."
+            f"with exactly {model.k} distinct values (-1 marks a row without a group)."
         )
     if model.has_row_sums and not has_group.all():
         raise InputError(
-            f"`answer` has {int((~has_group).sum())} rows with the label -1, but k-means gives "
-            f"every row a cluster. Assign them, or take them out of the data."
+            f"`answer` has {int((~has_group).sum())} rows with the label -1, but k-means assigns "
+            f"every row to a cluster. Assign these rows or remove them from the data."
         )
     numbered = np.full(model.n, -1, dtype=np.int64)
     numbered[has_group] = numbers
@@ -310,12 +317,12 @@ def _as_labels(answer: Any) -> Any:
         labels = labels.astype(np.int64)
     if labels.dtype.kind not in "iubU":
         raise InputTypeError(
-            f"`answer` has dtype {labels.dtype}: a Result, or whole numbers or strings as labels, "
-            f"are needed."
+            f"`answer` has dtype {labels.dtype}, which cannot be read as labels. Pass a Result, or "
+            f"an array of integers or strings."
         )
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
 
 
 def dense_point(point: SupportPoint) -> FloatArray:
-    """Return X, n x k, in float64."""
+    """Return X as a float64 array of shape (n, k)."""
     return spread(point.labels, point.weights, point.k)

@@ -1,4 +1,4 @@
-"""Which blocks of rows get the time: those whose bounds fall fastest, merged ones in the end."""
+"""Distribute the time over blocks of rows: first to the fastest bounds, then to merged blocks."""
 
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -12,12 +12,12 @@ from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.kernels.threads import n_threads, single_blas
 
-# The part of its share of the time that every block gets at first, and that a turn takes later.
+# Parts of its share of the time that a block gets in its first turn and in later turns.
 _FIRST_PART, _TURN_PART = 0.4, 0.15
-# Relaxations are kept between turns if they take no more bytes than this in all; one takes about
-# so many matrices of its order.
+# Relaxations are kept between turns if they take at most this many bytes in total; each takes about
+# this many matrices of its order.
 _MOST_BYTES, _MATRICES = 2e9, 10
-# Merged blocks have at most so many rows, and so many times the seconds of a turn must be left.
+# Merged blocks have at most this many rows, and at least this many turns must be left.
 _MOST_MERGED, _TURNS_LEFT = 3000, 4.0
 
 Bounds = Iterator[tuple[float, tuple[DensePart, ...]]]
@@ -26,15 +26,16 @@ Bounds = Iterator[tuple[float, tuple[DensePart, ...]]]
 def bounds_by_blocks(
     model: Model, point: SupportPoint, deadline: float, speed: float = 1.0
 ) -> Bounds:
-    """Yield falling upper bounds of <M, XX'>, after every turn of a block.
+    """Yield decreasing upper bounds on <M, XX'>, one after each turn of a block.
 
-    The part of a processor that a thread has, ``speed``, decides on the size of the blocks.
+    ``speed`` is the share of a processor per thread, which determines the size of the blocks.
     """
     assert model.factor is not None
     seconds = deadline - perf_counter()
     size = rows_per_block(model, seconds * speed)
     n_blocks = -(-model.n // size)
     rows = cut_rows(point.labels, point.weights, n_blocks)
+    # The processor time per block if all threads are busy.
     share = seconds * min(n_threads(), n_blocks) / n_blocks
     with single_blas:
         blocks = [Block(model, point, own) for own in rows]
@@ -49,7 +50,7 @@ def _total(blocks: list[Block]) -> tuple[float, tuple[DensePart, ...]]:
 
 
 class _Plan:
-    """The blocks whose bounds add up, those that wait for a turn, and those that are merged."""
+    """Schedule the blocks: those that form the bound, those waiting for a turn, and merged ones."""
 
     def __init__(self, blocks: list[Block], first: float, turn: float) -> None:
         self.blocks, self.first, self.turn = blocks, first, turn
@@ -57,21 +58,21 @@ class _Plan:
         self.parents: dict[int, tuple[Block, Block]] = {}
 
     def next(self) -> Block | None:
-        """Return the block whose bound falls fastest; one that had no turn comes first."""
+        """Return the block whose bound falls fastest; blocks without a turn so far come first."""
         waiting = [block for block in self.idle if not block.is_done]
         if not waiting:
             return None
-        # Of those that had no turn, the loosest.
+        # Blocks without a turn have an infinite rate: among them, take the loosest.
         best = max(waiting, key=lambda block: (block.rate, block.loss))
         self.idle.remove(best)
         return best
 
     def seconds(self, block: Block) -> float:
-        """Return how long the next turn of a block takes."""
+        """Return the length of the next turn of a block."""
         return self.first if np.isinf(block.rate) else self.turn
 
     def back(self, block: Block) -> None:
-        """Take a block back after its turn; a merged one replaces its parents once it is better."""
+        """Return a block after its turn; a merged one replaces its parents once it is better."""
         self.idle.append(block)
         parents = self.parents.get(id(block))
         if parents and block.found.upper < sum(parent.found.upper for parent in parents):
@@ -80,7 +81,7 @@ class _Plan:
             self.blocks.append(block)
 
     def merge(self, model: Model, point: SupportPoint) -> bool:
-        """Let the two loosest blocks continue as one; return whether there are any."""
+        """Merge the two loosest finished blocks; return whether there were two."""
         taken = [parent for pair in self.parents.values() for parent in pair]
         free = [b for b in self.blocks if b.is_done and not any(b is other for other in taken)]
         free = sorted(free, key=lambda block: block.loss)[-2:]

@@ -1,17 +1,17 @@
-r"""The convex relaxation of a clustering, and the bounds it gives at any time.
+r"""The convex relaxation of a clustering problem, which yields a valid bound at any time.
 
 For a symmetric M let v* be the maximum of :math:`\langle M, XX^\top \rangle` over S+. The matrix
 :math:`Z = XX^\top` satisfies
 
 .. math:: 0 \preceq Z \preceq I, \quad \operatorname{tr} Z = k, \quad Z_{ij} \ge 0.
 
-The maximum over all such Z is a convex problem, and each symmetric :math:`S \ge 0` bounds it:
+Maximizing over all such Z is a convex problem, and each symmetric :math:`S \ge 0` bounds it:
 
 .. math:: v^* \le \lambda_1(M + S) + \dots + \lambda_k(M + S).
 
-`Relaxation` alternates between the two sets of Z by ADMM. With the Fantope's point F, the
-nonnegative point P and the scaled multiplier, all of its state is one matrix T: its positive part
-is P, its negative part :math:`S / \rho`.
+`Relaxation` solves it by ADMM with the splitting Z = F = P, where F is in the Fantope and :math:`P
+\ge 0`. The whole state is one matrix :math:`T = P - S / \rho`: its positive part is P, its negative
+part is the scaled multiplier :math:`S / \rho`.
 """
 
 import math
@@ -39,29 +39,31 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.threads import single_blas
 
-# The step beyond the Fantope's point, which needs fewer iterations than 1.
+# Over-relaxation of the ADMM step, which needs fewer iterations than a factor of 1.
 _OVER_RELAXATION = 1.6
-# Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
+# Up to this order the iteration runs in float64, beyond it in float32. Bounds are always computed
+# in float64.
 _DOUBLE_ORDER = 1000
-# The residuals of eigenpairs that are good enough, as a share of the distance between F and P; the
-# second if cuts are added, which disturb more.
+# Tolerance of the eigenpairs' residuals, as a share of the distance between F and P. The second
+# value applies with cuts, which perturb the iteration more.
 _EIGEN_TOL, _EIGEN_TOL_WITH_CUTS = 0.1, 0.5
-# Every so many iterations cuts are added, up to this order.
+# Cuts are added every this many iterations, up to this order.
 _CUT_EVERY, _MOST_CUT = 10, 4000
-# Beyond this order no other penalty parameters are tried: that takes further copies of the state,
+# Beyond this order no other penalty parameters are tried, because trials need copies of the state
 # and twice the iterations.
 _MOST_TUNED = 4000
-# Rows of a matrix that are worked on at a time, in the cache.
+# Rows of a matrix that are processed at a time, so that they stay in the cache.
 _ROWS = 64
-# The first penalty parameter is this over k, for M of unit norm; the second, near which the balance
-# of the residuals settles, if cuts are added.
+# The first penalty parameter is this number over k, for M of unit norm. The second value applies
+# with cuts; it is close to where balancing the residuals settles.
 _FIRST_PENALTY, _FIRST_PENALTY_WITH_CUTS = 0.3, 5.0
-# With the first cuts it rises: their multipliers are to grow fast.
+# The penalty parameter is multiplied by this with the first cuts, so that their multipliers grow
+# fast.
 _PENALTY_RISE = 5.0
 
 
 class _Saved(NamedTuple):
-    """A state to return to."""
+    """Store a state of the iteration to return to."""
 
     T: FloatArray
     penalty: float
@@ -69,34 +71,35 @@ class _Saved(NamedTuple):
 
 
 class Relaxation(Tuned):
-    r"""Upper bounds of :math:`\max \langle M, XX^\top \rangle` over S+ that improve with time.
+    r"""Bound :math:`\max \langle M, XX^\top \rangle` over S+ from above, better with time.
 
     Parameters
     ----------
     M : ndarray of shape (n, n) or callable
-        A symmetric matrix with entries of any sign. A function that returns a new array is called
-        for every bound, and M is not kept: for large n.
+        A symmetric matrix with entries of any sign. For large n, pass a function that returns a new
+        array: it is called for every bound, and M is not kept in memory.
     k : int
         The number of groups, at most n.
     has_row_sums : bool
-        Whether X has the entries one over the root of the size of a group, as k-means has: then
-        :math:`Ze = e` too.
+        Whether the entries of X are one over the square root of the group size, as for k-means.
+        Then also :math:`Ze = e`.
     start : tuple of (labels, weights), optional
-        A point of S+ to start from, as `orthoplus.core.point.SupportPoint` has it.
+        A point of S+ to start from, as in `orthoplus.core.point.SupportPoint`.
     S : ndarray of shape (n, n), optional
         A matrix of multipliers to start from, with nonnegative entries.
     apart : ndarray of bool, shape (n, n), optional
-        Pairs of rows that may not share a group. There :math:`Z_{ij} = 0`, and S may have any sign.
+        Pairs of rows that may not share a group. For these :math:`Z_{ij} = 0`, and S may have any
+        sign.
     sizes : ndarray of shape (n,), optional
-        With ``has_row_sums``, how many rows of the data each row stands for: X has the entries
+        With ``has_row_sums``, the number of data rows each row stands for: the entries of X are
         :math:`\sqrt{\text{size of the row} / \text{size of the group}}`.
     cuts : Cuts, optional
         Cuts to start from, with ``has_row_sums``.
     ratios : ndarray of shape (n, n), optional
-        Lower bounds of :math:`x_i / x_j` in a group, for cuts without ``has_row_sums``: see
+        Lower bounds on :math:`x_i / x_j` within a group, for cuts without ``has_row_sums``; see
         `orthoplus.certify.cuts`.
     has_cuts : bool
-        Whether cuts are added, if there are any.
+        Whether to add cuts if they are available.
 
     Attributes
     ----------
@@ -105,7 +108,7 @@ class Relaxation(Tuned):
     best_cuts : Cuts
         The cuts of the best bound.
     n_iter : int
-        Iterations so far.
+        Number of iterations so far.
 
     Examples
     --------
@@ -146,7 +149,9 @@ class Relaxation(Tuned):
         self.ratios: FloatArray | None = None
         if has_cuts:
             self.ratios = np.outer(1 / self.scale, self.scale) if has_row_sums else ratios
+        # With row sums, Zu = u for a fixed unit vector u, whose share of the objective is constant.
         M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
+        # Scale by a power of two to about unit norm, which leaves every digit of M as it is.
         norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         is_new = has_cuts and cuts is None  # multipliers of given cuts need not grow so fast
@@ -173,12 +178,12 @@ class Relaxation(Tuned):
         self._best = math.inf
         self.best_S: FloatArray = np.zeros((self.n, self.n), dtype=dtype)
         self.best_cuts = Cuts.none()
-        # On a busy machine threads that wait for each other make small eigenproblems many times
-        # slower.
+        # For small eigenproblems, BLAS threads waiting for each other on a busy machine cost more
+        # than they gain.
         self._blas = single_blas if self.n <= ALL_ORDER else nullcontext()
 
     def _matrix(self) -> FloatArray:
-        """Return M, a new array if it is not kept."""
+        """Return M; it is a new array if M is given by a function."""
         M = self._source() if callable(self._source) else self._source
         return np.asarray(M, dtype=np.float64)
 
@@ -196,7 +201,7 @@ class Relaxation(Tuned):
         return T
 
     def use_ratios(self, ratios: FloatArray) -> None:
-        """Add cuts with these ratios from now on, see `orthoplus.certify.cuts.ratio_bounds`."""
+        """Add cuts with these ratios from now on; see `orthoplus.certify.cuts.ratio_bounds`."""
         if self._tuning.is_trying:
             self._restore(1)
         self._tuning = Tuning()
@@ -205,13 +210,13 @@ class Relaxation(Tuned):
         self._rebalance(_PENALTY_RISE)
 
     def _start_cuts(self, cuts: Cuts) -> None:
-        """Take over these cuts: T, which holds -S / penalty, gets K in addition."""
+        """Start with these cuts: add K to T, which holds -S / penalty."""
         self._pool = self._new_pool()
         self._pool.add(cuts, math.ldexp(self._penalty, self._exponent))
         self._T += np.where(np.isfinite(self._pool.offset), self._pool.offset, 0.0)
 
     def state(self) -> tuple[FloatArray, float]:
-        """Return T and the penalty parameter in the scale of M, those of the better trial."""
+        """Return T and the penalty parameter of the better trial, in the scale of M."""
         if self._tuning.is_trying and self._tuning.kept < self.estimate():
             self._restore(1)
             self._tuning = Tuning()
@@ -219,13 +224,13 @@ class Relaxation(Tuned):
         return np.where(P > 0, P, np.minimum(D, 0)), math.ldexp(self._penalty, self._exponent)
 
     def start_from(self, T: FloatArray, penalty: float) -> None:
-        """Continue from a state of another relaxation that is like this one; T is taken over."""
+        """Continue from the state of a similar relaxation, taking over T without a copy."""
         self._T = T.astype(self._T.dtype, copy=False)
         self._penalty = math.ldexp(penalty, -self._exponent)
         self._form_target()
 
     def advance(self, n_iter: int) -> None:
-        """Continue by this many iterations."""
+        """Run this many iterations."""
         with self._blas:
             for _ in range(n_iter):
                 sums = self._step()
@@ -235,6 +240,8 @@ class Relaxation(Tuned):
                     self._tune()
 
     def _step(self) -> FloatArray:
+        # F = the projection of W = P - D + G / penalty onto the Fantope, up to a tolerance that
+        # shrinks with the primal residual ||F - P||.
         self._F = self._pairs.project(self._W, self._eigen_tol * self._primal)
         sums = kernels.relax_into(
             self._factors(),
@@ -252,7 +259,7 @@ class Relaxation(Tuned):
         return sums
 
     def _rebalance(self, factor: float) -> None:
-        """Multiply the penalty parameter with this factor, and add cuts now and then."""
+        """Multiply the penalty parameter by this factor, and add cuts every few iterations."""
         if factor != 1.0:
             self._saved = [self._save()]
             self._restore(0, factor)
@@ -280,6 +287,7 @@ class Relaxation(Tuned):
         self._T[:], self._penalty = T, penalty * factor
         if self._pool is not None and cuts is not None:
             self._pool.restore(cuts)
+        # D = -S / penalty scales inversely with the penalty, so that S stays the same.
         self._for_rows(lambda i, P, D: np.add(P, D / factor, out=self._T[i]))
         if self._pool is not None:
             self._pool.rescale(factor)
@@ -287,7 +295,7 @@ class Relaxation(Tuned):
         self._form_target()
 
     def _form_target(self) -> None:
-        """Form the matrix W whose projection is next."""
+        """Form the matrix W whose projection onto the Fantope comes next."""
 
         def work(i: slice, P: FloatArray, D: FloatArray) -> None:
             np.add(P - D, self._G[i] / self._penalty, out=self._W[i])
@@ -295,7 +303,7 @@ class Relaxation(Tuned):
         self._for_rows(work)
 
     def _factors(self) -> tuple[FloatArray, FloatArray]:
-        """Return L and R with F = LR', in the type of T."""
+        """Return L and R with F = LR', in the dtype of T."""
         assert self._F is not None
         V, shares = self._F
         if self.unit is not None:
@@ -303,13 +311,13 @@ class Relaxation(Tuned):
         return (V * shares).astype(self._T.dtype), np.ascontiguousarray(V, dtype=self._T.dtype)
 
     def _parts(self, rows: slice = slice(None)) -> tuple[FloatArray, FloatArray]:
-        """Return P and D = -S / penalty, whose sum is T, or some rows of them."""
+        """Return P and D = -S / penalty with P + D = T, or some of their rows."""
         T = self._T[rows]
         P: FloatArray = np.maximum(T if self._offset is None else T - self._offset[rows], 0)
         return P, T - P
 
     def _for_rows(self, work: Callable[[slice, FloatArray, FloatArray], Any]) -> None:
-        """Call work(rows, P, D) for a few rows at a time, so that P and D need no memory."""
+        """Call work(rows, P, D) for a few rows at a time, so that P and D are never formed."""
 
         def some(b: int, rows: slice) -> None:
             for start in range(rows.start, rows.stop, _ROWS):
@@ -319,7 +327,7 @@ class Relaxation(Tuned):
         for_blocks(some, partition_rows(self.n, self.n))
 
     def _certificate(self) -> tuple[FloatArray, Cuts]:
-        """Return the current S, in the type of T, and cuts, both in the scale of M."""
+        """Return the current S, in the dtype of T, and the cuts, both in the scale of M."""
         S, dtype = np.empty_like(self._T), self._T.dtype
         factor = dtype.type(-math.ldexp(self._penalty, self._exponent))
         self._for_rows(lambda i, P, D: np.multiply(D, factor, out=S[i]))
@@ -328,19 +336,21 @@ class Relaxation(Tuned):
         if self._pool is not None:
             cuts = self._pool.cuts(math.ldexp(self._penalty, self._exponent))
             S += cuts.matrix(self.n, self.ratios)
+        # Any S >= 0 gives a valid bound. Pairs that are apart have Z_ij = 0, hence S_ij of any
+        # sign.
         if self.apart is None:
             return np.maximum(S, 0, out=S), cuts
         return np.where(self.apart, S, np.maximum(S, 0)), cuts
 
     def upper_bound(self, slack: float = 0.0) -> float:
-        """Return the best upper bound so far, after computing that of the current S.
+        """Compute the bound of the current S and return the best upper bound so far.
 
-        It may be above that of S by ``slack``, to be had sooner. In the midst of a trial of another
-        penalty parameter, it is that of the state before if its bound seems to be better.
+        The computed bound may exceed that of S by ``slack``, which makes it cheaper. During a trial
+        of another penalty parameter, the saved state is used if its bound seems to be better.
         """
         with self._blas:
             if self._F is None and self.n > ALL_ORDER:
-                self._step()  # its pairs serve the bound
+                self._step()  # the bound starts from its eigenvectors
             self._at_better(lambda: self._bound_here(slack))
         return self._best
 
@@ -349,20 +359,22 @@ class Relaxation(Tuned):
         H = self._matrix()
         H = np.add(H, S, out=H if callable(self._source) else None)
         if len(cuts.mu):
+            # <C_c, Z> <= 0 for every clustering: subtracting mu_c C_c only raises <H, Z> and keeps
+            # a bound.
             H -= cuts.matrix(self.n, self.ratios)
         bound = spectral_bound(H, self.k, self.unit, self._pairs.vectors, slack)
         if bound < self._best:
             self._best, self.best_S, self.best_cuts = bound, S, cuts
 
     def estimate(self) -> float:
-        """Return about what `upper_bound` would compute, for a small part of its cost."""
+        """Estimate what `upper_bound` would compute, at a small part of its cost."""
         if self._F is None:
             return self._best
         total = estimate_sum(self._multiply, self.k, self._F.vectors, self.unit)
         return math.ldexp(total, self._exponent) + self._fixed
 
     def _multiply(self, V: FloatArray) -> FloatArray:
-        """Return (G + S) V, in the scale of G."""
+        """Return (G + S) V in the scale of G."""
         out, W = np.empty(V.shape), V.astype(self._T.dtype)
 
         def work(i: slice, P: FloatArray, D: FloatArray) -> None:
@@ -374,11 +386,11 @@ class Relaxation(Tuned):
         return out
 
     def similarity(self) -> FloatArray:
-        """Return the nonnegative solution P of the relaxation as it stands."""
+        """Return the current nonnegative solution P of the relaxation."""
         return self._parts()[0].astype(np.float64)
 
     def partition(self) -> IntArray:
-        """Return labels of k nonempty groups, rounded from the solution of the relaxation."""
+        """Round the solution of the relaxation to labels of k nonempty groups."""
         F = self._F
         if F is None:
             self._step()

@@ -1,4 +1,4 @@
-"""Groups of rows from the solution of a relaxation."""
+"""Rounding of the solution of a relaxation to groups of rows."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from orthoplus.core.types import FloatArray, IntArray
 
 
 def group_rows(rows: FloatArray, k: int) -> IntArray:
-    """Group the rows of a matrix by their directions, into k groups that are not empty.
+    """Group the rows of a matrix by direction into k nonempty groups.
 
-    The first centers are long rows far from each other; alternating between centers and labels
-    follows. Groups are numbered by their first rows.
+    The initial centers are long rows far from each other; then centers and labels are updated in
+    turn. Groups are numbered in the order of their first rows.
 
     Examples
     --------
@@ -32,18 +32,19 @@ def group_rows(rows: FloatArray, k: int) -> IntArray:
 
 
 def _far_rows(rows: FloatArray, k: int) -> FloatArray:
-    """Return k unit vectors: the longest row, then each time the longest off those before."""
+    """Return k unit vectors: repeatedly the row that is longest orthogonal to the previous ones."""
     rest, found = rows.copy(), []
     for _ in range(k):
         chosen = int(np.argmax(np.einsum("ij,ij->i", rest, rest)))
         found.append(_unit(rows[chosen]))
+        # Gram-Schmidt: remove the chosen direction from all rows.
         direction = _unit(rest[chosen])
         rest -= np.outer(rest @ direction, direction)
     return np.stack(found)
 
 
 def _direction(rows: FloatArray) -> FloatArray:
-    """Return the unit vector of the sum of the rows, zeros if there is none."""
+    """Return the normalized sum of the rows, or zeros if the sum is zero."""
     return _unit(rows.sum(axis=0))
 
 
@@ -53,7 +54,7 @@ def _unit(vector: FloatArray) -> FloatArray:
 
 
 def _fill_groups(labels: IntArray, scores: FloatArray, k: int) -> IntArray:
-    """Give each empty group the row that fits its own group least, from groups of two or more."""
+    """Move the worst-fitting row of a group of two or more rows to each empty group."""
     labels = labels.copy()
     order: list[Any] = np.argsort(scores, kind="stable").tolist()
     for empty in np.setdiff1d(np.arange(k), labels):

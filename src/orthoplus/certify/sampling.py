@@ -1,4 +1,4 @@
-r"""A bound with a stated confidence, from random blocks of rows: for data of any size.
+r"""Bounds that hold with a given confidence, from random blocks of rows, for data of any size.
 
 Let :math:`r_i` be the squared residual of row i at the answer, and R the sum of the :math:`r_i` of
 a block of m random rows, one from each of m strata of n/m rows. The best residual of the block is
@@ -7,13 +7,13 @@ the best residual of the block and :math:`D = R - b`, clipped to :math:`[0, R]`,
 
 .. math:: \text{best residual} \ge \text{value} - \tfrac{n}{m} \mathbb{E} D .
 
-The strata are made of rows of one group with like residuals, so that the blocks are alike; up to m
-rows with the smallest residuals are left out, which can only lower the best residual.
+Each stratum consists of rows of one group with similar residuals, so that the blocks are similar.
+Fewer than m rows with the smallest residuals are left out, which can only lower the best residual.
 
 The mean of D is bounded from T independent blocks: D is at most the sum of the largest :math:`r_i`
-of each stratum. For numbers in [0, 1] with the mean p, the probability of a sample mean of at most
-q < p is at most :math:`\exp(-T\, \mathrm{kl}(q, p))` (Hoeffding, 1963). Since the residual of the
-answer is taken off, only the loss of the bounds varies.
+of each stratum. For variables in [0, 1] with mean p, the probability of a sample mean of at most q
+< p is at most :math:`\exp(-T\, \mathrm{kl}(q, p))` (Hoeffding, 1963). Since the residual of the
+answer is subtracted, only the loss of the bounds varies between blocks.
 """
 
 import math
@@ -31,10 +31,10 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 from orthoplus.kernels.threads import n_threads, single_blas
 
-# Seconds for a block of so many rows; they grow with the square. Fewest and most rows of a block.
+# Seconds for a block of _ROWS rows, growing with the square of the rows; fewest and most rows.
 _SECONDS, _ROWS, _FEWEST, _MOST = 3.0, 600, 60, 600
-# As many blocks as this are wanted, and at least so many are drawn: large blocks lose less each,
-# and of many the mean is known better.
+# Number of blocks to aim for and fewest blocks to draw: larger blocks lose less each, but the mean
+# over more blocks is known more accurately.
 _WANTED, _AT_LEAST = 200, 20
 
 
@@ -45,10 +45,10 @@ def sampled_bound(
     deadline: float,
     rng: np.random.Generator,
 ) -> float:
-    """Return a number that is above the maximum of <M, XX'> with this probability.
+    """Return an upper bound on the maximum of <M, XX'> that holds with this probability.
 
-    The number of blocks is fixed before the first is drawn; a block whose time is over counts with
-    the largest loss that it can have.
+    The number of blocks is fixed before the first one is drawn. A block that runs out of time
+    counts with the largest possible loss.
     """
     assert model.factor is not None
     A, n = model.factor, model.n
@@ -63,6 +63,7 @@ def sampled_bound(
     draws = [np.sort(strata[np.arange(m), column]) for column in columns]
     taken = np.unique(np.concatenate(draws))
     rows = A.sample_rows(taken).to_dense().astype(np.float64) * model.scale
+    # The largest possible loss D = R of each block, until its bound is known.
     losses = np.array([residuals[draw].sum() for draw in draws])
     with single_blas, thread_pool(min(n_threads(), n_blocks)) as (pool, stop):
         tasks: list[Future[float]] = []
@@ -73,8 +74,11 @@ def sampled_bound(
         for number, task in enumerate(tasks):
             values = rows[np.searchsorted(taken, draws[number])]
             size = float(np.vdot(values, values))
+            # The bound on the best residual is b = size - upper, hence D = R - b = upper - (size -
+            # R).
             loss = task.result() - (size - losses[number])
             losses[number] = min(max(loss, 0.0), losses[number])
+    # D / top is in [0, 1], as Hoeffding's inequality needs.
     top = float(residuals[strata].max(axis=1).sum())
     mean = top * upper_mean(losses / top, confidence) if top > 0 else 0.0
     left_out = float(residuals.sum() - residuals[strata].sum())
@@ -82,7 +86,7 @@ def sampled_bound(
 
 
 def _strata(residuals: FloatArray, labels: IntArray, m: int) -> IntArray:
-    """Return m rows of n // m row numbers each: of one group and like residuals, by and large."""
+    """Return m strata of n // m row indices each, mostly of one group and similar residuals."""
     kept = np.sort(np.argsort(residuals, kind="stable")[len(residuals) % m :])
     order = kept[np.lexsort((residuals[kept], labels[kept]))]
     return order.reshape(m, -1)
@@ -108,7 +112,7 @@ def _upper_of(
 
 
 def upper_mean(sample: FloatArray, confidence: float) -> float:
-    """Return a number above the mean of a variable in [0, 1], with this probability.
+    """Return an upper confidence bound on the mean of a variable in [0, 1].
 
     Examples
     --------
@@ -119,6 +123,7 @@ def upper_mean(sample: FloatArray, confidence: float) -> float:
     """
     q = min(max(float(sample.mean()), 0.0), 1.0)
     limit = -math.log1p(-confidence) / len(sample)
+    # Bisect for the largest p with T kl(q, p) <= -log(1 - confidence).
     low, high = q, 1.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -127,7 +132,7 @@ def upper_mean(sample: FloatArray, confidence: float) -> float:
 
 
 def _divergence(q: float, p: float) -> float:
-    """Return kl(q, p) of two coins."""
+    """Return the Kullback-Leibler divergence kl(q, p) of two Bernoulli variables."""
     total = 0.0
     for share, of in ((q, p), (1.0 - q, 1.0 - p)):
         if share > 0:
@@ -136,7 +141,7 @@ def _divergence(q: float, p: float) -> float:
 
 
 def row_residuals(model: Model, point: SupportPoint) -> FloatArray:
-    """Return ||a_i - x_i y_j||^2 for each row and its group j."""
+    """Return ||a_i - x_i y_j||^2 for each row i, where j is its group."""
     A = model.factor
     assert A is not None
     vectors = A.scatter(point.labels), A.scatter(point.weights)

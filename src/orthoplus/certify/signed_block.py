@@ -1,11 +1,11 @@
-r"""A relaxation whose signs matter in a leading block only, for `orthoplus.certify.compression`.
+r"""A relaxation with sign constraints in a leading block only, for compression.
 
 .. math:: \max \langle K, F \rangle \quad \text{over } 0 \preceq F \preceq I, \quad
           \operatorname{tr} F = k, \quad F_{pq} \ge 0 \ (p, q \le m).
 
-Its multipliers T, m x m and nonnegative, bound it by the k largest eigenvalues of K + T. As in
+Nonnegative m x m multipliers T bound it by the sum of the k largest eigenvalues of K + T. As in
 `orthoplus.certify.relaxation`, the state of ADMM is one matrix: in the block its positive part is
-the nonnegative point and its negative part T over the penalty parameter; elsewhere it is the point.
+the nonnegative point P and its negative part is T over the penalty parameter; elsewhere it is P.
 """
 
 import math
@@ -25,17 +25,18 @@ from orthoplus.certify.spectral_bound import spectral_bound
 from orthoplus.certify.tuning import Tuned
 from orthoplus.core.types import FloatArray
 
-# The step beyond the Fantope's point, and the accuracy of its eigenpairs as a share of its distance
-# to the nonnegative point.
+# Over-relaxation of the ADMM step, and the tolerance of the eigenpairs as a share of the distance
+# between F and P.
 _OVER_RELAXATION, _EIGEN_TOL = 1.6, 0.1
-# Up to this order the iteration is in float64, beyond in float32; bounds are in float64 always.
+# Up to this order the iteration runs in float64, beyond it in float32. Bounds are always computed
+# in float64.
 _DOUBLE_ORDER = 1000
-# The first penalty parameter is this over k, for K of unit norm.
+# The first penalty parameter is this number over k, for K of unit norm.
 _FIRST_PENALTY = 0.3
 
 
 class Warmth(NamedTuple):
-    """Where to start: F = YY', multipliers, and a penalty parameter, None for the first one."""
+    """Hold a warm start: F = YY', multipliers, and a penalty parameter or None for the default."""
 
     Y: FloatArray
     T: FloatArray
@@ -43,7 +44,7 @@ class Warmth(NamedTuple):
 
 
 class SignedBlock(Tuned):
-    r"""Upper bounds of the relaxation that improve with the iterations.
+    r"""Compute upper bounds of the relaxation that improve with the iterations.
 
     Parameters
     ----------
@@ -52,14 +53,14 @@ class SignedBlock(Tuned):
     k : int
         The trace of F.
     start : Warmth
-        T has the shape (m, m), Y the shape (N, any).
+        The warm start; T has shape (m, m), and Y has N rows.
     unit : ndarray of shape (N,), optional
         A unit vector u with Fu = u.
 
     Attributes
     ----------
     best, best_T : float, ndarray of shape (m, m)
-        The least bound so far, and its multipliers.
+        The smallest bound so far and its multipliers.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class SignedBlock(Tuned):
         self._G: FloatArray = np.ldexp(centered, -self._exponent).astype(dtype)
         self.penalty = _FIRST_PENALTY / k if start.penalty is None else start.penalty
         self._state: FloatArray = np.asarray(start.Y @ start.Y.T)
-        # P D = 0: where there is a multiplier, the point is 0.
+        # Complementarity: P is 0 wherever the multiplier is positive.
         inner, T = self._inner, np.ldexp(start.T, -self._exponent) / self.penalty
         inner[:] = np.where(T > 0, -T, np.maximum(inner, 0.0))
         self._state = self._state.astype(dtype)
@@ -91,11 +92,11 @@ class SignedBlock(Tuned):
 
     @property
     def _inner(self) -> FloatArray:
-        """The block of the state with signs."""
+        """View of the state in the block with sign constraints."""
         return self._state[: self.m, : self.m]
 
     def advance(self, n_iter: int) -> None:
-        """Continue by this many iterations."""
+        """Run this many iterations."""
         for _ in range(n_iter):
             self._step()
             self._tune()
@@ -108,7 +109,7 @@ class SignedBlock(Tuned):
         target[m:] += self._state[m:]
         self._F = self._pairs.project(target, _EIGEN_TOL * self._primal)
         V, shares = self.solution()
-        # In place of the target, in its type.
+        # Form F = V diag(shares) V' in the memory of the target.
         F = np.matmul((V * shares).astype(target.dtype), V.T.astype(target.dtype), out=target)
         # a F + (1 - a) P + D, in the block with P = state - D: F replaces a share of P.
         negative = np.minimum(self._inner, 0.0)
@@ -132,7 +133,7 @@ class SignedBlock(Tuned):
         self._pairs.forget_floor()
 
     def solution(self) -> LowRank:
-        """Return F of the last iteration, the part along u included."""
+        """Return F of the last iteration, including the part along u."""
         if self._F is None:
             self._step()
         assert self._F is not None
@@ -142,7 +143,7 @@ class SignedBlock(Tuned):
         return LowRank(np.column_stack([V, self.unit]), np.append(shares, 1.0))
 
     def multipliers(self) -> FloatArray:
-        """Return T as it stands, in the scale of K."""
+        """Return the current T in the scale of K."""
         T = self._inner.astype(np.float64)
         T *= -math.ldexp(self.penalty, self._exponent)
         np.maximum(T, 0.0, out=T)
@@ -150,7 +151,7 @@ class SignedBlock(Tuned):
         return T
 
     def upper_bound(self) -> float:
-        """Return the best bound so far, after computing that of the current T."""
+        """Compute the bound of the current T and return the best bound so far."""
         self._at_better(self._bound_here)
         return self.best
 
@@ -162,7 +163,7 @@ class SignedBlock(Tuned):
             self.best, self.best_T = bound, T
 
     def estimate(self) -> float:
-        """Return about what `upper_bound` would compute, for a small part of its cost."""
+        """Estimate what `upper_bound` would compute, at a small part of its cost."""
         if self._F is None:
             return self.best
         T = self.multipliers()

@@ -1,4 +1,4 @@
-r"""The sum of the k largest eigenvalues from above, valid in floating point."""
+r"""Upper bounds on the sum of the k largest eigenvalues, valid in floating point."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from orthoplus.certify.fantope import split_off, split_off_into
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray
 
-# Up to this order all eigenvalues are computed; beyond a factorization is cheaper.
+# All eigenvalues are computed up to this order; beyond it, a factorization is cheaper.
 ALL_ORDER = 600
-# Up to this order they are, if the factorization breaks off.
+# They are also computed up to this order if the factorization fails.
 _LAST_RESORT = 4000
 
 
@@ -20,7 +20,7 @@ def spectral_bound(
     V: FloatArray | None = None,
     slack: float = 0.0,
 ) -> float:
-    r"""Return a number above :math:`\langle H, Z \rangle` for every Z of the relaxation.
+    r"""Bound :math:`\langle H, Z \rangle` from above for every Z of the relaxation.
 
     .. math:: \sum_{i \le k} \lambda_i(H), \qquad
               \text{or } u^\top H u + \sum_{i < k} \lambda_i(PHP), \quad P = I - uu^\top.
@@ -32,22 +32,22 @@ def spectral_bound(
     k : int
         The trace of Z.
     unit : ndarray of shape (n,), optional
-        A vector u of unit length with Zu = u; the second formula holds for these Z.
+        A unit vector u with Zu = u for all feasible Z; then the second formula applies.
     V : ndarray of shape (n, m), optional
-        About the leading eigenvectors of H, or of PHP, m >= k. With them a Cholesky factorization
-        proves the bound for larger n, and H is destroyed.
+        Approximate leading eigenvectors of H, or of PHP, with m >= k. If given and n is large, the
+        bound is proven by a Cholesky factorization, which overwrites H.
     slack : float
-        How far above the sum a bound from V may be, to be had sooner.
+        Allowed excess of a bound from V over the sum, which makes it cheaper.
 
     Returns
     -------
     bound : float
-        Infinity if a matrix is too large for all eigenvalues and the factorization breaks off.
+        Infinity if H is too large to compute all eigenvalues and the factorization fails.
 
     Notes
     -----
-    All eigenvalues by LAPACK, and a margin for their rounding; or
-    `orthoplus.certify.factorization.factored_bound`. O(n^3).
+    Computes all eigenvalues by LAPACK and adds a margin for rounding, or calls
+    `orthoplus.certify.factorization.factored_bound`. The cost is O(n^3).
 
     Examples
     --------
@@ -64,10 +64,11 @@ def spectral_bound(
     fixed, size = 0.0, float(np.linalg.norm(H))
     if unit is not None:
         H, fixed = split_off(H, unit)
-        H -= np.outer(unit, unit) * (2 * size)  # the complement of u counts, and no more
+        H -= np.outer(unit, unit) * (2 * size)  # only the complement of u counts
         k -= 1
     values = np.linalg.eigvalsh(H)
-    # The eigenvalues are those of a matrix within rounding of H, in norm: so is each of them.
+    # LAPACK returns the exact eigenvalues of a matrix within rounding of H in norm, so that each
+    # eigenvalue has an error of at most that norm (Weyl).
     size *= 2 + 3 * k
     return fixed + float(values[len(values) - k :].sum()) + rounding_margin(size, len(H))
 
@@ -78,8 +79,8 @@ def _bound_by_factorization(
     if unit is None:
         return factored_bound(H, k, V, slack)
     size = float(np.linalg.norm(H))
-    # H changes by uw' + wu', which counts for no Z with Zu = 0: the roundings of w do not matter,
-    # those of u and of what is subtracted do.
+    # H changes by uw' + wu', which does not affect <H, Z> if Zu = 0. Hence rounding errors in w do
+    # not matter, but those in u and in the subtraction do.
     fixed = split_off_into(H, unit, 2.0 * size)
     margin = k * rounding_margin(8.0 * size, len(H))
     upper = factored_bound(H, k - 1, V - np.outer(unit, unit @ V), slack) if k > 1 else 0.0

@@ -1,17 +1,17 @@
-r"""How sure a partition is: what every partition at least as good has in common with it.
+r"""Bounds on how much every partition at least as good as the answer has in common with it.
 
-Let X be the answer, :math:`\hat Z = XX^\top` and v its :math:`\langle M, \hat Z \rangle`. For every
-symmetric :math:`S \ge 0`, every :math:`t \ge 0` and every Z of another point of S+ with
-:math:`\langle M, Z \rangle \ge v`,
+Let X be the answer, :math:`\hat Z = XX^\top` and :math:`v = \langle M, \hat Z \rangle`. For every
+symmetric :math:`S \ge 0`, every :math:`t \ge 0` and every Z of a point of S+ with :math:`\langle M,
+Z \rangle \ge v`,
 
 .. math:: \langle \hat Z, Z \rangle \ge t v - \sum_{i \le k} \lambda_i(t (M + S) - \hat Z)
           =: k - \delta(t).
 
 For two partitions :math:`\langle \hat Z, Z \rangle \le \sum_j \max_l a_{lj}`, with :math:`a_{lj}`
-the sum of :math:`x_i^2` over the rows in group l of ours and j of theirs. If :math:`\delta < 1` the
-largest of each column are in different rows: a one to one matching of the groups, and the rows on
-which the two partitions differ carry a sum of :math:`x_i^2` of at most :math:`\delta`. So each row
-with :math:`x_i^2 > \delta` is sure.
+the sum of :math:`x_i^2` over the rows in group l of ours and j of theirs. If :math:`\delta < 1`,
+the largest entries of the columns lie in different rows. This matches the groups one to one, and
+:math:`x_i^2` sums to at most :math:`\delta` over the rows on which the two partitions differ. Hence
+every partition at least as good agrees on each row with :math:`x_i^2 > \delta`.
 """
 
 from collections.abc import Callable
@@ -37,16 +37,17 @@ from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray
 
-# The range of t, for an M of unit size, and how many are tried.
+# The range of t, for an M of unit size, and the number of trials.
 _LEAST, _MOST, _TRIALS = 1.0, 1e8, 20
-# Up to this many rows the trials by all eigenvalues take seconds, and if the time is over, moments.
+# With all eigenvalues the trials take seconds up to _MOST_ROWS rows, and well below a second up to
+# _FEW_ROWS rows, the limit after the deadline.
 _MOST_ROWS, _FEW_ROWS = 600, 150
 
 
 def unsure_mass(
     model: Model, point: SupportPoint, proof: Any, deadline: float = np.inf
 ) -> float | None:
-    r"""Return :math:`\delta`, or None if nothing is known.
+    r"""Return the smallest :math:`\delta` found, or None if it is not below 1.
 
     Parameters
     ----------
@@ -54,14 +55,14 @@ def unsure_mass(
     point : SupportPoint
         The answer.
     proof : Between, tuple of one DensePart, or None
-        The S of a bound; the better the bound, the smaller the mass.
+        The proof of a bound, which provides S. A better bound gives a smaller :math:`\delta`.
     deadline : float
-        In the seconds of ``time.perf_counter``; afterwards only what takes moments is done.
+        Deadline on the clock of ``time.perf_counter``; after it, only small problems are solved.
 
     Notes
     -----
-    Eigenvalues for some twenty t: of matrices of order r + k^2 if M = AA' has few columns and S is
-    in closed form, otherwise of order n.
+    Computes eigenvalues for about twenty values of t: of matrices of order r + k^2 if A in M = AA'
+    has few columns and S is in closed form, and of order n otherwise.
     """
     if not model.form.is_exact:
         return None
@@ -81,6 +82,7 @@ def unsure_mass(
         found.append(excess(float(np.exp(log))))
         return found[-1]
 
+    # Every t gives a valid delta, so that the minimum over all trials is one as well.
     limits = (np.log(_LEAST), np.log(_MOST))
     minimize_scalar(mass, bounds=limits, method="bounded", options={"maxiter": _TRIALS})
     delta = max(min(found), 0.0)
@@ -88,13 +90,14 @@ def unsure_mass(
 
 
 def agreement_of(weights: FloatArray, delta: float) -> float:
-    """Return the share of the rows that agree at least, whatever rows carry a mass of delta.
+    """Return the least share of rows that agree if rows with a total mass of delta may differ.
 
     Examples
     --------
     >>> agreement_of(np.sqrt([0.1, 0.2, 0.7, 1.0]), 0.25)
     0.75
     """
+    # In the worst case the rows with the smallest x_i^2 differ, as many as fit into delta.
     squares = np.cumsum(np.sort(weights**2))
     return 1.0 - float(np.searchsorted(squares, delta, side="right")) / len(weights)
 
@@ -104,7 +107,7 @@ def _is_cut_up(proof: Any) -> bool:
 
 
 def _factored_excess(model: Model, point: SupportPoint, proof: Between) -> Callable[[float], float]:
-    """Return delta(t), from the Gram matrix of [A, V, X]."""
+    """Return the function delta(t), computed from the Gram matrix of [A, V, X]."""
     setting = Setting(model, point)
     pairs = pair_sums(setting, proof.levels)
     H = assemble_factors(gram_sums(model), pairs, proof.couplings, model.n)
@@ -115,6 +118,7 @@ def _factored_excess(model: Model, point: SupportPoint, proof: Between) -> Calla
 
     def excess(t: float) -> float:
         core = np.zeros_like(gram)
+        # t (M + S) - XX' in the factors [A, V, X].
         core[: -model.k, : -model.k] = t * H.core
         core[-model.k :, -model.k :] = -np.eye(model.k)
         whole = FactoredMatrix(gram, core, ends, model.n)
@@ -131,7 +135,7 @@ def _sums(point: SupportPoint) -> FloatArray:
 
 
 def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[float], float]:
-    """Return delta(t), from the n x n matrix."""
+    """Return the function delta(t), computed from the n x n matrix."""
     H, X = model.dense(), point.dense()
     if isinstance(proof, Between):
         H += dense_of(model, proof)
@@ -148,7 +152,7 @@ def _dense_excess(model: Model, point: SupportPoint, proof: Any) -> Callable[[fl
 
 
 def _whole(part: DensePart, model: Model) -> FloatArray:
-    """Return S less the cuts times their multipliers."""
+    """Return S minus the cuts times their multipliers."""
     S = unpack(part.half, model.n)
     i, j, other = part.cuts.T
     ratios = np.ones((model.n, model.n))

@@ -1,4 +1,4 @@
-"""When the relaxation tries another penalty parameter, and which."""
+"""Choice of the penalty parameter of a relaxation: when to try another one, and which."""
 
 import math
 import sys
@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
-# Iterations of a trial at least, and as a part of all so far; the next one is due after so many
-# times as many as there were.
+# Least iterations of a trial, and as a part of all iterations so far. The next trial is due after
+# this multiple of the current number of iterations.
 _LEAST_TRIAL, _TRIAL_PART, _PAUSE = 10, 0.1, 1.5
-# What the penalty parameter is multiplied with at first, and at least.
+# First and smallest factor by which a trial multiplies the penalty parameter.
 _FIRST_FACTOR, _LEAST_FACTOR = 10.0, 1.5
-# Iterations between two looks at the residuals; the least change that is made, and the most.
+# Iterations between two checks of the residuals, and the smallest and largest change.
 _BALANCE_EVERY, _LEAST_CHANGE, _MOST_CHANGE = 20, 1.2, 2.0
 
 
 class Move(Enum):
-    """What is to be done after an iteration."""
+    """Action to take after an iteration."""
 
     NONE = 0
     SAVE = 1
@@ -26,11 +26,12 @@ class Move(Enum):
 
 
 class Tuning:
-    """Compare two penalty parameters from the same state, by the bounds that they lead to.
+    """Compare two penalty parameters from the same state by the bounds they lead to.
 
-    A trial saves the state, goes on for some iterations, then returns to the saved state and runs
-    as many with the other parameter. The better of the two stays. After a success the next trial
-    goes further in the same direction; after a failure it waits, and goes the other way by less.
+    A trial saves the state, continues for some iterations, then returns to the saved state and runs
+    as many iterations with the other parameter. The better state is kept. After a success, the next
+    trial starts at once with the same factor; after a failure, it waits and uses a smaller factor
+    in the opposite direction.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Tuning:
 
     @property
     def factor(self) -> float:
-        """What the penalty parameter is multiplied with in the current trial."""
+        """Factor by which the current trial multiplies the penalty parameter."""
         return math.exp(self._log_factor)
 
     @property
@@ -60,11 +61,11 @@ class Tuning:
 
     @property
     def is_trying(self) -> bool:
-        """Whether the other parameter is in use; ``kept`` is the bound to improve upon."""
+        """Whether the other parameter is in use; ``kept`` is the bound to beat."""
         return self._phase is Move.RETURN
 
     def next(self, n_iter: int, bound: Callable[[], float]) -> Move:
-        """Return what to do after this many iterations; ``bound`` computes the current bound."""
+        """Return the action after this many iterations; ``bound`` computes the current bound."""
         if n_iter < self._due:
             return Move.NONE
         phase = self._phase
@@ -90,9 +91,9 @@ class Tuning:
 
 
 class Tuned(ABC):
-    """An iteration with a penalty parameter that tries others now and then.
+    """Base class of an iteration that regularly tries other penalty parameters.
 
-    A class derived from it counts its iterations in ``n_iter``.
+    Derived classes count their iterations in ``n_iter``.
     """
 
     def __init__(self) -> None:
@@ -102,18 +103,18 @@ class Tuned(ABC):
 
     @abstractmethod
     def _save(self) -> Any:
-        """Return a state to return to."""
+        """Return a snapshot of the state."""
 
     @abstractmethod
     def _restore(self, number: int, factor: float = 1.0) -> None:
-        """Return to a saved state, with the penalty parameter times this factor."""
+        """Restore a saved state, with the penalty parameter multiplied by this factor."""
 
     @abstractmethod
     def estimate(self) -> float:
-        """Return about what the bound would be, for a small part of its cost."""
+        """Estimate the bound at a small part of its cost."""
 
     def _tune(self) -> None:
-        """Try other penalty parameters now and then, and keep the one with the better bound."""
+        """Try another penalty parameter from time to time and keep the better one."""
         wanted = self._tuning.next(self.n_iter, self.estimate)
         if wanted is Move.SAVE:
             self._saved = [self._save()]
@@ -124,7 +125,7 @@ class Tuned(ABC):
             self._restore(1)
 
     def _at_better(self, work: Callable[[], None]) -> None:
-        """Call ``work``, in the midst of a trial at the state before it if that seems better."""
+        """Call ``work``; during a trial, call it at the saved state if that seems better."""
         if not (self._tuning.is_trying and self._tuning.kept < self.estimate()):
             work()
             return
@@ -136,11 +137,11 @@ class Tuned(ABC):
 
 
 class Balance:
-    """Choose the penalty parameter by the residuals, relative to the sizes of what they change.
+    """Choose the penalty parameter by balancing the relative residuals.
 
-    A large parameter lets the distance of F and P fall faster, a small one the change of P. The
-    ratio of both, a geometric mean over some iterations, is to be about 1. This needs no trials,
-    which compare bounds: while cuts are added, bounds of a few iterations say little.
+    A large parameter reduces the distance between F and P faster, a small one the change of P.
+    Their ratio, averaged geometrically over some iterations, should be about 1. Trials would
+    compare bounds, which say little after a few iterations while cuts are added.
 
     Examples
     --------
@@ -154,9 +155,9 @@ class Balance:
         self._total, self._count = 0.0, 0
 
     def next(self, sums: Iterable[float]) -> float:
-        """Return what to multiply the penalty parameter with.
+        """Return the factor by which to multiply the penalty parameter.
 
-        ``sums`` are the squares of F - P, of the change of P, of P and of D, in this order.
+        ``sums`` holds the squared norms of F - P, of the change of P, of P and of D, in this order.
         """
         tiny = sys.float_info.min
         primal, change, size, dual = (max(float(part), tiny) for part in sums)
@@ -164,6 +165,7 @@ class Balance:
         self._count += 1
         if self._count < _BALANCE_EVERY:
             return 1.0
+        # The sums are squared norms, hence the factor 2.
         ratio = math.exp(self._total / (2 * self._count))
         self._total, self._count = 0.0, 0
         factor = min(max(math.sqrt(ratio), 1 / _MOST_CHANGE), _MOST_CHANGE)

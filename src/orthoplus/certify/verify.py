@@ -1,13 +1,13 @@
-r"""Check a certificate from the data of the problem: plain NumPy, no code of the search.
+r"""Verification of a certificate from the data of the problem, in plain NumPy.
 
-A proof is a symmetric S with nonnegative entries (and multipliers of cuts, at least 0). Checked are
-these signs, the value of the answer, and that the bound follows from the leading eigenvalues of
-M + S:
+It shares no code with the search. A proof is a symmetric S with nonnegative entries, and
+nonnegative multipliers of cuts. Verification checks these signs, the value of the answer, and that
+the bound follows from the leading eigenvalues of M + S, using
 
 * all eigenvalues of the n x n matrix for small n, a Cholesky factorization for larger n;
-* those of a matrix of order r + k^2 with the same ones, for M = AA' of few columns;
-* those of a matrix of order r + k^2 + m, for m micro groups;
-* otherwise Ritz values, by Lanczos from another start than that of the search.
+* the eigenvalues of a matrix of order r + k^2 with the same spectrum, if A has few columns;
+* those of a matrix of order r + k^2 + m for m micro groups;
+* otherwise Ritz values from Lanczos with a different start than that of the search.
 """
 
 from dataclasses import dataclass
@@ -21,23 +21,23 @@ from orthoplus.certify.verify_data import BrokenProofError, CheckedData, Upper, 
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 
-# Data with fingerprints that differ by this share of the norm are different.
+# Fingerprints that differ by more than this share of the norm belong to different data.
 _SAME = 1e-5
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a certificate holds; it is true if it does.
+    """Report whether a certificate holds; its truth value is the outcome.
 
     Attributes
     ----------
     failures : tuple of str
-        What does not hold, in sentences.
+        The failed checks, one sentence each.
     value, bound : float
-        As they were recomputed; the bound is NaN if it could not be.
+        The recomputed value and bound; the bound is NaN if it could not be computed.
     is_rigorous : bool
-        False if the matrix is too large for all eigenvalues: then the leading ones come from an
-        iteration with another start than that of the search, which might miss one.
+        False if the matrix is too large to compute all eigenvalues. Then the leading ones come from
+        an iteration with a different start than that of the search, which might miss one.
 
     Examples
     --------
@@ -54,11 +54,12 @@ class Verification:
         return not self.failures
 
 
-# --- which data -----------------------------------------------------------------------------------
+# --- identifying the data
+# ---------------------------------------------------------------------------
 
 
 def fingerprint_of(problem: Problem) -> FloatArray:
-    """Return n, k, the size of the data and two products with fixed vectors."""
+    """Return n, k, the size of the data and two products with fixed vectors, as a fingerprint."""
     form: Any = problem.trace_form()
     n, k = problem.shape
     left = np.cos(1.7 * np.arange(n) + 0.3)
@@ -72,7 +73,7 @@ def fingerprint_of(problem: Problem) -> FloatArray:
 
 
 def is_same_data(one: FloatArray, other: FloatArray) -> bool:
-    """Return whether two fingerprints are of the same data, storage and rounding apart."""
+    """Return whether two fingerprints belong to the same data, up to storage and rounding."""
     if len(one) != len(other) or (one[:3] != other[:3]).any():
         return False
     size = max(one[3], other[3]) * np.sqrt(one[0])
@@ -83,7 +84,7 @@ def is_same_data(one: FloatArray, other: FloatArray) -> bool:
 
 
 def verify(problem: Problem, certificate: Any) -> Verification:
-    """Check value and bound of a certificate; see the head of this module."""
+    """Check the value and the bound of a certificate; see the top of this module."""
     data = CheckedData(problem, certificate.unit)
     failures = []
     value = data.value(certificate.answer, certificate.weights)
@@ -95,18 +96,18 @@ def verify(problem: Problem, certificate: Any) -> Verification:
     except BrokenProofError as error:
         return Verification((*failures, str(error)), value, np.nan)
     bound = data.bound(upper, slack)
-    # The search has margins of its own, of the same size.
+    # The search adds its own margins, which have the same size.
     if not certificate.bound <= data.bound(upper - 2.0 * margin, -4.0 * slack):
         failures.append(f"The proof gives the bound {bound:.10g}, not {certificate.bound:.10g}.")
     return Verification(tuple(failures), value, bound, is_rigorous)
 
 
 def _upper(data: CheckedData, certificate: Any) -> Upper:
-    """Return the upper bound of <M, XX'> that the proof gives."""
+    """Return the upper bound on <M, XX'> that follows from the proof."""
     if certificate.kind == "exact" and data.n <= MOST_LISTED:
         return upper_of_all(data)
     if certificate.confidence is not None or certificate.kind == "exact":
-        raise BrokenProofError(f"A certificate of the kind {certificate.kind!r} carries no proof.")
+        raise BrokenProofError(f"A certificate of kind {certificate.kind!r} contains no proof.")
     proof = certificate.proof
     if type(proof) is tuple:
         return upper_of_parts(data, proof)

@@ -1,4 +1,4 @@
-"""Upper bounds of <M, XX'> from the proof of a certificate, for its check."""
+"""Upper bounds on <M, XX'> from the proof of a certificate, for its verification."""
 
 from typing import Any
 
@@ -15,28 +15,28 @@ from orthoplus.certify.verify_data import (
 )
 from orthoplus.core.types import FloatArray, IntArray
 
-# The largest n x n matrix, and the largest Gram matrix, whose eigenvalues are computed.
+# Largest n x n matrix and largest Gram matrix whose eigenvalues are computed.
 _MOST_ROWS, _MOST_ORDER = 4500, 3500
-# Up to this many rows all eigenvalues are computed; beyond a factorization confirms the leading
+# All eigenvalues are computed up to this many rows. Beyond it, a factorization confirms the leading
 # ones, with a shift above the next one by these shares of the largest.
 _ALL_ROWS, _RISES = 1500, (1e-8, 1e-6, 1e-4)
-# Up to this many rows all partitions are listed.
+# All partitions are enumerated up to this many rows.
 MOST_LISTED = 9
-# Entries of an eigenvector of this size have a sign.
+# Entries of an eigenvector that are larger than this have a sign.
 _ONE_SIGN = 1e-9
-# Ritz values that are computed beyond those that are needed.
+# Number of extra Ritz values to compute.
 _SPARE = 10
 
 
 def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
-    """Bound <H, XX'> by all eigenvalues of H; with row sums, of H on the complement of e."""
+    """Bound <H, XX'> by all eigenvalues of H, or of H on the complement of e for k-means."""
     n, fixed = len(H), 0.0
     margin = rounding_of(1.0 + k * float(np.linalg.norm(H)), n)
     if data.form.has_row_sums:
         means = H.mean(axis=0)
         fixed, k = float(means.sum()), k - 1
         H = H - means - means[:, None] + means.mean()
-        H -= 2.0 * float(np.linalg.norm(H)) / n  # e itself is not among the eigenvectors
+        H -= 2.0 * float(np.linalg.norm(H)) / n  # exclude the eigenvector e
     if n > _ALL_ROWS and k > 0:
         total, excess = _factored_sum(H, k)
         return Upper(fixed + total + margin, margin + excess)
@@ -45,12 +45,12 @@ def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
 
 
 def _factored_sum(H: FloatArray, k: int) -> tuple[float, float]:
-    """Return an upper bound of the k largest eigenvalues of H, and its excess over Ritz values.
+    """Bound the k largest eigenvalues of H; also return the excess over the Ritz values.
 
-    With Lanczos vectors V, a number t and numbers d >= 0, the Cholesky factorization of
-    tI - H + V diag(d) V' exists: so H is at most tI + V diag(d) V', up to the rounding of the
-    factorization, which is at most n + 1 roundings of the trace. Then the eigenvalues sum to at
-    most kt and the trace of V diag(d) V'. If V misses a large eigenvalue, it does not exist.
+    If the Cholesky factorization of tI - H + V diag(d) V' exists for Lanczos vectors V, a number t
+    and d >= 0, then H is at most tI + V diag(d) V', up to n + 1 roundings of the trace. Hence the k
+    largest eigenvalues sum to at most kt plus the trace of V diag(d) V'. If V misses a large
+    eigenvalue, the factorization fails.
     """
     n = len(H)
     start = np.cos(1.3 * np.arange(n) ** 1.5)
@@ -78,11 +78,13 @@ def _factored_sum(H: FloatArray, k: int) -> tuple[float, float]:
 
 
 def upper_of_all(data: CheckedData) -> Upper:
-    """Return the best over all partitions of a few rows."""
+    """Return the best value over all partitions of a few rows."""
     n, M = data.n, data.dense()
     single = _best_of_groups(M, data.form.has_row_sums)
     found = single
     for _ in range(data.k - 1):
+        # Dynamic programming over subsets: the best value of j + 1 groups on ``mask`` is the
+        # maximum over its proper subsets ``part`` of the best value of j groups plus one group.
         following = np.full(1 << n, -np.inf)
         for mask in range(1, 1 << n):
             part = (mask - 1) & mask
@@ -90,13 +92,14 @@ def upper_of_all(data: CheckedData) -> Upper:
                 following[mask] = max(following[mask], found[part] + single[mask ^ part])
                 part = (part - 1) & mask
         found = following
-    # A row that would lower the value of its group has weight 0 there: all rows are in a group.
+    # A row that would lower the value of its group has weight 0 in it, so that partitions of all
+    # rows suffice.
     margin = rounding_of(float(np.abs(M).sum()), n)
     return Upper(float(found[-1]) + margin, margin)
 
 
 def _best_of_groups(M: FloatArray, has_sums: bool) -> FloatArray:
-    """Return at least the best x'Mx over unit x >= 0 on each set of rows, by its bit mask."""
+    """Bound x'Mx over unit x >= 0 from above on each subset of rows, indexed by bit mask."""
     n = len(M)
     best = np.full(1 << n, -np.inf)
     for mask in range(1, 1 << n):
@@ -107,7 +110,7 @@ def _best_of_groups(M: FloatArray, has_sums: bool) -> FloatArray:
             continue
         values, vectors = np.linalg.eigh(block)
         x = vectors[:, -1]
-        # With entries of both signs the best x >= 0 has an entry 0.
+        # If the leading eigenvector has entries of both signs, the best x >= 0 has a zero entry.
         is_mixed = x.min() < -_ONE_SIGN and x.max() > _ONE_SIGN
         below = max(best[mask & ~(1 << int(i))] for i in rows)
         best[mask] = below if is_mixed else max(below, float(values[-1]))
@@ -115,10 +118,10 @@ def _best_of_groups(M: FloatArray, has_sums: bool) -> FloatArray:
 
 
 def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
-    """Bound by dense matrices: one of all rows, or blocks of rows whose bounds add up."""
+    """Bound by dense matrices: one for all rows, or one per block, whose bounds add up."""
     seen = np.concatenate([part.rows for part in parts])
     if len(parts) > 1 and (len(seen) != data.n or (np.sort(seen) != np.arange(data.n)).any()):
-        raise BrokenProofError("The blocks of the proof do not hold every row once.")
+        raise BrokenProofError("The blocks of the proof do not contain every row exactly once.")
     total, margin = 0.0, 0.0
     for part in parts:
         if not (part.half >= 0).all() or not (part.multipliers >= 0).all():
@@ -136,20 +139,20 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
 
 
 def _check_cuts(data: CheckedData, part: Any, M: FloatArray, A: FloatArray | None) -> None:
-    """Check that the cuts of a proof hold for the best X.
+    """Check that the cuts of a proof hold for an optimal X.
 
-    Those of k-means have the ratios 1. Otherwise a ratio p of rows i and j needs x_i >= p x_j for
-    the leading eigenvector of any group of both: M_il >= p M_jl for all l. Entries of M are sums of
-    r terms without negative ones, so that each is accurate to r roundings.
+    For k-means all ratios are 1. Otherwise a ratio p of rows i and j requires x_i >= p x_j for the
+    leading eigenvector of any group that contains both, which follows from M_il >= p M_jl for all
+    l. Entries of M are sums of r nonnegative terms, hence accurate to r roundings.
     """
     if not len(part.multipliers):
         return
     if data.form.has_row_sums:
         if (part.ratios != 1.0).any():
-            raise BrokenProofError("A cut of k-means has a ratio that is not 1.")
+            raise BrokenProofError("A cut for k-means has a ratio other than 1.")
         return
     if A is None or not A.min() >= 0 or not M.min() >= 0:
-        raise BrokenProofError("Cuts are valid for k-means and for data without negative entries.")
+        raise BrokenProofError("Cuts are valid only for k-means and for nonnegative data.")
     i, j, other = part.cuts.T
     used = other >= 0
     given = np.concatenate([part.ratios[:, 0], part.ratios[used, 1]])
@@ -164,7 +167,7 @@ def _check_cuts(data: CheckedData, part: Any, M: FloatArray, A: FloatArray | Non
 
 
 def _add_part(H: FloatArray, part: Any) -> FloatArray:
-    """Add S to H, and take off the cuts times their multipliers; in place."""
+    """Add S to H and subtract the cuts times their multipliers, in place."""
     n = len(H)
     start = 0
     for i in range(n if len(part.half) else 0):
@@ -172,7 +175,7 @@ def _add_part(H: FloatArray, part: Any) -> FloatArray:
         H[i, i:] += row
         H[i + 1 :, i] += row[1:]
         start += n - i
-    # p Z_ij + q Z_il - Z_ii - pq Z_jl <= 0, or p Z_ij - Z_ii <= 0, times the weight is taken off.
+    # p Z_ij + q Z_il - Z_ii - pq Z_jl <= 0, or p Z_ij - Z_ii <= 0, times the weight is subtracted.
     i, j, other = part.cuts.T
     p, q = part.ratios.T
     is_triangle, weight = other >= 0, part.multipliers / 2
@@ -186,7 +189,7 @@ def _add_part(H: FloatArray, part: Any) -> FloatArray:
 
 
 def upper_between(data: CheckedData, *proof: Any) -> Upper:
-    """Bound with S_lj = c_lj v_lj v_jl' between groups, V from levels and scores, clipped at 0."""
+    """Bound with S_lj = c_lj v_lj v_jl' between groups, where V follows from levels and scores."""
     labels, weights, levels, couplings, centers, scores = proof
     couplings = checked_couplings(couplings)
     narrow = data.A is not None and data.r + data.k**2 <= min(data.n, _MOST_ORDER)
@@ -198,25 +201,25 @@ def upper_between(data: CheckedData, *proof: Any) -> Upper:
     X = np.zeros((data.n, data.k))
     X[labels >= 0, labels[labels >= 0]] = 1.0
     if data.n <= _MOST_ROWS:
-        # Entry (i, m) is v_(i, group of m) v_(m, group of i) c.
+        # S_im = c_lj v_ij v_ml for row i in group l and row m in group j.
         W = V @ X.T
         return _dense_upper(data, data.dense() + W * W.T * (X @ couplings @ X.T), data.k)
     return _ritz_upper(data, V, X, couplings)
 
 
 def checked_couplings(couplings: FloatArray) -> FloatArray:
-    """Return the couplings without their diagonal, or refuse them."""
+    """Return the couplings with a zero diagonal, or raise if they are invalid."""
     couplings = np.array(couplings)
     np.fill_diagonal(couplings, 0.0)
     if not (couplings >= 0).all() or (couplings != couplings.T).any():
-        raise BrokenProofError("The couplings of the proof are negative, or not symmetric.")
+        raise BrokenProofError("The couplings of the proof are negative or not symmetric.")
     return couplings
 
 
 def slack_rows(
     scores: FloatArray, labels: IntArray, weights: FloatArray, levels: FloatArray, has_sums: bool
 ) -> FloatArray:
-    """Return V: what is missing from each score to the level of the row's group, at least 0."""
+    """Return V, the positive part of the level of the row's group minus the score."""
     rows = np.arange(len(labels))
     V = weights[:, None] * levels[labels] - scores
     if has_sums:
@@ -226,11 +229,11 @@ def slack_rows(
 
 
 def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
-    """Bound by the Gram matrix of [E, A, V], E the indicators of the groups with weights.
+    """Bound by the Gram matrix of [E, A, V], where E holds the weighted group indicators.
 
-    With T'T for the Gram matrix, a little above it, H = BKB' has no larger eigenvalues than TKT'.
-    The part of E is split off first, so that an answer that spans the leading eigenvectors is
-    bounded to the last digits.
+    If T'T is the Gram matrix plus a small shift, the leading eigenvalues of H = BKB' are at most
+    those of TKT'. The subspace of E is also treated separately, so that the bound is accurate to
+    the last digits if the answer spans the leading eigenvectors.
     """
     labels, weights, levels, couplings, centers = proof
     k, has_sums = data.k, data.form.has_row_sums
@@ -263,7 +266,7 @@ def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
     BX = gram[k:-1, :k] / sizes  # B'X
     HX_part = K @ BX
     L = BX.T @ HX_part
-    # With row sums only the combinations of E that are orthogonal to e are free.
+    # For k-means, only combinations of E orthogonal to e are free.
     C = np.linalg.svd(gram[-1:, :k] / sizes)[2][1:].T if has_sums else np.eye(k)
     squares = data.rows(residual, labels, weights)
     off = gram[k:-1, k:-1] - BX @ BX.T
@@ -272,6 +275,7 @@ def _upper_by_factors(data: CheckedData, *proof: Any) -> Upper:
 
 
 def core_between(r: int, couplings: FloatArray) -> FloatArray:
+    """Return K of [A, V] K [A, V]' = AA' + S."""
     k = len(couplings)
     K = np.zeros((r + k * k, r + k * k))
     K[:r, :r] = np.eye(r)
@@ -283,7 +287,7 @@ def core_between(r: int, couplings: FloatArray) -> FloatArray:
 def _split_upper(
     L: FloatArray, squares: FloatArray, top: float, C: FloatArray, data: CheckedData
 ) -> Upper:
-    """Bound by tr L + tr(R'R) / t if L exceeds the rest by more than t, otherwise infinity."""
+    """Bound by tr L + tr(R'R) / t if L exceeds the rest by more than t; otherwise infinity."""
     margin = rounding_of(1.0, data.n + data.r)
     whole = float(np.trace(L)) + margin
     L = C.T @ L @ C
@@ -308,9 +312,9 @@ def gram_upper(gram: FloatArray, K: FloatArray, data: CheckedData, has_sums: boo
 
 
 def _leading(gram: FloatArray, squares: FloatArray, K: FloatArray, n: int, k: int) -> float:
-    """Return a bound of the k largest eigenvalues, 0 among them, of BKB' with this Gram matrix.
+    """Bound the k largest eigenvalues of BKB', counting zeros, from the Gram matrix of B.
 
-    B has n rows; for n = 0 without margins for rounding.
+    B has n rows. For n = 0, no margins for rounding are added.
     """
     used = squares > 0
     sizes = np.sqrt(squares[used])
@@ -329,14 +333,14 @@ def _leading(gram: FloatArray, squares: FloatArray, K: FloatArray, n: int, k: in
 
 
 def _ritz_upper(data: CheckedData, V: FloatArray, X: FloatArray, couplings: FloatArray) -> Upper:
-    """Sum the largest Ritz values of H, each raised by its residual."""
+    """Sum the largest Ritz values of H, each increased by its residual."""
     labels = X.argmax(axis=1)
 
     def product(Z: FloatArray) -> FloatArray:
         Z = Z.reshape(data.n, -1)
         image = data.product(Z)
         for column in range(Z.shape[1]):
-            sums = X.T @ (V * Z[:, column, None])  # of v_lj with z, for l and j
+            sums = X.T @ (V * Z[:, column, None])  # v_lj'z_l for all l and j
             image[:, column] += (V * (couplings * sums.T)[labels]).sum(axis=1)
         return image
 
@@ -357,6 +361,6 @@ def _ritz_upper(data: CheckedData, V: FloatArray, X: FloatArray, couplings: Floa
     values, vectors = eigsh(H, k=k + _SPARE, which="LA", v0=start, ncv=4 * (k + _SPARE))
     residuals = np.linalg.norm(apply(vectors) - vectors * values, axis=0)
     margin = float(residuals.sum()) + rounding_of(1.0 + k * float(np.abs(values).max()), data.n)
-    # Ritz values of the search are raised by what they may have missed: those here only by errors.
+    # The search raises its Ritz values by what they may have missed; here only by their errors.
     total = fixed + float(np.sort(values)[-k:].sum()) + margin
     return Upper(total, margin, is_rigorous=False)

@@ -1,8 +1,9 @@
-"""Upper bounds of <M, XX'> from the proof by compression, for its check.
+"""Upper bounds on <M, XX'> from a proof by compression, for its verification.
 
-S = S_0 + DTD', with S_0 between groups as in a closed form and D with the weights of the rows in
-the columns of their micro groups. Checked is that no entry of S is negative: T may fall below 0 as
-far as the least entries of S_0, relative to the weights, in its two micro groups allow.
+The proof is S = S_0 + DTD', where S_0 is between groups as in a closed form, and D holds the
+weights of the rows in the columns of their micro groups. The check is that no entry of S is
+negative: T_pq may be negative as far as the smallest entries of S_0, relative to the weights, in
+the micro groups p and q allow.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from orthoplus.core.types import FloatArray, IntArray
 
 
 class _Sums:
-    """The Gram matrix of some rows, and the least entries of their V relative to the weights."""
+    """Hold the Gram matrix of some rows and the smallest entries of V relative to the weights."""
 
     def __init__(self, gram: FloatArray, least: FloatArray) -> None:
         self.gram, self.least = gram, least
@@ -26,7 +27,7 @@ class _Sums:
 
 
 def upper_compressed(data: CheckedData, proof: Any) -> Upper:
-    """Bound by the Gram matrix of [A, V, D], which holds all eigenvalues of M + S but zeros."""
+    """Bound by the Gram matrix of [A, V, D], which has all nonzero eigenvalues of M + S."""
     labels, weights, levels, couplings, centers, _ = proof.base
     micro, T = proof.micro, proof.multipliers
     groups = _groups_of(labels, weights, micro, len(T))
@@ -61,7 +62,7 @@ def upper_compressed(data: CheckedData, proof: Any) -> Upper:
 
     found = data.rows(inner, labels, weights, micro)
     if not np.isfinite(found.gram).all():
-        raise BrokenProofError("The proof has numbers that are not finite.")
+        raise BrokenProofError("The proof contains numbers that are not finite.")
     least = np.where(np.isfinite(found.least), found.least, 0.0)[:, groups]
     # Entry (i, m) of S is c v_i v_m + T_pq w_i w_m.
     if not (T + couplings[np.ix_(groups, groups)] * least * least.T >= 0).all():
@@ -73,12 +74,12 @@ def upper_compressed(data: CheckedData, proof: Any) -> Upper:
 
 
 def _groups_of(labels: IntArray, weights: FloatArray, micro: IntArray, m: int) -> IntArray:
-    """Return the group that each micro group is in."""
+    """Return the group that contains each micro group."""
     if not (weights >= 0).all() or len(micro) != len(labels):
-        raise BrokenProofError("The weights of the proof are negative, or rows are missing.")
+        raise BrokenProofError("The weights of the proof are negative or rows are missing.")
     inside = micro >= 0
     if (labels[inside] < 0).any() or (micro >= m).any() or not (weights[inside] > 0).all():
-        raise BrokenProofError("A row of a micro group is in no group.")
+        raise BrokenProofError("A row of a micro group does not belong to any group.")
     groups = np.zeros(m, dtype=np.int64)
     groups[micro[inside]] = labels[inside]
     if (groups[micro[inside]] != labels[inside]).any():

@@ -1,4 +1,4 @@
-"""The data of a problem as the check of a certificate reads them."""
+"""The data of a problem as read by the verification of a certificate."""
 
 from typing import Any, NamedTuple
 
@@ -8,18 +8,18 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
-# Rounding of sums of n terms, as a multiple of the root of n and the unit roundoff.
+# Rounding error of a sum of n terms, as a multiple of sqrt(n) times the machine epsilon.
 _ROUNDOFFS = 16.0
-# Entries of the rows of A that are in memory at a time.
+# Maximum number of entries of the rows of A that are held in memory at a time.
 _SLICE = 1 << 19
 
 
 class BrokenProofError(Exception):
-    """Report a proof that proves nothing."""
+    """Raised if a proof does not prove its bound."""
 
 
 class Upper(NamedTuple):
-    """An upper bound of <M, XX'>, how much of it is for rounding, and whether it is rigorous."""
+    """Hold an upper bound on <M, XX'>, its share for rounding, and whether it is rigorous."""
 
     total: float
     margin: float
@@ -27,11 +27,12 @@ class Upper(NamedTuple):
 
 
 def rounding_of(size: float, length: int) -> float:
+    """Return a margin for the rounding error of a sum of this size and length."""
     return abs(size) * _ROUNDOFFS * _EPS * (2.0 + length**0.5)
 
 
 class CheckedData:
-    """M of a problem in the unit of the proof, and what follows from <M, XX'>."""
+    """Provide M of a problem in the unit of the proof, and values and bounds from <M, XX'>."""
 
     def __init__(self, problem: Problem, unit: float) -> None:
         form: Any = problem.trace_form()
@@ -44,13 +45,14 @@ class CheckedData:
         self.unit, self.root = unit, unit**0.5
 
     def rows(self, work: Any, *vectors: Any) -> Any:
-        """Return the sum of ``work(rows of A in float64, pieces of the vectors)``."""
+        """Sum ``work(rows of A in float64, slices of the vectors)`` over all rows."""
         if isinstance(self.A, _Written):
             return work(self.A.values / self.root, *vectors)
         parts = [self.A.scatter(vector) for vector in vectors]
         return self.A.reduce_rows(_sliced, *parts, args=(work, self.root, self.r + self.k**2))
 
     def dense(self) -> FloatArray:
+        """Return M as an n x n array."""
         if self.A is None:
             M = np.asarray(self.form.matrix @ np.eye(self.n), dtype=np.float64) / self.unit
             return np.asarray((M + M.T) / 2)
@@ -58,13 +60,14 @@ class CheckedData:
         return np.asarray(A @ A.T)
 
     def product(self, X: FloatArray) -> FloatArray:
+        """Return MX."""
         if self.A is None:
             return np.asarray(self.form.matrix @ X / self.unit)
         A = self.A.entries().astype(np.float64)
         return np.asarray(A @ (A.T @ X) / self.unit)
 
     def value(self, labels: IntArray, weights: FloatArray) -> float:
-        """Return f at the point with these labels and weights, columns normalized."""
+        """Return f at the point with these labels and weights, after normalizing its columns."""
         X = np.zeros((self.n, self.k))
         inside = np.flatnonzero(labels >= 0)
         X[inside, labels[inside]] = np.maximum(weights[inside], 0.0)
@@ -81,11 +84,12 @@ class CheckedData:
         return max(self.form.bound(trace * self.unit), self.form.least)
 
     def bound(self, upper: float, slack: float) -> float:
+        """Return the lower bound on f from an upper bound on <M, XX'>."""
         return max(self.form.bound(upper * self.unit) - slack / 2, self.form.least)
 
 
 class _Written:
-    """An operator, written out."""
+    """Hold an operator as a dense array."""
 
     def __init__(self, data: Any) -> None:
         self.values = data.to_dense().astype(np.float64)

@@ -1,4 +1,4 @@
-"""The scikit-learn border: estimators, and hyperspectral unmixing."""
+"""Estimators with the scikit-learn interface, and hyperspectral unmixing."""
 
 from orthoplus.estimators.k_indicators import KIndicatorsClustering
 from orthoplus.estimators.nonnegative_pca import NonnegativePCA

@@ -1,4 +1,4 @@
-"""The callbacks of scikit-learn 1.9 (`sklearn.callback`) for fits; older versions have none."""
+"""Support for the callbacks of scikit-learn 1.9 (`sklearn.callback`); a no-op before 1.9."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -20,20 +20,20 @@ if _callback is not None:
 
 
 class WatchedEstimator(*_BASES):  # type: ignore[misc]
-    """An estimator that takes callbacks by ``set_callbacks``, if scikit-learn has them."""
+    """Base class of estimators that support ``set_callbacks``, if scikit-learn has it."""
 
 
 def with_callbacks(method: _Method) -> _Method:
-    """Return the method that fits, after which the callbacks of the estimator are torn down."""
+    """Wrap a fit method so that the callbacks of the estimator are torn down after it."""
     return method if _callback is None else _callback.with_callbacks(method)
 
 
 class FitTasks:
-    """The tasks of a fit as callbacks see them: the fit, and in it one per outer iteration.
+    """Report the tasks of a fit to callbacks: the fit, and within it one per outer iteration.
 
-    The last task is the end of the run: rounding, refinement and labels. While the hooks of a task
-    are called, ``estimator.state_`` is the state of the run, with ``n_iter`` and ``value``.
-    ``fitted_estimator`` is given at the end of the fit only.
+    The last task covers the end of the run: rounding, refinement and labels. While the hooks of a
+    task run, ``estimator.state_`` is the state of the run, with ``n_iter`` and ``value``.
+    ``fitted_estimator`` is available only at the end of the fit.
     """
 
     def __init__(self, estimator: Any, X: Any, sample_weight: Any = None) -> None:
@@ -51,9 +51,9 @@ class FitTasks:
     def watch(
         self, watch: Mapping[str, Any] | None = None, n_jobs: int | None = None
     ) -> dict[str, Any]:
-        """Return the options of `solve` that watch a run, with the callback of these tasks.
+        """Return the monitoring options of `solve`, including the callback of these tasks.
 
-        Runs in processes of their own are not followed.
+        Runs in separate processes are not reported.
         """
         given = dict(watch or {})
         if self.is_idle or effective_n_jobs(n_jobs) > 1:
@@ -78,7 +78,7 @@ class FitTasks:
         self.task.call_on_fit_task_begin(**self.given)
 
     def _follow(self, state: Any) -> bool:
-        """Report the end of an iteration and the begin of the next; return whether to stop."""
+        """Report the end of an iteration and the start of the next; return whether to stop."""
         self.estimator.state_ = state
         try:
             is_over = bool(self.task.call_on_fit_task_end(**self.given))

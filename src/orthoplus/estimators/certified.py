@@ -1,4 +1,4 @@
-"""Proofs for fitted estimators."""
+"""Certificates for fitted estimators."""
 
 from abc import abstractmethod
 from typing import Any
@@ -11,18 +11,18 @@ from orthoplus.core.problem import Problem
 
 
 class Certified:
-    """`certify` for an estimator that says which problem it has solved, and how."""
+    """Add `certify` to an estimator that provides its problem and its solution."""
 
     def certify(self, X: Any, **options: Any) -> Certificate:
-        """Bound how far the fitted answer is from the best one.
+        """Bound how far the fitted solution is from the optimum.
 
         Parameters
         ----------
         X : data
-            The data that the estimator was fitted to.
+            The data passed to ``fit``.
         **options
-            Those of `orthoplus.certify`: ``time_limit``, ``tol``, ``callback``, ``confidence``;
-            and ``sample_weight`` as in ``fit``, if that has it.
+            Options of `orthoplus.certify`: ``time_limit``, ``tol``, ``callback``, ``confidence``;
+            and ``sample_weight`` if ``fit`` supports it.
 
         Returns
         -------
@@ -34,4 +34,4 @@ class Certified:
 
     @abstractmethod
     def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, Any]:
-        """Return the problem of the fit and its answer; take own options out of ``options``."""
+        """Return the problem of the fit and its solution; pop own options from ``options``."""

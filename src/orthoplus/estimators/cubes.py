@@ -1,17 +1,17 @@
-"""Images as the libraries of remote sensing hold them: who takes one apart is found by name."""
+"""Images in the formats of remote sensing libraries, read by an adapter found by name."""
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-# By the package of its class, the adapter of an object. They are imported by name, since they lie
-# in a room below this one: estimators know that there are such objects, not what they are.
+# Adapters by the package of an object's class. They are imported by name, so that estimators do not
+# depend on them.
 ADAPTERS = {
     "rasterio": "orthoplus.adapters.rasterio",
     "spectral": "orthoplus.adapters.spectral",
     "xarray": "orthoplus.adapters.xarray",
 }
-# What maps and spectra are given back as.
+# Kinds of results that are converted to the format of the image.
 FRACTIONS, MAP, SPECTRA = "fractions", "map", "spectra"
 
 
@@ -20,19 +20,19 @@ def _unlabeled(values: Any, kind: str) -> Any:
 
 
 class Cube(NamedTuple):
-    """Hold the numbers of an image, and how results get the labels of its axes.
+    """Hold the values of an image, and a function that adds the labels of its axes to results.
 
     Attributes
     ----------
     values : array of shape (h, w, n_bands) or (n_pixels, n_bands)
-        In memory, or read in blocks.
+        The values, in memory or read in blocks.
     size : tuple of int, optional
-        (h, w) if ``values`` is the matrix of the pixels of an image.
+        Shape (h, w) of the image if ``values`` is a matrix of pixels.
     label : callable
-        ``label(values, kind)`` returns maps of fractions (h, w, k), a map (h, w) or spectra
-        (k, n_bands) as the library of the image holds them.
+        Function ``label(values, kind)`` that returns maps of fractions (h, w, k), a map (h, w) or
+        spectra (k, n_bands) in the format of the image's library.
     notes : tuple of str
-        What was left out, in words.
+        Notes on what was left out.
     """
 
     values: Any
@@ -42,7 +42,7 @@ class Cube(NamedTuple):
 
 
 def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
-    """Return the numbers of any image; those of an open file stay there if ``in_blocks``."""
+    """Return the values of any image; they are left in the file if ``in_blocks`` is True."""
     package = type(cube).__module__.partition(".")[0]
     if package not in ADAPTERS:
         return Cube(cube)

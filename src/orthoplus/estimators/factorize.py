@@ -1,6 +1,6 @@
-"""From a nonnegative matrix to its orthogonal factorization: method, starts, closing alternation.
+"""Orthogonal factorization of a matrix: method, starts and closing alternation.
 
-The one place that says which method and which starts the estimators use.
+This module defines which methods and starts the estimators use.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ _ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 
 @dataclass(frozen=True)
 class Model:
-    """What is factorized: k, which factor is orthonormal, which data may come, by which loss."""
+    """Describe a factorization: k, the orthonormal factor, the sign of the data, and the loss."""
 
     k: int
     orthogonal: str = "samples"
@@ -56,8 +56,8 @@ class Model:
         """Return the problem for data without gaps."""
         if A.has_gaps:
             raise InputError(
-                "Data with missing entries are not a problem over S+ alone: impute them, or leave "
-                "out the rows that have some."
+                "The data have missing entries, which this call does not support. Impute them, or "
+                "remove the rows that have some."
             )
         if self.loss == "kullback-leibler":
             return self._count_problem(A)
@@ -65,7 +65,7 @@ class Model:
             return ONMF(A, self.k, allow_negative=self.allow_negative)
         if A.has_cheap_products:
             return ONMF(A.in_memory().T, self.k, allow_negative=self.allow_negative)
-        # The parts depend on A'A alone; its root may have any sign, its products are those of A.
+        # The parts depend on A'A alone. Its root has the same products, with entries of any sign.
         checked = as_data(A, "X") if self.allow_negative else as_nonnegative_data(A, "X")
         root = checked.gram_root()
         return ONMF(root, self.k, squared_norm=checked.squared_norm(), allow_negative=True)
@@ -83,9 +83,9 @@ class Model:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a factorization runs: the options that estimators and command line share.
+    """Hold the options of a run that estimators and command line share.
 
-    ``watch`` goes to `solve`: callback, time_limit, resume, checkpoint.
+    ``watch`` holds options of `solve`: callback, time_limit, resume, checkpoint.
     """
 
     method: str | OuterMethod = "auto"
@@ -98,16 +98,16 @@ class RunOptions:
 
     @classmethod
     def of(cls, params: Mapping[str, Any], watch: Mapping[str, Any] | None) -> "RunOptions":
-        """Return those of the parameters of an estimator that say how it runs."""
+        """Return the options of a run among the parameters of an estimator."""
         own = {field.name for field in dataclasses.fields(cls)} & params.keys()
         return cls(**{name: params[name] for name in own}, watch=watch or {})
 
     def run(self, problem: ONMF | KLONMF, rng: np.random.Generator) -> Result:
-        """Return the best of the runs."""
+        """Run all starts and return the best result."""
         return best_run(problem, self.runs(problem, rng))
 
     def runs(self, problem: ONMF | KLONMF, rng: np.random.Generator) -> Iterator[Result]:
-        """Yield the runs, see `run_starts`."""
+        """Yield the result of each start; see `run_starts`."""
         return run_starts(
             problem,
             choose_method(problem, self.method, max_iter=self.max_iter, tol=self.tol),
@@ -122,9 +122,9 @@ class RunOptions:
 def factorize_data(
     A: DataMatrix, model: Model, options: RunOptions, rng: np.random.Generator
 ) -> tuple[Result, float]:
-    """Factorize data of any storage, with missing entries or without; and what is missed.
+    """Factorize data of any storage and return the result with its reconstruction error.
 
-    That is the norm of the residual, or the divergence.
+    The error is the norm of the residual or the divergence. Entries may be missing.
     """
     if A.has_gaps:
         result = _factorize_gaps(A, model, options, rng)
@@ -170,11 +170,12 @@ def _factorize_gaps(
 
 
 def share_weights(result: Result, weights: FloatArray) -> Result:
-    """Return the result for rows times their weights as one for rows times the roots of these.
+    """Convert the result for rows times their weights to one for rows times the square roots.
 
-    Entry x_i of the first is over the root of w_i in the second: then columns have unit norm, and
-    Y has the same size, if a row of weight 2 stands for two rows.
+    Entry x_i is divided by the square root of w_i. Then the columns have unit norm and Y is the
+    same as if a row of weight 2 were two rows.
     """
+    # Rows of weight 0 have x_i = 0 already.
     roots = np.sqrt(np.where(weights > 0, weights, 1.0))
     raw = (result.point.weights / roots).astype(result.weights.dtype)
     point = dataclasses.replace(result.point, weights=raw)
@@ -194,13 +195,13 @@ def _residual(A: DataMatrix, point: SupportPoint) -> float:
 def choose_method(
     problem: ONMF | KLONMF, method: str | OuterMethod, *, max_iter: int | None, tol: float | None
 ) -> OuterMethod:
-    """Return the method, given by its name or itself, with this limit and tolerance."""
+    """Return the method, given by name or as an object, with this limit and tolerance."""
     if isinstance(method, str):
         check_choice(method, "method", tuple(METHODS))
         if method != "auto" and isinstance(problem, KLONMF):
             raise InputError(
-                f'`method="{method}"` has parameters for the Frobenius norm: with '
-                f'`loss="kullback-leibler"` use "auto", or an object such as EP4Orth().'
+                f'`method="{method}"` is for the Frobenius norm. With `loss="kullback-leibler"`, '
+                f'use "auto" or an object such as EP4Orth().'
             )
         method = METHODS[method](problem)
     if max_iter is None and tol is None:
@@ -211,8 +212,8 @@ def choose_method(
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name in changes.keys() - names:
         raise InputError(
-            f"`{name}` cannot be set for the method {type(method).__name__}: it has no option of "
-            f"that name. Leave it out, and set the options on the method object."
+            f"`{name}` is not an option of the method {type(method).__name__}. Omit it, and set "
+            f"the options of the method object instead."
         )
     return dataclasses.replace(method, **changes)  # type: ignore[type-var]
 
@@ -227,13 +228,13 @@ def run_starts(
     with_bound: bool = False,
     **watch: Any,
 ) -> Iterator[Result]:
-    """Yield several runs, the first from the singular vectors, the others at random.
+    """Yield the results of several runs, the first from singular vectors, the others random.
 
-    Each is settled: no row would fit another column better, but for ties. A method with starts of
-    its own makes them in one run; None leaves it their number, and is one run of another method.
-    ``n_jobs`` runs go on at a time, each in a process of its own, with the same answer. ``watch``
-    goes to `solve`: callback, time_limit, resume, checkpoint; a run that is ended by them is the
-    last.
+    At the end of each run, no row fits another column better, except for ties. A method with its
+    own starts performs them all in one run. With ``n_init=None``, such a method uses its default,
+    and others run once. ``n_jobs`` runs are performed in parallel processes, with the same result.
+    ``watch`` holds options of `solve`: callback, time_limit, resume, checkpoint. A run that is
+    ended by one of these is the last.
     """
     if n_init is not None:
         check_count(n_init, "n_init", low=1)
@@ -249,9 +250,10 @@ def run_starts(
 
 
 def best_run(problem: ONMF | KLONMF, runs: Iterable[Result]) -> Result:
-    """Return the run with the least objective, its columns by falling weight.
+    """Return the run with the smallest objective, its columns sorted by decreasing weight.
 
-    The bound of the first run is that of all. If the last was ended from outside, so is the answer.
+    The bound of the first run applies to all. If the last run was ended from outside, the result
+    has its status.
     """
     best: Result | None = None
     for result in runs:
@@ -266,7 +268,7 @@ def best_run(problem: ONMF | KLONMF, runs: Iterable[Result]) -> Result:
 
 
 def _in_order(result: Result) -> Result:
-    """Sort the columns by falling ||A'x_j||: their order must not depend on the search."""
+    """Sort the columns by decreasing ||A'x_j||, so that the order does not depend on the search."""
     Y = np.asarray(result.Y)
     order = np.argsort(-np.linalg.norm(Y, axis=0), kind="stable")
     return dataclasses.replace(result, point=result.point.renumbered(order), Y=Y[:, order])
@@ -275,13 +277,13 @@ def _in_order(result: Result) -> Result:
 def _run(
     problem: ONMF | KLONMF, method: OuterMethod, i: int, rng: np.random.Generator, **options: Any
 ) -> Result:
-    """Run the i-th start to its fixed point."""
-    # The bound is the same for all of them.
+    """Run the i-th start to a fixed point of the alternation."""
+    # The bound is the same for all starts.
     options["with_bound"] = options["with_bound"] and i == 0
     X0 = _start(problem, method, i, rng)
     # `finish_alternation` ends each run: alternation, and moves of single rows.
     result = solve(problem, X0, method=method, search=False, **options)
-    # A search that came to its end is settled; if passes are expensive, one that did not stays.
+    # A completed search is at a fixed point. If passes are expensive, an incomplete one is kept.
     is_settled = isinstance(X0, Centers) and (result.success or not problem.A.has_cheap_products)
     return result if is_settled else _finish_unless_interrupted(problem, result)
 
@@ -289,7 +291,7 @@ def _run(
 def _start(
     problem: ONMF | KLONMF, method: OuterMethod, i: int, rng: np.random.Generator
 ) -> FloatArray | Centers:
-    """From the singular vectors for the first run, at random for the others."""
+    """Return a start from singular vectors for the first run, a random one for the others."""
     if i > 0:
         return random_oblique_plus(*problem.shape, rng)
     own = as_outer_method(method).own_start(problem, rng)
@@ -297,12 +299,12 @@ def _start(
 
 
 def starts_by_itself(method: OuterMethod) -> bool:
-    """Return whether the method has ``n_init`` and ``seed`` of its own."""
+    """Return whether the method has its own ``n_init`` and ``seed``."""
     return as_outer_method(method).has_own_starts
 
 
 def _finish_unless_interrupted(problem: ONMF | KLONMF, result: Result) -> Result:
-    """Ctrl-C while settling keeps the point as it was."""
+    """Alternate to a fixed point; on Ctrl-C, keep the result as it was."""
     try:
         if isinstance(problem, KLONMF):
             return _finish_counts(problem, result)
@@ -312,13 +314,13 @@ def _finish_unless_interrupted(problem: ONMF | KLONMF, result: Result) -> Result
 
 
 def finish_alternation(problem: ONMF, result: Result) -> Result:
-    """Return the result at the fixed point of `alternate`, or the given one if it is not better."""
+    """Return the result at the fixed point of `alternate`, or the input if not better."""
     X, value = alternate(problem, result.X)
     return _at(problem, result, X) if value < result.value else result
 
 
 def finish_from(problem: ONMF, result: Result, X: FloatArray) -> Result:
-    """Return the result at the fixed point of `alternate` from X, if that is better than it."""
+    """Return the result at the fixed point of `alternate` from X, or the input if not better."""
     X, value = alternate(problem, X)
     return _in_order(_at(problem, result, X)) if value < result.value else result
 
@@ -335,7 +337,7 @@ def _finish_counts(problem: KLONMF, result: Result) -> Result:
 
 
 def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
-    """Return the same result at a better point."""
+    """Return the result at another point."""
     value, gradient = problem.value_and_gradient(X)
     moved = dataclasses.replace(
         result,
@@ -348,6 +350,6 @@ def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
 
 
 def with_bracket(problem: Problem, result: Result, bound: float | None) -> Result:
-    """Return the result with this bound, and the gap to it."""
+    """Return the result with this bound and the gap to it."""
     within = bracket(problem, result.value, bound, result.weights.dtype)
     return dataclasses.replace(result, **within._asdict())

@@ -1,4 +1,4 @@
-"""What fitted components say of samples, in any storage: their component, coefficients, the fit."""
+"""Labels, coefficients and explained share of samples for fitted components, in any storage."""
 
 from typing import Any
 
@@ -12,25 +12,25 @@ from orthoplus.estimators import missing
 
 
 def assign(A: DataMatrix, H: FloatArray) -> IntArray:
-    """Return the component of each row with the largest cosine, -1 for a row of zeros."""
+    """Return the component with the largest cosine for each row; -1 for a row of zeros."""
     labels, _ = A.map_rows(_assign, args=(H, A.has_gaps), n_vectors=2)
     return A.collect(labels, np.int64)
 
 
 def coefficients(A: DataMatrix, H: FloatArray, orthogonal: str) -> FloatArray:
-    """Return W: one entry per row for "samples", XH' for "features"."""
+    """Return W, which has one entry per row for "samples" and is XH' for "features"."""
     W = A.map_rows(_coefficients, args=(H, orthogonal, A.has_gaps))
     return A.collect(W, A.dtype, width=len(H))
 
 
 def explained_share(A: DataMatrix, H: FloatArray, orthogonal: str) -> float:
-    """Return 1 - ||A - WH||^2 / ||A||^2, over the entries that were observed."""
+    """Return 1 - ||A - WH||^2 / ||A||^2 over the observed entries."""
     explained, total = A.reduce_rows(_explained, args=(H, orthogonal, A.has_gaps))
     return float(explained / total) if total else 1.0
 
 
 def _assign(block: Any, H: FloatArray, has_gaps: bool) -> tuple[IntArray, FloatArray]:
-    """Return the component of each row, and its coefficient there, at least 0."""
+    """Return the component of each row and its nonnegative coefficient."""
     if has_gaps:
         labels, weights, fits = missing.assign(block, H)
     else:
@@ -48,7 +48,7 @@ def _assign(block: Any, H: FloatArray, has_gaps: bool) -> tuple[IntArray, FloatA
 def _coefficients(block: Any, H: FloatArray, orthogonal: str, has_gaps: bool) -> FloatArray:
     if orthogonal == "samples":
         return spread(*_assign(block, H, has_gaps), len(H))
-    # Disjoint supports: a least-squares problem for each.
+    # The supports are disjoint, so that there is one least-squares problem per component.
     return missing.multiples(block, H) if has_gaps else block.matmul(H.T)
 
 

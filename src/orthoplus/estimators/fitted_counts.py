@@ -1,7 +1,6 @@
-"""What fitted components say of samples for the Kullback-Leibler divergence, in any storage.
+"""Labels, coefficients and explained share of samples for the Kullback-Leibler divergence.
 
-As `orthoplus.estimators.fitted` has it for the Frobenius norm: the component of each sample, its
-coefficients, and the share that is explained.
+The counterpart of `orthoplus.estimators.fitted` for counts, in any storage.
 """
 
 import numpy as np
@@ -19,21 +18,22 @@ from orthoplus.data.divergence import kl_divergence
 
 
 def assign(A: DataMatrix, H: FloatArray) -> IntArray:
-    """Return the component of the largest likelihood for each row, -1 for a row of zeros.
+    """Return the component with the largest likelihood for each row; -1 for a row of zeros.
 
-    What a component makes impossible counts before all else: a row goes where least of it is.
+    Counts that are impossible under a component take precedence: a row is assigned to the component
+    with the fewest of them.
     """
     return A.collect(likeliest_groups(A, _logs(H)), np.int64)
 
 
 def coefficients(A: DataMatrix, H: FloatArray, orthogonal: str) -> FloatArray:
-    """Return W: the multiple of its component for each row, or of each part."""
+    """Return W, the multiple of the component of each row, or of each part."""
     W = A.map_rows(_coefficients, args=(H, _logs(H), orthogonal))
     return A.collect(W, A.dtype, width=len(H))
 
 
 def explained_share(A: DataMatrix, H: FloatArray, orthogonal: str) -> float:
-    """Return 1 - D(A, WH) / D(A, independence model of A); minus infinity if D(A, WH) is."""
+    """Return 1 - D(A, WH) / D(A, M) with the independence model M; may be minus infinity."""
     W = A.map_rows(_coefficients, args=(H, _logs(H), orthogonal))
     missed, total = kl_divergence(A, W, H.T), independence_divergence(A)
     return 1.0 - missed / total if total else 1.0
@@ -48,7 +48,7 @@ def _coefficients(
 ) -> FloatArray:
     totals = H.sum(axis=1, dtype=np.float64)
     totals[totals == 0] = 1.0
-    if orthogonal == "features":  # the entries of each part of a row, over the total of the part
+    if orthogonal == "features":  # sum of a row over each part, divided by the total of the part
         return np.asarray(block.matmul((H > 0).T / totals), dtype=H.dtype)
     labels = likeliest_groups(block, logs)
     return spread(labels, (block.row_sums() / totals[labels]).astype(H.dtype), len(H))

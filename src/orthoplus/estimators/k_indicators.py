@@ -31,57 +31,57 @@ EMBEDDINGS = ("svd", "laplacian", "precomputed")
 
 
 class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type: ignore[misc]
-    r"""Cluster by the rotation of an embedding that comes nearest to indicator vectors.
+    r"""Cluster samples by rotating an embedding as close as possible to indicator vectors.
 
     .. math:: \min_{H, Y} \|UY - H\|_F^2, \qquad H^\top H = I,\ H \ge 0,\ Y^\top Y = I,
 
-    where the orthonormal U, of one column a cluster, embeds the samples. Unlike k-means of the same
-    embedding it needs no random start.
+    where the orthonormal matrix U, with one column per cluster, embeds the samples. Unlike k-means
+    on the same embedding, it needs no random start.
 
     Parameters
     ----------
     n_clusters : int
-        k.
+        Number of clusters k.
     embedding : {"svd", "laplacian", "precomputed"}
-        How U comes from X: the k leading left singular vectors; the k bottom eigenvectors of the
-        normalized Laplacian of the graph of nearest neighbors, orthonormal; or X is U itself, of
-        exactly k columns.
+        How to compute U from X: the k leading left singular vectors; an orthonormal basis of the k
+        bottom eigenvectors of the normalized Laplacian of the nearest-neighbor graph; or
+        "precomputed" if X is U, with exactly k columns.
     n_neighbors : int
-        For "laplacian": neighbors of a sample, itself not counted; all others at most.
+        Number of neighbors for "laplacian", not counting the sample itself.
     method : object, optional
-        By default ``EP4Orth.for_indicators(k)``: the paper's alternation and a polish.
+        The method; by default ``EP4Orth.for_indicators(k)``, the paper's alternation with a polish.
     n_init : int
-        Number of runs, of which the best is kept: the first from U, the others at random.
+        Number of runs, of which the best is kept. The first starts from U, the others at random.
     random_state : int, RandomState or None
-        None is the seed 0. For the random starts and the eigensolver.
+        Random state of the starts and the eigensolver; None is the seed 0.
     memory_limit : int or str, optional
-        In bytes, or as in "512MB": data on disk, or in memory, are then read in blocks of rows that
-        fit into it, see `orthoplus.data.as_data`. U and some ten matrices of its size come on top.
+        Memory for blocks of rows in bytes, or a string such as "512MB"; see
+        `orthoplus.data.as_data`. U and about ten matrices of its size are needed in addition.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each sample; every sample has one, and no cluster is empty.
+        The cluster of each sample. No cluster is empty.
     indicators_ : ndarray of shape (n_samples, n_clusters)
-        H: no negative entry, at most one positive entry a row, unit columns to the last digit.
+        The matrix H, which is nonnegative with at most one positive entry per row and unit columns
+        up to rounding.
     rotation_ : ndarray of shape (n_clusters, n_clusters)
-        Y.
+        The rotation Y.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        U.
+        The embedding U.
     objective_ : float
-        The squared distance of UY and H.
+        The squared distance between UY and H.
     n_iter_ : int
-        Outer iterations of the run that was kept.
+        Number of outer iterations of the best run.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        Number and names of features seen during `fit`.
 
     Notes
     -----
-    A sample whose row of UY has no positive entry has no weight in H and goes to the column of the
-    largest one. Where X has fewer singular vectors than clusters, the missing columns of U are
-    zero. Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators*
-    (2019).
-    O(nk^2) an alternation, O(nk) once X is sparse, after the embedding.
+    A sample whose row of UY has no positive entry has no weight in H and is assigned to the column
+    of its largest entry. If X has fewer singular vectors than clusters, the missing columns of U
+    are zero. After the embedding, an alternation costs O(nk^2), or O(nk) once H is sparse. See
+    Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019).
 
     Examples
     --------
@@ -112,11 +112,11 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
 
     @with_callbacks
     def fit(self, X: Any, y: object = None) -> Self:
-        """Cluster the rows of X, dense or sparse; those of the embedding U for "precomputed".
+        """Cluster the rows of X, dense or sparse, or of the embedding U for "precomputed".
 
-        Datasets of h5py, arrays of Zarr, Dask arrays and whatever has a ``memory_limit`` are read
-        in blocks of rows, but for "laplacian"; the embedding is in memory. A Dask array gives
-        ``labels_``, ``indicators_`` and ``embedding_`` as Dask arrays.
+        h5py datasets, Zarr arrays, Dask arrays and, with a ``memory_limit``, any data are read in
+        blocks of rows, except for "laplacian". The embedding is held in memory. For a Dask array,
+        ``labels_``, ``indicators_`` and ``embedding_`` are Dask arrays.
         """
         A = self._read(X)
         self._check_parameters(*A.shape)
@@ -139,7 +139,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         self.objective_ = result.value
         self.n_iter_ = max(result.n_iter, 1)
         tasks.end()
-        # The default ends with a polish: its answer is at rest wherever the penalty method stopped.
+        # The default ends with a polish, which converges wherever the penalty method stopped.
         is_stopped = result.status is Status.CALLBACK
         if self.method is not None and not (result.success or is_stopped):
             warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
@@ -177,7 +177,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
             )
 
     def _embed(self, A: DataMatrix, random: np.random.RandomState) -> FloatArray:
-        """U, of shape (n_samples, n_clusters)."""
+        """Return U of shape (n_samples, n_clusters)."""
         if self.embedding == "precomputed":
             return A.to_dense()
         if self.embedding == "laplacian":
@@ -186,7 +186,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         return self._padded(signed_left_vectors(A, self.n_clusters, rng), A)
 
     def _padded(self, vectors: FloatArray, A: DataMatrix) -> FloatArray:
-        """Return the vectors, and columns of zeros where there are fewer than clusters."""
+        """Return the vectors, padded by columns of zeros to one per cluster."""
         U = np.zeros((len(A), self.n_clusters), dtype=A.dtype)
         U[:, : vectors.shape[1]] = vectors
         return U
@@ -203,7 +203,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         rows: Any = A.in_memory()
         graph = kneighbors_graph(rows.values, n_neighbors)
         with warnings.catch_warnings():
-            # A graph of several components has their indicators among its vectors: what we want.
+            # For a disconnected graph, the vectors contain the indicators of its components.
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
             vectors = spectral_embedding(
                 0.5 * (graph + graph.T),
@@ -220,7 +220,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
 
 
 def _assign_all(result: Result, U: FloatArray) -> IntArray:
-    """Return the labels; a row without weight goes to the largest entry of its row of UY."""
+    """Return the labels; a row without weight gets the largest entry of its row of UY."""
     labels = result.labels.copy()
     rows = np.flatnonzero(labels < 0)
     labels[rows] = (U[rows] @ np.asarray(result.Y)).argmax(axis=1)

@@ -1,8 +1,8 @@
-r"""Orthogonal NMF of data with missing entries: only what was observed counts.
+r"""Orthogonal NMF of data with missing entries: only observed entries count.
 
 .. math:: \min_{X \in S_+,\, H} \sum_{(i, l)\ \text{observed}} (a_{il} - (XH)_{il})^2.
 
-The data may be in any storage, see `orthoplus.data.observed`; labels and weights, n numbers each,
+The data may be in any storage, see `orthoplus.data.observed`; the labels and weights of the n rows
 are held in this process.
 """
 
@@ -20,18 +20,19 @@ from orthoplus.data.base import ask
 from orthoplus.data.groups import best_column
 from orthoplus.problems import ONMF
 
-# Rounds of the alternation, and the share of the value that ends it when no more is gained.
+# Maximum number of rounds of the alternation, and the relative gain below which it ends.
 _MAX_ROUNDS = 1000
 _GAIN = 1e-12
-# The first model only fills the gaps once: a rough fit will do.
+# The first model fills in the missing entries only once: an approximate fit is enough.
 _ROUGH_GAIN = 1e-4
-# How often the gaps are filled and the search begins again, and the share that is worth it.
+# Maximum number of times the missing entries are filled in, and the relative gain below which this
+# ends.
 _MAX_FILLS = 8
 _FILL_GAIN = 1e-6
 
 
 class ObservedFit(NamedTuple):
-    """Row i is ``weights[i]`` times the component ``labels[i]``; the value is what is missed."""
+    """Hold a fit of row i by ``weights[i]`` times component ``labels[i]``; value: residual."""
 
     labels: IntArray
     weights: FloatArray
@@ -40,13 +41,13 @@ class ObservedFit(NamedTuple):
 
 
 def coefficients(block: Any, H: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Return the best multiple of each component for each row, over what was observed; its fit.
+    r"""Return the best multiple of each component for each row over observed entries, and its fit.
 
     .. math:: w_{ij} = \langle a_i, h_j \rangle / \|h_j\|^2, \qquad
               f_{ij} = \langle a_i, h_j \rangle / \|h_j\|.
 
-    :math:`f_{ij}^2` is what the multiple explains of the row if it is positive; both are 0 if
-    nothing was observed, or only where :math:`h_j` is 0. O(nrk).
+    If the multiple is positive, it explains :math:`f_{ij}^2` of the row. Both are 0 if :math:`h_j`
+    vanishes on the observed entries. The cost is O(nrk).
     """
     scores, sizes = block.matmul(H.T), block.observed_sizes(H)
     weights = np.divide(scores, sizes, out=np.zeros_like(scores), where=sizes > 0)
@@ -54,12 +55,12 @@ def coefficients(block: Any, H: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def multiples(block: Any, H: FloatArray) -> FloatArray:
-    """Return the multiples of `coefficients` alone."""
+    """Return only the multiples of `coefficients`."""
     return coefficients(block, H)[0]
 
 
 def assign(block: Any, H: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the best component of each row, its multiple and its fit there, both at least 0."""
+    """Return the best component of each row, its nonnegative multiple, and its fit."""
     weights, fits = coefficients(block, H)
     labels = best_column(fits)
     rows = np.arange(len(labels))
@@ -67,12 +68,13 @@ def assign(block: Any, H: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]
 
 
 def alternate_observed(data: DataMatrix, H: FloatArray, gain: float = _GAIN) -> ObservedFit:
-    """Alternate best components of rows and best components, until a round gains too little.
+    """Alternate between the labels of the rows and the components until the gain is negligible.
 
-    That is less than the share ``gain`` of the value.
+    The alternation ends if a round lowers the value by less than the share ``gain`` of it.
 
-    Both steps are exact, so that the value never rises. An entry of a component that none of its
-    rows shows stays as it is; a component without rows takes the row that is missed most.
+    Both steps are exact, so that the value never increases. An entry of a component that is not
+    observed in any of its rows is unchanged; a component without rows takes the row with the
+    largest residual.
     """
     squares = data.gather(data.row_squares())
     best: ObservedFit | None = None
@@ -85,6 +87,7 @@ def alternate_observed(data: DataMatrix, H: FloatArray, gain: float = _GAIN) -> 
         if best is not None and value >= best.value * (1.0 - gain):
             return best
         best = ObservedFit(labels, weights, H, value)
+        # Least squares for each component over the observed entries of its rows.
         H = renew_components(data, labels, weights, H)
     assert best is not None
     return best
@@ -93,7 +96,7 @@ def alternate_observed(data: DataMatrix, H: FloatArray, gain: float = _GAIN) -> 
 def renew_components(
     data: DataMatrix, labels: IntArray, weights: FloatArray, H: FloatArray
 ) -> FloatArray:
-    r"""Return :math:`h_{jl} = \sum_i x_i a_{il} / \sum_i x_i^2` over the rows of j that show l."""
+    r"""Return :math:`h_{jl} = \sum_i x_i a_{il} / \sum_i x_i^2` over rows i of j observed at l."""
     own = data.scatter(labels), data.scatter(weights)
     above, below = data.reduce_rows(_observed_sums, *own, args=(len(H),))
     return np.divide(above, below, out=H.astype(np.float64), where=below > 0).astype(H.dtype)
@@ -108,10 +111,10 @@ def _observed_sums(
 def factorize_observed(
     data: DataMatrix, k: int, *, allow_negative: bool, run: Callable[[ONMF], Result]
 ) -> Result:
-    """Fill the gaps with the model, factorize, settle on what was observed, while that gains.
+    """Repeatedly fill in missing entries by the model, factorize, and fit the observed ones.
 
-    The first model has one component. ``run`` factorizes matrices without gaps. The result's value
-    is what is missed of the observed entries; no bound is known.
+    The first model has one component. ``run`` factorizes matrices without missing entries. The
+    value of the result is the residual on the observed entries; no bound is known.
     """
     if not allow_negative:
         as_nonnegative_data(data)  # before any work, not when the first filled matrix is checked
@@ -135,7 +138,7 @@ def _column_sums(block: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _as_result(data: DataMatrix, fit: ObservedFit, result: Result) -> Result:
-    """Return the fit with a factor of unit columns."""
+    """Return the fit as a result whose factor has unit columns."""
     k, weights = len(fit.components), fit.weights.astype(np.float64)
     labels = np.where(weights > 0, fit.labels, -1)
     sizes = np.sqrt(SupportPoint(labels, weights, k).column_squares())
@@ -156,9 +159,9 @@ def _as_result(data: DataMatrix, fit: ObservedFit, result: Result) -> Result:
 def _fill_empty(
     data: DataMatrix, H: FloatArray, labels: IntArray, weights: FloatArray, missed: FloatArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Give each component without a positive multiple the row that is missed most.
+    """Give each component without a positive multiple the row with the largest residual.
 
-    ``missed`` of that row becomes 0, in place.
+    ``missed`` of that row is set to 0, in place.
     """
     counts = np.bincount(labels[weights > 0], minlength=len(H))
     if counts.all():

@@ -30,52 +30,52 @@ class NonnegativePCA(
     TransformerMixin,  # type: ignore[misc]
     WatchedEstimator,
 ):
-    r"""Principal components with nonnegative loadings that do not overlap.
+    r"""Compute principal components with nonnegative, non-overlapping loadings.
 
     .. math:: \max_V \|(X - 1m^\top) V\|_F^2, \qquad V^\top V = I,\ V \ge 0,
 
-    m being the mean of the samples. Every feature belongs to at most one component, so that a
-    component is a group of features that vary together, with weights.
+    where m is the mean of the samples. Every feature belongs to at most one component, so that a
+    component is a weighted group of features that vary together.
 
     Parameters
     ----------
     n_components : int
-        k, at most the number of features.
+        Number of components k, at most the number of features.
     center : bool
-        Whether to subtract the mean; sparse data stays sparse either way.
+        Whether to subtract the mean. Sparse data stay sparse in both cases.
     method : object, optional
-        Such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
+        The method, such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        None is the seed 0. For the starts after the first.
+        Random state of the starts after the first; None is the seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs the k leading principal components.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        V': orthonormal rows, no negative entry, at most one positive entry a column; in order of
-        falling variance.
+        V', with orthonormal rows, no negative entries and at most one positive entry per column,
+        sorted by decreasing variance.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
-        Variance of the data along each component (about the mean, or zero without ``center``), and
-        its share of the whole.
+        Variance of the data along each component (about the mean, or about zero without
+        ``center``), and its share of the total variance.
     feature_labels_ : ndarray of shape (n_features,)
-        The component of each feature, -1 for one that is in none.
+        The component of each feature, or -1 if it belongs to none.
     mean_ : ndarray of shape (n_features,)
-        The mean, zeros without ``center``.
+        The mean of the samples; zeros without ``center``.
     bound_, gap_ : float or None
-        The variance that the first k principal components of any sign explain, an upper bound of
-        the sum of ``explained_variance_``, and the relative distance to it.
+        Upper bound on the sum of ``explained_variance_``, which is the variance explained by the
+        first k ordinary principal components, and the relative gap to it.
     n_iter_ : int
-        Outer iterations of the run that was kept.
+        Number of outer iterations of the best run.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        Number and names of features seen during `fit`.
 
     Notes
     -----
-    The covariance matrix is never formed: a product with it costs two with X.
-    O(nnz(X) k) a step.
+    The covariance matrix is never formed; a product with it costs two products with X. A step costs
+    O(nnz(X) k).
 
     Examples
     --------
@@ -133,12 +133,12 @@ class NonnegativePCA(
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Coordinates (X - m) V of the samples, of shape (n_samples, n_components)."""
+        """Return the coordinates (X - m) V of the samples, of shape (n_samples, n_components)."""
         check_is_fitted(self)
         return self._scores(self._validated(X, reset=False))
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return the points with these coordinates: X V' + m."""
+        """Return the samples X V' + m with the coordinates X."""
         check_is_fitted(self)
         Z = read_coordinates(X, len(self.components_), accept_sparse=False)
         return np.asarray(Z @ self.components_ + self.mean_)
@@ -166,6 +166,7 @@ class NonnegativePCA(
         self.components_ = np.ascontiguousarray(result.X.T, dtype=A.dtype)
         freedom = A.shape[0] - 1
         variance = (self._scores(A).astype(np.float64) ** 2).sum(axis=0) / freedom
+        # Sort the components by decreasing variance, as in ordinary PCA.
         order = np.argsort(-variance, kind="stable")
         self.components_ = self.components_[order]
         self.explained_variance_ = variance[order]

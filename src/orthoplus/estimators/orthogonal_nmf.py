@@ -41,7 +41,7 @@ from orthoplus.estimators.reading import (
 from orthoplus.estimators.row_fits import RowFits, fit_rows, group_sums
 from orthoplus.estimators.scaling import Scaling, fit_scaling, note_mixed_units
 
-# What fitted components say of samples, by the loss.
+# Labels, coefficients and scores by the loss.
 _FITTED: dict[str, Any] = {"frobenius": fitted, "kullback-leibler": fitted_counts}
 
 
@@ -51,100 +51,101 @@ class OrthogonalNMF(
     TransformerMixin,  # type: ignore[misc]
     WatchedEstimator,
 ):
-    r"""Orthogonal nonnegative matrix factorization: cluster the rows, or find disjoint parts.
+    r"""Factorize X by orthogonal NMF, to cluster the rows or to find disjoint parts.
 
     .. math:: \min_{W, H \ge 0} \|X - WH\|_F^2, \qquad W^\top W = I
               \ \text{(samples)} \quad \text{or} \quad HH^\top = I \ \text{(features)},
 
-    or, for counts, the Kullback-Leibler divergence :math:`D(X \,\|\, WH)` in its place.
+    or, for counts, with the Kullback-Leibler divergence :math:`D(X \,\|\, WH)` instead.
 
     Parameters
     ----------
     n_components : int
-        k, the number of clusters or parts; at most the number of samples (or features).
+        Number k of clusters or parts, at most the number of samples (or features).
     loss : {"frobenius", "kullback-leibler"}
-        What is minimized. "kullback-leibler" is the likelihood of counts (words in documents,
-        events, reads), see `orthoplus.problems.KLONMF`: a sample goes to the component that makes
-        it likeliest, and a long document counts no more in the choice than a short one. It needs
-        nonnegative data without gaps.
+        The loss to minimize. "kullback-leibler" is the negative log-likelihood of counts (words in
+        documents, events, reads), see `orthoplus.problems.KLONMF`: a sample is assigned to the
+        component under which it is most likely, independently of its length. It needs nonnegative
+        data without missing entries.
     orthogonal : {"samples", "features"}
-        Which factor is orthonormal. "samples", the setting of the paper: every sample belongs to
-        one component, with a weight. "features": every feature belongs to at most one component, so
-        that components are parts that do not overlap.
+        Which factor is orthonormal. With "samples", the setting of the paper, every sample belongs
+        to one component, with a weight. With "features", every feature belongs to at most one
+        component, so that the components are disjoint parts.
     method : {"auto", "ep4orth", "unmixing"} or object
         "auto" is `SwapSearch`, which finds the best objective in the least time, and
         `KLAlternating` for the Kullback-Leibler divergence. "ep4orth" is the penalty method with
         the paper's parameters for text and images, "unmixing" with those for hyperspectral images,
-        both for the Frobenius loss. An object such as ``EP4Orth(penalty_growth=1.5)`` has its own.
+        both for the Frobenius loss. An object such as ``EP4Orth(penalty_growth=1.5)`` has its own
+        parameters.
     n_init : int, optional
-        Number of searches or runs, of which the best is kept: the first from the singular vectors
-        of X, the others at random. By default three searches for "auto" (four for the
-        Kullback-Leibler divergence, more if X is tiny), one run otherwise.
+        Number of searches or runs, of which the best is kept. The first starts from the singular
+        vectors of X, the others at random. By default three searches for "auto" (four for the
+        Kullback-Leibler divergence, more if X is tiny), and one run otherwise.
     max_iter, tol : int, float, optional
-        Iterations, and for the penalty method the violation at which they end; by default the
-        method's own.
+        Maximum number of iterations, and for the penalty method the violation at which they end; by
+        default those of the method.
     random_state : int, RandomState or None
-        None is the seed 0. For the random starts, and all that "auto" samples.
+        Random state of the starts and of everything that "auto" samples; None is the seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
     allow_negative : bool
-        True for data of any sign: then only the orthonormal factor is nonnegative, the other has
-        any sign. A sample whose coefficient would be negative gets 0.
+        Whether the data may have any sign. If True, only the orthonormal factor is nonnegative. A
+        sample whose coefficient would be negative gets 0.
     missing : {"error", "mask"}
-        What NaN in X means: an error, or an entry that was not observed and counts nowhere, which
-        is not the same as 0. Entries that a sparse X does not store are observed zeros.
+        How to treat NaN in X: raise an error, or ignore the entry as unobserved, which is not the
+        same as 0. Entries that a sparse X does not store are observed zeros.
     row_scale : {None, "l1", "l2"}
-        Divide each sample by the sum of its absolute values, or by its norm, before the
-        factorization: then all samples count alike. With "l2" and the Frobenius loss this is
-        spherical k-means with weights.
+        If not None, divide each sample by the sum of its absolute values or by its norm before the
+        factorization, so that all samples have the same influence. With "l2" and the Frobenius
+        loss, this is spherical k-means with weights.
     column_scale : {None, "std", "max"}
-        Divide each feature by its standard deviation in the data of the fit, or by its largest
-        absolute value, before that: for features in different units. Nothing is subtracted, so
-        that 0 stays 0. New samples are divided by the same numbers.
+        If not None, first divide each feature by its standard deviation or its largest absolute
+        value in the training data, for features in different units. Nothing is subtracted, so that
+        0 stays 0. New samples are divided by the same numbers.
     n_jobs : int, optional
-        Runs at a time, each in a process of its own; -1 for all processors. The answer does not
-        depend on it. The searches of "auto" are one run, which uses threads where X is large.
+        Number of parallel runs, each in its own process; -1 uses all processors. The result does
+        not depend on it. The searches of "auto" form one run, which uses threads if X is large.
     memory_limit : int or str, optional
-        In bytes, or as in "512MB": X, a memory map or any array, is then read in blocks of rows
-        that fit into it, see `orthoplus.data.as_data`, and nothing of the size of X or
-        of its coefficients is made. Datasets of h5py and arrays of Zarr are always read so, with
-        "1GB" where nothing else is said; Dask arrays by their chunks.
+        Memory in bytes, or a string such as "512MB". If given, X, a memory map or any array, is
+        read in blocks of rows that fit, see `orthoplus.data.as_data`, and no array of the size of X
+        or of its coefficients is formed. h5py datasets and Zarr arrays are always read in blocks,
+        by default with "1GB"; Dask arrays are read by their chunks.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        H, in the units of the data also if these were scaled: WH approximates X for the W of
-        `transform`.
+        The matrix H, in the original units of the data: WH approximates X for the W of `transform`.
     scaled_components_ : ndarray of shape (n_components, n_features)
-        The components in the units of the scaled features; `components_` without ``column_scale``.
+        The components in the units of the scaled features; equal to `components_` without
+        ``column_scale``.
     labels_ : ndarray of shape (n_samples,)
-        The component of each sample, ``predict(X)``; -1 for a sample of zeros. For "features" the
-        component with the largest coefficient.
+        The component of each sample, as in ``predict(X)``; -1 for a sample of zeros. For
+        "features", this is the component with the largest coefficient.
     orthonormal_ : ndarray of shape (n_samples, n_components) or (n_features, n_components)
-        The orthonormal factor: no negative entry, at most one positive entry per row, unit columns
-        to the last digit. With sample weights w, row i of W times the root of w_i. Computed lazily
-        from `result_`.
+        The orthonormal factor, which is nonnegative with at most one positive entry per row and
+        unit columns up to rounding. With sample weights w, row i of W is multiplied by the square
+        root of w_i. Computed lazily from `result_`.
     result_ : Result
         The factorization; its ``labels`` and ``weights`` are those of the orthonormal factor.
     reconstruction_err_ : float
-        The Frobenius norm of X - WH (rows times the root of their weights), over the entries that
-        were observed; or the divergence D(X || WH), rows times their weights. Of the scaled data if
-        that was asked for.
+        The Frobenius norm of X - WH over the observed entries, with rows multiplied by the square
+        roots of their weights; or the divergence D(X || WH), with rows multiplied by their weights.
+        If scaling is used, the error of the scaled data.
     bound_, gap_ : float or None
-        A proven lower bound of ``reconstruction_err_`` over all matrices of this kind, and the
-        relative distance to it; None without ``with_bound``, if entries are missing, and for the
+        A proven lower bound on ``reconstruction_err_`` over all feasible factorizations, and the
+        relative gap to it. None without ``with_bound``, if entries are missing, or for the
         Kullback-Leibler divergence, for which no bound is known.
     n_iter_ : int
-        Outer iterations of the run that was kept.
+        Number of outer iterations of the best run.
     n_features_in_, feature_names_in_
         Number and names of the features seen during `fit`.
 
     Notes
     -----
-    ``fit_transform(X)`` is ``transform(X)``: after the method ends, rows and components are
-    alternated until no row fits another component better. Sparse input stays sparse. It is a
-    clusterer in all but the base class ``ClusterMixin``, whose checks want negative data.
-    An alternation costs O(nnz(X) k).
+    ``fit_transform(X)`` equals ``transform(X)``, because rows and components are alternated at the
+    end until no row fits another component better. Sparse input stays sparse. The estimator behaves
+    as a clusterer, but does not inherit from ``ClusterMixin``, whose checks use negative data. An
+    alternation costs O(nnz(X) k).
 
     Examples
     --------
@@ -195,35 +196,36 @@ class OrthogonalNMF(
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (n_samples, n_features)
-            Nonnegative, unless ``allow_negative``; with NaN for ``missing="mask"``. Or a dataset of
-            h5py, an array of Zarr, or a Dask array of dense or SciPy sparse chunks, on whatever
-            scheduler it has: then ``labels_`` is a Dask array too.
+            The data, nonnegative unless ``allow_negative`` is True, with NaN for missing entries if
+            ``missing="mask"``. h5py datasets, Zarr arrays and Dask arrays of dense or SciPy sparse
+            chunks are also accepted; for a Dask array, ``labels_`` is a Dask array.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
-            A sample of weight 2 counts as two samples.
+            Weights of the samples. A sample of weight 2 counts as two samples.
         """
         self._fit(X, sample_weight)
         return self
 
     def fit_watched(self, X: Any, sample_weight: Any = None, **watch: Any) -> Self:
-        """Factorize X as `fit` does, with options of `solve` that watch a run.
+        """Factorize X as in `fit`, with options of `solve` to monitor the run.
 
-        ``callback, time_limit, resume, checkpoint, checkpoint_every``. No warning: see ``result_``.
+        The options are ``callback, time_limit, resume, checkpoint, checkpoint_every``. No warning
+        is issued; see ``result_`` for the status.
         """
         self._fit(X, sample_weight, watch)
         return self
 
     def improve(self, X: Any, certificate: Certificate, sample_weight: Any = None) -> Self:
-        """Take over the best partition of a certificate, if it is better than the fitted one.
+        """Adopt the best partition of a certificate if it is better than the fitted one.
 
         Parameters
         ----------
         X : data
-            Those of the fit.
+            The data passed to ``fit``.
         certificate : Certificate
-            From ``certify(X)``, which leaves the estimator as it is.
+            A certificate from ``certify(X)``, which does not change the estimator.
         sample_weight : array of shape (n_samples,), optional
-            As in the fit.
+            The weights passed to ``fit``.
         """
         problem, result = self._solved(X, {"sample_weight": sample_weight})
         better = finish_from(problem, result, certificate.best_X(problem))
@@ -238,24 +240,24 @@ class OrthogonalNMF(
         return self.fit(X, y, sample_weight).labels_
 
     def fit_transform(self, X: Any, y: object = None, sample_weight: Any = None) -> FloatArray:
-        """Factorize X and return W, as ``transform(X)`` gives it."""
+        """Factorize X and return W, which equals ``transform(X)``."""
         return self._coefficients(self._fit(X, sample_weight))
 
     def transform(self, X: Any) -> FloatArray:
-        r"""Return W for these samples, with the components as they are.
+        r"""Return W for these samples, with the fitted components.
 
         For "samples", each row has one entry, at the component with the largest cosine:
-        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`, 0 where that is negative.
-        For "features", :math:`W = XH^\top`. Of a sample with missing entries only the others count.
-        For the Kullback-Leibler divergence, at the component of the largest likelihood
-        :math:`\sum_l x_{il} \log (h_{jl} / \sum_m h_{jm})`,
-        :math:`w_{ij} = \sum_l x_{il} / \sum_l h_{jl}`; for "features" the same sums over the
-        features of each part. A sample goes where least of it is impossible.
+        :math:`w_{ij} = x_i^\top h_j / \|h_j\|^2`, or 0 if that is negative. For "features",
+        :math:`W = XH^\top`. Missing entries of a sample are ignored. For the Kullback-Leibler
+        divergence, the entry is at the component with the largest likelihood :math:`\sum_l x_{il}
+        \log (h_{jl} / \sum_m h_{jm})`, :math:`w_{ij} = \sum_l x_{il} / \sum_l h_{jl}`; for
+        "features", the same sums run over the features of each part. A sample is assigned to the
+        component under which the fewest of its counts are impossible.
         """
         return self._coefficients(self._validated(X))
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return the samples WH that belong to ``X = W``, of shape (n_samples, n_components)."""
+        """Return the samples WH for coefficients ``X = W``, (n_samples, n_components)."""
         check_is_fitted(self)
         return np.asarray(read_coordinates(X, len(self.components_)) @ self.components_)
 
@@ -269,16 +271,16 @@ class OrthogonalNMF(
         Parameters
         ----------
         X : data
-            Those of the fit, or new samples.
+            The training data or new samples.
 
         Returns
         -------
         RowFits
-            Arrays with an entry per sample: ``weights`` (the multiple of the component),
+            Arrays with one entry per sample: ``weights`` (the multiple of the component),
             ``cosines``, ``second_best``, and ``margins``: the cosine with the own component minus
-            the largest one with another, or for the Kullback-Leibler divergence the difference of
-            the log-likelihoods per count. A small margin marks a doubtful sample. NaN and -1 for a
-            sample of zeros.
+            the largest cosine with another one, or for the Kullback-Leibler divergence the
+            difference of the log-likelihoods per count. A small margin indicates a doubtful sample.
+            The values are NaN and -1 for a sample of zeros.
         """
         A = self._validated(X)
         H, sums = self.scaled_components_, None
@@ -295,9 +297,9 @@ class OrthogonalNMF(
         ----------
         names : sequence of length n_features, optional
             Names of the features, such as ``vectorizer.get_feature_names_out()``; by default
-            ``feature_names_in_``, or numbers if there are none.
+            ``feature_names_in_``, or indices if there are none.
         n : int
-            At most so many per component; features whose entry is 0 are left out.
+            Maximum number of features per component; features with an entry of 0 are omitted.
 
         Examples
         --------
@@ -312,7 +314,7 @@ class OrthogonalNMF(
             names = getattr(self, "feature_names_in_", range(width))
         if len(names) != width:
             raise InputError(
-                f"`names` has {len(names)} entries, but the components have {width} features."
+                f"`names` has {len(names)} entries; expected one for each of the {width} features."
             )
         largest = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         return [
@@ -323,9 +325,10 @@ class OrthogonalNMF(
     def score(self, X: Any, y: object = None) -> float:
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`.
 
-        For the Kullback-Leibler divergence :math:`1 - D(X \,\|\, WH) / D(X \,\|\, M)`, where M is
-        the independence model of X, (row sums) x (column sums) / total; minus infinity if a sample
-        has what no sample of its component had. If the data are scaled, of the scaled data.
+        For the Kullback-Leibler divergence, the score is :math:`1 - D(X \,\|\, WH) / D(X \,\|\,
+        M)`, where M is the independence model of X, (row sums) x (column sums) / total. It is minus
+        infinity if a sample has a count that is impossible under its component. If scaling is used,
+        the score refers to the scaled data.
         """
         A = self._scaling.samples(self._validated(X))
         return float(self._fitted.explained_share(A, self.scaled_components_, self.orthogonal))
@@ -388,7 +391,7 @@ class OrthogonalNMF(
         self.components_ = self._scaling.to_data(scaled)
         self.reconstruction_err_ = missed
         self.bound_ = None if result.bound is None else float(np.sqrt(result.bound))
-        # A gap that is 0 or unknown within rounding stays so: the roots would show the rounding.
+        # Keep a gap that is 0 or None: the square roots would amplify the rounding.
         self.gap_ = result.gap and relative_gap(missed, self.bound_)
         self.n_iter_ = result.n_iter
 
@@ -398,7 +401,7 @@ class OrthogonalNMF(
         return self.result_.X
 
     def _validated(self, X: Any) -> DataMatrix:
-        """Return the data checked, with its columns scaled as in the fit."""
+        """Return the checked data with columns scaled as in the fit."""
         check_is_fitted(self)
         return self._scaling.features(read_samples(self, X, reset=False))
 

@@ -1,4 +1,4 @@
-"""From what users pass to an estimator to checked data, in any storage."""
+"""Reading and checking of the data passed to estimators, in any storage."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from orthoplus.data.observed import as_observed
 from orthoplus.data.read import reads_in_blocks
 
 LOSSES = ("frobenius", "kullback-leibler")
-# What scikit-learn's own words for bad data do not say.
+# Advice added to error messages of scikit-learn.
 _ADVICE = {
     "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
     "orthonormal factor must be nonnegative.",
@@ -27,10 +27,10 @@ _ADVICE = {
 
 
 def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
-    """Return X checked, for an estimator with ``memory_limit, missing, allow_negative``.
+    """Return the checked X for an estimator with ``memory_limit, missing, allow_negative``.
 
-    Missing entries, if there are any and ``missing="mask"``, are in a form to compute with. The
-    entries of data that are read in blocks are checked when they are factorized.
+    With ``missing="mask"``, missing entries are represented such that they are ignored. The entries
+    of data that are read in blocks are checked when they are factorized.
     """
     check_choice(estimator.missing, "missing", ("error", "mask"))
     is_masked = estimator.missing == "mask"
@@ -52,28 +52,28 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
     A = as_data(values, "X", check=False)
     A = as_observed(A) if is_masked else A
     if A.has_gaps and not estimator.allow_negative and A.least_and_largest()[1] < 0:
-        name = type(estimator).__name__  # NaN hid the sign above
+        name = type(estimator).__name__  # NaN disables the check of signs above
         raise _explained(InputError(f"Negative values in data passed to {name}"))
     return A
 
 
 def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
-    """Return X checked by scikit-learn, in float32 if it is, else in float64.
+    """Return X checked by scikit-learn, in float32 if it has that dtype, else in float64.
 
-    An object of a known library that is not a matrix gets a sentence that says what to pass. The
-    indices of a sparse X are checked first: a compiled loop would follow them.
+    For an object of a known library that is not a matrix, the error says what to pass instead. The
+    indices of a sparse X are checked first, because compiled loops rely on them.
     """
     check_not_foreign(X, "X")
     if issparse(X):
         X = as_compressed(X, "X")
-    with np.errstate(over="ignore", invalid="ignore"):  # it adds infinities up to find them
+    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums them
         return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
 
 
 def align_sparse(values: Any) -> Any:
-    """Return a sparse matrix or array of the kind that scikit-learn's ``sparse_interface`` names.
+    """Convert to a sparse matrix or array according to scikit-learn's ``sparse_interface``.
 
-    What is dense stays as it is, and so does everything before scikit-learn 1.9.
+    Dense values are unchanged, as are all values before scikit-learn 1.9.
     """
     interface = get_config().get("sparse_interface")
     if interface is None or not issparse(values):
@@ -84,17 +84,17 @@ def align_sparse(values: Any) -> Any:
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
-    """Return what scikit-learn would, but for None, which is the seed 0 as everywhere here."""
+    """Return the RandomState as in scikit-learn, except that None is the seed 0."""
     return check_random_state(0 if random_state is None else random_state)
 
 
 def draw_seed(random_state: Any) -> int:
-    """Return the seed of a fit."""
+    """Draw the seed of a fit."""
     return int(as_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _explained(error: ValueError) -> ValueError:
-    """Return the error with advice, if there is any for it."""
+    """Return the error, with advice if there is any."""
     for sign, advice in _ADVICE.items():
         if sign in str(error):
             return InputError(f"{str(error).splitlines()[0].rstrip('.')}. {advice}")
@@ -119,8 +119,8 @@ def read_coordinates(W: Any, k: int, *, accept_sparse: Any = "csr") -> Any:
     W = check_array(W, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
     if W.shape[1] != k:
         raise InputError(
-            f"`X` has {W.shape[1]} columns: one for each of the {k} components is needed, as "
-            f"`transform` gives them."
+            f"`X` has {W.shape[1]} columns; expected one for each of the {k} components, as "
+            f"returned by `transform`."
         )
     return W
 
@@ -129,20 +129,20 @@ def check_row_count(X: Any, n: int) -> None:
     """Raise unless X has as many rows as the data of the fit."""
     if len(np.shape(X)) == 0 or np.shape(X)[0] != n:
         raise InputError(
-            f"`X` has shape {np.shape(X)}, but the estimator was fitted to {n} samples: pass the "
+            f"`X` has shape {np.shape(X)}, but the estimator was fitted to {n} samples. Pass the "
             f"data of the fit."
         )
 
 
 def check_loss(loss: str, *, missing: str, allow_negative: bool) -> None:
-    """Raise unless there is this loss, for data of this kind."""
+    """Raise if the loss is unknown or does not support data of this kind."""
     check_choice(loss, "loss", LOSSES)
     if loss == "frobenius":
         return
     if missing == "mask":
         raise InputError(
-            f'`missing="mask"` needs `loss="frobenius"`: for {loss!r} impute the entries that '
-            f"were not observed, or leave out their samples."
+            f'`missing="mask"` needs `loss="frobenius"`. For {loss!r}, impute the missing '
+            f"entries or remove their samples."
         )
     if allow_negative:
         raise InputError(
@@ -151,7 +151,7 @@ def check_loss(loss: str, *, missing: str, allow_negative: bool) -> None:
 
 
 def read_weights(A: DataMatrix, sample_weight: Any) -> FloatArray | None:
-    """Return the weights of the rows, checked; None for 1."""
+    """Return the checked weights of the rows; None means that all are 1."""
     if sample_weight is None:
         return None
     rows = np.broadcast_to(np.zeros(1), (len(A), 1))
@@ -161,9 +161,10 @@ def read_weights(A: DataMatrix, sample_weight: Any) -> FloatArray | None:
 
 
 def weigh_rows(A: DataMatrix, weights: FloatArray | None, loss: str = "frobenius") -> DataMatrix:
-    """Return the rows times factors by which their part of the loss is multiplied by the weight.
+    """Scale the rows so that their share of the loss is multiplied by the weight.
 
-    The root of the weight for squares of residuals, the weight itself for the divergence.
+    The factor is the square root of the weight for squared residuals, and the weight for the
+    divergence.
     """
     if weights is None:
         return A
@@ -171,7 +172,7 @@ def weigh_rows(A: DataMatrix, weights: FloatArray | None, loss: str = "frobenius
 
 
 def check_components(n_components: int, orthogonal: str, shape: tuple[int, int]) -> None:
-    """Raise unless data of this shape have so many components."""
+    """Raise if data of this shape cannot have this many components."""
     check_choice(orthogonal, "orthogonal", ("samples", "features"))
     check_count(n_components, "n_components", low=1)
     most = shape[0] if orthogonal == "samples" else shape[1]

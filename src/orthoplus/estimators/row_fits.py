@@ -1,4 +1,4 @@
-"""How well each row fits its cluster, and which cluster is the second best."""
+"""How well each row fits its cluster, and which cluster is second best."""
 
 from typing import Any, NamedTuple
 
@@ -8,23 +8,23 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.count_groups import log_profiles
 
-# The share of the profile of all rows in each profile that counts are compared with: without it, a
-# word that is new to the second best cluster would make every margin infinite.
+# Share of the overall profile mixed into each profile. Without it, a word that is new to the
+# second-best cluster would make every margin infinite.
 SMOOTHING = 0.1
 # A row is doubtful if a second component explains at least this share of what its own explains,
 # and leaves at most this many times as much unexplained. The first condition alone would call
 # most rows of dense data doubtful (all cosines are large), the second those of sparse data.
 _SHARE_EXPLAINED, _TIMES_UNEXPLAINED = 0.8, 1.1
-# Cosines of identical components differ by rounding.
+# Tolerance for the rounding of cosines of identical components.
 _ROUNDING = 1e-12
 
 
 class RowFits(NamedTuple):
-    """The multiple of its component for each row, their cosine, the second best, and the margin.
+    """Hold the fit of each row: weight, cosine, second-best component, and margin.
 
-    A row of zeros has the weight 0, NaN for cosine and margin, and -1 as second best. With a single
-    component, the second best is -1 and the margin NaN for every row. A row is doubtful if the
-    second best component fits it almost as well as its own.
+    A row of zeros has weight 0, cosine and margin NaN, and second best -1. With a single component,
+    the second best is -1 and the margin is NaN for every row. A row is doubtful if the second-best
+    component fits it almost as well as its own.
 
     Examples
     --------
@@ -42,25 +42,25 @@ class RowFits(NamedTuple):
     is_doubtful: BoolArray
 
     def doubtful(self) -> IntArray:
-        """Return the doubtful rows, the smallest margin first."""
+        """Return the doubtful rows, sorted by increasing margin."""
         rows = np.flatnonzero(self.is_doubtful)
         return rows[np.argsort(self.margins[rows], kind="stable")]
 
     def rows(self, which: IntArray) -> "RowFits":
-        """Return the fits of some rows."""
+        """Return the fits of a subset of the rows."""
         vectors: list[Any] = [vector[which] for vector in self]
         return RowFits(*vectors)
 
 
 def fit_rows(A: DataMatrix, labels: Any, H: FloatArray, sums: FloatArray | None = None) -> RowFits:
-    r"""Compare rows, with the labels of their components, with all components H.
+    r"""Compare each row with its own and all other components H.
 
     The cosine of row i and component j is :math:`a_i^\top h_j / (\|a_i\| \|h_j\|)`, over the
-    entries that were observed and in scaled columns, if there are any. The margin is the cosine
-    with the own component minus the largest one with another. For the Kullback-Leibler divergence
-    it is the difference of :math:`\sum_l a_{il} \log p_{jl} / \sum_l a_{il}`, the log-likelihood
-    per count, with profiles p that are mixed with a tenth of that of all rows: ``sums`` are those
-    of the rows of each cluster, and None for the Frobenius loss.
+    observed entries and in scaled columns, if any. The margin is the cosine with the own component
+    minus the largest cosine with another one. For the Kullback-Leibler divergence, it is the
+    difference of :math:`\sum_l a_{il} \log p_{jl} / \sum_l a_{il}`, the log-likelihood per count,
+    with profiles p that contain a tenth of the overall profile. ``sums`` holds the sums of the rows
+    of each cluster, or is None for the Frobenius loss.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def fit_rows(A: DataMatrix, labels: Any, H: FloatArray, sums: FloatArray | None 
     """
     logs = None
     if sums is not None:
-        # What the profile of a cluster says beyond that of all rows.
+        # Log-likelihoods relative to the overall profile.
         logs = log_profiles(sums, SMOOTHING) - log_profiles(sums.sum(axis=0, keepdims=True))
     args = (H.astype(np.float64), logs, A.has_gaps)
     found = A.map_rows(_fit_rows, A.scatter(labels), args=args, n_vectors=len(RowFits._fields))
@@ -79,10 +79,10 @@ def fit_rows(A: DataMatrix, labels: Any, H: FloatArray, sums: FloatArray | None 
 
 
 def group_sums(H: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
-    """Return the sum of the rows of each cluster, from a fit of counts without the counts.
+    """Return the sum of the rows of each cluster from a fit of counts, without the counts.
 
-    The divergence fits row i of cluster j by x_i h_j, with the sum of the row; so that the x_i of
-    a cluster times h_j have its sum, and at the best h_j also the sum of each column.
+    The fit x_i h_j of row i in cluster j preserves the sum of the row. At the optimal h_j, the fits
+    of a cluster also preserve the sum of each column.
     """
     used = labels >= 0
     totals = np.bincount(labels[used], weights[used], minlength=len(H))
@@ -92,7 +92,7 @@ def group_sums(H: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArr
 def _fit_rows(
     A: MemoryMatrix, labels: IntArray, H: FloatArray, logs: FloatArray | None, has_gaps: bool
 ) -> RowFits:
-    """Return the vectors of `RowFits` for a block, in parts of its rows."""
+    """Return `RowFits` for a block, computed for a few rows at a time."""
     found = RowFits(
         weights=np.zeros(len(A)),
         cosines=np.full(len(A), np.nan),
@@ -116,6 +116,7 @@ def _fit_rows(
         if len(H) > 1:
             others = measure[rows]
             mine = others[np.arange(len(rows)), own]
+            # Exclude the own component to find the second best.
             others[np.arange(len(rows)), own] = -np.inf
             second, best = others.argmax(axis=1), others.max(axis=1)
             found.second_best[part][rows] = second
@@ -126,7 +127,7 @@ def _fit_rows(
 
 
 def _is_doubtful(own: FloatArray, other: FloatArray, *, is_counts: bool) -> BoolArray:
-    """Return whether a second component fits almost as well: by gains of counts, or by cosines."""
+    """Return whether a second component fits almost as well, by log-likelihoods or cosines."""
     if is_counts:
         return np.asarray(other >= _SHARE_EXPLAINED * own)
     own, other = own**2, other**2
@@ -135,11 +136,11 @@ def _is_doubtful(own: FloatArray, other: FloatArray, *, is_counts: bool) -> Bool
 
 
 def _compare(block: Any, H: FloatArray, has_gaps: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the best multiple of each component for each row, and the cosines, both n x k."""
+    """Return the n x k best multiples of the components for each row, and the cosines."""
     scores = np.asarray(block.matmul(H.T), dtype=np.float64)
     sizes = block.observed_sizes(H) if has_gaps else np.einsum("jl,jl->j", H, H)[None]
     norms = np.sqrt(np.asarray(block.row_squares(), dtype=np.float64))[:, None]
-    # A row that shows nothing of a component fits it not at all.
+    # A row without observed entries in a component does not fit it at all.
     multiples = np.where(sizes > 0, scores / _positive(sizes), 0.0)
     cosines = multiples * np.sqrt(sizes) / _positive(norms)
     return multiples, np.clip(cosines, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Scaling of samples and features before a factorization: by factors only, so that 0 stays 0."""
+"""Scaling of samples and features before a factorization, by factors only, so that 0 stays 0."""
 
 from typing import NamedTuple
 
@@ -10,22 +10,22 @@ from orthoplus.data import DataMatrix, MemoryMatrix
 from orthoplus.data.columns import column_deviations, column_peaks, column_sizes, scale_columns
 
 ROW_SCALES, COLUMN_SCALES = ("l1", "l2"), ("std", "max")
-# Columns whose scales differ by this factor are probably in different units.
+# If the scales of columns differ by this factor, they are probably in different units.
 _MIXED_UNITS = 100.0
 
 
 class Scaling(NamedTuple):
-    """Factors of the columns, None for 1, and the norm that each row is then divided by."""
+    """Hold the factors of the columns (None for 1) and the norm that divides each row."""
 
     columns: FloatArray | None = None
     row_norm: str | None = None
 
     def features(self, A: DataMatrix) -> DataMatrix:
-        """Return the data with scaled columns: what coefficients are computed from."""
+        """Return the data with scaled columns, from which coefficients are computed."""
         return A if self.columns is None else scale_columns(A, self.columns)
 
     def samples(self, A: DataMatrix) -> DataMatrix:
-        """Return data of scaled columns with scaled rows, too: what is factorized."""
+        """Return data with scaled columns after scaling their rows, as factorized."""
         if self.row_norm is None:
             return A
         scaled = A.derive(_unit_rows, args=(self.row_norm,))
@@ -33,20 +33,20 @@ class Scaling(NamedTuple):
         return scaled
 
     def to_data(self, H: FloatArray) -> FloatArray:
-        """Return components of scaled data in the units of the data."""
+        """Convert components of scaled data to the units of the data."""
         return H if self.columns is None else (H / self.columns).astype(H.dtype)
 
     def from_data(self, H: FloatArray) -> FloatArray:
-        """Return components in the units of the data for scaled data."""
+        """Convert components in the units of the data to those of scaled data."""
         return H if self.columns is None else (H * self.columns).astype(H.dtype)
 
 
 def fit_scaling(
     A: DataMatrix, weights: FloatArray | None, row_scale: str | None, column_scale: str | None
 ) -> Scaling:
-    """Return the scaling of data with these weights of the rows, 1 for None.
+    """Return the scaling of data with these row weights (None for 1).
 
-    One or two passes over them for the columns.
+    Scaling the columns takes one or two passes over the data.
     """
     if row_scale is not None:
         check_choice(row_scale, "row_scale", ROW_SCALES)
@@ -61,8 +61,8 @@ def fit_scaling(
 def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
     """Return a note if the entries of some columns are far larger than those of others.
 
-    The scale of a column is the mean size of its entries that are not zero: a rare word is not a
-    small one. Data of which a pass is expensive is not looked at.
+    The scale of a column is the mean absolute value of its nonzero entries, so that rare words do
+    not have a small scale. Data whose passes are expensive are not checked.
     """
     if scaling.columns is not None or not A.has_cheap_products:
         return ()
@@ -73,7 +73,7 @@ def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
     ratio = scales.max() / scales.min()
     return (
         f"The entries of some features are {ratio:.0f} times as large as those of others, and "
-        f'decide the clusters: `column_scale="std"` (on the command line `--scale-columns std`) '
+        f'determine the clusters. `column_scale="std"` (on the command line `--scale-columns std`) '
         f"gives all features the same weight, as tables of mixed units need.",
     )
 

@@ -1,4 +1,4 @@
-"""Spectra of pure materials from starts: the purest pixels of each, and the choice of a start."""
+"""Spectra of pure materials: refinement by the purest pixels, and the choice of a start."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,26 +10,27 @@ from orthoplus.data import DataMatrix
 from orthoplus.linalg.fractions import normalized_rows, on_orthant, rounding_error
 from orthoplus.linalg.vertices import VertexSearch
 
-# The share of the pixels of a material that counts as pure, and their least number: means over
-# more would be mixtures, over fewer would be noise.
+# Share of the pixels of a material that count as pure, and their least number. Means over more
+# pixels would be mixtures, over fewer pixels they would be noisy.
 _PURE_SHARE, _PURE_PIXELS = 0.1, 5
-# Rounds of fractions and means at most.
+# Maximum number of rounds of fractions and means.
 _ROUNDS = 6
-# Starts from vertices beside those that the factorization gave.
+# Number of starts from vertices, in addition to those from the factorization.
 _VERTEX_STARTS = 4
-# A later start must lower the error by this share: less is noise.
+# A later start must reduce the error by this share; smaller differences are noise.
 _GAIN = 0.01
-# Starts are compared on so many pixels at most; the best is then refined on all of them.
+# Starts are compared on at most this many pixels; the best one is then refined on all pixels.
 _COMPARED_PIXELS = 1 << 14
-# Fractions that differ by less are equally pure.
+# Fractions that differ by less than this are equally pure.
 _SAME_PURITY = 1e-7
 
 
 class Candidate(NamedTuple):
-    """Spectra that came from one start.
+    """Hold the spectra that result from one start.
 
-    ``labels`` and ``weights`` say which pixels they are means of, -1 for the others; ``scores``
-    are the spectra in the coordinates of the pixels' scores; ``error`` is relative to ||A||.
+    The spectra are means of the pixels with the given ``labels`` and ``weights``; other pixels have
+    the label -1. ``scores`` are the spectra in the coordinates of the pixels' scores, and ``error``
+    is relative to ||A||.
     """
 
     start: str
@@ -44,10 +45,11 @@ def choose_spectra(
 ) -> tuple[FloatArray, str]:
     """Refine the spectra of each start by their purest pixels; return the best and a note.
 
-    Starts are those of ``factored``, each k x r, then vertices of the data. Which fits best is
-    decided by the error of nonnegative least squares on the spectra, not by the objective of the
-    factorization: that one asks for centers of groups, this one for pure materials. The pixels
-    enter by their scores on the k leading singular vectors; what these miss is the same for all.
+    The starts are those in ``factored``, each k x r, then vertices of the data. The best one has
+    the smallest error of nonnegative least squares with its spectra. The objective of the
+    factorization is not used, because it measures centers of groups rather than pure materials.
+    Pixels are represented by their scores on the k leading singular vectors; the remaining error is
+    the same for all starts.
     """
     search = VertexSearch.of(A, len(factored[0]))
     Z, squares = search.scores, np.asarray(A.gather(A.row_squares()), dtype=np.float64)
@@ -69,7 +71,7 @@ def choose_spectra(
 
 
 def _refine(Z: FloatArray, E: FloatArray, name: str, squares: FloatArray) -> Candidate:
-    """Alternate the fractions of all pixels and the means of the purest pixels of each material."""
+    """Alternate between fractions of all pixels and means of the purest pixels per material."""
     labels = weights = None
     for _ in range(_ROUNDS):
         new_labels, new_weights = _purest(normalized_rows(on_orthant(Z.__matmul__, E)))
@@ -83,10 +85,10 @@ def _refine(Z: FloatArray, E: FloatArray, name: str, squares: FloatArray) -> Can
 
 
 def _purest(F: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the material of each pure pixel, -1 for others, and one over the number of its peers.
+    """Return the material of each pure pixel (-1 for others) and the weights of their mean.
 
-    Of the pixels whose largest fraction is j, those count whose fraction is at least that of the
-    last of the purest tenth: ties are all in, so that the order of the pixels does not matter.
+    Among the pixels whose largest fraction is j, the purest tenth counts, including all ties, so
+    that the order of the pixels does not matter.
     """
     owners, purity = F.argmax(axis=1), F.max(axis=1)
     labels, weights = np.full(len(F), -1), np.zeros(len(F))
@@ -102,7 +104,7 @@ def _purest(F: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _group_means(Z: FloatArray, labels: IntArray, weights: FloatArray, E: FloatArray) -> FloatArray:
-    """Return the mean score of each group; that of E if the group is empty."""
+    """Return the mean score of each group, or that of E if the group is empty."""
     means = E.copy()
     for j in range(len(E)):
         own = labels == j
@@ -112,7 +114,7 @@ def _group_means(Z: FloatArray, labels: IntArray, weights: FloatArray, E: FloatA
 
 
 def _error(Z: FloatArray, E: FloatArray, squares: FloatArray) -> float:
-    """Return the relative error of the best nonnegative coefficients; ||a_i||^2 are the squares."""
+    """Return the relative error of nonnegative least squares, with ``squares`` = ||a_i||^2."""
     total = float(squares.sum())
     missed = max(total - float((Z**2).sum()), 0.0)
     left = Z - on_orthant(Z.__matmul__, E) @ E
@@ -120,7 +122,7 @@ def _error(Z: FloatArray, E: FloatArray, squares: FloatArray) -> float:
 
 
 def _means(A: DataMatrix, best: Candidate, basis: FloatArray) -> FloatArray:
-    """Return the spectra themselves, in one pass over the pixels."""
+    """Return the spectra of a candidate, in one pass over the pixels."""
     k = len(best.scores)
     sums = A.group_sums(A.scatter(best.labels), A.scatter(best.weights), k)
     is_empty = ~(best.labels[:, None] == np.arange(k)).any(axis=0)
@@ -129,7 +131,7 @@ def _means(A: DataMatrix, best: Candidate, basis: FloatArray) -> FloatArray:
 
 
 def _note(best: Candidate, found: Sequence[Candidate], where: str) -> str:
-    """Say how the spectra were chosen."""
+    """Return a sentence on how the spectra were chosen."""
     first = found[0]
     text = (
         f"The spectra are means of the purest pixels; of {len(found)} starts the one with the "

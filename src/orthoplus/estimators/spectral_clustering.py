@@ -28,56 +28,58 @@ AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
 
 
 class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator):  # type: ignore[misc]
-    r"""Spectral clustering without a second step: the embedding itself is the clustering.
+    r"""Cluster by a nonnegative spectral embedding, which needs no second step.
 
     .. math:: \min_V \mathrm{tr}(V^\top L V), \qquad V^\top V = I,\ V \ge 0,
 
-    L being the Laplacian of a similarity graph. Every row of V has at most one positive entry: its
-    column is the group, where ordinary spectral clustering has to run k-means on the rows of V.
+    where L is the Laplacian of a similarity graph. Every row of V has at most one positive entry,
+    whose column is the group, whereas ordinary spectral clustering runs k-means on the rows of V.
 
     Parameters
     ----------
     n_clusters : int
-        k, at most the number of samples.
+        Number of clusters k, at most the number of samples.
     affinity : {"nearest_neighbors", "rbf", "precomputed"}
-        The graph: each sample with its nearest neighbors, made symmetric; the Gaussian kernel,
-        dense; or X itself, a symmetric nonnegative matrix, dense or sparse. An undirected graph of
-        NetworkX or igraph is its own affinity, whatever stands here.
+        The similarity graph: the symmetrized graph of nearest neighbors; the dense Gaussian kernel;
+        or X itself, a symmetric nonnegative matrix, dense or sparse. If X is an undirected NetworkX
+        or igraph graph, it is used directly and this parameter is ignored.
     n_neighbors : int
-        Of "nearest_neighbors", the sample itself included; at most all are taken.
+        Number of neighbors for "nearest_neighbors", including the sample itself.
     gamma : float, optional
-        Of "rbf": exp(-gamma d^2); by default one over the number of features.
+        Parameter of exp(-gamma d^2) for "rbf"; by default one over the number of features.
     normalized : bool
-        Whether L is :math:`I - D^{-1/2} W D^{-1/2}`, for groups of like volume, or D - W, which
-        tends to split off single vertices of low degree.
+        Whether L is :math:`I - D^{-1/2} W D^{-1/2}`, which favors groups of similar volume, or D -
+        W, which tends to split off single vertices of low degree.
     method : object, optional
-        Such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
+        The method, such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        None is the seed 0. For the starts after the first.
+        Random state of the starts after the first; None is the seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The group of each sample; a row of zeros of V goes where it costs least. -1 for an isolated
-        vertex: a row of a graph, or of precomputed similarities, that is 0 off the diagonal.
+        The group of each sample. A zero row of V is assigned to the group where it costs least. The
+        label is -1 for an isolated vertex of a graph or of precomputed similarities, whose row is 0
+        off the diagonal.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        V, exactly orthonormal and nonnegative; rows of zeros for isolated vertices, which the
-        problem leaves out.
+        The matrix V, orthonormal and nonnegative. Isolated vertices are excluded from the problem
+        and have zero rows.
     objective_ : float
-        tr(V'LV): the sum over the groups of the smallest eigenvalue of their block of L.
+        The objective tr(V'LV), which is the sum over the groups of the smallest eigenvalue of their
+        block of L.
     bound_, gap_ : float or None
-        The sum of the k smallest eigenvalues of L, a lower bound of the objective, and the relative
-        distance to it.
+        The sum of the k smallest eigenvalues of L, a lower bound on the objective, and the relative
+        gap to it.
     affinity_matrix_ : ndarray or CSR matrix of shape (n_samples, n_samples)
-        W.
+        The similarity matrix W.
     n_iter_ : int
-        Outer iterations of the run that was kept.
+        Number of outer iterations of the best run.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        Number and names of features seen during `fit`.
 
     Notes
     -----
@@ -116,10 +118,10 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
 
     @with_callbacks
     def fit(self, X: Any, y: object = None) -> Self:
-        """Cluster X: samples by features, or similarities if ``affinity="precomputed"``.
+        """Cluster samples, or the rows of similarities if ``affinity="precomputed"``.
 
-        For a graph of NetworkX or igraph, ``labels_`` has the order of its vertices; edges without
-        an attribute "weight" have the weight 1.
+        For a NetworkX or igraph graph, ``labels_`` is in the order of its vertices. Edges without
+        an attribute "weight" have weight 1.
         """
         check_choice(self.affinity, "affinity", AFFINITIES)
         check_count(self.n_clusters, "n_clusters", low=1)
@@ -169,7 +171,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
         return self._problem, SupportPoint.of(self.embedding_[self._vertices])
 
     def _similarity(self, A: Any) -> Any:
-        """Return W of samples by features, symmetric and nonnegative."""
+        """Return the symmetric nonnegative similarity matrix W of the samples."""
         if self.affinity == "rbf":
             return rbf_kernel(A, gamma=self.gamma)
         check_count(self.n_neighbors, "n_neighbors", low=1)
@@ -197,15 +199,16 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
 
 def _linked(W: Any) -> IntArray:
     """Return the rows that have an entry off the diagonal."""
-    if W.shape[0] != W.shape[1]:  # the problem will say so
+    if W.shape[0] != W.shape[1]:  # the problem raises the error
         return np.arange(W.shape[0])
     links = np.asarray((W != 0).sum(axis=1)).ravel() - (W.diagonal() != 0)
     return np.flatnonzero(links > 0)
 
 
 def _complete(problem: TraceMin, result: Result) -> IntArray:
-    """Return the labels; a row of zeros goes where the objective falls most or rises least."""
+    """Return the labels; a zero row gets the group where the objective increases least."""
     labels = result.labels.copy()
     free = labels < 0
+    # To first order, a small entry changes the objective by the gradient.
     labels[free] = problem.value_and_gradient(result.X)[1][free].argmin(axis=1)
     return labels

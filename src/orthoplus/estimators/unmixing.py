@@ -32,7 +32,7 @@ FRACTIONS = ("auto", *MODELS)
 
 @dataclass(frozen=True, eq=False)
 class Unmixing:
-    """What `unmix` returns: ``cube`` is about ``abundances @ endmembers``, up to brightness.
+    """Result of `unmix`: ``cube`` is about ``abundances @ endmembers``, up to brightness.
 
     Attributes
     ----------
@@ -40,17 +40,16 @@ class Unmixing:
         The fraction of each endmember in each pixel: nonnegative, summing to one, or zeros for a
         pixel of zeros.
     endmembers : ndarray of shape (k, n_bands)
-        Spectra of the pure materials in the units of the cube, the largest share of it first.
+        Spectra of the pure materials in the units of the cube, sorted by decreasing share.
     labels : ndarray of int, shape (h, w)
-        The hard map: the endmember with the largest fraction in each pixel, -1 for a pixel of
-        zeros.
+        The endmember with the largest fraction in each pixel, or -1 for a pixel of zeros.
     brightness : ndarray of shape (h, w)
-        The factor by which that endmember alone fits the pixel best, 0 for a pixel of zeros.
+        The factor with which that endmember alone fits the pixel best; 0 for a pixel of zeros.
     model : {"fcls", "nnls"}
-        Which fractions these are, see `unmix`.
+        The model of the fractions; see `unmix`.
     result : Result
-        The orthogonal factorization: objective, status, history, and groups of its own in
-        ``result.labels``; ``result.notes`` says how the endmembers and fractions were chosen and
+        The orthogonal factorization with its objective, status and history, and its own groups in
+        ``result.labels``. ``result.notes`` tells how the endmembers and fractions were chosen and
         what was changed in the cube.
 
     Examples
@@ -70,13 +69,13 @@ class Unmixing:
 
     @cached_property
     def hard_abundances(self) -> FloatArray:
-        """The maps with one endmember per pixel, (h, w, k): its brightness, 0 for all others."""
+        """Maps (h, w, k) with one endmember per pixel: its brightness, and 0 for all others."""
         k = len(self.endmembers)
         maps = spread(np.ravel(self.labels), np.ravel(self.brightness), k)
         return maps.reshape(*self.labels.shape, k)
 
     def spectral_angle(self, reference: npt.ArrayLike) -> float:
-        """Mean angle to the reference spectra (k, n_bands) in radians, optimally matched."""
+        """Return the mean angle in radians to reference spectra (k, n_bands), optimally matched."""
         return spectral_angle_distance(self.endmembers, reference)
 
     def fractions_of(self, cube: Any, *, memory_limit: int | str | None = None) -> FloatArray:
@@ -109,13 +108,13 @@ def unmix(  # noqa: PLR0913
     ----------
     cube : array of shape (h, w, n_bands) or (n_pixels, n_bands)
         Reflectance; the scale does not matter. Negative values are set to zero, and
-        ``result.notes`` says how many. Pixels of zeros (a border) belong to no endmember. Datasets
-        of h5py and arrays of Zarr are read in blocks of lines; a Dask array must be a matrix. A
-        DataArray of xarray has a dimension ``band`` or ``wavelength`` at any place, and gives
-        DataArrays with its coordinates; it, an open dataset of rasterio and an image of Spectral
-        Python may have pixels without data, which are treated like zeros.
+        ``result.notes`` says how many. Pixels of zeros (a border) belong to no endmember. h5py
+        datasets and Zarr arrays are read in blocks of lines; a Dask array must be a matrix. An
+        xarray DataArray needs a dimension ``band`` or ``wavelength`` in any position, and the
+        results are DataArrays with its coordinates. A DataArray, an open rasterio dataset and a
+        Spectral Python image may have pixels without data, which are treated as zeros.
     n_endmembers : int
-        k.
+        Number of endmembers k.
     fractions : {"auto", "fcls", "nnls"}
         How ``abundances`` follow from the endmembers: fully constrained least squares, for pixels
         of even brightness; or nonnegative least squares divided by the sum per pixel, if light and
@@ -124,22 +123,23 @@ def unmix(  # noqa: PLR0913
         As in `OrthogonalNMF`; "unmixing" has the paper's parameters for hyperspectral images.
     n_init : int, optional
         Number of runs of the factorization, and of starts from vertices of the data if above four.
-        The first run is from the singular vectors of the pixels, the others at random. ``result``
-        has the best objective; the endmembers come from the start with the smallest error, so that
-        more starts never raise that error. By default one run as in `OrthogonalNMF`.
+        The first run starts from the singular vectors of the pixels, the others at random.
+        ``result`` has the best objective; the endmembers come from the start with the smallest
+        error, so that more starts never increase that error. By default one run as in
+        `OrthogonalNMF`.
     random_state : Generator, int or None
-        For the random starts; None is the seed 0.
+        Random state of the starts; None is the seed 0.
     memory_limit : int or str, optional
-        In bytes, or as in "512MB": read the cube, a memory map or any array, in blocks that fit,
-        see `orthoplus.data.as_data`.
+        Memory for blocks of the cube in bytes, or a string such as "512MB"; see
+        `orthoplus.data.as_data`.
     **watch
         As in `solve`: ``callback, time_limit, resume, checkpoint, checkpoint_every, with_bound``.
 
     Returns
     -------
     Unmixing
-        For a cube of two dimensions the maps have one: abundances (n_pixels, k), labels
-        (n_pixels,).
+        The endmembers, abundances and labels. For a two-dimensional cube, abundances have shape
+        (n_pixels, k) and labels have shape (n_pixels,).
 
     Notes
     -----
@@ -180,8 +180,9 @@ def unmix(  # noqa: PLR0913
     F = pixels.gather(fractions_of_rows(pixels, E, model))
     labels = np.where(F.any(axis=1), F.argmax(axis=1), -1)
     brightness, fitted = _sizes(pixels, labels, E)
+    # Sort the endmembers by the squares they explain, largest first.
     order = np.argsort(-fitted, kind="stable")
-    labels = np.append(np.argsort(order), -1)[labels]  # the label -1 stays
+    labels = np.append(np.argsort(order), -1)[labels]  # keep the label -1
     return Unmixing(
         endmembers=opened.label(E[order], SPECTRA),
         abundances=opened.label(F[:, order].reshape(*size, n_endmembers), FRACTION_MAPS),
@@ -244,7 +245,8 @@ def _factorize(
     """Return the factorization with the best objective, and the spectra of every run."""
     method, usual = choose_method(problem, options.method, max_iter=None, tol=None), []
     if starts_by_itself(method) and options.n_init is not None:
-        # Such a method keeps one of its starts: what it finds by default stays a candidate.
+        # Such a method keeps only one of its starts, so add the result of its default as a
+        # candidate.
         limit = {"time_limit": options.watch.get("time_limit")}
         default = dataclasses.replace(options, n_init=None, with_bound=False, watch=limit)
         usual = list(default.runs(problem, copy.deepcopy(rng)))
@@ -260,7 +262,7 @@ def _centers(run: Result, k: int) -> FloatArray:
 
 
 def _sizes(pixels: DataMatrix, labels: IntArray, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the factor of its endmember that fits each pixel best, and the squares they fit."""
+    """Return the best factor of its endmember for each pixel, and the squares they explain."""
     squares = np.einsum("jc,jc->j", E, E)
     dots = pixels.gather(pixels.group_dots(pixels.scatter(labels), E))
     factors = np.maximum(dots, 0.0) / np.where(squares > 0.0, squares, 1.0)[labels]
@@ -272,7 +274,7 @@ def _sizes(pixels: DataMatrix, labels: IntArray, E: FloatArray) -> tuple[FloatAr
 def read_pixels(
     cube: Any, memory_limit: int | str | None
 ) -> tuple[DataMatrix, tuple[int, ...], Cube]:
-    """Return the pixels as the rows of a nonnegative matrix, the size of the image, the cube."""
+    """Return the pixels as a nonnegative matrix, the size of the image, and the cube."""
     opened = open_cube(cube, in_blocks=memory_limit is not None)
     values = opened.values
     if reads_in_blocks(values, memory_limit):
@@ -290,7 +292,7 @@ def read_pixels(
 
 
 def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """Return the mean entry of each column of X over its pixels, 1 for a column without any."""
+    """Return the mean entry of each column of X over its pixels; 1 for an empty column."""
     used = labels >= 0
     counts = np.bincount(labels[used], minlength=k)
     sums = np.bincount(labels[used], weights[used], minlength=k)

@@ -1,4 +1,4 @@
-"""One method per file; the registry gives each its name."""
+"""Optimization methods, one per file, and the registry of their names."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,8 @@ METHODS = {
     "assignment_search": AssignmentSearch,
 }
 
-# The entries of `orthoplus.problems.PROBLEMS` that a method is made for; any, if it is not here.
+# The entries of `orthoplus.problems.PROBLEMS` that a method supports; all of them if it is not
+# listed.
 TAKES = {
     "palm": ("two_block", "k_indicators"),
     "proximal_alternating": ("two_block", "k_indicators"),

@@ -1,4 +1,4 @@
-"""EP4Orth+, the exact penalty method: Algorithm 1."""
+"""EP4Orth+, the exact penalty method of Algorithm 1."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,16 +31,16 @@ from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
 from orthoplus.penalty.family import Penalized, Penalty, PowerPenalty, check_mixing
 
-_MAX_VIOLATION_RATIO = 0.95  # a violation has fallen if it is below this share of the one before
+_MAX_VIOLATION_RATIO = 0.95  # a violation has decreased if it is at most this share of the last
 
 
 class PenaltyState(NamedTuple):
-    """All the next outer iteration needs: X^t with its sigma_t, eps_t and tolerance.
+    """Hold everything the next outer iteration needs: X^t, sigma_t, eps_t and the tolerance.
 
-    ``gradient`` is that of f at X, None where the inner solver did not leave it; ``value_feas`` is
-    f at X^feas, NaN until somebody asks for it. ``is_stationary`` and ``is_descent`` say whether
-    this iteration met (4.1) and (4.2), see `HistoryRow`; None before the first. ``has_collapsed``
-    says that two columns have met.
+    ``gradient`` is that of f at X, or None if the inner solver does not provide it; ``value_feas``
+    is f at X^feas, or NaN until it is needed. ``is_stationary`` and ``is_descent`` tell whether
+    this iteration satisfied (4.1) and (4.2), see `HistoryRow`; they are None before the first
+    iteration. ``has_collapsed`` is True if two columns coincide.
     """
 
     X: FloatArray
@@ -64,10 +64,10 @@ class PenaltyState(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """X^{t,0}, and what is known of f.
+    """Hold X^{t,0} and the known values of f.
 
-    ``is_same`` says that f is the same in all iterations: then what was computed of it stays true.
-    ``known`` is f at X, None if it has to be evaluated there.
+    ``is_same`` is True if f is the same in all iterations, so that computed values stay valid.
+    ``known`` is f at X, or None if it must be evaluated.
     """
 
     X: FloatArray
@@ -78,65 +78,68 @@ class _Start(NamedTuple):
 
 @dataclass(frozen=True)
 class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
-    r"""EP4Orth+, Algorithm 1: a sequence of penalized problems over OB+.
+    r"""Minimize f over S+ by a sequence of penalized problems over OB+ (Algorithm 1).
 
     .. math:: X^t \approx \arg\min_{X \in \mathcal{OB}_+} f(X)
               + \sigma_t (\|XV\|_F^q - 1 + \epsilon_t)^p, \qquad \sigma_{t+1} = \gamma_2 \sigma_t,
 
-    each from the last, until :math:`\|X^tV\|_F^2 - 1` is small; then rounding and refinement.
+    Each problem starts from the previous solution, until :math:`\|X^tV\|_F^2 - 1` is small;
+    rounding and refinement follow.
 
     Parameters
     ----------
     inner : ProjectedGradient, RegularizedNewton, PALM or your own `ObliqueMethod`
-        Solver of the penalized problem; PALM for a problem with two blocks.
+        Solver of the penalized problem; use PALM for a problem with two blocks.
     second_order : RegularizedNewton, optional
-        Takes over once the violation is at most ``switch_violation``.
+        Solver that takes over once the violation is at most ``switch_violation``.
     switch_violation : float
-        zeta-bar; 0 never switches, infinity always uses the second-order solver.
+        Threshold zeta-bar; 0 never switches, infinity always uses the second-order solver.
     penalty_start : float
-        sigma_0, in units of ``penalty_unit``.
+        First penalty parameter sigma_0, in units of ``penalty_unit``.
     penalty_unit : float, optional
-        By default the sigma at which a relaxed point and its rounding cost the same, so that the
-        scale of f does not matter. The paper's parameters are absolute: 1.
+        Unit of the penalty parameters. By default, the sigma at which a relaxed point and its
+        rounding have the same penalized value, so that the scale of f does not matter. The paper's
+        parameters are absolute, with unit 1.
     penalty_growth, penalty_growth_late : float
-        gamma_2 while ||XV||^2 > 2, and afterwards (None: the same).
+        Growth factor gamma_2 while ||XV||^2 > 2, and afterwards (None for the same factor).
     penalty_max : float
-        Largest sigma, in the same units.
+        Largest sigma, in units of ``penalty_unit``.
     p, q, V
-        The penalty's exponents and its mixing matrix, as in `PowerPenalty`.
+        Exponents and mixing matrix of the penalty, as in `PowerPenalty`.
     smoothing_start : float
-        eps_0. With p < 1 it must be positive.
+        First smoothing parameter eps_0, which must be positive if p < 1.
     smoothing_decay : float, optional
-        gamma_1. By default 1 for p >= 1 and 0.95 gamma_2^(-1/p) for p < 1, where Algorithm 1 asks
-        for less than gamma_2^(-1/p) and more is refused.
+        Decay factor gamma_1. By default 1 for p >= 1 and 0.95 gamma_2^(-1/p) for p < 1; Algorithm 1
+        requires a value below gamma_2^(-1/p) for p < 1, and larger values raise an error.
     tol_start, tol_decay, tol_min : float
-        First tolerance of the inner solver, its factor eta, and its floor.
+        First tolerance of the inner solver, its decay factor eta, and its lower limit.
     feasibility_tol : float
-        Stop when ||XV||_F^2 - 1 is at most this.
+        Violation ||XV||_F^2 - 1 at which the run stops.
     max_iter : int
-        Outer iterations.
+        Maximum number of outer iterations.
     patience : int, optional
-        Stop after this many outer iterations, in all, that did not lower the violation by five
-        percent: the published table of projections was made so.
+        Stop after this many outer iterations in total that did not reduce the violation by five
+        percent, as for the paper's table of projections.
     safeguard : bool
-        Start an iteration from X^feas, a feasible point that has seen f, if the penalized objective
-        is lower there: what Theorem 4.1 needs. It also keeps columns from meeting in one, see
-        `orthoplus.methods.separation`. The published tables were made without: with a penalty that
-        grows fivefold and a loose inner tolerance it would throw away the path.
+        Whether to start an iteration from the feasible point X^feas if the penalized objective is
+        lower there, as Theorem 4.1 requires. It also prevents columns from coinciding; see
+        `orthoplus.methods.separation`. The paper's tables were made without it: with a penalty that
+        grows fivefold and a loose inner tolerance, it would abandon the path.
     polish : Polish, optional
-        What `solve` does after rounding and refinement: descent over S+ itself.
+        Descent over S+ that `solve` runs after rounding and refinement.
     penalty : Penalty, optional
-        Another function of ||XV||_F^2 than the power: an object of your own subclass of `Penalty`,
-        or a `GeneralPenalty`. It brings V and eps_0; its sigma follows the schedule. ``p``, ``q``,
-        ``V`` and ``smoothing_start`` are then left out.
+        A different function of ||XV||_F^2: an instance of your own subclass of `Penalty`, or a
+        `GeneralPenalty`. It defines V and eps_0, while sigma follows the schedule; ``p``, ``q``,
+        ``V`` and ``smoothing_start`` must then be omitted.
 
     Notes
     -----
-    Theorem 4.1 asks for eta < gamma_1^(1-p) / gamma_2. The default, 0.9 > 1 / 1.2, does not satisfy
-    it, nor do the paper's own experiments and the presets made after them: `for_theory` does.
+    Theorem 4.1 requires eta < gamma_1^(1-p) / gamma_2. The default, 0.9 > 1 / 1.2, does not satisfy
+    this, and neither do the paper's experiments and the presets that follow them; use `for_theory`
+    for options that do.
 
-    An outer iteration costs the inner solver's steps, each one evaluation of f and its gradient and
-    O(nk) besides; ``docs/method.md`` has the mathematics.
+    An outer iteration costs the steps of the inner solver, each with one evaluation of f and its
+    gradient plus O(nk). See ``docs/method.md`` for the mathematics.
 
     References
     ----------
@@ -204,20 +207,22 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         is_plain = (self.p, self.q, self.smoothing_start) == (1.0, 2.0, 0.0) and self.V is None
         if self.penalty is not None and not is_plain:
             raise InputError(
-                "`penalty` has powers, a mixing matrix and a smoothing of its own: leave out `p`, "
-                "`q`, `V` and `smoothing_start`."
+                "`penalty` cannot be combined with `p`, `q`, `V` or `smoothing_start`, because it "
+                "defines its own. Omit them."
             )
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PenaltyState:
-        """Return the first state: X^0, and X^feas by rounding it."""
+        """Return the first state at X^0, with X^feas from rounding it."""
         V = self._penalty.V
         if V is not None and len(V) != X.shape[1]:
             raise InputError(
-                f"`V` has shape {V.shape}: it needs one row for each of the {X.shape[1]} "
-                f"columns of X."
+                f"`V` has shape {V.shape}, but X has {X.shape[1]} columns. Pass a V with one row "
+                f"per column of X."
             )
+        # Without the automatic unit: X^feas is the rounded start.
         first = Beginning(X, keep_largest(X), self.penalty_unit or 1.0, self.penalty_start)
         if self.penalty_unit is None:
+            # The default unit: f(relaxed) + sigma zeta(relaxed) = f(X^feas).
             found = begin(problem, X, self._penalty, penalty_start=self.penalty_start)
             first = found if self.safeguard else first._replace(unit=found.unit)
         X, unit = first.X, first.unit
@@ -240,7 +245,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         )
 
     def step(self, problem: Problem, state: PenaltyState) -> PenaltyState:
-        """Do one outer iteration; each line of the box of Algorithm 1 is one here."""
+        """Perform one outer iteration; each line corresponds to a line of Algorithm 1."""
         # Set eps_t = gamma_1 eps_{t-1}, sigma_t = gamma_2 sigma_{t-1}, the tolerance and
         # X^{t,0} = X^{t-1}: the last line of the box, at the beginning of the next iteration.
         state = self._scheduled(state)
@@ -251,15 +256,15 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         solver = self._inner(state.violation if start.X is state.X else 0.0)
         warm = WarmStart(state.carries.get(type(solver).__name__, {}), start.known)
         found = minimize_oblique(model, solver, start.X, tol=state.tol, warm=warm)
-        # If ||X^t V||^2 - 1 <= tol^feas, break: `stop` looks at the state.
+        # If ||X^t V||^2 - 1 <= tol^feas, break: `stop` checks the state.
         return self._found(state, model, start, solver, found)
 
     def stop(self) -> "PenaltyStop":
-        """Stop at feasibility, or at the iteration limit."""
+        """Return the stopping rule: feasibility, patience or the iteration limit."""
         return PenaltyStop(self.feasibility_tol, self.max_iter, self.patience)
 
     def diagnostics(self, state: PenaltyState) -> Diagnostics:
-        """Return sigma_t, the inner iterations, and whether (4.1) and (4.2) were met."""
+        """Return sigma_t, the number of inner iterations, and whether (4.1) and (4.2) hold."""
         return Diagnostics(state.sigma, state.n_inner, state.is_stationary, state.is_descent)
 
     def feasible_point(self, state: PenaltyState) -> FloatArray:
@@ -267,23 +272,27 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         return state.X_feas
 
     def _model(self, problem: Problem, state: PenaltyState) -> Penalized:
-        """Return P with sigma_t and eps_t, a second block frozen unless the solver moves it."""
+        """Return P with sigma_t and eps_t; a second block is fixed unless the solver updates it."""
         moves_y = as_oblique_method(self.inner).moves_second_block
         smooth = problem if moves_y else problem.freeze(state.X)
         return Penalized(smooth, self._penalty.rescaled(state.sigma, state.eps), unit=state.unit)
 
     def _safeguarded(self, problem: Problem, model: Penalized, state: PenaltyState) -> _Start:
-        """Return X^{t,0}: the last point, or X^feas if the penalized objective is lower there."""
+        """Return X^{t,0}: the last point, or X^feas if its penalized objective is lower."""
         moves_y = as_oblique_method(self.inner).moves_second_block
         is_same = model.problem is problem and not moves_y
         last = Known(state.value, state.gradient, state.violation + 1.0)
         X, value_feas = state.X, state.value_feas
         if self.safeguard and is_same:
+            # f does not change between iterations: f(X^feas) is computed once, and P follows from
+            # known values.
             value_feas = problem.value(state.X_feas) if np.isnan(value_feas) else value_feas
             feas = Known(value_feas, None, 1.0)
             X = state.X_feas if model.value_known(last) > model.value_known(feas) else X
         elif self.safeguard:
+            # f changes with the other block: evaluate P at both points.
             X = state.X_feas if model.value(X) > model.value(state.X_feas) else X
+        # The last inner run already evaluated f and its gradient at X^{t-1}.
         is_known = is_same and X is state.X and state.gradient is not None
         return _Start(X, last if is_known else None, value_feas, is_same)
 
@@ -295,12 +304,14 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         solver: ObliqueMethod,
         found: ObliqueRun,
     ) -> PenaltyState:
-        """Return the state at X^t, which the inner solver found."""
+        """Return the state at the point X^t found by the inner solver."""
         method, inner = as_oblique_method(solver), found.state
         known = method.known(model, inner)
         if known is None:
             known = model.known(inner.value, None, model.penalty.energy(inner.X))
+        # zeta(X) = ||XV||_F^2 - 1; rounding may make it slightly negative.
         violation = max(known.energy - 1.0, 0.0)
+        # Count iterations without progress for ``patience``.
         has_fallen = state.n_iter == 0 or violation <= _MAX_VIOLATION_RATIO * state.violation
         return PenaltyState(
             X=inner.X,
@@ -324,7 +335,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         )
 
     def _has_collapsed(self, X: FloatArray, violation: float) -> bool:
-        """Whether columns have met; the paper's own presets do not look."""
+        """Return whether columns coincide; checked only with the safeguard."""
         is_even = self._penalty.V is None
         return self.safeguard and columns_coincide(X, violation if is_even else np.inf)
 
@@ -332,9 +343,11 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         """Return the last state with sigma_t, eps_t and the tolerance of this iteration."""
         if state.n_iter == 0:
             return state
+        # sigma_{t+1} = gamma_2 sigma_t, with a second factor once ||XV||^2 <= 2.
         growth, sigma = self.penalty_growth, state.sigma
         if state.has_collapsed and state.value_feas > state.value:
-            # Only a penalty at which X^feas is the better point parts columns that have met.
+            # Coinciding columns separate only if X^feas has the smaller penalized objective:
+            # f(X) + sigma zeta(X) >= f(X^feas).
             sigma = max(sigma, (state.value_feas - state.value) / state.violation)
         if self.penalty_growth_late is not None and state.violation <= 1.0:
             growth = self.penalty_growth_late
@@ -345,19 +358,20 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         )
 
     def _inner(self, violation: float) -> ObliqueMethod:
-        """First order while far from S+, second order once near."""
+        """Return the first-order solver far from S+ and the second-order one close to it."""
+        # A threshold of 0 never switches, infinity always does.
         near = 0.0 < self.switch_violation >= violation
         if self.second_order is not None and near:
             return self.second_order
         return self.inner
 
     def _violation(self, X: FloatArray) -> float:
-        """||XV||_F^2 - 1, at least 0."""
+        """Return ||XV||_F^2 - 1, but at least 0."""
         return max(self._penalty.energy(X) - 1.0, 0.0)
 
     @cached_property
     def _penalty(self) -> Penalty:
-        """The penalty at the start of its schedule."""
+        """Penalty with the parameters of the first iteration."""
         if self.penalty is not None:
             return self.penalty
         return PowerPenalty(
@@ -366,21 +380,21 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
 
 
 def _is_descent(value: float, start_value: float, state: PenaltyState) -> bool:
-    """Whether (4.2) holds, up to the roundings that a line search forgives."""
+    """Return whether (4.2) holds up to the rounding that a line search tolerates."""
     slack = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(state.unit, abs(start_value))
     return bool(value <= start_value + slack)
 
 
 @dataclass(frozen=True)
 class PenaltyStop:
-    """Looks at a state of EP4Orth+ and says when to stop."""
+    """Stop EP4Orth+ at feasibility, after too many stalled iterations, or at the limit."""
 
     feasibility_tol: float
     max_iter: int
     patience: int | None = None
 
     def __call__(self, state: PenaltyState) -> Status:
-        # Columns of unit norm to rounding are as near to S+ as the arithmetic comes.
+        # Columns have unit norm only up to rounding, which limits the attainable violation.
         roundoff = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype]
         if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):
             return Status.CONVERGED

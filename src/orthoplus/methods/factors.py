@@ -1,8 +1,8 @@
-r"""What the baselines of orthogonal NMF share: two factors of A, their value, and when to stop.
+r"""Common parts of the baselines of orthogonal NMF: two factors, their objective, stopping.
 
-They minimize :math:`\|A - XY^\top\|_F^2`, or a divergence, over nonnegative factors and come near
-:math:`X^\top X = I` only in the limit. The columns they hand out are normalized, so that rounding
-makes an answer of them; the factor itself stays in the state.
+They minimize :math:`\|A - XY^\top\|_F^2`, or a divergence, over nonnegative factors and satisfy
+:math:`X^\top X = I` only in the limit. The reported X has normalized columns, so that rounding
+gives a feasible point; the factor itself stays in the state.
 """
 
 import warnings
@@ -24,12 +24,12 @@ from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 
 STARTS = ("given", *SVD_VARIANTS)
 
-# The least denominator of a multiplicative update: 0 / 0 counts as 0.
+# Smallest denominator of a multiplicative update, so that 0 / 0 = 0.
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 class FactorState(NamedTuple):
-    """Two factors; ``X`` is ``factor`` with unit columns, ``violation`` belongs to ``factor``."""
+    """Hold two factors; X is ``factor`` with unit columns, ``violation`` refers to ``factor``."""
 
     X: FloatArray
     value: float
@@ -42,7 +42,7 @@ class FactorState(NamedTuple):
 
 @dataclass(frozen=True)
 class ChangeStop:
-    """Stop when the factor changed by no more than ``tol``, relatively, or at the limit."""
+    """Stop if the relative change of the factor is at most ``tol``, or at ``max_iter``."""
 
     tol: float
     max_iter: int
@@ -55,21 +55,21 @@ class ChangeStop:
 
 @dataclass(frozen=True)
 class FactorMethod(SeededMethod):
-    """The frame of the baselines that update two factors: their start, and when they stop.
+    """Base class of the baselines that update two factors, with their start and stopping rule.
 
     Parameters
     ----------
     start : {"nndsvda", "nndsvd", "nndsvdar", "clipped", "given"}
         A start of `orthoplus.linalg.starts.svd_start`, or the given X.
     tol : float
-        Stop at this relative change of X.
+        Relative change of X at which to stop.
     max_iter : int
     seed : int
-        For the SVD of the start.
+        Seed of the SVD of the start.
     """
 
     state_type = FactorState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     start: str = "nndsvda"
     tol: float = 1e-5
@@ -88,12 +88,12 @@ class FactorMethod(SeededMethod):
         return start_state(problem, factor / np.linalg.norm(factor, axis=0))
 
     def stop(self) -> ChangeStop:
-        """Stop by the relative change."""
+        """Return the stopping rule, based on the relative change."""
         return ChangeStop(self.tol, self.max_iter)
 
 
 class FactorModel(Protocol):
-    """What methods that factorize data ask of a problem: ONMF, and nonnegative PCA."""
+    """Attributes of a problem that methods for factorization need, such as ONMF."""
 
     A: DataMatrix
     allow_negative: bool
@@ -112,12 +112,12 @@ class FactorModel(Protocol):
 
 
 def factor_model(problem: Problem) -> FactorModel:
-    """Return the problem if it factorizes data; TypeError for another."""
+    """Return the problem if it factorizes data; raise a TypeError otherwise."""
     if not (hasattr(problem, "A") and hasattr(problem, "total")):
         own = type(getattr(problem, "problem", problem)).__name__
         raise InputTypeError(
-            f"This method factorizes a data matrix: it needs a problem such as ONMF(A, k), not "
-            f"{own}. For any smooth f use EP4Orth."
+            f"This method factorizes a data matrix and cannot solve {own}. Pass a problem such as "
+            f"ONMF(A, k), or use EP4Orth for any smooth f."
         )
     return cast(FactorModel, problem)
 
@@ -128,34 +128,34 @@ def data_of(problem: Problem) -> DataMatrix:
 
 
 def readable_data(problem: Problem) -> MemoryMatrix:
-    """Return the matrix A with its entries in memory; TypeError for an operator."""
+    """Return A with its entries in memory; raise a TypeError for an operator."""
     A = data_of(problem).in_memory()
     A.entries()
     return A
 
 
 def entries_of(problem: Problem) -> Any:
-    """Return the entries of A, an array or a CSR matrix; TypeError for an operator."""
+    """Return the entries of A as an array or CSR matrix; raise a TypeError for an operator."""
     return data_of(problem).entries()
 
 
 def times(problem: Problem, Y: FloatArray) -> FloatArray:
-    """AY, in float64 from here on."""
+    """Return AY in float64."""
     return data_of(problem).times(Y).astype(np.float64, copy=False)
 
 
 def times_transposed(problem: Problem, X: FloatArray) -> FloatArray:
-    """A'X, in float64 from here on."""
+    """Return A'X in float64."""
     return data_of(problem).times_transposed(X).astype(np.float64, copy=False)
 
 
 def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> FloatArray:
-    """X itself for ``start="given"``, otherwise the SVD start of that name."""
+    """Return X for ``start="given"``, otherwise the SVD start of that name."""
     A = data_of(problem)
     if factor_model(problem).allow_negative:
         raise InputTypeError(
-            "This method multiplies by quotients of nonnegative numbers, and the data of a problem "
-            "with `allow_negative=True` may have others. Use SwapSearch or EP4Orth."
+            "This method uses multiplicative updates, which need nonnegative data, but the problem "
+            "has `allow_negative=True`. Use SwapSearch or EP4Orth."
         )
     if start == "given":
         return X.astype(np.float64)
@@ -164,7 +164,7 @@ def first_factor(problem: Problem, X: FloatArray, start: str, seed: int) -> Floa
 
 
 def start_state(problem: Problem, factor: FloatArray) -> FactorState:
-    """Return the state at this factor and Y = A'X."""
+    """Return the state at this factor with Y = A'X."""
     Y = times_transposed(problem, factor)
     return factor_state(problem, factor.astype(np.float64, copy=False), Y, products=Y)
 
@@ -177,12 +177,13 @@ def factor_state(
     before: FactorState | None = None,
     products: FloatArray | None = None,
 ) -> FactorState:
-    r"""Return the state at two factors; ``products`` is A' ``factor`` where it is known.
+    r"""Return the state at two factors; ``products`` is A' ``factor`` if it is known.
 
     .. math:: \|A - XY^\top\|_F^2 = \|A\|_F^2 - 2 \langle A^\top X, Y \rangle
               + \langle X^\top X, Y^\top Y \rangle.
     """
     W = times_transposed(problem, factor) if products is None else products
+    # ||A - XY'||^2 from k x k products, without forming the residual.
     gram = factor.T @ factor
     fit = 2.0 * float(np.vdot(W, Y)) - float(np.vdot(gram, Y.T @ Y))
     return FactorState(
@@ -197,7 +198,7 @@ def factor_state(
 
 
 def quietly(fit: Callable[[Any], Any], A: Any) -> Any:
-    """``fit(A)``; scikit-learn's warning that it did not converge becomes the status of the run."""
+    """Return ``fit(A)`` without scikit-learn's ConvergenceWarning, which the status replaces."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -211,5 +212,5 @@ def relative_change(new: FloatArray, old: FloatArray) -> float:
 
 
 def quotient(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return above / below, entry by entry, for nonnegative matrices; 0 / 0 is 0."""
+    """Return the entrywise quotient above / below of nonnegative matrices, with 0 / 0 = 0."""
     return np.asarray(above / np.maximum(below, _TINY))

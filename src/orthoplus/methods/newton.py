@@ -22,12 +22,13 @@ from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
 from orthoplus.penalty.family import Evaluation, as_penalized
 
+# Maximum number of increases of tau per trial point.
 _MAX_TAU_RAISES = 40
-_SHORTEST = 1e-2  # a trial step is halved down to this before tau is raised
+_SHORTEST = 1e-2  # a trial step is halved down to this before tau is increased
 
 
 class NewtonState(NamedTuple):
-    """All the next step needs; ``tau`` is carried over to the next penalty parameter."""
+    """Hold everything the next step needs; ``tau`` carries over to the next penalty."""
 
     X: FloatArray
     value: float
@@ -41,11 +42,10 @@ class NewtonState(NamedTuple):
 
 
 class _Local(NamedTuple):
-    """The model of h at X, in double precision: gradient, Hessian, the projected gradient.
+    """Hold the model of h at X in double precision: gradient, Hessian, projected gradient.
 
-    ``factor`` is the k x k matrix that is the Hessian from the right, if there is one.
-    ``bound`` is kappa_g + kappa_H, on the gradient and the Hessian over OB+; NaN if it is not
-    needed.
+    ``factor`` is the k x k matrix F with H[D] = DF, or None. ``bound`` is kappa_g + kappa_H, the
+    bound on the gradient and the Hessian over OB+, or NaN if it is not needed.
     """
 
     X: FloatArray
@@ -59,7 +59,7 @@ class _Local(NamedTuple):
 
 
 class _Trial(NamedTuple):
-    """A trial point, the tau it took, m(Y), the full step's length, the model's curvature."""
+    """Hold a trial point, its tau, m(Y), the length of the full step, and the curvature."""
 
     Y: FloatArray
     tau: float
@@ -70,7 +70,7 @@ class _Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class RegularizedNewton(StopsOverOblique):
-    r"""Second-order method for :math:`\min h(X)` over OB+, Algorithm 2.
+    r"""Minimize :math:`h(X)` over OB+ by a second-order method, Algorithm 2.
 
     Each step minimizes the regularized model, eq. (5.4),
 
@@ -109,8 +109,8 @@ class RegularizedNewton(StopsOverOblique):
 
     Notes
     -----
-    A step costs a few dozen Hessian products of f and O(nk) for each. It is worth its price where f
-    is badly conditioned or the answer must be sharp.
+    A step costs a few dozen Hessian products of f, each plus O(nk). It pays off if f is badly
+    conditioned or if high accuracy is needed.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class RegularizedNewton(StopsOverOblique):
         return NewtonState(X, value, gradient, tau, unit, np.inf, residual, 0, False)
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """Do one iteration of Algorithm 2."""
+        """Perform one iteration of Algorithm 2."""
         here = self._local_model(problem, state)
         if here.descent_norm == 0.0:
             return state._replace(step_length=0.0, stationarity=0.0, n_iter=state.n_iter + 1)
@@ -178,10 +178,13 @@ class RegularizedNewton(StopsOverOblique):
             return state._replace(is_stalled=True, n_iter=state.n_iter + 1)
         # rho_l = (h(Y^l) - h(X^l)) / m_l(Y^l), up to the roundings of h.
         value, gradient = problem.value_and_gradient(trial.Y)
+        # Both numerator and denominator are negative for a decrease. Subtracting the slack keeps
+        # rounding near the end from rejecting good steps.
         ratio = (value - state.value - _slack(problem, state)) / trial.predicted
         # X^{l+1} = Y^l if rho_l >= eta_1, else X^l; tau_{l+1} by rho_l.
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
+            # A rejected step at the largest tau cannot be improved any more.
             tired = tau >= self.tau_max * state.tau_unit
             return state._replace(tau=tau, n_iter=state.n_iter + 1, is_stalled=tired)
         return NewtonState(
@@ -197,23 +200,25 @@ class RegularizedNewton(StopsOverOblique):
         )
 
     def _local_model(self, problem: Problem, state: NewtonState) -> _Local:
-        """Return the derivatives at X^l; with the bound on them if the step rule needs it."""
+        """Return the derivatives at X^l, with a bound on them if the step rule needs it."""
         here = _local(problem, state)
         if self.step_rule != "closed-form":
             return here
         return here._replace(bound=_derivative_bound(problem, state))
 
     def _next_tau(self, trial: _Trial, ratio: float, unit: float) -> float:
-        """Update tau as in Algorithm 2, not below the negative curvature that was met."""
+        """Update tau as in Algorithm 2, but not below the negative curvature encountered."""
         tau = trial.tau
         if ratio >= self.good:
+            # A good step: shrink tau, but keep the regularized model convex along the curvature
+            # encountered.
             tau = min(max(self.shrink * tau, abs(trial.curvature)), self.grow * tau)
         elif not ratio >= self.accept:
             tau *= self.grow
         return min(max(tau, self.tau_min * unit), self.tau_max * unit)
 
     def _trial_point(self, state: NewtonState, here: _Local) -> _Trial | None:
-        """Y with the decrease (5.5); tau is raised until there is one."""
+        """Return a trial point with the decrease (5.5), increasing tau until there is one."""
         X, tau = here.X, state.tau
         for _ in range(_MAX_TAU_RAISES):
             D, curvature = self._direction(here, tau)
@@ -227,9 +232,10 @@ class RegularizedNewton(StopsOverOblique):
         return None
 
     def _least_decrease(self, here: _Local, tau: float, D: FloatArray) -> float:
-        """Return the right side of (5.5), with the curvature along D for that of all of OB+."""
+        """Return the right side of (5.5), using the curvature along D instead of that over OB+."""
         if self.step_rule == "closed-form":  # a = 2 c_1^2 c_2 (1 - c_2), below (5.8)
             return 0.5 * self.angle**2 / (here.bound + tau) * here.descent_norm**2
+        # Curvature of h along D, plus the multipliers of the Riemannian Hessian and tau.
         bent = abs(float(np.vdot(D, here.euclidean(D)))) / float(np.vdot(D, D))
         scale = bent + float(np.abs(here.multiplier).max()) + tau
         return self.model_decrease / scale * here.descent_norm**2
@@ -249,21 +255,24 @@ class RegularizedNewton(StopsOverOblique):
             length *= 0.5
 
     def _direction(self, here: _Local, tau: float) -> tuple[FloatArray, float]:
-        """Return the Newton direction if it passes the test (5.6), else the projected gradient."""
+        """Return the Newton direction if it passes (5.6), otherwise the projected gradient."""
         X = here.X
         model = QuadraticModel(X, here.rgrad, _riemannian(here, tau - here.multiplier))
         Z, curvature = self.subproblem.solve(model)
         D = Z - X
         slope, size = float(np.vdot(here.rgrad, D)), float(np.linalg.norm(D))
+        # (5.6): the slope along D is at least c_1 times that of the projected gradient.
         passes = size > 0 and slope <= -self.angle * here.descent_norm * size
         return (D if passes else here.descent), curvature
 
 
 def _local(problem: Problem, state: NewtonState) -> _Local:
     X, gradient = (M.astype(np.float64, copy=False) for M in (state.X, state.gradient))
+    # Lagrange multipliers x_j'g_j of the unit columns; rgrad = G - X Diag(multiplier).
     multiplier = np.einsum("ij,ij->j", X, gradient)
     rgrad = gradient - X * multiplier
-    # Proj_T(-rgrad h) in units of the curvature: else a large f would leave T(X)'s corners only.
+    # Proj_T(-rgrad h) in units of the curvature, so that the result does not depend on the scale
+    # of f.
     descent = project_tangent(X, -rgrad / state.tau_unit)
     size = state.tau_unit * float(np.linalg.norm(descent))
     factor = problem.hessian_factor(X)
@@ -272,49 +281,50 @@ def _local(problem: Problem, state: NewtonState) -> _Local:
 
 
 def _riemannian(here: _Local, shift: FloatArray) -> Linear:
-    """Return D -> h''(X)[D] + D Diag(shift); a single small product if the Hessian has a factor."""
+    """Return D -> h''(X)[D] + D Diag(shift), a single small product if there is a factor."""
     if here.factor is None:
         return lambda D: here.euclidean(np.ascontiguousarray(D)) + D * shift
     total = (here.factor + np.diag(shift)).T
 
     def product(D: FloatArray) -> FloatArray:
-        # (D F)' = F'D': the subproblem is solved in transposed matrices.
+        # H[D] + D Diag(shift) = D (F + Diag(shift)), here as F'D': the subproblem is solved in
+        # transposed matrices.
         return np.matmul(total, D.T, out=empty_like(D.T)).T
 
     return product
 
 
 def _derivative_bound(problem: Problem, state: NewtonState) -> float:
-    """kappa_H + kappa_g over OB+: the Hessian is at most L, the gradient at most L sqrt(2k) off."""
+    """Bound kappa_H + kappa_g over OB+ by L and the gradient at X plus L sqrt(2k)."""
     L = problem.lipschitz
     if L is None:
         raise InputError(
-            'step_rule="closed-form" needs a Lipschitz constant of the gradient, which this '
-            'problem does not know: give it a `lipschitz` property, or use step_rule="halving".'
+            '`step_rule="closed-form"` needs a Lipschitz constant of the gradient. '
+            'Give the problem a `lipschitz` property, or use step_rule="halving".'
         )
     size = float(np.linalg.norm(state.gradient.astype(np.float64, copy=False)))
     return L + size + L * float(np.sqrt(2 * state.X.shape[1]))
 
 
 def _slack(problem: Problem, state: NewtonState) -> float:
-    """Return what a value may exceed its bound by through rounding alone."""
+    """Return the increase of the objective that is attributed to rounding."""
     unit = as_penalized(problem).unit
     return 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
 
 
 def _model(here: _Local, tau: float, S: FloatArray) -> float:
-    """m(X + S) of eq. (5.4), for X + S in OB+.
+    """Evaluate m(X + S) of eq. (5.4) for X + S in OB+.
 
-    There x_j's_j = -||s_j||^2 / 2, so <grad h, S> is <rgrad h, S> less half the sum of
-    multiplier_j ||s_j||^2. In this form the rounding of the unit columns does not drown the small
-    decrease at the end.
+    On OB+, x_j's_j = -||s_j||^2 / 2, so that <grad h, S> is <rgrad h, S> minus half the sum of
+    multiplier_j ||s_j||^2. In this form, the rounding of the unit columns does not dominate the
+    small decrease near the end.
     """
     bent = here.euclidean(S) + S * (tau - here.multiplier)
     return float(np.vdot(here.rgrad, S)) + 0.5 * float(np.vdot(S, bent))
 
 
 def _curvature_scale(problem: Problem, X: FloatArray, gradient: FloatArray) -> float:
-    """Size of the Riemannian Hessian, seen along the gradient; 1 where there is none."""
+    """Return the size of the Riemannian Hessian along the gradient, or 1 if it vanishes."""
     size = float(np.vdot(gradient, gradient))
     if size == 0.0:
         return 1.0

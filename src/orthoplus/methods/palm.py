@@ -16,7 +16,7 @@ from orthoplus.problems.two_block import TwoBlock
 
 
 class AlternatingState(NamedTuple):
-    """Both blocks and what the next alternation needs."""
+    """Hold both blocks and everything the next alternation needs."""
 
     X: FloatArray
     Y: FloatArray
@@ -36,7 +36,7 @@ class PALM(StopsOverOblique):
     .. math:: Y^{l+1} \in \Pi_{\mathcal{Y}}(Y^l - \beta \nabla_Y f(X^l, Y^l)), \qquad
               X^{l+1} \in \Pi_{\mathcal{OB}_+}(X^l - \alpha \nabla_X P(X^l, Y^{l+1})).
 
-    The Y-step is the closed-form minimizer where the problem has one; otherwise beta is found by
+    The Y-step is the closed-form minimizer if the problem has one; otherwise beta is found by
     backtracking. The X-step is one step of ``x_step``. The problem must be a `TwoBlock` or
     `KIndicators`.
 
@@ -45,15 +45,15 @@ class PALM(StopsOverOblique):
     x_step : ProjectedGradient
         Options of the X-step.
     criterion : {"stationarity", "step"}
-        "stationarity" bounds both ``||min(X, grad_X P)||`` and
-        ``dist(Y, projection of Y - grad_Y P)``, both gradients in units of the first one; "step"
-        the longer of the two steps.
+        "stationarity" bounds both ``||min(X, grad_X P)||`` and ``dist(Y, projection of Y - grad_Y
+        P)``, with both gradients in units of the first one; "step" bounds the longer of the two
+        steps.
     tol, min_iter, max_iter
-        When to stop; inside EP4Orth the tolerance follows its schedule.
+        Stopping criteria. Inside EP4Orth, the tolerance follows its schedule.
 
     Notes
     -----
-    An alternation is one evaluation of f for each trial step and O(nk) besides.
+    An alternation costs one evaluation of f per trial step, plus O(nk).
 
     References
     ----------
@@ -85,7 +85,7 @@ class PALM(StopsOverOblique):
         self.check_stop()
 
     def carry(self, state: AlternatingState) -> Carry:
-        """Return the second block and both steps, for the next penalty parameter."""
+        """Return the second block and both step lengths for the next penalty parameter."""
         return {"Y": state.Y, "beta": state.beta, "x": state.carry_x}
 
     @property
@@ -93,7 +93,7 @@ class PALM(StopsOverOblique):
         return True
 
     def second_block(self, state: AlternatingState) -> FloatArray:
-        """Return Y^l."""
+        """Return the second block Y^l."""
         return state.Y
 
     def unmet_conditions(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class PALM(StopsOverOblique):
         return super().unmet_conditions() + unmet
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AlternatingState:
-        """Return the first state at X; Y is carried over, or the problem's own start."""
+        """Return the first state at X; Y is carried over or is the start of the problem."""
         joint = _joint(as_penalized(problem))
         carry = carry or {"Y": joint.Y0, "beta": 0.0}
         Y, beta = carry["Y"], carry["beta"]
@@ -109,13 +109,14 @@ class PALM(StopsOverOblique):
         return AlternatingState(X, Y, value, beta, carry.get("x", {}), np.inf, np.inf, 0, False)
 
     def step(self, problem: Problem, state: AlternatingState) -> AlternatingState:
-        """Do one Y-step, then one X-step, as in eqs. (6.6a) and (6.6b)."""
+        """Perform one Y-step, then one X-step, as in eqs. (6.6a) and (6.6b)."""
         model = as_penalized(problem)
         joint = _joint(model)
         # Y^{l+1} at X^l, then X^{l+1} at Y^{l+1}.
         Y, beta = self._move_y(joint, state)
         inner, carry_x = self._move_x(replace(model, problem=joint.at(Y)), state)
         moved_x = 0.0 if inner.is_stalled else inner.step_length
+        # The criterion "step" bounds the longer of the two moves.
         moved = max(moved_x, float(np.linalg.norm(Y - state.Y)))
         return AlternatingState(
             X=inner.X,
@@ -130,7 +131,7 @@ class PALM(StopsOverOblique):
         )
 
     def _stationarity(self, model: Penalized, inner: ObliqueState, Y: FloatArray) -> float:
-        """Of both blocks, in units of the gradient; not computed when the step length decides."""
+        """Return the residual of both blocks, or NaN if the criterion is the step length."""
         if self.criterion == "step":
             return np.nan
         return max(inner.stationarity, _joint(model).y_residual(inner.X, Y, model.unit))
@@ -141,6 +142,7 @@ class PALM(StopsOverOblique):
         return joint.y_step(state.X, state.Y, state.beta)
 
     def _move_x(self, in_x: Penalized, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+        # One projected gradient step; its length is carried over to the next alternation.
         inner = self.x_step.step(in_x, self.x_step.init(in_x, state.X, state.carry_x))
         return inner, self.x_step.carry(inner)
 
@@ -149,9 +151,9 @@ def _joint(model: Penalized) -> TwoBlock:
     """Return the two-block problem under the penalty."""
     joint = model.problem
     if not hasattr(joint, "y_step"):
-        given = getattr(joint, "problem", joint)  # the user's, not the one that counts evaluations
+        given = getattr(joint, "problem", joint)  # the user's problem, not its wrapper
         raise InputTypeError(
-            f"An alternating method needs a TwoBlock problem, not {type(given).__name__}. "
+            f"An alternating method needs a TwoBlock problem, got {type(given).__name__}. "
             f"Use ProjectedGradient or RegularizedNewton for a function of X alone."
         )
     return joint  # type: ignore[return-value]

@@ -27,18 +27,18 @@ class ProximalAlternating(PALM):
     Parameters
     ----------
     x_method : RegularizedNewton or ProjectedGradient
-        Solves the X-subproblem; by default a few steps of the second-order method.
+        Solver of the X-subproblem; by default a few steps of the second-order method.
     proximal : float
         mu, in units of the size of a gradient.
     n_y_steps : int
-        Projected gradient steps in Y where there is no closed form.
+        Projected gradient steps in Y if there is no closed form.
 
     x_step, criterion, tol, min_iter, max_iter
         As in `PALM`.
 
     Notes
     -----
-    Fewer, more expensive alternations than `PALM`: each solves a subproblem in X.
+    Takes fewer but more expensive alternations than `PALM`, each of which solves a subproblem in X.
 
     Examples
     --------
@@ -72,15 +72,17 @@ class ProximalAlternating(PALM):
         return joint.improve_y(state.X, state.Y, max_steps=self.n_y_steps), state.beta
 
     def _move_x(self, in_x: Penalized, state: AlternatingState) -> tuple[ObliqueState, Carry]:
+        # P(X, Y) + mu/2 ||X - X^l||^2 with mu in units of the gradient, minimized from X^l.
         model = replace(in_x, problem=_Proximal(in_x.problem, state.X, self.proximal * in_x.unit))
         warm = WarmStart(state.carry_x)
         inner, carry, *_ = minimize_oblique(model, self.x_method, state.X, tol=self.tol, warm=warm)
+        # Evaluate P without the proximal term at the new point.
         return self.x_method.init(in_x, inner.X, carry), carry
 
 
 @dataclass(frozen=True, eq=False)
 class _Proximal(Problem):
-    """f(X) + mu/2 ||X - center||^2."""
+    """Add the proximal term mu/2 ||X - center||^2 to f."""
 
     problem: Problem
     center: FloatArray

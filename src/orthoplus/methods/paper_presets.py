@@ -9,7 +9,7 @@ from orthoplus.methods.search.polish import Polish
 
 
 class PaperPresets:
-    """Gives EP4Orth the parameters of the paper's experiments.
+    """Add the parameters of the paper's experiments to EP4Orth.
 
     Examples
     --------
@@ -22,10 +22,11 @@ class PaperPresets:
     def for_projection(cls, **changes: Any) -> Self:
         """Return the paper's parameters for the projection onto S+, section 6.1.
 
-        It does not print its first tolerance: this one was chosen because with it the numbers of
-        projections and of solved instances come out as in its table. A larger one solves more.
-        Nor does it say when a run that no longer improves ends: ``patience`` ends it here, and
-        ``max_iter`` is 1000 instead of the t_max = 300 of section 6 so that it never decides.
+        The paper does not state its first tolerance; this value reproduces the numbers of
+        projections and of solved instances in its table, and a larger one solves more instances.
+        The paper does not state either when a run that no longer improves ends: here ``patience``
+        ends it, and ``max_iter`` is 1000 instead of t_max = 300 in section 6, so that it is never
+        the limit.
         """
         step = ProjectedGradient(
             step_rule="fixed", step_fraction=0.99, criterion="step", min_iter=3, max_iter=100
@@ -45,7 +46,7 @@ class PaperPresets:
 
     @classmethod
     def for_onmf(cls, *, size: float = 1.0, **changes: Any) -> Self:
-        """Return the paper's parameters for orthogonal NMF, section 6.2; ``size`` is ||A||_F^2."""
+        """Return the paper's parameters for ONMF, section 6.2, with ``size`` = ||A||_F^2."""
         newton = RegularizedNewton(
             shrink=0.98, grow=1.3, tau_unit=size, criterion="step", max_iter=20
         )
@@ -66,9 +67,10 @@ class PaperPresets:
 
     @classmethod
     def for_unmixing(cls, *, size: float = 1.0, **changes: Any) -> Self:
-        """Return the paper's parameters for images, section 6.2; ``size`` is ||A||_F^2.
+        """Return the paper's parameters for images, section 6.2, with ``size`` = ||A||_F^2.
 
-        They stop far from S+: rounding and refinement, or a polish, must follow, as `solve` does.
+        The run stops far from S+, so that rounding and refinement, or a polish, must follow, as in
+        `solve`.
         """
         paper: dict[str, Any] = {
             "switch_violation": 0.6,
@@ -80,11 +82,11 @@ class PaperPresets:
 
     @classmethod
     def for_indicators(cls, k: int, **changes: Any) -> Self:
-        """Return the paper's parameters for K-indicators, section 6.3; then a polish.
+        """Return the paper's parameters for K-indicators, section 6.3, followed by a polish.
 
-        The alternation of eqs. (6.6a) and (6.6b), without a search. The paper's tables were made
-        with ``feasibility_tol=1e-5, polish=None``: it prints the 0.1 that is taken here, from
-        which the polish reaches the same points or better ones.
+        The inner solver is the alternation of eqs. (6.6a) and (6.6b) without a line search. Use
+        ``feasibility_tol=1e-5, polish=None`` to reproduce the paper's tables. The default 0.1 is
+        the value stated in the paper, from which the polish reaches the same or better points.
         """
         x_step = ProjectedGradient(
             step_unit="penalty", first_step=10.0, step_max=10.0 * k, search=False, criterion="step"
@@ -106,9 +108,10 @@ class PaperPresets:
 
     @classmethod
     def for_assignment(cls, *, size: float = 1.0, **changes: Any) -> Self:
-        """Return a short run for n = k; ``size`` is that of the quadratic term, `QAP.size`.
+        """Return parameters of a short run for n = k; ``size`` is `QAP.size`.
 
-        It ends far from S+: rounding, and exchanges as in `quadratic_assignment`, must follow.
+        The run stops far from S+, so that rounding and exchanges must follow, as in
+        `quadratic_assignment`.
         """
         short: dict[str, Any] = {
             "inner": ProjectedGradient(step_rule="alternating", criterion="step", max_iter=5),

@@ -16,15 +16,15 @@ from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
 
+# Maximum number of step lengths per line search.
 _MAX_BACKTRACKS = 60
-# A search that has shrunk the step to this many roundings an entry has failed: shorter steps pass
-# as rounding of the objective, whatever their direction.
+# A line search fails once the step is at most this many roundings per entry: shorter steps change
+# the objective by rounding only, whatever their direction.
 _MIN_STEP_ROUNDOFFS = 32
-# Differences of objective values below this many unit roundoffs of their size are rounding.
 
 
 class GradientState(NamedTuple):
-    """All the next step needs; value to energy are the `Evaluation` at X."""
+    """Hold everything the next step needs; value to energy are the `Evaluation` at X."""
 
     X: FloatArray
     value: float
@@ -54,37 +54,40 @@ class ProjectedGradient(StopsOverOblique):
         :math:`|\langle S,Z\rangle| / \langle Z,Z\rangle`, the two in turn, or ``step_fraction``
         over the Lipschitz constant of the gradient.
     first_step : float, optional
-        First step length; by default 1/L where the problem knows L, else one that moves X by about
-        its own size.
+        First step length. By default 1/L if the problem provides L, otherwise a step that moves X
+        by about its own norm.
     step_min, step_max : float
-        The steps are kept in this range.
+        Range of the step lengths.
     step_unit : {"one", "penalty"}
-        Whether ``first_step`` is absolute and the range in units of one over the size of a gradient
-        (``unit`` of `Penalized`), or all three are multiples of 1/L with L = 2 sigma phi', for
-        p = 1, q = 2 the Lipschitz constant of the penalty's gradient. A step is then carried over
-        to the next sigma as such a multiple. "penalty" is for V = e / sqrt(k).
+        Unit of the step lengths. With "one", ``first_step`` is absolute and the range is in units
+        of one over the size of a gradient (``unit`` of `Penalized`). With "penalty", all three are
+        multiples of 1/L, where L = 2 sigma phi' is the Lipschitz constant of the penalty's gradient
+        for p = 1 and q = 2, and the step is carried over to the next sigma as such a multiple.
+        "penalty" requires V = e / sqrt(k).
     step_fraction : float
-        For ``step_rule="fixed"``; below 1 the method converges.
+        Step length in units of 1/L for ``step_rule="fixed"``. The method converges for values below
+        1.
     memory : float
-        Weight of the past in the reference value of Zhang and Hager; 0 is a monotone search.
+        Weight of the past in the reference value of Zhang and Hager; 0 gives a monotone search.
     decrease, backtrack : float
-        A step is accepted when ``h(X+) <= reference - decrease / (2 alpha) ||X+ - X||^2``;
+        A step is accepted if ``h(X+) <= reference - decrease / (2 alpha) ||X+ - X||^2``;
         otherwise alpha is multiplied by ``backtrack``.
     search : bool
-        False takes every step as it is, as the paper does for K-indicators: the value may rise.
+        Whether to run a line search. If False, every step is accepted, as in the paper's
+        experiments with K-indicators, and the objective may increase.
     criterion : {"stationarity", "step"}
-        What ``tol`` bounds: ``||min(X, grad h)||``, or the last step.
+        The quantity that ``tol`` bounds: ``||min(X, grad h)||`` or the length of the last step.
     tol, min_iter, max_iter
-        When to stop; inside EP4Orth the tolerance follows its schedule.
+        Stopping criteria. Inside EP4Orth, the tolerance follows its schedule.
 
     Notes
     -----
-    A step is two fused passes over X: gradient, clamp and column norms; then normalization and all
-    inner products the step-size rule needs. Every accepted value is at most the first one, so the
-    descent condition (4.2) holds. Four n x k arrays are alive during a step. A whole run of
-    EP4Orth+ with this method holds at most 14 besides the input, the problem's own temporaries
-    included (measured: 7 for a linear f, 13 for orthogonal NMF, whose columns have to be parted at
-    the beginning; ``tests/run/test_memory.py``).
+    A step takes two fused passes over X: one for the gradient step, clipping and column norms, one
+    for normalization and all inner products of the step-size rule. Every accepted value is at most
+    the first one, so the descent condition (4.2) holds. Four n x k arrays are alive during a step.
+    A whole run of EP4Orth+ with this method holds at most 14 besides the input, the problem's own
+    temporaries included (measured: 7 for a linear f, 13 for orthogonal NMF, whose columns have to
+    be separated at the beginning; ``tests/run/test_memory.py``).
 
     Examples
     --------
@@ -127,7 +130,7 @@ class ProjectedGradient(StopsOverOblique):
         self.check_stop()
 
     def carry(self, state: GradientState) -> Carry:
-        """Return the step length for the next penalty parameter; a fixed one belongs to its own."""
+        """Return the step length for the next penalty parameter, unless the rule is "fixed"."""
         if self.step_rule == "fixed":
             return {}
         return {"alpha": state.alpha / self._unit(state.weight)}
@@ -141,6 +144,7 @@ class ProjectedGradient(StopsOverOblique):
         problem = as_penalized(problem)
         here = problem.evaluate(X, known=warm.known)
         if "alpha" in warm.carry:
+            # A carried step length is stored in the unit of the options, see `carry`.
             alpha = warm.carry["alpha"] * self._unit(here.weight)
         else:
             alpha = self._first_step(problem, X, here)
@@ -148,8 +152,10 @@ class ProjectedGradient(StopsOverOblique):
         return GradientState(X, *here, alpha, here.value, 1.0, np.inf, residual, 0, False)
 
     def known(self, problem: Problem, state: GradientState) -> Known:
-        """Return f at X; its gradient is apart from the penalty's for V = e / sqrt(k) only."""
+        """Return f at X; its gradient is known only if V = e / sqrt(k)."""
         problem = as_penalized(problem)
+        # For V = e / sqrt(k) the penalty's gradient is a multiple of the row means and is kept
+        # apart as ``weight``; otherwise the gradient contains it.
         gradient = state.gradient if problem.penalty.V is None else None
         return problem.known(state.value, gradient, state.energy)
 
@@ -158,7 +164,7 @@ class ProjectedGradient(StopsOverOblique):
         return super().unmet_conditions() + unmet
 
     def step(self, problem: Problem, state: GradientState) -> GradientState:
-        """Do one projected gradient step, eq. (5.3), with its line search."""
+        """Perform one projected gradient step with line search, eq. (5.3)."""
         problem = as_penalized(problem)
         # X^{l+1}, a projection of X^l - alpha^l grad h(X^l).
         found = self._line_search(problem, state)
@@ -170,10 +176,11 @@ class ProjectedGradient(StopsOverOblique):
         if self.step_rule != "fixed":
             alpha = self._next_step(problem, state, X, here, sums)
         # Zhang and Hager: a running mean of the values, never above the first one.
+        # Q_{l+1} = eta Q_l + 1 and C_{l+1} = (eta Q_l C_l + h(X^{l+1})) / Q_{l+1}.
         past = self.memory * state.mass
         reference = max((past * state.reference + here.value) / (past + 1.0), here.value)
         residual, length = self._stationarity(problem, X, here), sums[0] ** 0.5
-        # In the order of the fields: naming them takes time that a small problem feels.
+        # Positional arguments: keyword arguments cost noticeable time for small problems.
         return GradientState(
             X, *here, alpha, reference, past + 1.0, length, residual, state.n_iter + 1, False
         )
@@ -181,9 +188,10 @@ class ProjectedGradient(StopsOverOblique):
     def _line_search(
         self, problem: Penalized, state: GradientState
     ) -> tuple[FloatArray, Evaluation, tuple[float, ...]] | None:
-        """Return the next point, h there and the sums of the step; None if no step descends."""
+        """Return the next point, its evaluation and the step's sums; None if no step descends."""
         alpha, T = state.alpha, None
         for _ in range(_MAX_BACKTRACKS):
+            # T is reused as the buffer of all trials; sums[0] is ||T - X||^2.
             T, sums = _projected_step(state, alpha, T)
             step_sq = sums[0]
             if (
@@ -192,6 +200,8 @@ class ProjectedGradient(StopsOverOblique):
             ):
                 return None
             here = problem.evaluate(T, sums[1])
+            # Sufficient decrease with respect to the reference value of Zhang and Hager; ``slack``
+            # forgives rounding.
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
             if excess <= 0.0 or not self.search or excess <= _slack(problem, state):
                 return T, here, sums
@@ -210,6 +220,7 @@ class ProjectedGradient(StopsOverOblique):
         step_sq, _, cross_new, cross_old = sums
         if step_sq == 0.0:
             return old.alpha
+        # Safeguard the quotient, which may be tiny, huge or infinite.
         low, high = self._step_range(problem, new.weight)
         use_short = self.step_rule == "short" or (
             self.step_rule == "alternating" and old.n_iter % 2 == 1
@@ -223,6 +234,7 @@ class ProjectedGradient(StopsOverOblique):
             curvature, change_sq = kernels.secant_products(
                 (X, new.gradient, new.weight), (old.X, old.gradient, old.weight)
             )
+            # Long step <S, S> / |<S, Z>|, short step |<S, Z>| / <Z, Z>.
             above, below = (abs(curvature), change_sq) if use_short else (step_sq, abs(curvature))
             alpha = above / below if below > 0 else np.inf
         return min(max(alpha, low), high)
@@ -234,15 +246,16 @@ class ProjectedGradient(StopsOverOblique):
             return self.first_step * self._unit(here.weight)
         if problem.lipschitz:
             return 1.0 / problem.lipschitz
+        # A step of length sqrt(k) / |grad| moves X by about its norm sqrt(k).
         size = float(np.linalg.norm(here.gradient)) + abs(here.weight)
         return float(np.sqrt(X.shape[1])) / size if size > 0 else 1.0
 
     def _unit(self, weight: float) -> float:
-        """Return what the lengths of the options are multiples of."""
+        """Return the unit of the step lengths in the options."""
         return 1.0 / weight if self.step_unit == "penalty" and weight > 0 else 1.0
 
     def _step_range(self, problem: Penalized, weight: float) -> tuple[float, float]:
-        """Return the least and the largest step; f times 100 takes steps a hundredth as long."""
+        """Return the smallest and largest step, which scale inversely with f."""
         unit = self._unit(weight) if self.step_unit == "penalty" else 1.0 / problem.unit
         return self.step_min * unit, self.step_max * unit
 
@@ -250,25 +263,25 @@ class ProjectedGradient(StopsOverOblique):
         lipschitz = problem.lipschitz
         if lipschitz is None:
             raise InputError(
-                '`step_rule="fixed"` needs the Lipschitz constant of the gradient: '
-                'give the problem a `lipschitz` property, or use step_rule="long".'
+                '`step_rule="fixed"` needs the Lipschitz constant of the gradient. '
+                'Give the problem a `lipschitz` property, or use step_rule="long".'
             )
         return self.step_fraction / lipschitz if lipschitz > 0 else self.step_max / problem.unit
 
     def _stationarity(self, problem: Penalized, X: FloatArray, at: Evaluation) -> float:
-        """Not computed when the step length decides."""
+        """Return the residual ||min(X, grad h)||, or NaN if the criterion is the step length."""
         return problem.stationarity(X, at) if self.criterion == "stationarity" else np.nan
 
 
 def _slack(problem: Penalized, state: GradientState) -> float:
-    """Return what a value may exceed its bound by through rounding alone."""
+    """Return the increase of the objective that is attributed to rounding."""
     return STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
 
 def _projected_step(
     state: GradientState, alpha: float, spare: FloatArray | None
 ) -> tuple[Any, tuple[float, ...]]:
-    """Return the next point and the sums of `kernels.projected_step_into`, in ``spare``."""
+    """Write the next point to ``spare``; return it with the sums of the step."""
     X = state.X
     T = empty_like(X) if spare is None else spare
     sums = kernels.projected_step_into(X, state.gradient, state.weight, alpha, T)
@@ -278,14 +291,18 @@ def _projected_step(
 def _careful_step_into(
     state: GradientState, alpha: float, T: FloatArray
 ) -> tuple[float, float, float, float]:
-    """`kernels.projected_step_into` where a column comes out as zero, or its norm overflows.
+    """Take a projected step when a column becomes zero or its norm overflows.
 
-    Those columns are projected by themselves, at a scale of their own.
+    The columns concerned are projected separately with their own scaling. Otherwise this function
+    is the same as `kernels.projected_step_into`.
     """
     X = state.X
     squares = kernels.gradient_step_into(X, state.gradient, state.weight, alpha, T)
+    # Columns whose squared norm underflows, overflows or is zero.
     odd = np.flatnonzero(~((squares >= SQUARES_MIN) & (squares <= SQUARES_MAX)))
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
+    # The gradient of the penalty for V = e / sqrt(k) is the same multiple of the row mean in every
+    # column.
     gradient = state.gradient[:, odd].astype(np.float64) + state.weight * mean
     T[:, odd] = project_oblique_plus(X[:, odd] - alpha * gradient)
     squares[odd] = 1.0

@@ -15,38 +15,40 @@ from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.penalty.family import without_penalty
 
-# The residual to reach on the support, as a share of the gradient's size; not below what the
+# Residual to reach on the support, as a share of the gradient's size, but not below what the
 # arithmetic allows.
 _REFINE_TOL = 1e-10
 _FIRST_ORDER = ProjectedGradient(max_iter=500)
 _SECOND_ORDER = RegularizedNewton(max_iter=50)
+# Maximum number of rounds of adding zero rows and refining again.
 MAX_ROUNDS = 20
-FOOTHOLD = 1e-6  # the first entry of a row that is called back
+FOOTHOLD = 1e-6  # first entry of a zero row that is added to the support
 
 
 def refine(problem: Problem, X: FloatArray) -> FloatArray:
-    """Minimize f over S+ on the support of X, (3.1); never worse than X.
+    """Minimize f over S+ on the support of X, as in (3.1); the result is never worse than X.
 
-    In closed form where the problem has one, otherwise by projected gradient, then Newton's method.
-    A row of zeros that the gradient calls back (condition (2.6b) fails there) joins the column
-    where f falls fastest, and the search goes on: the answer is stationary, not only weakly so.
+    Uses the closed form of the problem if there is one, otherwise projected gradient followed by
+    Newton's method. A zero row that violates condition (2.6b) joins the column where f decreases
+    fastest, and the refinement is repeated, so that the result is stationary and not only weakly
+    stationary.
 
     Parameters
     ----------
     problem : Problem
-        f over n x k matrices.
+        The objective f over n x k matrices.
     X : ndarray of shape (n, k)
         A point of S+; not modified.
 
     Returns
     -------
     ndarray of shape (n, k)
-        A point of S+; its support is that of X and the rows that were called back.
+        A point of S+. Its support is that of X plus the zero rows that were added.
 
     Notes
     -----
     Jiang, Meng, Wen and Chen (2023), (3.1) and section 4. The closed form costs O(nk) for a linear
-    f and k small eigenproblems for a quadratic one; else each step costs one gradient.
+    f and k small eigenproblems for a quadratic one; otherwise each step costs one gradient.
 
     Examples
     --------
@@ -77,30 +79,35 @@ def _refine_on_support(problem: Problem, X: FloatArray) -> FloatArray:
 
 
 def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:
-    """X with a small entry in each zero row where f falls, or None where there is none."""
+    """Return X with a small entry in each zero row where f decreases, or None."""
     rows = np.flatnonzero(labels_of(X) < 0)
     if len(rows) == 0:
         return None
     gradient = problem.value_and_gradient(X)[1]
+    # Condition (2.6b): on a zero row no entry of the gradient may be negative. Otherwise f
+    # decreases along the entry with the most negative derivative.
     columns = gradient[rows].argmin(axis=1)
     steep = gradient[rows, columns] < -stationary_tol(X) * float(np.linalg.norm(gradient))
     if not steep.any():
         return None
     recalled = X.copy()
+    # A tiny entry is enough: the refinement on the larger support finds its size.
     recalled[rows[steep], columns[steep]] = FOOTHOLD
     return np.asarray(recalled / np.linalg.norm(recalled, axis=0))
 
 
 def stationary_tol(X: Any) -> float:
-    """Return the residual to reach at a point of this dtype, as a share of the gradient's size."""
+    """Return the target residual for this dtype, as a share of the gradient's size."""
     return max(_REFINE_TOL, STEP_ROUNDOFFS * ROUNDOFF[X.dtype])
 
 
 def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
-    """Return a stationary point of f over OB+ with the support of X; f no larger."""
+    """Return a stationary point of f over OB+ with the support of X and no larger f."""
+    # Residuals are measured relative to the gradient at X.
     size = float(np.linalg.norm(problem.value_and_gradient(X)[1])) or 1.0
     model = without_penalty(_Restricted(problem, X > 0), unit=size)
     tol = stationary_tol(X)
+    # First order until the tolerance or the limit, then second order from there if needed.
     first, *_ = minimize_oblique(model, _FIRST_ORDER, X, tol=tol)
     if first.stationarity <= tol:
         return first.X
@@ -109,7 +116,7 @@ def _descend_on_support(problem: Problem, X: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Restricted(Problem):
-    """f over matrices with a given support: gradient and curvature vanish off it."""
+    """Restrict f to matrices with a given support; gradient and curvature vanish off it."""
 
     problem: Problem
     support: BoolArray
@@ -122,7 +129,8 @@ class _Restricted(Problem):
         value, gradient = self.problem.value_and_gradient(X)
         within = empty_like(X)
         strays = kernels.restrict_into(X, gradient, self.support, within)
-        # A column that lost its support was given another row: no step may end there.
+        # The projection gives a column without positive entries a row off the support: such a step
+        # must be rejected.
         return (np.inf if strays else value), within
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from orthoplus.linalg.workspace import empty_like
 
 
 class QuadraticModel(NamedTuple):
-    """<gradient, Z - X> + 1/2 <Z - X, hessian(Z - X)> over Delta(X)."""
+    """Represent <gradient, Z - X> + 1/2 <Z - X, hessian(Z - X)> over Delta(X)."""
 
     X: FloatArray
     gradient: FloatArray
@@ -21,9 +21,9 @@ class QuadraticModel(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Z in or near Delta(X) with the model's slope and value there, and the residual F(Z).
+    """Hold Z in or near Delta(X), the model's slope and value there, and the residual F(Z).
 
-    All are transposed, as the model of `_by_columns`.
+    All matrices are transposed, as in the model of `_by_columns`.
     """
 
     Z: FloatArray
@@ -59,13 +59,13 @@ class SemismoothNewton:
         Factors of lambda after a good and after a poor step.
     sufficient : float
         A Newton step is taken when it brings ||F|| below this share of its last value and does not
-        raise the model; otherwise, and where the model is not convex, ``n_gradient_steps``
-        projected gradient steps on the model take its place.
+        increase the model; otherwise, and if the model is not convex, ``n_gradient_steps``
+        projected gradient steps on the model are taken instead.
 
     Notes
     -----
-    A step is one projection onto Delta(X) and at most ``cg_max_iter`` Hessian products, O(nk) each
-    besides.
+    A step takes one projection onto Delta(X) and at most ``cg_max_iter`` Hessian products, each
+    plus O(nk).
 
     Examples
     --------
@@ -103,10 +103,10 @@ class SemismoothNewton:
         check_range(self.poor, "poor", low=0.0, high=self.good)
 
     def solve(self, model: QuadraticModel) -> tuple[FloatArray, float]:
-        """Return a point Z of Delta(X) that nearly minimizes the model, and the curvature met last.
+        """Return an approximate minimizer Z of the model over Delta(X), and the last curvature.
 
-        The curvature is 0 where the model was convex, else the negative quotient
-        <D, H[D]> / ||D||^2 of the direction that showed it is not.
+        The curvature is 0 if the model was convex, otherwise the negative quotient <D, H[D]> /
+        ||D||^2 of a direction D that shows it is not.
         """
         model = _by_columns(model)
         alpha, damping = _step_scale(model), self.damping
@@ -116,7 +116,7 @@ class SemismoothNewton:
             if here.norm <= goal:
                 break
             d, curvature = self._direction(model, alpha, here, damping)
-            # A nearly singular system may send the trial point far off; it is then turned down.
+            # A nearly singular system may give a trial point far away, which is then rejected.
             with np.errstate(over="ignore", invalid="ignore"):
                 trial = _point(model, alpha, here.Z + d)
                 agreement = -float(np.vdot(trial.F, d)) / max(float(np.vdot(d, d)), 1e-300)
@@ -127,8 +127,8 @@ class SemismoothNewton:
             else:
                 Z = _gradient_steps(model, alpha, here, self.n_gradient_steps)
                 here = _point(model, alpha, Z)
-                # Where X has zeros Delta(X) has no end, and a model that is not convex may fall
-                # for ever: no point of OB+ is farther from X than its diameter.
+                # Delta(X) is unbounded if X has zeros, so that a nonconvex model may be unbounded
+                # below: limit the distance to the diameter sqrt(2k) of OB+.
                 far = float(np.linalg.norm(Z - model.X)) / float(np.sqrt(2 * len(Z)))
                 if curvature < 0.0 and far > 1.0:
                     return transposed(model.X + (Z - model.X) / far), curvature / alpha
@@ -153,6 +153,7 @@ class SemismoothNewton:
         kernels.project_face_into(*face, at.F, fixed)
         fixed -= at.F
         fixed /= 1.0 + mu
+        # On the range of P: (alpha PHP + mu I) d = -PF - alpha PH (I - P) d.
         moved = np.multiply(model.hessian(fixed), -alpha, out=empty_like(fixed))
         moved -= at.F
         right = empty_like(moved)
@@ -170,7 +171,7 @@ class SemismoothNewton:
     ) -> tuple[FloatArray, float]:
         """Solve (alpha P H + mu I) d = right on the range of P, for the weights (alpha, mu).
 
-        Ends early at negative curvature and tells its quotient. ``right`` is overwritten.
+        Stop early at negative curvature and return its quotient. ``right`` is overwritten.
         """
         d, residual, direction = np.zeros_like(right), right, right.copy()
         size = float(np.vdot(residual, residual))
@@ -236,9 +237,11 @@ def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int)
         downhill, curvature = -float(np.vdot(slope, d)), float(np.vdot(d, bent))
         if downhill <= 0.0:
             break
+        # Exact minimizer of the quadratic model along d, kept inside Delta(X).
         length = min(1.0, downhill / curvature) if curvature > 0 else 1.0
         Z += np.multiply(d, length, out=moved)
         slope += np.multiply(bent, length, out=moved)
         if curvature > 0:
+            # The long Barzilai-Borwein step for the next projection.
             alpha = float(np.vdot(d, d)) / curvature
     return Z

@@ -1,6 +1,6 @@
-r"""What the baselines over the Stiefel manifold share: a descent along curves with step control.
+r"""Descent along curves on the Stiefel manifold, shared by several baselines.
 
-They keep :math:`U^\top U = I` and treat :math:`U \ge 0` by a penalty or by multipliers.
+The baselines keep :math:`U^\top U = I` and treat :math:`U \ge 0` by a penalty or multipliers.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,16 @@ from orthoplus.geometry.curves import Curve, stiefel_gradient
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import keep_largest, polar_factor, violation
 
-# ``objective(U)``: a value and its Euclidean gradient.
+# ``objective(U)`` returns a value and its Euclidean gradient.
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 
+# Maximum number of step lengths per search along a curve, and the range of step lengths.
 _MAX_TRIALS = 30
-_SHORTEST, _LONGEST = 1e-10, 1e10  # of a step, in units of the first
+_SHORTEST, _LONGEST = 1e-10, 1e10  # step lengths, in units of the first step
 
 
 class Descended(NamedTuple):
-    """Where a descent ended: the point, the value of the objective there, and its iterations."""
+    """Hold the final point of a descent, its objective value, and the number of iterations."""
 
     U: FloatArray
     value: float
@@ -36,22 +37,22 @@ class Descended(NamedTuple):
 class StiefelDescent:
     r"""Gradient descent over the Stiefel manifold with Barzilai-Borwein steps.
 
-    A step of length t is accepted if the objective is at most :math:`C - c\,t\,\|\nabla\|^2`, with
-    C the largest of the last values (``window``) or, if that is 0, their average with weights that
-    fall by ``memory`` (Zhang and Hager).
+    A step of length t is accepted if the objective is at most :math:`C - c\,t\,\| abla\|^2`. Here C
+    is the largest of the last ``window`` values or, if ``window`` is 0, a weighted average of all
+    values whose weights decay by ``memory`` (Zhang and Hager).
 
     Parameters
     ----------
     curve : callable
         `orthoplus.geometry.curves.cayley_curve` or `polar_curve`.
     tol, value_tol : float
-        Stop at this gradient on the manifold, relative to the Euclidean gradient, or at this
-        relative change of the value.
+        Stop if the Riemannian gradient, relative to the Euclidean gradient, or the relative change
+        of the objective is at most this.
     max_iter : int
     shrink, decrease, memory, window
-        Factor of a step that fails, c, and how C is made.
+        Factor of a rejected step, c, and the parameters of C.
     first_move : float
-        Length of the first step that is tried, relative to U.
+        Length of the first trial step, relative to U.
     """
 
     curve: Curve
@@ -65,9 +66,10 @@ class StiefelDescent:
     first_move: float = 1e-3
 
     def __call__(self, objective: Objective, U: FloatArray) -> Descended:
-        """Descend from U until a tolerance or the limit is met, or until no step is accepted."""
+        """Descend from U until a tolerance or the limit is reached, or no step is accepted."""
         value, G = objective(U)
         D = stiefel_gradient(U, G)
+        # The first trial moves U by the share ``first_move`` of its norm sqrt(k).
         unit = self.first_move * np.sqrt(U.shape[1]) / (float(np.linalg.norm(D)) or 1.0)
         length, values, reference, weight = unit, [value], value, 1.0
         for n_iter in range(self.max_iter):
@@ -79,12 +81,14 @@ class StiefelDescent:
                 return Descended(U, value, n_iter)
             before, moved, (new, G) = value, *found
             D_new = stiefel_gradient(moved, G)
+            # Long and short Barzilai-Borwein steps in turn.
             length = _step_length(moved - U, D_new - D, n_iter % 2 == 0)
             length = min(max(length, _SHORTEST * unit), _LONGEST * unit)
             U, D, value = moved, D_new, new
             values.append(value)
             if abs(before - value) <= self.value_tol * (abs(before) + abs(value)):
                 return Descended(U, value, n_iter + 1)
+            # Zhang and Hager: C <- (eta Q C + f) / (eta Q + 1), Q <- eta Q + 1.
             weight, old = self.memory * weight + 1.0, weight
             reference = (self.memory * old * reference + value) / weight
             if self.window:
@@ -97,10 +101,12 @@ class StiefelDescent:
         here: tuple[FloatArray, FloatArray],
         control: tuple[float, float, float],
     ) -> tuple[FloatArray, tuple[float, FloatArray]] | None:
-        """Return the first point of the curve that is accepted, and the objective there."""
+        """Return the first accepted point of the curve and its objective; None if there is none."""
         length, slope, reference = control
+        # Near a minimizer the required decrease drowns in the rounding of f.
         slack = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * abs(reference)
         for _ in range(_MAX_TRIALS):
+            # Every point of the curve has orthonormal columns.
             moved = self.curve(*here, length)
             value, G = objective(moved)
             if value <= reference - self.decrease * length * slope + slack:
@@ -110,15 +116,16 @@ class StiefelDescent:
 
 
 def _step_length(S: FloatArray, Z: FloatArray, is_long: bool) -> float:
-    """Return the step of Barzilai and Borwein from a move and the change of the gradient."""
+    """Return the Barzilai-Borwein step from a move and the change of the gradient."""
     inner = abs(float(np.vdot(S, Z)))
+    # Long: <S, S> / |<S, Z>|; short: |<S, Z>| / <Z, Z>.
     above, below = (float(np.vdot(S, S)), inner) if is_long else (inner, float(np.vdot(Z, Z)))
     return above / below if below > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredEntries(Problem):
-    """f(X o X), which is f on permutation matrices: the form of Wen and Yin for assignment."""
+    """Evaluate f(X o X), which equals f(X) on permutation matrices (Wen and Yin)."""
 
     problem: Problem
 
@@ -128,33 +135,35 @@ class SquaredEntries(Problem):
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = self.problem.value_and_gradient(X * X)
+        # Chain rule: the gradient of f(X o X) is 2 X o grad f.
         return value, 2.0 * X * gradient
 
 
 def model_of(problem: Problem, *, squared: bool) -> Problem:
-    """Return the problem itself or, for permutations only, f(X o X)."""
+    """Return the problem or, if ``squared`` and X is square, the problem f(X o X)."""
     n, k = problem.shape
     if not squared:
         return problem
     if n != k:
         raise InputError(
-            f"`squared=True` replaces f(X) by f(X o X), which is the same for permutation matrices "
-            f"only: X of shape {problem.shape} is not square. Leave `squared=False`."
+            f"`squared=True` needs a square X, because f(X o X) = f(X) holds only for permutation "
+            f"matrices, but the shape is {problem.shape}. Use `squared=False`."
         )
     return SquaredEntries(problem)
 
 
 def orthonormal_start(problem: Problem, X: FloatArray) -> FloatArray:
-    """Return the nearest point with orthonormal columns, or of S+ if f is not finite there."""
+    """Return the nearest matrix with orthonormal columns, or a point of S+ if f is not finite."""
     X = X.astype(np.float64)
+    # The polar factor is the closest matrix with orthonormal columns.
     U = polar_factor(X)
     return U if np.isfinite(problem.value(U)) else keep_largest(X)
 
 
 class ManifoldState(NamedTuple):
-    """A point U with orthonormal columns (``factor``), its multipliers, and the penalty.
+    """Hold a point U with orthonormal columns (``factor``), its multipliers, and the penalty.
 
-    ``X`` is max(U, 0) with unit columns; ``value`` is f(U), ``violation`` belongs to U.
+    ``X`` is max(U, 0) with unit columns; ``value`` and ``violation`` refer to U.
     """
 
     X: FloatArray
@@ -171,7 +180,7 @@ class ManifoldState(NamedTuple):
 
 @dataclass(frozen=True)
 class NegativityStop:
-    """Stop when the negative entries of U sum up to no more than ``tol``, or at the limit."""
+    """Stop if the negative entries of U sum to at most ``tol``, or at the limit."""
 
     tol: float
     max_iter: int
@@ -188,7 +197,7 @@ def manifold_state(
     multipliers: FloatArray,
     progress: tuple[float, int, int],
 ) -> ManifoldState:
-    """Return the state at U; ``progress`` is the penalty, n_iter and n_inner."""
+    """Return the state at U; ``progress`` holds the penalty, n_iter and n_inner."""
     sigma, n_iter, n_inner = progress
     return ManifoldState(
         X=project_oblique_plus(U),
@@ -205,5 +214,5 @@ def manifold_state(
 
 
 def gradient_scale(problem: Problem, U: FloatArray) -> float:
-    """Return the largest entry of the gradient, what a penalty must outweigh; 1 if it vanishes."""
+    """Return the largest entry of the gradient, or 1 if it vanishes, as a unit of penalties."""
     return float(np.abs(problem.value_and_gradient(U)[1]).max(initial=0.0)) or 1.0

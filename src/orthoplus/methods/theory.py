@@ -1,4 +1,4 @@
-"""The hypotheses of Theorem 4.1, read off the options of EP4Orth+."""
+"""The hypotheses of Theorem 4.1, checked against the options of EP4Orth+."""
 
 from typing import Any, Self
 
@@ -7,12 +7,12 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.method import as_oblique_method
 from orthoplus.methods.projected_gradient import ProjectedGradient
 
-# Factors that have to be below a bound are this share of it by default.
+# Factors that must be below a bound are this share of it by default.
 SHARE = 0.95
 
 
 def largest_smoothing_decay(p: float, growth: float) -> float:
-    """Return gamma_2^(-1/p), which gamma_1 has to stay below if p < 1: Algorithm 1.
+    """Return gamma_2^(-1/p), the upper bound on gamma_1 in Algorithm 1 if p < 1.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def largest_smoothing_decay(p: float, growth: float) -> float:
 
 
 def theory_options(changes: dict[str, Any], growth: float) -> dict[str, Any]:
-    """Return options that satisfy `unmet_conditions`, given those that are changed.
+    """Return options for which no condition is unmet, given the changed ones.
 
     Examples
     --------
@@ -34,7 +34,9 @@ def theory_options(changes: dict[str, Any], growth: float) -> dict[str, Any]:
     growth = max(growth, changes.get("penalty_growth_late") or growth)
     decay = changes.get("smoothing_decay")
     if decay is None:
+        # Algorithm 1: gamma_1 < gamma_2^(-1/p) makes sigma_t eps_t^p decrease.
         decay = SHARE * largest_smoothing_decay(p, growth) if p < 1 else 1.0
+    # Theorem 4.1: eta < gamma_1^(1-p) / gamma_2, where gamma_1 = 1 for p >= 1.
     tol_decay = SHARE * decay ** (1.0 - p) / growth if p < 1 else SHARE / growth
     return {
         "inner": ProjectedGradient(max_iter=2000),
@@ -61,6 +63,7 @@ def unmet_conditions(method: Any) -> tuple[str, ...]:
     ()
     """
     p, growth, decay = method.p, method.largest_growth, method.decay_of_smoothing
+    # The bound on eta in Theorem 4.1.
     bound = decay ** (1.0 - p) / growth if p < 1 else 1.0 / growth
     checks = [
         (
@@ -88,7 +91,7 @@ def unmet_conditions(method: Any) -> tuple[str, ...]:
 
 
 class FollowsTheory:
-    """Gives EP4Orth what Algorithm 1 and Theorem 4.1 ask of its options.
+    """Add checks and options for Algorithm 1 and Theorem 4.1 to EP4Orth.
 
     Examples
     --------
@@ -105,11 +108,11 @@ class FollowsTheory:
     penalty_growth_late: float | None
 
     def check_smoothing(self) -> None:
-        """Raise unless eps_0 and gamma_1 suit p, as in the first lines of Algorithm 1."""
+        """Raise if eps_0 or gamma_1 does not match p, as required by Algorithm 1."""
         if self.p < 1 and self.smoothing_start == 0:
             raise InputError(
-                f"`p={self.p:g}` below 1 makes the penalty nonsmooth on S+: "
-                f"give `smoothing_start` above 0, for example 1e-2."
+                f"`p={self.p:g}` is below 1, which makes the penalty nonsmooth on S+. "
+                f"Set `smoothing_start` above 0, for example 1e-2."
             )
         if self.smoothing_decay is None:
             return
@@ -118,46 +121,47 @@ class FollowsTheory:
         if self.p < 1 and self.smoothing_decay >= bound:
             raise InputError(
                 f"`smoothing_decay={self.smoothing_decay:g}` is not below gamma_2^(-1/p) = "
-                f"{bound:.3g}, as Algorithm 1 asks for if p < 1: sigma_t eps_t^p would not fall. "
-                f"Give less, or leave it out."
+                f"{bound:.3g}, as Algorithm 1 requires for p < 1: sigma_t eps_t^p would not "
+                f"decrease. Choose a smaller value, or omit it."
             )
 
     @property
     def largest_growth(self) -> float:
-        """The larger gamma_2 of the two."""
+        """Larger of the two growth factors gamma_2."""
         return max(self.penalty_growth, self.penalty_growth_late or 0.0)
 
     @property
     def decay_of_smoothing(self) -> float:
-        """gamma_1: as given, or what suits p."""
+        """Factor gamma_1: as given, or the default for p."""
         if self.smoothing_decay is not None:
             return self.smoothing_decay
         return 1.0 if self.p >= 1 else SHARE * largest_smoothing_decay(self.p, self.largest_growth)
 
     @classmethod
     def for_theory(cls, **changes: Any) -> Self:
-        r"""Return options that satisfy all hypotheses of Theorem 4.1; raise if a change does not.
+        r"""Return options that satisfy the hypotheses of Theorem 4.1; raise if a change does not.
 
         - :math:`\gamma_2 > 1`, and no largest sigma;
         - :math:`\epsilon_0 = 0` if p >= 1; :math:`\epsilon_0 > 0` and
           :math:`0 < \gamma_1 < \gamma_2^{-1/p}` if p < 1;
-        - :math:`0 < \eta < \gamma_1^{1-p} / \gamma_2`, a first tolerance below 1, and no least
-          one;
+        - :math:`0 < \eta < \gamma_1^{1-p} / \gamma_2`, a first tolerance below 1, and no lower
+          limit;
         - the safeguard by X^feas, and an inner solver that stops by (4.1) and descends as in (4.2);
-        - no end by feasibility or patience: the run goes on until X is feasible to rounding.
+        - no stopping by feasibility or patience: the run continues until X is feasible up to
+          rounding.
 
         The theorem is about an infinite sequence, of which ``max_iter`` iterations are computed,
-        and it needs (4.1) at each of them: ``is_stationary`` of the history says whether the inner
-        solver got there in its 2,000 iterations. Tolerances are measured in units of the penalty,
-        a fixed factor that the proof does not see. The problem must be one function f of X:
-        `ONMF` with ``quartic=True``, because its Gauss-Newton model changes from one iteration to
-        the next.
+        and requires (4.1) at each of them; ``is_stationary`` in the history tells whether the inner
+        solver achieved it in its 2,000 iterations. Tolerances are measured in units of the penalty,
+        a fixed factor that does not affect the proof. The problem must be a single function f of X:
+        use `ONMF` with ``quartic=True``, because its Gauss-Newton model changes from one iteration
+        to the next.
         """
         method = cls(**(theory_options(changes, cls.penalty_growth) | changes))
         unmet = unmet_conditions(method)
         if unmet:
             raise InputError(
-                f"Theorem 4.1 does not hold with these options: {'; '.join(unmet)}. Leave them "
-                f"out, or use EP4Orth(...)."
+                f"Theorem 4.1 does not apply to these options: {'; '.join(unmet)}. Omit them, "
+                f"or use EP4Orth(...)."
             )
         return method

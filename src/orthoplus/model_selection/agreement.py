@@ -1,4 +1,4 @@
-"""What several runs of orthogonal NMF agree on: components matched, groups by vote, a score."""
+"""Agreement of several runs of orthogonal NMF: matched components, voted groups, a score."""
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -21,27 +21,27 @@ from orthoplus.run.processes import run_all
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """What `consensus` returns.
+    """Result of `consensus`.
 
     Attributes
     ----------
     score : float
-        The mean adjusted Rand index of two runs: 1 where all agree, about 0 by chance.
+        Mean adjusted Rand index of pairs of runs: 1 if all agree, about 0 by chance.
     stability : ndarray of shape (k,)
-        For each group, how often two of its rows were in one group of a run, on average; 1 for a
-        group of one row.
+        For each group, the average share of runs that keep two of its rows together; 1 for a group
+        of one row.
     labels : ndarray of shape (n,)
-        The group that most runs give each row, the first among ties.
+        The group that most runs assign to each row; the first one in a tie.
     agreement : ndarray of shape (n,)
-        The share of the runs that do.
+        The share of the runs that agree with ``labels``.
     components : ndarray of shape (k, r)
-        The mean of the matched components of all runs, of unit norm.
+        Mean of the matched components of all runs, normalized to unit norm.
     cosines : ndarray of shape (k,)
-        The mean cosine of the matched components with that of the best run.
+        Mean cosine of the matched components with those of the best run.
     matches : ndarray of shape (n_runs, k)
-        ``matches[s, j]`` is the component of run s that is component j here.
+        ``matches[s, j]`` is the component of run s that is matched to component j.
     unexplained : ndarray of shape (n_runs,)
-        The share of ||X||^2 that each run misses.
+        Share of ||X||^2 that each run does not explain.
 
     Examples
     --------
@@ -69,20 +69,20 @@ def consensus(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Consensus:
-    """Factorize X from several random starts, match the components, and say how well they agree.
+    """Factorize X from several random starts, match the components, and measure the agreement.
 
     Parameters
     ----------
     X : array or SciPy sparse matrix of shape (n, r)
         As for `OrthogonalNMF`.
     n_components : int
-        k.
+        Number of components k.
     n_runs : int
-        At least two. Each is one search from a start at random.
+        Number of runs, at least two. Each is one search from a random start.
     allow_negative : bool
         As in `OrthogonalNMF`.
     n_jobs : int, optional
-        Processes, as in joblib.
+        Number of processes, as in joblib.
     random_state : int
 
     Returns
@@ -91,8 +91,9 @@ def consensus(
 
     Notes
     -----
-    Components are matched to those of the run with the least error, by linear assignment of their
-    cosines. Co-assignment is counted from tables of groups: O(n) a run, no n-by-n matrix.
+    Components are matched to those of the run with the smallest error, by linear assignment of
+    their cosines. Co-assignment is counted from contingency tables, in O(n) per run and without an
+    n-by-n matrix.
 
     Examples
     --------
@@ -119,10 +120,10 @@ def _run(problem: ONMF, seed: int) -> PathPoint:
 
 
 def summarize_runs(runs: list[PathPoint]) -> Consensus:
-    """Match, vote and score."""
+    """Match the components of the runs, vote on labels, and score the agreement."""
     best = runs[int(np.argmin([run.unexplained for run in runs]))]
     matches = np.array([match_components(best.centers, run.centers) for run in runs])
-    # The labels of each run by the numbers of the best one: the inverse of its matching.
+    # Renumber the labels of each run by the components of the best one (inverse matching).
     votes = np.array([m.argsort()[run.labels] for run, m in zip(runs, matches, strict=True)])
     labels, agreement = _vote(votes, len(best.centers))
     aligned = np.array([run.centers[match] for run, match in zip(runs, matches, strict=True)])
@@ -140,9 +141,9 @@ def summarize_runs(runs: list[PathPoint]) -> Consensus:
 
 
 def match_components(reference: FloatArray, centers: FloatArray) -> IntArray:
-    """For each row of the reference the row of ``centers`` that is matched to it, of unit rows.
+    """Return, for each row of the reference, the index of the matched row of ``centers``.
 
-    The one-to-one matching with the largest sum of cosines.
+    The matching is one to one and maximizes the sum of cosines; all rows have unit norm.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def matched_cosine(
 ) -> float:
     r"""Return the mean cosine of the columns of two weighted partitions, matched one to one.
 
-    Column j of each has the weights of the rows with label j; O(n + k^3).
+    Column j of each holds the weights of the rows with label j. The cost is O(n + k^3).
 
     Examples
     --------
@@ -165,6 +166,7 @@ def matched_cosine(
     >>> round(matched_cosine((same, other), (np.ones(3), np.ones(3)), 2), 12)
     1.0
     """
+    # Contingency table of the two labelings, weighted by x_i y_i.
     pairs = k * labels[0] + labels[1]
     products = np.bincount(pairs, weights[0] * weights[1], minlength=k * k).reshape(k, k)
     sizes = [
@@ -176,7 +178,7 @@ def matched_cosine(
 
 
 def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
-    """Of each group, the share of its pairs of rows that a run keeps together, over all runs.
+    """Return, for each group, the share of its pairs of rows that the runs keep together.
 
     Examples
     --------
@@ -188,6 +190,7 @@ def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
     for run in runs:
         table = np.zeros((k, int(run.max()) + 1))
         np.add.at(table, (labels, run), 1.0)
+        # A cell with c rows keeps c (c - 1) ordered pairs together.
         together += (table * (table - 1.0)).sum(axis=1)
     pairs = len(runs) * sizes * (sizes - 1.0)
     return np.divide(together, pairs, out=np.ones(k), where=pairs > 0)

@@ -1,4 +1,4 @@
-"""Two halves of the columns, such as subjects: how alike their clusters of the same rows are."""
+"""Agreement of two halves of the columns, such as subjects, on clusters of the same rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +12,12 @@ from orthoplus.model_selection.agreement import matched_cosine
 from orthoplus.model_selection.hidden_entries import column_weights, predict_columns
 from orthoplus.model_selection.rank_file import Arrays
 
-# Parts of the rows, each of which is hidden once.
+# Number of parts of the rows, each of which is hidden once.
 _FOLDS = 5
 
 
 def check_groups(groups: Any, A: Any, split: str) -> list[int] | None:
-    """Return the number of the group of each column, from 0; None for no groups."""
+    """Return the index of the group of each column, or None without groups."""
     if groups is None:
         return None
     if split != "columns":
@@ -25,8 +25,8 @@ def check_groups(groups: Any, A: Any, split: str) -> list[int] | None:
     given = np.asarray(groups)
     if given.shape != (A.shape[1],):
         raise InputError(
-            f"`groups` has shape {given.shape}, but X has {A.shape[1]} columns: give the group of "
-            f"each."
+            f"`groups` has shape {given.shape}, but X has {A.shape[1]} columns. Pass one group per "
+            f"column."
         )
     names, numbers = np.unique(given, return_inverse=True)
     if len(names) < 4:
@@ -38,7 +38,7 @@ def check_groups(groups: Any, A: Any, split: str) -> list[int] | None:
 
 
 def fit_column_halves(A: Any, work: Any, task: str, report: Callable[[int], None]) -> Arrays:
-    """Stability, cosines (ranks,), held-out shares (ranks, 2) of one halving of the columns."""
+    """Return the stability and cosines (ranks,) and held-out shares (ranks, 2) of one halving."""
     rng, (n, r), A = work.rng(task), A.shape, A.in_memory()
     order = rng.permutation(r if work.groups is None else max(work.groups) + 1)
     folds = [np.sort(fold) for fold in np.array_split(rng.permutation(n), min(_FOLDS, n))]
@@ -63,7 +63,7 @@ def fit_column_halves(A: Any, work: Any, task: str, report: Callable[[int], None
 
 
 def halve_columns(r: int, groups: list[int] | None, order: IntArray) -> list[IntArray]:
-    """Return the columns of two halves, of so many columns or groups in this order."""
+    """Return the columns of two halves of this order of columns or groups."""
     halves = [order[: len(order) // 2], order[len(order) // 2 :]]
     if groups is None:
         return [np.sort(half) for half in halves]

@@ -1,6 +1,6 @@
-r"""Clusters of counts for one rank after the other, and how well they predict hidden counts.
+r"""Clusters of counts for increasing ranks, and how well they predict hidden counts.
 
-The Kullback-Leibler counterpart of `rank_path`: centers are profiles, rows of sum 1.
+This is the Kullback-Leibler counterpart of `rank_path`; centers are profiles that sum to 1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,15 @@ from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.model_selection.rank_path import PathPoint, solve_to_the_end
 from orthoplus.problems import KLONMF
 
-# The share of the profile of all rows in one that predicts rows it has not seen: without it, a
-# word that is new to a cluster would be impossible.
+# Share of the overall profile mixed into a profile that predicts unseen rows. Without it, a word
+# that is new to a cluster would be impossible.
 _SMOOTHING = 0.1
 
 
 def fit_count_path(
     A: DataMatrix, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
 ) -> Iterator[PathPoint]:
-    """Yield a clustering for each of the ranks, with the share of the divergence it misses."""
+    """Yield a clustering for each rank, with the unexplained share of the divergence."""
     for k in ranks:
         problem = KLONMF(A, k)
         method = KLAlternating(n_init=n_init, seed=seed)
@@ -34,17 +34,18 @@ def fit_count_path(
 
 
 def likeliest_profiles(A: DataMatrix, centers: FloatArray) -> IntArray:
-    """Return the profile of the largest likelihood for each row; the first for a row of zeros."""
+    """Return the profile with the largest likelihood for each row; the first for a zero row."""
     labels = A.gather(likeliest_groups(A, log_profiles(centers)))
     return np.asarray(np.maximum(labels, 0))
 
 
 def predict_hidden_counts(pieces: list[Any], centers: list[FloatArray]) -> float:
-    r"""Return the share missed of counts given in pieces of their columns, each hidden once.
+    r"""Return the unexplained share of counts, given in column pieces that are hidden in turn.
 
-    A row goes to the profile p that is likeliest by the other pieces, and its hidden piece is
-    predicted by w p with the w that fits the others, their sum over that of p there. What is
-    missed is :math:`\sum_l a_l \log (a_l / (w p_l)) - a_l + w p_l`, over the same for one cluster.
+    A row is assigned to the likeliest profile p by the other pieces, and its hidden piece is
+    predicted by w p. Here w is the sum of the row over the other pieces divided by that of p. The
+    error is :math:`\sum_l a_l \log (a_l / (w p_l)) - a_l + w p_l`, relative to that of a single
+    cluster.
     """
     mean = [np.asarray(A.group_sums(_zeros(A), np.ones(len(A)), 1))[0] for A in pieces]
     total = sum(part.sum() for part in mean) or 1.0
@@ -67,13 +68,13 @@ def _missed(pieces: list[Any], profiles: list[FloatArray]) -> float:
         shown = sum(fits) - fit
         left = np.maximum(sum(masses) - mass, np.finfo(np.float64).tiny)
         rest = sum(sizes) - size
-        # By the shown columns alone profiles are to be compared with their sum there.
+        # Restricted to the shown columns, profiles have to be normalized by their sum there.
         labels = (shown - rest[:, None] * np.log(left)).argmax(axis=1)
         w = rest / left[labels]
         entries = A.csr_parts()[0].astype(np.float64)
         missed += float(x_log_x(entries).sum()) - float(size.sum())
         missed -= float(fit[rows, labels].sum())
-        scaled = np.where(w > 0, w, 1.0)  # a row that shows nothing counts alike for all k
+        scaled = np.where(w > 0, w, 1.0)  # a row without shown counts has the same error for all k
         missed += float((w * mass[labels] - size * np.log(scaled)).sum())
     return missed
 

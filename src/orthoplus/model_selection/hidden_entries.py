@@ -1,4 +1,4 @@
-"""How well clusters predict hidden entries of rows or columns that the fit has not seen."""
+"""Prediction of hidden entries of rows or columns that were not used in the fit."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.groups import best_column
 from orthoplus.model_selection.rank_path import PathPoint
 
-# What is left of a sum after all of it was taken away: rounding, not a number to divide by.
+# A difference of sums below this share is rounding and cannot be divided by.
 _ROUNDING = 1e-12
-# The least squared norm of what is shown of a center: 0 / 0 counts as 0.
+# Smallest squared norm of the shown part of a center, so that 0 / 0 = 0.
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, IntArray]:
-    r"""Return the share missed of data given in pieces of its columns, each hidden once.
+    r"""Return the unexplained share of data, given in column pieces that are hidden in turn.
 
-    And the nearest center of each row by all of its columns.
+    Also return the nearest center of each row by all of its columns.
 
-    A row goes to the center that the other pieces fit best, with their multiple w of it, and what
-    is missed of the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
+    A row is assigned to the center that fits its other pieces best, with a multiple w. The error of
+    the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
     """
     scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centers, strict=True)]
     sizes = [np.einsum("ij,ij->i", c, c) for c in centers]
@@ -36,7 +36,7 @@ def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, I
 
 
 def column_weights(half: Any, point: PathPoint) -> FloatArray:
-    """Return the product of each row with the unit center of its cluster, at least 0."""
+    """Return the nonnegative product of each row with the unit center of its cluster."""
     scores = np.asarray(half.times(point.centers.T), dtype=np.float64)
     return np.maximum(scores[np.arange(len(scores)), point.labels], 0.0)
 
@@ -44,15 +44,15 @@ def column_weights(half: Any, point: PathPoint) -> FloatArray:
 def predict_columns(
     pieces: list[Any], point: PathPoint, weights: FloatArray, folds: list[IntArray]
 ) -> float:
-    r"""Return the share missed of columns given in pieces of their rows, each hidden once.
+    r"""Return the unexplained share of columns, given in row pieces that are hidden in turn.
 
     A column b is predicted by :math:`x_i y_j` for row i of cluster j, where x are the weights and
     y is estimated from the rows S that are shown:
 
     .. math:: y_j = \sum_{i \in S_j} x_i b_i \Big/ \sum_{i \in S_j} x_i^2.
 
-    Weights and labels come from other columns, and y from other rows: nothing that is scored was
-    seen before.
+    Weights and labels come from other columns, and y from other rows, so that no scored entry was
+    used before.
     """
     sums = [
         np.asarray(piece.group_sums(point.labels[fold], weights[fold], point.k), dtype=np.float64)
@@ -68,5 +68,6 @@ def predict_columns(
         is_shown = shown > _ROUNDING * all_sizes
         Y = np.where(is_shown, 1.0 / np.where(is_shown, shown, 1.0), 0.0)[:, None]
         Y = Y * (all_sums - hidden)
+        # Sum over the hidden rows of (b_i - x_i y_j)^2 - b_i^2.
         missed += float(np.sum(size[:, None] * Y * Y - 2.0 * Y * hidden))
     return missed / (total or 1.0)

@@ -1,4 +1,4 @@
-"""Which rank three criteria name, and why, in words."""
+"""The choice of a rank by three criteria, with reasons."""
 
 from typing import NamedTuple
 
@@ -7,21 +7,21 @@ import numpy as np
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.types import FloatArray
 
-# Halves that agree less than this, by the adjusted Rand index, share no groups to speak of.
+# Below this adjusted Rand index, two halves share hardly any groups.
 _UNSTABLE = 0.5
-# A curve that nowhere falls this far below its chord, as a share of its fall, has no knee.
+# A curve has a knee if it falls this far below its chord, as a share of its total decrease.
 _KNEE = 0.1
-# Differences of the adjusted Rand index below this are nothing, whatever their standard error.
+# Differences of the adjusted Rand index below this are ignored, whatever their standard error.
 _SAME_STABILITY = 0.01
 
 
 class RankRow(NamedTuple):
-    """One rank: means over the splits, and their standard errors.
+    """Hold the means over the splits and their standard errors for one rank.
 
-    ``unexplained`` is the share of ||X||^2 that the fit of all rows misses, ``heldout`` that of
-    hidden entries of held-out rows, ``stability`` the adjusted Rand index of two halves. ``bound``
-    is a share that every clustering of this rank misses, if a proof was asked for. ``cosine`` is
-    the mean cosine of the matched weights of the rows in two halves of the columns.
+    ``unexplained`` is the share of ||X||^2 that the fit of all rows does not explain, ``heldout``
+    that of hidden entries of held-out rows, and ``stability`` the adjusted Rand index of two
+    halves. ``bound`` is a proven lower bound on ``unexplained`` for this rank, if requested.
+    ``cosine`` is the mean cosine of the matched row weights in two halves of the columns.
     """
 
     k: int
@@ -36,22 +36,22 @@ class RankRow(NamedTuple):
 
     @property
     def gap(self) -> float | None:
-        """How far the fit of all rows may be from the best one, relative to the bound."""
+        """Relative gap between the unexplained share and its bound."""
         return relative_gap(self.unexplained, self.bound)
 
 
 def standard_error(values: FloatArray) -> float:
-    """Of the mean of at least two values."""
+    """Return the standard error of the mean of at least two values."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def choose(
     rows: tuple[RankRow, ...], heldout: FloatArray, split: str = "rows"
 ) -> tuple[int, dict[str, int | None], tuple[str, ...]]:
-    """Return the rank that most criteria name, what each names, and the reasons.
+    """Return the rank chosen by most criteria, the choice of each criterion, and the reasons.
 
-    ``heldout`` has the held-out share of each rank (rows) in each half of each split (columns);
-    ``split`` is what was halved.
+    ``heldout`` holds the held-out share of each rank (rows) in each half of each split (columns);
+    ``split`` tells whether rows or columns were halved.
     """
     found = {
         "held-out": _by_heldout(rows, heldout),
@@ -65,9 +65,10 @@ def choose(
 
 
 def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, str]:
-    """Return the smallest rank that is not worse than the best one by a standard error.
+    """Return the smallest rank within one standard error of the best one.
 
-    The error is that of the difference: both ranks are measured on the same halves.
+    The standard error is that of the difference, because both ranks are measured on the same
+    halves.
     """
     best = int(heldout.mean(axis=1).argmin())
     excess = heldout - heldout[best]
@@ -88,7 +89,7 @@ def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, st
 def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, str]:
     """Return the largest rank that is as stable as the best one.
 
-    One group alone is always stable.
+    A single group is always stable and is not considered.
     """
     several = [row for row in rows if row.k > 1]
     if not several:
@@ -99,6 +100,7 @@ def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, st
             f"Stability: two halves of the {split} agree on no k (the best adjusted Rand index is "
             f"{best.stability:.2f}, at k = {best.k})."
         )
+    # Within one standard error, a larger k is preferred.
     floor = best.stability - max(best.stability_se, _SAME_STABILITY)
     row = [row for row in several if row.stability >= floor][-1]
     return row.k, (
@@ -109,11 +111,13 @@ def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, st
 
 
 def _by_knee(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
-    """Where the curve of the error is farthest below its chord, both axes scaled to [0, 1]."""
+    """Return the rank where the scaled error curve is farthest below its chord."""
     x = np.array([row.k for row in rows], dtype=float)
     y = np.array([row.unexplained for row in rows])
     fall = y[0] - y[-1]
     if len(rows) >= 3 and fall > 0:
+        # Distance below the chord from the first to the last point, with both axes scaled to [0,
+        # 1].
         depth = (x[-1] - x) / (x[-1] - x[0]) - (y - y[-1]) / fall
         i = int(depth.argmax())
         if depth[i] >= _KNEE:

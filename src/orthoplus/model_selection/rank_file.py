@@ -1,4 +1,4 @@
-"""The file from which `select_rank` resumes: the arrays of the tasks that are done."""
+"""The file from which `select_rank` resumes, with the arrays of the finished tasks."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ Arrays = dict[str, Any]
 
 
 def save_tasks(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str, Arrays]) -> None:
-    """Write the arrays of the tasks that are done, and what they were computed for."""
+    """Write the arrays of the finished tasks and the key of the run."""
     header = json.dumps({"format": _FORMAT, "key": key}).encode()
     flat = {f"{task}/{name}": array for task, part in done.items() for name, array in part.items()}
     write_arrays(path, flat | {"__ranks__": np.frombuffer(header, dtype=np.uint8)})
@@ -34,7 +34,7 @@ def is_rank_file(path: str | os.PathLike[str]) -> bool:
 
 
 def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
-    """Return the arrays of the tasks in a file, an empty dictionary if it does not exist yet."""
+    """Return the arrays of the tasks in a file, or an empty dictionary if it does not exist."""
     if not Path(path).exists():
         return {}
     try:
@@ -44,14 +44,14 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InputError(
             f"`resume`: {os.fspath(path)} is not a file of `select_rank`, or is damaged ({error}). "
-            f"Give another name, or remove it to start afresh."
+            f"Pass another name, or delete the file to start a new run."
         ) from error
     stored = header.get("key", {})
     changed = [name for name in key if stored.get(name) != key[name]]
     if header.get("format") != _FORMAT or changed:
         raise InputError(
             f"`resume`: {os.fspath(path)} belongs to another run: it differs in "
-            f"{', '.join(changed) or 'format'}. Call with what it was written for, or give another "
+            f"{', '.join(changed) or 'format'}. Use the same data and options, or pass another "
             f"name."
         )
     done: dict[str, Arrays] = {}
@@ -62,7 +62,7 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
 
 
 def fingerprint(A: Any) -> str:
-    """Tell data apart by their shape and the squares of their rows."""
+    """Return a digest of the data's shape, dtype and row norms."""
     digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
     digest.update(A.gather(A.row_squares()).tobytes())
     return digest.hexdigest()

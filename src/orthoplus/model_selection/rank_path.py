@@ -1,4 +1,4 @@
-"""Orthogonal NMF for one rank after the other, each started from the one before."""
+"""Orthogonal NMF for increasing ranks, each started from the previous one."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,14 +19,14 @@ from orthoplus.methods.search.swap_search import SwapSearch
 from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
 
-# Columns of the sketch for all ranks: for each center of the largest one, and beside them.
+# Columns of the sketch for all ranks: per center of the largest rank, and extra ones.
 _COLUMNS_PER_CENTRE, _SPARE_COLUMNS = 3, 20
-# A has so many entries for each one of the sketch: below, its own passes are as short.
+# The sketch pays off if A has at least this many times as many entries.
 _LEAST_RATIO = 3
 
 
 class PathPoint(NamedTuple):
-    """The factorization of one rank: unit centers (k x r), labels, unexplained share of squares."""
+    """Hold the factorization of one rank: unit centers (k x r), labels, unexplained share."""
 
     k: int
     centers: FloatArray
@@ -37,14 +37,14 @@ class PathPoint(NamedTuple):
 def fit_path(
     A: Any, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
 ) -> Iterator[PathPoint]:
-    """Return a factorization for each of the ranks, which must rise.
+    """Yield a factorization for each of the increasing ranks.
 
-    What is unexplained never does.
+    The unexplained share never increases with the rank.
 
-    The first search of each rank starts from the groups of the one before, and from the rows that
-    these fit worst as groups of their own; the other searches start by themselves. If A has many
-    columns, the searches see the rows in coordinates of its leading singular vectors, computed once
-    for all ranks, and the exact alternation on A ends each of them.
+    The first search of each rank starts from the groups of the previous rank, with the
+    worst-fitting rows as new groups; the other searches have their own starts. If A has many
+    columns, the searches use the coordinates of the rows in the leading singular vectors, computed
+    once for all ranks, and each ends with the exact alternation on A.
     """
     before: _Groups | None = None
     sketch = _sketch(A, ranks[-1], np.random.default_rng(seed))
@@ -58,7 +58,7 @@ def fit_path(
         after = _Groups(labels, weights, np.asarray(found.Y).T, found.value)
         if sketch is not None:
             after = _ended(problem, labels, weights)
-            if before is not None and not after.value <= before.value:  # the sketch has missed it
+            if before is not None and not after.value <= before.value:  # the sketch was worse
                 after = _ended(problem, *kernels.largest_entries(X0))
         before = after
         centers = unit_rows(after.centers)
@@ -67,7 +67,7 @@ def fit_path(
 
 
 def solve_to_the_end(problem: Any, X0: Any = None, **options: Any) -> Result:
-    """Solve without a bound; Ctrl-C ends what this fit is a part of, too."""
+    """Solve without a bound; on Ctrl-C, raise KeyboardInterrupt to end the whole selection."""
     result = solve(problem, X0, with_bound=False, **options)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -75,7 +75,7 @@ def solve_to_the_end(problem: Any, X0: Any = None, **options: Any) -> Result:
 
 
 class _Groups(NamedTuple):
-    """A point of S+, the rows of its second factor (k x r), and its value."""
+    """Hold a point of S+, the rows of its second factor (k x r), and its value."""
 
     labels: IntArray
     weights: FloatArray
@@ -84,7 +84,7 @@ class _Groups(NamedTuple):
 
 
 def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | None:
-    """Return the rows of A in coordinates of its leading right singular vectors, if that pays."""
+    """Return the rows in coordinates of the leading right singular vectors, if that pays off."""
     columns = _COLUMNS_PER_CENTRE * k + _SPARE_COLUMNS
     if not isinstance(A, MemoryMatrix) or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
         return None
@@ -93,8 +93,8 @@ def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | Non
 
 
 def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
-    """Return the groups where the exact alternation on all columns comes to rest."""
-    # Rough vectors are enough: a power step follows, and the value is that of the point.
+    """Return the groups at the fixed point of the exact alternation on all columns."""
+    # Approximate vectors suffice: a power step follows, and the value is exact for the point.
     found = alternate_groups(problem, labels, weights, with_moves=False, stages=(ROUGH,))
     labels, weights = np.asarray(found.labels), np.asarray(found.weights)
     W = problem.A.group_sums(labels, weights, problem.shape[1])
@@ -102,12 +102,12 @@ def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
 
 
 def nearest_centers(A: DataMatrix, centers: FloatArray) -> IntArray:
-    """Return the center with the largest cosine, for each row."""
+    """Return the center with the largest cosine for each row."""
     return best_column(A.times(centers.T))
 
 
 def _extended(problem: ONMF, before: _Groups) -> FloatArray:
-    """Return the groups of a smaller rank, and new columns for the rows that are fitted worst."""
+    """Return the groups of a smaller rank, with new columns for the worst-fitting rows."""
     k, labels = problem.shape[1], np.array(before.labels)
     weights = np.array(before.weights, dtype=np.float64)
     sizes = np.linalg.norm(before.centers, axis=1)
@@ -118,6 +118,7 @@ def _extended(problem: ONMF, before: _Groups) -> FloatArray:
     for row in np.argsort(-missed, kind="stable"):
         if new == k:
             break
+        # A group must not lose its only row.
         if weights[row] > 0 and counts[labels[row]] == 1:
             continue
         counts[labels[row]] -= weights[row] > 0

@@ -1,4 +1,4 @@
-"""The picture of a choice of rank."""
+"""The plot of a rank selection."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _STABLE, _HELD, _FIT, _COSINE = "#0072b2", "#d55e00", "#6b7280", "#009e73"
 def draw_ranks(
     rows: tuple[RankRow, ...], k: int, named: dict[str, int | None], split: str = "rows"
 ) -> Any:
-    """Stability above; held-out and fitted error below; the chosen rank marked in both."""
+    """Plot stability (top) and held-out and fitted errors (bottom), marking the chosen rank."""
     require("matplotlib", "A plot", extra="cli")
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -52,7 +52,7 @@ def _curve(axis: Any, rows: tuple[RankRow, ...], name: str, color: str, label: s
 
 
 def _mark(axis: Any, rows: tuple[RankRow, ...], criterion: str, k: int | None) -> None:
-    """Draw a frame around the point that a criterion names."""
+    """Mark the point that a criterion chooses."""
     if k is None:
         return
     row = next(row for row in rows if row.k == k)

@@ -1,4 +1,4 @@
-"""How many groups: stability, held-out prediction and the knee of the error, for each rank."""
+"""Selection of the number of groups by stability, held-out prediction and the knee."""
 
 import dataclasses
 import os
@@ -33,30 +33,30 @@ _ADVICE = (
     "nonnegative."
 )
 _FULL = "full"
-# Seconds for the proof of each rank.
+# Seconds for the proof at each rank.
 _PROOF_SECONDS = 10.0
-# Parts of the columns, each of which is hidden once.
+# Number of parts of the columns, each of which is hidden once.
 _FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class RankSelection:
-    """What `select_rank` returns; ``print`` shows the table and the reasons.
+    """Result of `select_rank`; ``print`` shows the table and the reasons.
 
     Attributes
     ----------
     k : int
         The recommended rank.
     reasons : tuple of str
-        Why, in words: what each of the three criteria says, and what to beware of.
+        The reasons: the result of each of the three criteria, and warnings.
     rows : tuple of RankRow
-        One row a rank; ``pandas.DataFrame(result.rows)`` is a table.
+        One row per rank; ``pandas.DataFrame(result.rows)`` gives a table.
     labels : ndarray of shape (n,)
         The groups of the rows at rank k.
     named : dict
-        The rank that each criterion names: "held-out", "stability", "knee"; None for none.
+        The rank chosen by each criterion, "held-out", "stability" and "knee", or None.
     split : str
-        What was halved, "rows" or "columns".
+        Whether "rows" or "columns" were halved.
 
     Examples
     --------
@@ -93,19 +93,19 @@ class RankSelection:
 
 
 class RankProgress(NamedTuple):
-    """How far `select_rank` is: the fits that are done, and of how many."""
+    """Progress of `select_rank`: the number of finished fits, and their total."""
 
     n_done: int
     n_total: int
 
 
 def _cosine_text(row: RankRow) -> str:
-    """Return the cosine of the matched weights of a row, if it has one."""
+    """Return the text of the cosine of a row, or an empty string."""
     return "" if row.cosine is None else f"{row.cosine:.3f} +- {row.cosine_se:.3f}  "
 
 
 def _bound_text(row: RankRow) -> str:
-    """Return the bound of a row, if it has one."""
+    """Return the text of the bound of a row, or an empty string."""
     return "" if row.bound is None else f", at least {row.bound:.4f}"
 
 
@@ -125,61 +125,62 @@ def select_rank(  # noqa: PLR0913
     resume: str | os.PathLike[str] | None = None,
     callback: Callable[[RankProgress], object] | None = None,
 ) -> RankSelection:
-    r"""How many groups the rows of X have: one recommendation, with its reasons.
+    r"""Recommend the number of groups of the rows of X, with reasons.
 
-    Three criteria, of which the rank that most of them name is recommended; the middle one where
-    all differ:
+    The rank chosen by most of three criteria is recommended, or the middle one if all differ:
 
-    - *held-out*: fit on one random half of the rows; hide a fifth of the features of the other
-      half, assign these rows by the rest and predict what is hidden; each fifth in turn. The
-      smallest k within a standard error of the least error. Scoring the features by which a row was
-      assigned would reward every further k; hiding them does not.
-    - *stability*: two random halves of the rows, each fitted and extended to all rows by the
-      largest cosine; the adjusted Rand index of the two labellings. The largest k within a standard
-      error of the best.
-    - *knee*: where the error of the fit of all rows stops falling fast.
+    - *held-out*: fit a random half of the rows, hide a fifth of the features of the other half,
+      assign these rows by the rest, and predict the hidden entries; each fifth in turn. Choose the
+      smallest k within one standard error of the smallest error. Scoring the features that were
+      used to assign a row would favor every larger k; hiding them does not.
+    - *stability*: fit two random halves of the rows, extend both to all rows by the largest cosine,
+      and compute the adjusted Rand index of the two labelings. Choose the largest k within one
+      standard error of the best.
+    - *knee*: choose the k where the error of the fit of all rows stops decreasing fast.
 
     With ``split="columns"`` both halves have all rows and half of the columns: *stability* compares
     their labels (and ``cosine`` in the table their weights, matched one to one), and *held-out*
     hides a fifth of the rows, estimates the entries of the components in a column of the other half
-    from the rest, and predicts what is hidden.
+    from the rest, and predicts the hidden entries.
 
     Parameters
     ----------
     X : array or SciPy sparse matrix of shape (n, r)
         As for `OrthogonalNMF`.
     ranks : iterable of int
-        The numbers to try, such as ``range(2, 21)``; at most half as many as rows.
+        The ranks to try, such as ``range(2, 21)``; at most half the number of rows.
     n_splits : int
-        Random halvings; at least two, for the standard errors.
+        Number of random halvings, at least two because of the standard errors.
     n_init : int
-        Searches for each fit, the first from the rank before.
+        Number of searches per fit, the first from the previous rank.
     loss : {"frobenius", "kullback-leibler"}
-        As in `OrthogonalNMF`. For counts, errors are divergences: what is unexplained is a share of
-        that of the independence model, and what is held out is predicted by profiles mixed with a
-        tenth of that of all rows.
+        As in `OrthogonalNMF`. For counts, errors are divergences relative to that of the
+        independence model, and hidden counts are predicted by profiles mixed with a tenth of the
+        overall profile.
     split : {"rows", "columns"}
-        What is halved. "rows" asks whether other rows would give the same clusters: for rows that
-        are a sample, such as documents, cells or customers. "columns" asks whether the same rows
-        would be clustered alike by other columns: for columns that are a sample, such as subjects
-        or days, over fixed rows, such as voxels or stations. It needs the Frobenius loss.
+        Whether to halve rows or columns. "rows" tests whether other rows would give the same
+        clusters, for rows that are a sample, such as documents, cells or customers. "columns" tests
+        whether other columns would give the same clusters of the rows, for columns that are a
+        sample, such as subjects or days, and fixed rows, such as voxels or stations. It needs the
+        Frobenius loss.
     groups : array of shape (r,), optional
-        With ``split="columns"``: columns of one group, such as the time points of a subject, stay
-        in one half; at least four groups.
+        Groups of columns for ``split="columns"``, such as the time points of a subject, which stay
+        in one half. At least four groups are needed.
     allow_negative : bool
         As in `OrthogonalNMF`.
     n_jobs : int, optional
-        Processes, as in joblib; the splits and the fit of all rows are independent.
+        Number of processes, as in joblib; the splits and the fit of all rows are independent.
     random_state : int
     with_proof : bool or float
-        Whether to bound what is unexplained at each rank by `orthoplus.certify`, for so many
-        seconds per rank; True is 10. The rows of the table then have a ``bound`` and a ``gap``.
+        Whether to bound the unexplained share at each rank by `orthoplus.certify`. A number gives
+        the seconds per rank; True means 10. The rows of the table then have a ``bound`` and a
+        ``gap``.
     resume : path, optional
-        A file for what is finished, written after each split; if it is there already, only the rest
-        is computed. The answer is the same.
+        File for finished splits, written after each split. If it exists, only the remaining ones
+        are computed, with the same result.
     callback : callable, optional
-        ``callback(progress)`` after each fit, or after each split if ``n_jobs`` is above one;
-        ``progress.n_done`` of ``progress.n_total`` fits are done.
+        Called as ``callback(progress)`` after each fit, or after each split if ``n_jobs`` is above
+        one; ``progress.n_done`` of ``progress.n_total`` fits are done.
 
     Returns
     -------
@@ -187,9 +188,10 @@ def select_rank(  # noqa: PLR0913
 
     Notes
     -----
-    Each fit starts from that of the rank before; data with many columns are searched in coordinates
-    of their leading singular vectors, computed once for all ranks. Owen and Perry, Ann. Appl. Stat.
-    3 (2009), on held-out rows and columns; Lange et al., Neural Comput. 16 (2004), on stability.
+    Each fit starts from that of the previous rank. Data with many columns are searched in the
+    coordinates of their leading singular vectors, computed once for all ranks. See Owen and Perry,
+    Ann. Appl. Stat. 3 (2009), on held-out rows and columns, and Lange et al., Neural Comput. 16
+    (2004), on stability.
 
     Examples
     --------
@@ -204,7 +206,7 @@ def select_rank(  # noqa: PLR0913
     of_columns = check_groups(groups, A, split)
     work = _Work(own_ranks, n_splits, n_init, allow_negative, random_state, loss, split, of_columns)
     if callback is not None and not callable(callback):
-        raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
+        raise InputTypeError(f"`callback` must be callable, got {describe(callback)}.")
     done = _run(A, work, n_jobs, resume, _Report(work, callback))
     splits = [done[name] for name in work.tasks if name != _FULL]
     rows = _summarize(work.ranks, done[_FULL]["unexplained"], splits)
@@ -218,7 +220,7 @@ def select_rank(  # noqa: PLR0913
 
 @dataclass(frozen=True)
 class _Work:
-    """What is to be done, and what a file must agree with to be resumed."""
+    """Hold the parameters of a selection, which a file must match to be resumed."""
 
     ranks: list[int]
     n_splits: int
@@ -269,7 +271,7 @@ def _check_loss(loss: str, split: str, allow_negative: bool, with_proof: bool | 
 
 
 class _Report:
-    """Counts the fits, and tells the callback."""
+    """Count the fits and call the callback."""
 
     def __init__(self, work: _Work, callback: Callable[[RankProgress], object] | None) -> None:
         self.n_done, self.n_total = 0, sum(work.n_fits(task) for task in work.tasks)
@@ -282,7 +284,7 @@ class _Report:
 
 
 def _silent(n_fits: int) -> None:
-    """Report to nobody, as in another process."""
+    """Ignore progress, as in another process."""
 
 
 def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
@@ -291,7 +293,7 @@ def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
         check_count(k, "ranks", low=1)
     ordered = sorted(set(given))
     if not ordered:
-        raise InputError("`ranks` is empty: give the numbers to try, such as range(2, 21).")
+        raise InputError("`ranks` is empty. Pass the numbers to try, such as range(2, 21).")
     half = A.shape[0] // 2
     if split == "columns" and ordered[-1] > A.shape[0]:
         raise InputError(f"`ranks` goes up to {ordered[-1]}, but X has {A.shape[0]} rows.")
@@ -312,7 +314,7 @@ def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
         )
     if A.shape[1] < 2:
         raise InputError(
-            f"`X` has {A.shape[1]} column: at least two are needed, some to assign a row by and "
+            f"`X` has {A.shape[1]} column; at least two are needed, some to assign a row and "
             f"the others to predict."
         )
     return [int(k) for k in ordered]
@@ -330,7 +332,7 @@ def _fit_all(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> A
 
 
 def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
-    """Stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
+    """Return the stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
     rng, (n, r) = work.rng(task), A.shape
     judge = work.criteria.judge
     order, folds = rng.permutation(n), np.array_split(rng.permutation(r), min(_FOLDS, r))
@@ -367,10 +369,10 @@ def _judge_counts(
 
 
 class _Criteria(NamedTuple):
-    """How data are fitted, and how rows that were held out are judged, by the loss.
+    """Define, by the loss, how data are fitted and how held-out rows are judged.
 
-    ``judge(half, pieces, centers, folds)`` returns the share of hidden entries that the centers of
-    the other half miss, and their labels; the pieces are the columns of the folds.
+    ``judge(half, pieces, centers, folds)`` returns the unexplained share of hidden entries for the
+    centers of the other half, and the labels; the pieces are the columns of the folds.
     """
 
     fit_path: Callable[..., Iterator[PathPoint]]
@@ -408,7 +410,7 @@ def _summarize(
 def _prove(
     A: Any, rows: tuple[RankRow, ...], labels: IntArray, seconds: float, allow_negative: bool
 ) -> tuple[RankRow, ...]:
-    """Return the rows with bounds; a rank with an empty group has none."""
+    """Return the rows with bounds, except for ranks with an empty group."""
     proven = []
     for row, own in zip(rows, labels, strict=True):
         problem = ONMF(A, row.k, allow_negative=allow_negative)
@@ -426,7 +428,7 @@ def _run(
     resume: str | os.PathLike[str] | None,
     report: _Report,
 ) -> dict[str, Arrays]:
-    """Return the arrays of each task; those in the file are not computed again."""
+    """Return the arrays of each task, reusing those in the file."""
     key = dataclasses.asdict(work) | {"data": fingerprint(A)} if resume is not None else {}
     done = {} if resume is None else load_tasks(resume, key)
     report.add(sum(work.n_fits(name) for name in done))

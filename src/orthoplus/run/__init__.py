@@ -1,1 +1,1 @@
-"""The calls, and what happens around a run."""
+"""The user-facing functions, and everything around a run."""

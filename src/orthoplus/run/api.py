@@ -1,4 +1,4 @@
-"""The calls: `minimize` for a function, `solve` for a problem, `project` for the projection."""
+"""The functions `minimize` for a callable, `solve` for a problem, and `project`."""
 
 import dataclasses
 import logging
@@ -37,7 +37,7 @@ from orthoplus.run.monitor import Budget, Callback, CountedProblem, RunMonitor
 from orthoplus.run.presets import preset_of, search_after
 from orthoplus.run.start_point import read_any_start, read_start
 
-# A matrix in row blocks that has no more rows is projected in memory.
+# A matrix in row blocks with at most this many rows is projected in memory.
 SMALL_ROWS = 1 << 12
 
 
@@ -57,20 +57,23 @@ def minimize(  # noqa: PLR0913
     Parameters
     ----------
     fun : callable
-        ``fun(X) -> float``, X of shape (n, k); with ``jac=True``, ``(float, gradient)``.
+        Objective ``fun(X) -> float`` for X of shape (n, k); with ``jac=True``, it returns ``(float,
+        gradient)``.
     X0 : array of shape (n, k), or (n, k)
-        Starting point; a point outside OB+ is projected onto it. A shape starts at random.
+        Starting point; a point outside OB+ is projected onto it. If a shape is given, the start is
+        random.
     jac : callable, True or None
-        ``jac(X)``, the Euclidean gradient; None takes differences (small problems only). For JAX
-        and PyTorch functions see `orthoplus.autodiff`.
+        Euclidean gradient ``jac(X)``. If None, finite differences are used, for small problems
+        only. For JAX and PyTorch functions see `orthoplus.autodiff`.
     hessp : callable, optional
-        ``hessp(X, D) -> f''(X)[D]``, for the second-order solver; None takes differences.
+        Hessian product ``hessp(X, D) -> f''(X)[D]`` for the second-order solver. If None, finite
+        differences are used.
     method : EP4Orth, optional
         The method with its options.
     n_init : int, optional
-        Number of starts, of which the best answer is kept; by default 1.
+        Number of starts, of which the best result is kept; by default 1.
     rng : Generator or int, optional
-        For random starts and for the search over supports; the default is the seed 0.
+        Random state of random starts and of the search over supports. By default, the seed is 0.
     **options
         As in `solve`: ``search, callback, time_limit, resume, checkpoint, checkpoint_every,
         with_bound``.
@@ -81,7 +84,7 @@ def minimize(  # noqa: PLR0913
 
     Notes
     -----
-    The cost is that of ``fun`` and ``jac``, and O(nk) a step.
+    Each step costs one call of ``fun`` and ``jac``, plus O(nk).
 
     Examples
     --------
@@ -93,7 +96,7 @@ def minimize(  # noqa: PLR0913
     -3.2360679775
     """
     if isinstance(fun, Problem):
-        raise InputTypeError("`fun` is a problem object: call `orthoplus.solve(problem, X0)`.")
+        raise InputTypeError("`fun` is a problem object. Call `orthoplus.solve(problem, X0)`.")
     problem = Smooth(fun, read_start(X0)[1], jac=jac, curvature=hessp)
     return solve(problem, X0, method=method, n_init=n_init, rng=rng, **options)
 
@@ -120,45 +123,46 @@ def solve(  # noqa: PLR0913
     problem : Problem
         One of `orthoplus.problems`, or your own subclass of `Problem`.
     X0 : array of shape (n, k), optional
-        Starting point; a point outside OB+ is projected onto it. By default, and for the shape
-        (n, k) alone, the problem's own; for `SwapSearch` the centers of
+        Starting point; a point outside OB+ is projected onto it. By default, or if only the shape
+        (n, k) is given, the start of the problem; for `SwapSearch`, the centers of
         `orthoplus.linalg.starts.leading_centers`.
     method : EP4Orth, SwapSearch, SupportSearch or another, optional
-        By default the best that is known for this kind of problem, see `orthoplus.run.presets`.
+        By default, the best known method for this kind of problem; see `orthoplus.run.presets`.
     n_init : int, optional
-        Number of independent runs, of which the best answer is kept. The first starts from X0, the
+        Number of independent runs, of which the best result is kept. The first starts from X0, the
         others from further starts of the problem (`Problem.starts`). The default is 1, or 2 for the
         trace family.
     rng : Generator or int, optional
-        For the starts, for methods that draw random numbers, and for the search over supports; the
-        default is the seed 0.
+        Random state of the starts, of methods that draw random numbers, and of the search over
+        supports. By default, the seed is 0.
     search : bool or SupportSearch
-        Whether a search over supports follows rounding and refinement, see `SupportSearch`. It
-        never makes the answer worse. Methods with a search of their own and the baselines are
-        not followed by one; an X of more than 2^18 entries only if a `SupportSearch` is given.
+        Whether a search over supports follows rounding and refinement; see `SupportSearch`. It
+        never makes the result worse. It is skipped for baselines and for methods that include a
+        search, and for an X with more than 2^18 entries unless a `SupportSearch` is given.
     callback : callable, optional
-        ``callback(state)`` after every outer iteration; returning True ends the run.
+        Called as ``callback(state)`` after every outer iteration; if it returns True, the run ends.
     time_limit : float, optional
-        Seconds; looked at whenever f is evaluated.
+        Time limit in seconds, checked whenever f is evaluated.
     resume : state or path, optional
-        Continue from ``result.state`` or from a checkpoint, bit for bit; X0 is then ignored. A
-        checkpoint of other data, another problem, method or version is refused.
+        State or checkpoint to continue from, bit for bit; X0 is then ignored. A checkpoint of
+        different data, or of a different problem, method or version, raises an error.
     checkpoint : path, optional
-        Save the state there after every outer iteration (written aside, then renamed).
+        File to which the state is saved atomically after every outer iteration.
     checkpoint_every : float
-        Seconds that have to pass between two checkpoints; the last state is always saved.
+        Minimum number of seconds between two checkpoints; the last state is always saved.
     with_bound : bool
         Whether to compute the problem's bound, which may cost a truncated SVD.
 
     Returns
     -------
     Result
-        Never worse than the rounded last iterate, nor than the rounded X0. Ctrl-C returns the best
-        point so far.
+        The result is never worse than the rounded last iterate or the rounded X0. Ctrl-C ends the
+        run and returns the best point so far.
 
     Notes
     -----
-    A step of the default first-order method is one evaluation of f with its gradient, and O(nk).
+    A step of the default first-order method costs one evaluation of f with its gradient, plus
+    O(nk).
 
     Examples
     --------
@@ -177,14 +181,14 @@ def solve(  # noqa: PLR0913
     X, notes = read_any_start(X0, problem)
     _check_watch(callback, time_limit, checkpoint, checkpoint_every)
     if method is not None:
-        as_outer_method(method)  # raises if it is none
+        as_outer_method(method)  # raises if it is not a method
     check_type(search, "search", bool, np.bool_, SupportSearch)
     preset = preset_of(problem)
     if n_init is None:  # one run, unless everything is left to the preset
         n_init = preset.n_init if resume is None and method is None and X is None else 1
     check_count(n_init, "n_init", low=1)
     if resume is not None and n_init > 1:
-        raise InputError(f"`n_init={n_init}` with `resume`: a saved state continues a single run.")
+        raise InputError(f"`n_init={n_init}` cannot be combined with `resume`. Use `n_init=1`.")
     budget = Budget(np.inf if time_limit is None else time_limit)
     working = problem if method is not None else preset.reduce(problem)
     generator = as_generator(rng)
@@ -194,6 +198,7 @@ def solve(  # noqa: PLR0913
     for number, child in enumerate(generator.spawn(n_init)):
         own = as_outer_method(method or preset.method(working, number))
         own_search = search_after(own, problem.shape, search)
+        # Without `rng`, the first run uses the seeds of the method's own options.
         if rng is not None or number > 0:
             own = own.reseeded(child)
             own_search = None if own_search is None else with_seed(own_search, child)
@@ -227,45 +232,44 @@ def project(
     time_limit: float | None = None,
     memory_limit: int | str | None = None,
 ) -> Result:
-    r"""Find the nearest matrix of S+, with a proof: maximize :math:`\langle C, X \rangle` over S+.
+    r"""Find the nearest matrix of S+ with a proof, maximizing :math:`\langle C, X \rangle` over S+.
 
     Parameters
     ----------
     C : array of shape (n, k)
-        float32 or float64, any memory order; a memory map is read in blocks of rows. Datasets of
-        h5py, arrays of Zarr and Dask arrays too: then every column needs a positive entry, and for
-        a Dask array ``labels`` and ``weights`` are Dask arrays.
+        A float32 or float64 array in any memory order. Memory maps, h5py datasets, Zarr arrays and
+        Dask arrays are read in blocks of rows; for these, every column needs a positive entry. For
+        a Dask array, ``labels`` and ``weights`` are Dask arrays.
     tol : float
-        The relative gap at which the point counts as optimal. A looser one saves time where the
+        Relative gap at or below which the point counts as optimal. A larger value saves time if the
         proof is the slow part.
     max_passes : int, optional
-        Most passes over C. A node of branch and bound, which begins if the relaxation leaves a gap,
-        counts as one pass, or as several if much is left open. None: 100, or any number if there is
-        a time limit.
+        Maximum number of passes over C. If the relaxation leaves a gap, branch and bound follows,
+        whose nodes count as one or several passes. By default 100, or unlimited if there is a time
+        limit.
     time_limit : float, optional
-        Seconds after which no further pass or node begins.
+        Seconds after which no further pass or node starts.
     memory_limit : int or str, optional
-        In bytes, or as in "512MB": read C in blocks that fit, see
-        `orthoplus.data.as_data`.
+        Memory for blocks of C in bytes, or a string such as "512MB"; see `orthoplus.data.as_data`.
 
     Returns
     -------
     Result
-        ``value`` is <C, X>, ``bound`` an upper bound of it over all of S+, rounded up, ``gap``
-        their relative distance, ``status`` CERTIFIED or GAP_LEFT, ``n_iter`` the passes over C,
-        rounded up. A gap of some 1e-15 is rounding.
+        ``value`` is <C, X>, ``bound`` is an upper bound on it over S+, rounded up, and ``gap`` is
+        their relative distance. ``status`` is CERTIFIED or GAP_LEFT, and ``n_iter`` is the number
+        of passes over C, rounded up. A gap of about 1e-15 is due to rounding.
 
     Raises
     ------
     ValueError
-        If C has a NaN, an infinity, more columns than rows, or entries so large that <C, X> is not
-        a floating-point number: then divide C by a number.
+        If C contains NaN or infinity, has more columns than rows, or has entries so large that <C,
+        X> overflows; in the last case, divide C by a constant.
 
     Notes
     -----
     Over S+ the nearest point maximizes <C, X>, because ||X||^2 = k. See
     `orthoplus.projection.project_stiefel_plus` for the method. A pass costs O(nk); memory beyond C
-    is O(n + k) until ``result.X`` is asked for.
+    is O(n + k) until ``result.X`` is accessed.
 
     Examples
     --------
@@ -302,7 +306,7 @@ def _read_state(
     method: OuterMethodBase,
     mark: Fingerprint | None,
 ) -> OuterState | None:
-    """Return the state to continue from; raise if it belongs to another method, problem or run."""
+    """Return the state to continue from; raise if its method, problem or run differs."""
     if resume is None:
         return None
     state: Any = resume
@@ -313,22 +317,22 @@ def _read_state(
     size = method.shape_of(state, problem)
     if size != problem.shape:
         raise InputError(
-            f"`resume` is a state of shape {size}, but the problem needs "
-            f"{problem.shape}: it belongs to another problem."
+            f"`resume` is a state of shape {size}, but the problem has shape "
+            f"{problem.shape}: it belongs to another problem. Pass a state of this problem."
         )
     changed = [] if made_for is None or mark is None else differences(made_for, mark)
     if changed:
         raise InputError(
             f"`resume`: {resume} belongs to another run, "
-            f"which differs from this one in {' and '.join(changed)}. Call with what it was "
-            f"written for, or start afresh."
+            f"which differs from this one in {' and '.join(changed)}. Use the same data, "
+            f"problem and options, or start a new run."
         )
     logging.getLogger("orthoplus").info("resumed after iteration %d", state.n_iter)
     return state
 
 
 def _with_bound(problem: Problem, best: Result, budget: Budget, *, with_bound: bool) -> Result:
-    """Return the best result with the work of all runs and, if wanted, the bound."""
+    """Return the best result with the total work of all runs and, if requested, the bound."""
     bound = problem.lower_bound() if with_bound else None
     within = bracket(problem, best.value, bound, best.weights.dtype)
     return dataclasses.replace(
@@ -342,16 +346,16 @@ def _check_watch(
     checkpoint: str | os.PathLike[str] | None,
     checkpoint_every: float,
 ) -> None:
-    """Raise before the run, not after its first iteration, if it cannot be watched like this."""
+    """Check the options that monitor a run before it starts."""
     check_range(checkpoint_every, "checkpoint_every", low=0.0)
     if time_limit is not None:
         check_positive(time_limit, "time_limit", finite=False)
     if callback is not None and not callable(callback):
-        raise InputTypeError(f"`callback` must be callable, it is {describe(callback)}.")
+        raise InputTypeError(f"`callback` must be callable, got {describe(callback)}.")
     if checkpoint is not None and not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
         raise FileNotFoundError(
-            f"`checkpoint={os.fspath(checkpoint)!r}` lies in a folder that does not exist. "
-            f"Make it first."
+            f"`checkpoint={os.fspath(checkpoint)!r}` is in a folder that does not exist. "
+            f"Create the folder first."
         )
     if checkpoint is not None:
         check_writable(checkpoint, "checkpoint")
@@ -363,7 +367,7 @@ def _start(
     starts: Iterator[FloatArray],
     X: FloatArray | Centers | None,
 ) -> FloatArray | Centers:
-    """Return the given start, the method's own, or the problem's next."""
+    """Return the given start, the start of the method, or the next start of the problem."""
     if isinstance(X, Centers):
         method.check_start(problem, X)
     if X is None:

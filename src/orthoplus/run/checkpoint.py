@@ -1,4 +1,4 @@
-"""States on disk: plain arrays in an ``.npz`` file, no pickles, written aside and then renamed."""
+"""Saving of states as plain arrays in an ``.npz`` file, without pickles, written atomically."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _FORMAT = f"{_FAMILY}4"
 
 @cache
 def _state_types() -> dict[str, Any]:
-    """Return the states of all methods and baselines by their names."""
+    """Return the state types of all methods and baselines by name."""
     from orthoplus.methods.baselines import BASELINES
 
     methods = (METHODS | BASELINES).values()
@@ -32,10 +32,10 @@ def _state_types() -> dict[str, Any]:
 def save_state(
     path: str | os.PathLike[str], state: OuterState, made_for: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a state so that `load_state` gives it back bit for bit.
+    """Write a state that `load_state` restores bit for bit.
 
-    The file appears under its name only when it is complete. ``made_for`` is the fingerprint of the
-    run, see `orthoplus.run.fingerprint`; ``solve(checkpoint=...)`` adds it.
+    The file is written atomically. ``made_for`` is the fingerprint of the run, which
+    ``solve(checkpoint=...)`` adds; see `orthoplus.run.fingerprint`.
 
     Examples
     --------
@@ -60,27 +60,27 @@ def save_state(
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
-    """Write arrays as ``.npz``; the file appears under its name only when it is complete."""
+    """Write arrays atomically to an ``.npz`` file."""
     write_atomically(path, lambda file: np.savez(file, **arrays))
 
 
 def check_writable(path: str | os.PathLike[str], name: str) -> None:
-    """Raise before hours of work, not at their end, if nothing can be written there."""
+    """Raise if the file cannot be written, before any work is done."""
     folder = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
-        raise InputError(f"`{name}={os.fspath(path)!r}` is a folder: the name of a file is needed.")
+        raise InputError(f"`{name}={os.fspath(path)!r}` is a folder. Pass the name of a file.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(
             f"`{name}={os.fspath(path)!r}` cannot be written: permission denied for its folder. "
-            f"Choose another place."
+            f"Choose another folder."
         )
 
 
 def load_state(path: str | os.PathLike[str]) -> OuterState:
-    """Read a state written by `save_state`; a damaged or foreign file is a ValueError.
+    """Read a state written by `save_state`; raise a ValueError if the file is not valid.
 
-    ``solve(resume=path)`` also sees that the file belongs to the same run; a state that was loaded
-    is taken for what it is.
+    ``solve(resume=path)`` also checks that the file belongs to the same run; for a loaded state
+    this is not checked.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[OuterState, Mapping[str, Any] | None]:
-    """Return the state in a file, and the fingerprint of its run if it has one."""
+    """Return the state in a file, and the fingerprint of its run if there is one."""
     try:
-        # Opened here: a damaged archive would leave NumPy's own file open.
+        # Open the file here: NumPy leaves its own file open if the archive is damaged.
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(bytes(file["__state__"]))
             if header["format"] != _FORMAT:
@@ -112,7 +112,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[OuterState, Mapping[s
     except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InputError(
             f"`{os.fspath(path)}` is not a saved state or is damaged ({error}). "
-            f"Start afresh, or give a file written by `save_state`."
+            f"Start a new run, or pass a file written by `save_state`."
         ) from error
 
 
@@ -122,7 +122,7 @@ def _foreign(name: Any) -> str:
 
 
 def _describe(value: Any, name: str, arrays: dict[str, Any]) -> Any:
-    """JSON for a tree of dictionaries and numbers; arrays go into ``arrays`` under their path."""
+    """Return JSON for a tree of dictionaries and numbers, moving arrays to ``arrays``."""
     if isinstance(value, Mapping):
         return {key: _describe(item, f"{name}/{key}", arrays) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -130,7 +130,7 @@ def _describe(value: Any, name: str, arrays: dict[str, Any]) -> Any:
         return {"__array__": name}
     if isinstance(value, float):
         return {"__float__": value.hex()}
-    return None if hasattr(value, "graph") else value  # a vector that is elsewhere
+    return None if hasattr(value, "graph") else value  # a vector of a Dask array is not saved
 
 
 def _restore(tree: Any, file: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What a checkpoint was written for: data, problem, method and version, told apart by digests."""
+"""Fingerprints of a run for checkpoints: data, problem, method and version."""
 
 import dataclasses
 import hashlib
@@ -17,19 +17,20 @@ from orthoplus.data import DataMatrix, as_data
 
 Fingerprint = dict[str, Any]
 
-# Options that may change when a run goes on: they say when it ends, not what it does.
+# Options that may change when a run is resumed: they determine when it ends, not what it does.
 _ENDS = ("max_iter", "tol", "feasibility_tol")
-# Entries whose bits are mixed at a time, and the numbers that mix them, odd as they have to be.
+# Entries whose bits are mixed at a time, the seed of the odd multipliers, and an odd constant.
 _SLICE_ENTRIES = 1 << 16
 _SEED, _ROW_MIX = 20_240, np.uint64(0x9E3779B97F4A7C15)
-# Values of f at one point that belong to the same f: sums in another order differ by less.
+# Values of f at one point within this relative distance belong to the same f; sums in another order
+# differ by less.
 _SAME_VALUE = 1e-6
 
 
 def fingerprint(problem: Problem, method: OuterMethodBase) -> Fingerprint:
-    """Return what tells this run from others, as JSON: one pass over the data.
+    """Return a JSON description that identifies this run, in one pass over the data.
 
-    Data are compared by their bits, in whatever storage they are. A problem that holds functions
+    Data are compared bit by bit, independently of their storage. A problem that contains functions
     is compared by its value at one point.
 
     Examples
@@ -53,10 +54,11 @@ def fingerprint(problem: Problem, method: OuterMethodBase) -> Fingerprint:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return in what two fingerprints differ, in words."""
+    """Return the names of the parts in which two fingerprints differ."""
     found = [name for name in ("version", "problem", "method") if one.get(name) != other.get(name)]
     first, second = one.get("value"), other.get("value")
     is_same = one.get("data") == other.get("data")
+    # Problems with functions have no complete digest: compare f at one point instead.
     if first is not None and second is not None:
         is_same = is_same and math.isclose(first, second, rel_tol=_SAME_VALUE)
     if not is_same:
@@ -65,32 +67,33 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def _describe(method: OuterMethodBase) -> str:
-    """Return the name and the options of a method, but for those that only end it."""
-    own = getattr(method, "method", method)  # of a user, without our defaults
+    """Return the name and the options of a method, except those that only end it."""
+    own = getattr(method, "method", method)  # a user's own method, without our defaults
     if not dataclasses.is_dataclass(own):
         return type(own).__name__
     names = [field.name for field in dataclasses.fields(own) if field.name not in _ENDS]
     text = f"{type(own).__name__}({', '.join(f'{n}={getattr(own, n)!r}' for n in names)})"
-    return re.sub(r" at 0x[0-9a-f]+", "", text)  # of functions among them
+    return re.sub(r" at 0x[0-9a-f]+", "", text)  # addresses of functions
 
 
 def _probe(problem: Problem) -> float | None:
-    """Return f at a point that is the same in every process; None if it is not a number there."""
+    """Return f at a point that is the same in every process; None if it is not finite."""
     try:
         value = float(problem.value(Problem.start(problem, np.random.default_rng(_SEED))))
-    except Exception:  # a user's function may be anything
+    except Exception:  # a user's function may raise anything
         return None
     return value if math.isfinite(value) else None
 
 
 class _Digest:
-    """Collects what a problem consists of; ``is_complete`` until something cannot be compared."""
+    """Hash the parts of a problem; ``is_complete`` is False if a part cannot be compared."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self.is_complete = True
 
     def add(self, value: Any) -> None:
+        """Add a value to the hash, recursively."""
         if isinstance(value, DataMatrix) or issparse(value):
             data = as_data(value, check=False)
             if data.has_entries:
@@ -119,9 +122,10 @@ class _Digest:
 
 
 def mixed_bits(A: DataMatrix) -> Any:
-    """Return two numbers of 64 bits that depend on every bit of the entries and on their places.
+    """Return two 64-bit integers that depend on every bit and position of the entries.
 
-    Sums modulo 2^64 are exact in any order: blocks, chunks and sparse storage do not matter.
+    Sums modulo 2^64 are exact in any order, so that blocks, chunks and sparse storage do not
+    matter.
 
     Examples
     --------
@@ -135,7 +139,7 @@ def mixed_bits(A: DataMatrix) -> Any:
 
 
 def _mix_rows(block: Any, rows: IntArray) -> Any:
-    """Return the part of a block: per row a sum of entries times odd numbers, scrambled."""
+    """Return the share of a block: the scrambled sums of entries times odd numbers per row."""
     values = block.entries()
     keys = np.random.default_rng(_SEED).integers(1 << 63, size=(block.shape[1], 2), dtype=np.uint64)
     keys = 2 * keys + np.uint64(1)
@@ -150,7 +154,7 @@ def _mix_rows(block: Any, rows: IntArray) -> Any:
 
 
 def _bits(values: Any) -> Any:
-    """Return the bits of the numbers in float64; minus zero counts as zero."""
+    """Return the bits of the numbers in float64, treating minus zero as zero."""
     return (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
 
 
@@ -161,12 +165,13 @@ def _sums(values: Any, keys: Any) -> Any:
 
 def _sparse_sums(values: Any, keys: Any) -> Any:
     products = _bits(values.data)[:, None] * keys[values.indices]
+    # Row sums by differences of cumulative sums, exact modulo 2^64.
     ends = np.vstack([np.zeros((1, 2), np.uint64), products.cumsum(axis=0, dtype=np.uint64)])
     return ends[values.indptr[1:]] - ends[values.indptr[:-1]]
 
 
 def _scrambled(numbers: Any) -> Any:
-    """Return numbers of which every bit depends on every bit, so that rows do not cancel."""
+    """Mix the bits so that each depends on all others and rows do not cancel."""
     for shift in (33, 29):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * _ROW_MIX
     return numbers ^ (numbers >> np.uint64(32))

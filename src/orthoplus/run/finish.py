@@ -1,4 +1,4 @@
-"""From the last state of a run to its answer: rounding, refinement, and the report of it."""
+"""From the last state of a run to its result: rounding, refinement and reporting."""
 
 from typing import Any, NamedTuple
 
@@ -21,14 +21,14 @@ from orthoplus.optimality.conditions import stationarity
 from orthoplus.projection import project_stiefel_plus
 from orthoplus.run.monitor import Budget, CountedProblem, RunMonitor
 
-# The search over supports is left out then.
+# With these statuses, no search over supports follows.
 ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
-# Where Procedure 1 fails, a few passes find a point of S+ near enough.
+# If Procedure 1 fails, a few passes of the projection find a point of S+ that is close enough.
 _ROUNDING_PASSES = 10
 
 
 class Ending(NamedTuple):
-    """The answer of a run and why the run ended; ``X`` is its matrix, None if there is none."""
+    """Hold the answer of a run and its status; ``X`` is the matrix, or None."""
 
     answer: Answer
     X: FloatArray | None
@@ -45,11 +45,12 @@ def finish(
 ) -> Ending:
     """Return the method's own answer, or round, refine and search over supports.
 
-    Never worse than a start that was given.
+    The result is never worse than a given start.
     """
     method, state = monitor.method, monitor.state
     own = method.answer(problem, state, start)
     if own is not None:
+        # A converged search may still not be stationary to first order: report FEASIBLE then.
         is_met = own.stationarity <= STATIONARITY_TOL * own.gradient_size
         is_doubtful = status is Status.CONVERGED and not is_met
         return Ending(own, None, Status.FEASIBLE if is_doubtful else status)
@@ -74,7 +75,7 @@ def finish(
 def report(
     problem: Problem, ending: Ending, monitor: RunMonitor, *, notes: tuple[str, ...]
 ) -> Result:
-    """Evaluate the problem itself at the answer and say how the run ended, without a bound."""
+    """Evaluate the original problem at the answer and return the result, without a bound."""
     (answer, X, status), state = ending, monitor.state
     value, residual = answer.value, answer.stationarity
     if X is not None:
@@ -104,7 +105,7 @@ def report(
 def _searched(
     problem: Problem, X: FloatArray, budget: Budget, status: Status, search: SupportSearch
 ) -> tuple[FloatArray, bool | None, Status]:
-    """Search over supports from X; return the best point, and whether no single row gains."""
+    """Search over supports from X; return the best point, row optimality, and the status."""
     timed, best = CountedProblem(problem, budget), X
     is_row_optimal: bool | None = None
     stop = search.stop()
@@ -122,9 +123,9 @@ def _searched(
 
 
 def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residual: float) -> bool:
-    """Whether the residual is a small share of the gradient of f, here or at a random point.
+    """Return whether the residual is small relative to the gradient here or at a random point.
 
-    Here alone would not do: where f is zero at its best, its gradient is rounding there.
+    The gradient at X alone would not do: if f vanishes at its minimum, the gradient is rounding.
     """
     if residual <= STATIONARITY_TOL * float(np.linalg.norm(gradient)):
         return True
@@ -137,7 +138,7 @@ def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residu
 def _best_feasible(
     problem: Problem, X0: FloatArray | None, monitor: RunMonitor, status: Status
 ) -> tuple[FloatArray, Status]:
-    """Refine the last iterate, or take X^feas if that is better; time and keyboard still count."""
+    """Refine the last iterate, or X^feas if it is better, until time runs out or Ctrl-C."""
     state = monitor.state
     last: Any = X0 if state is None else state.X
     rounded = keep_largest(last, _nearest)  # Procedure 1
@@ -148,6 +149,7 @@ def _best_feasible(
     timed = CountedProblem(problem, monitor.budget)
     try:
         X = _descend(timed, rounded, monitor.method)
+        # The start or X^feas may be better than the refined last iterate.
         for start in starts:
             if _objective_or_inf(timed, start) < _objective_or_inf(timed, X):
                 X = _descend(timed, start, monitor.method)
@@ -161,7 +163,7 @@ def _best_feasible(
 
 
 def _descend(problem: Problem, X: FloatArray, method: OuterMethodBase) -> FloatArray:
-    """Refined on the support of X, or polished, where the method asks for that; never worse."""
+    """Refine X on its support, or polish it if the method requests that; never worse."""
     polish = method.polish
     if polish is None:
         return refine(problem, X)
@@ -169,11 +171,11 @@ def _descend(problem: Problem, X: FloatArray, method: OuterMethodBase) -> FloatA
 
 
 def _objective_or_inf(problem: Problem, X: FloatArray) -> float:
-    """Return f(X), infinity for NaN."""
+    """Return f(X), or infinity if it is NaN."""
     value = problem.value(X)
     return np.inf if np.isnan(value) else value
 
 
 def _nearest(X: FloatArray) -> FloatArray:
-    """Return the nearest point of S+, where Procedure 1 would leave a column without a row."""
+    """Return the nearest point of S+, used if Procedure 1 would leave a column without a row."""
     return project_stiefel_plus(X, max_passes=_ROUNDING_PASSES).X.astype(X.dtype, copy=False)

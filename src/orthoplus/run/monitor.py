@@ -1,4 +1,4 @@
-"""Watching a run from outside: evaluations, the clock, callbacks, checkpoints, the keyboard."""
+"""Monitoring of a run: evaluations, time, callbacks, checkpoints and Ctrl-C."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ _LOG = logging.getLogger("orthoplus")
 
 @dataclass
 class Budget:
-    """Counts evaluations and watches the clock: the only clock of a run."""
+    """Count evaluations and measure the time of a run."""
 
     time_limit: float = np.inf
     n_eval: int = 0
@@ -36,27 +36,27 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Seconds since the run started."""
         return time.perf_counter() - self.started
 
     def count_evaluation(self) -> None:
-        """Count one evaluation; raise when the time is up."""
+        """Count one evaluation; raise if the time limit is exceeded."""
         self.n_eval += 1
         if time.perf_counter() - self.started > self.time_limit:
             raise OutOfTimeError
 
     def check_time(self) -> None:
-        """Raise when the time is up."""
+        """Raise if the time limit is exceeded."""
         if time.perf_counter() - self.started > self.time_limit:
             raise OutOfTimeError
 
 
 @dataclass(frozen=True, eq=False)
 class CountedProblem(Problem):
-    """A problem whose evaluations are counted; every member of `Problem` is that of the problem.
+    """Wrap a problem and count its evaluations; all members of `Problem` are forwarded.
 
-    What a problem has beyond `Problem`, such as the data matrix ``A`` of `ONMF`, is read from it
-    too: methods that are made for one kind of problem need it.
+    Further attributes, such as the data matrix ``A`` of `ONMF`, are forwarded as well, because
+    methods for one kind of problem need them.
     """
 
     problem: Any
@@ -146,11 +146,11 @@ class CountedProblem(Problem):
         return self.problem.rounding(dtype)
 
     def at(self, Y: FloatArray) -> Problem:
-        """Return the problem in X of a `TwoBlock` at this Y, counted too."""
+        """Return the problem in X of a `TwoBlock` at this Y, also counted."""
         return CountedProblem(self.problem.at(Y), self.budget)
 
     def __getattr__(self, name: str) -> Any:
-        # Reached for names that `Problem` does not have; never for its members, see above.
+        # Only called for names that `Problem` does not have; its members are forwarded above.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.problem, name)
@@ -158,7 +158,7 @@ class CountedProblem(Problem):
 
 @dataclass
 class RunMonitor:
-    """Follows a run: history, callback, checkpoints, and what ends it from outside."""
+    """Follow a run: record its history, call the callback, save checkpoints, and end it."""
 
     method: OuterMethodBase
     budget: Budget
@@ -175,7 +175,7 @@ class RunMonitor:
     def follow(
         self, problem: Problem, X: Any, state: OuterState | None
     ) -> tuple[Status, Exception | None]:
-        """Run to the end, from X or from a state; how it ended, and what a callback raised."""
+        """Run to the end from X or a state; return the status and an exception of the callback."""
         with self.workspace.lending():
             try:
                 return self._follow(problem, X, state)
@@ -191,12 +191,13 @@ class RunMonitor:
             check_state(self.method, first)
             if np.isnan(first.value):
                 raise InputError(
-                    "f is NaN at the starting point: no step from there can be judged. Give an X0 "
-                    "at which it is a number."
+                    "The objective is NaN at the starting point. Choose an X0 at which it is "
+                    "finite."
                 )
             for current in iterate(problem, self.method, first):
                 self.state = current
                 status = stop(current)
+                # The first state is the start: it is neither recorded nor passed to the callback.
                 if current is not first:
                     self._record(current)
                     asked, failure = self._call_back(current)
@@ -204,7 +205,7 @@ class RunMonitor:
                         return Status.CALLBACK, failure
                 if status is not Status.RUNNING:
                     return status, None
-                self.budget.check_time()  # a method may never evaluate f itself
+                self.budget.check_time()  # a method may not evaluate f at all
         except OutOfTimeError:
             return Status.TIME_LIMIT, None
         except KeyboardInterrupt:
@@ -218,7 +219,7 @@ class RunMonitor:
         self._save(self.checkpoint_every)
 
     def _save(self, every: float) -> None:
-        """Write the state, unless that was done within so many seconds."""
+        """Write the state, unless the last checkpoint is more recent than ``every`` seconds."""
         state = self.state
         if self.checkpoint is None or not self.history or state is self.saved:
             return

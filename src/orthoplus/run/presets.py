@@ -1,7 +1,7 @@
-"""One table of defaults: which method a problem gets, how many starts, and how it ends.
+"""The table of defaults: method, number of starts, and reduction for each kind of problem.
 
-`solve`, the estimators, the command line and the benchmarks read it, so that whoever asks for a
-problem to be solved gets the best that is known for it.
+`solve`, the estimators, the command line and the benchmarks all use it, so that each problem is
+solved by the best known method.
 """
 
 from collections.abc import Callable
@@ -32,17 +32,17 @@ from orthoplus.problems.trace_min import FactorTrace
 
 @dataclass(frozen=True)
 class Preset:
-    """How a kind of problem is solved if nothing else is asked for.
+    """Describe how a kind of problem is solved by default.
 
     Attributes
     ----------
     method : callable
-        ``method(problem, number)``: the method of the start with this number.
+        Function ``method(problem, number)`` that returns the method for the start with this number.
     n_init : int
-        Number of starts, of which the best answer is kept.
+        Number of starts, of which the best result is kept.
     reduce : callable
-        ``reduce(problem)``: a problem that orders the points of S+ alike, on which the method runs.
-        Constants of f that do not scale with the data would hide it at small and large scales.
+        Function ``reduce(problem)`` that returns an equivalent problem for the method, which orders
+        the points of S+ in the same way. It removes constants of f that do not scale with the data.
     """
 
     method: Callable[[Any, int], OuterMethod]
@@ -50,13 +50,13 @@ class Preset:
     reduce: Callable[[Any], Problem] = lambda problem: problem
 
 
-# Entries of the largest X that is searched without being asked for.
+# Maximum number of entries of an X that is searched by default.
 _SEARCHED_ENTRIES = 1 << 18
-# Eigenvectors are a start near enough for a tenth of the penalty that breaks even.
+# Eigenvectors are a good start, so the penalty begins at a tenth of the break-even value.
 _CONTINUATION = EP4Orth(penalty_start=0.1, polish=Polish())
 
-# A small first penalty forgets the start: on most f every start ends at the same point. Later
-# starts begin with larger ones, in turns, which keep more of it and lead elsewhere.
+# With a small first penalty the start hardly matters, and most f end at the same point. Later
+# starts use larger penalties in turn, which keep more of the start and lead elsewhere.
 _FIRST_PENALTIES = (EP4Orth.penalty_start, 1.0, 2.0)
 
 
@@ -66,7 +66,7 @@ def _penalty_method(problem: Problem, number: int) -> EP4Orth:
 
 _ANY_SMOOTH = Preset(_penalty_method)
 _PRESETS: dict[type[Problem], Preset] = {
-    # The certified projection in one step: see `Polish`.
+    # The certified projection in one step; see `Polish`.
     Projection: Preset(lambda problem, number: Polish(tol=1e-12, max_passes=100)),
     ONMF: Preset(lambda problem, number: SwapSearch()),
     FactorTrace: Preset(lambda problem, number: SwapSearch()),
@@ -84,14 +84,14 @@ _PRESETS: dict[type[Problem], Preset] = {
         n_init=2,
         reduce=lambda problem: TraceMin(-problem.M, problem.k),  # ||M||^2 + k - 2 tr(X'MX) on S+
     ),
-    # Its start is the end of a search by swaps, see `orthoplus.linalg.k_means`.
+    # The start already comes from a search by swaps; see `orthoplus.linalg.k_means`.
     KMeans: Preset(lambda problem, number: SupportSearch(effort=4e5, with_projections=False)),
     QAP: Preset(lambda problem, number: AssignmentSearch()),
 }
 
 
 def preset_of(problem: Problem) -> Preset:
-    """Return the preset of the problem's type, or of the nearest type it derives from.
+    """Return the preset of the problem's type or of its nearest base class.
 
     Examples
     --------
@@ -110,9 +110,9 @@ def search_after(
 ) -> SupportSearch | None:
     """Return the search over supports that follows a method; None if nothing follows.
 
-    Methods with a search of their own end with it, and baselines are compared as they are. An X of
-    more than 2^18 entries is searched only if a `SupportSearch` asks for it: it would take too much
-    of the memory, and too few moves could be tried.
+    No search follows methods that include one, or baselines. An X with more than 2^18 entries is
+    searched only if a `SupportSearch` is given, because the search would need too much memory and
+    could try too few moves.
 
     Examples
     --------

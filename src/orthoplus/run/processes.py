@@ -1,4 +1,4 @@
-"""Independent runs at a time, each in a process of its own, that share the processors."""
+"""Independent runs in parallel processes that share the processors."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -15,10 +15,11 @@ def run_all(
     *,
     is_ordered: bool = True,
 ) -> Iterator[Any]:
-    """``call(*one)`` for each of ``given``, ``n_jobs`` at a time, as they come or in their order.
+    """Yield ``call(*one)`` for each of ``given``, ``n_jobs`` at a time.
 
-    Joblib shares out the threads of BLAS, this those of our own passes. One job is no process of
-    its own: then each result is made when it is asked for.
+    Results are in the order of ``given`` if ``is_ordered``, otherwise in the order of completion.
+    Joblib divides the BLAS threads, this function those of our own kernels. A single job runs in
+    this process, and its results are computed lazily.
 
     Examples
     --------

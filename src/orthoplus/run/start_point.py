@@ -1,4 +1,4 @@
-"""Read the start of a run: an array, a shape, or centers."""
+"""Reading of the start of a run: an array, a shape, or centers."""
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from orthoplus.geometry.oblique import project_oblique_plus
 def read_start(
     X0: FloatArray | tuple[int, int],
 ) -> tuple[FloatArray | None, tuple[int, int], tuple[str, ...]]:
-    """Return a start in OB+ (None for a random one), its shape, and notes on what was changed."""
+    """Return a start in OB+ (None for a random one), its shape, and notes on changes."""
     if isinstance(X0, tuple) and len(X0) == 2 and all(isinstance(i, (int, np.integer)) for i in X0):
         check_shape(int(X0[0]), int(X0[1]), "X0")
         return None, (int(X0[0]), int(X0[1])), ()
     if np.shape(X0) == (2,):
         raise InputError(
-            f"`X0` has 1 dimension(s): give a matrix of shape (n, k), or for a random start that "
-            f"shape as a tuple of two whole numbers. It is {describe(X0)}."
+            f"`X0` has 1 dimension(s), got {describe(X0)}. Pass a matrix of shape (n, k) or, for "
+            f"a random start, the shape as a tuple of two integers."
         )
     X = as_matrix(X0, "X0")
     n, k = X.shape
@@ -29,7 +29,7 @@ def read_start(
     given = np.asarray(X0).dtype
     if given != X.dtype:
         notes.append(f"X0 of dtype {given} was converted to {X.dtype}.")
-    with np.errstate(over="ignore"):  # then it is not one
+    with np.errstate(over="ignore"):  # an overflow is not a unit norm
         unit = np.abs(np.linalg.norm(X, axis=0) - 1.0).max() <= 1e-6
     if X.min() < 0 or not unit:
         notes.append("X0 was not in OB+ (nonnegative, unit columns) and was projected onto it.")
@@ -39,10 +39,10 @@ def read_start(
 def read_any_start(
     X0: FloatArray | Centers | tuple[int, int] | None, problem: Problem
 ) -> tuple[FloatArray | Centers | None, tuple[str, ...]]:
-    """Return the start, None for the problem's own, and notes on what was changed."""
+    """Return the start (None for that of the problem) and notes on changes."""
     if X0 is None or isinstance(X0, Centers):
         return X0, ()
     X, size, notes = read_start(X0)
     if size != problem.shape:
-        raise InputError(f"`X0` has shape {size}, but the problem needs {problem.shape}.")
+        raise InputError(f"`X0` has shape {size}; expected {problem.shape}.")
     return X, notes

@@ -221,7 +221,7 @@ def test_checkpoint_gives_the_state_back(name, tmp_path, rng):
 
 @pytest.mark.parametrize("name", [name for name in BASELINES if name not in baselines.ANY_SMOOTH])
 def test_other_problems_are_refused(name):
-    with pytest.raises(TypeError, match=r"needs a problem such as ONMF\(A, k\), not Projection"):
+    with pytest.raises(TypeError, match=r"cannot solve Projection\. Pass a problem such as ONMF"):
         op.solve(Projection(np.eye(4, 2)), method=BASELINES[name]())
 
 

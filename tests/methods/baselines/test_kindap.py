@@ -90,7 +90,7 @@ def test_bad_options_and_problems_are_refused():
             KindAP(**options)
     with pytest.raises(ValueError, match="Choose one of identity, given"):
         KindAP(start="random")
-    with pytest.raises(TypeError, match=r"needs the problem KIndicators\(U\), not Projection"):
+    with pytest.raises(TypeError, match=r"needs the problem KIndicators\(U\), got Projection"):
         op.solve(Projection(np.eye(4, 2)), method=KindAP())
 
 

@@ -1,4 +1,4 @@
-"""The baselines, one per file; the registry gives each its name."""
+"""Baselines, one per file, and the registry of their names."""
 
 from orthoplus.methods.baselines.approximately_orthogonal import ApproximatelyOrthogonalNMF
 from orthoplus.methods.baselines.convex_relaxation import ConvexRelaxation
@@ -44,11 +44,11 @@ BASELINES = {
     "support_set": SupportSet,
 }
 
-# The entries of `orthoplus.problems.PROBLEMS` that a baseline is made for, "onmf" if not here.
+# The entries of `orthoplus.problems.PROBLEMS` that a baseline supports; "onmf" if not listed.
 TAKES = {"kindap": ("k_indicators",)}
-# Baselines for any smooth f: they take every problem, and leave its second block to `solve`.
+# Baselines for any smooth f. They support every problem, and `solve` handles a second block.
 ANY_SMOOTH = ("wen_yin", "seppg", "support_set")
-# Baselines that need the entries of the data, not products alone; and those of one step.
+# Baselines that need the entries of the data, not only products; and those with a single step.
 NEED_ENTRIES = ("k_means", "spherical_k_means", "lsa_k_means", "nmf")
 ONE_STEP = (*NEED_ENTRIES, "convex_relaxation", "vca")
 

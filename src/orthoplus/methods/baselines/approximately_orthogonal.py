@@ -1,4 +1,4 @@
-"""Approximately orthogonal NMF (Li, Zhou and Cichocki 2015): a penalty on x_i'x_j, two ways."""
+"""Approximately orthogonal NMF (Li, Zhou and Cichocki 2015): a penalty on x_i'x_j."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from orthoplus.methods.factors import (
 
 @dataclass(frozen=True)
 class ApproximatelyOrthogonalNMF(FactorMethod):
-    r"""NMF with a penalty on the inner products of the columns of X, which have unit norm.
+    r"""Run NMF with a penalty on the inner products of the unit columns of X.
 
     .. math:: \min_{X, Y \ge 0,\ \|x_j\| = 1} F(X, Y) = \|A - XY^\top\|_F^2
               + \lambda \sum_{i \ne j} x_i^\top x_j .
@@ -37,7 +37,7 @@ class ApproximatelyOrthogonalNMF(FactorMethod):
     ----------
     algorithm : {"hals", "apg"}
     orthogonality : float
-        lambda, in units of :math:`\|A\|_F^2 / k`.
+        The weight lambda, in units of :math:`\|A\|_F^2 / k`.
     n_inner : int
         Steps per block and iteration of "apg".
     start, tol, max_iter, seed
@@ -47,14 +47,14 @@ class ApproximatelyOrthogonalNMF(FactorMethod):
     -----
     Li, Zhou and Cichocki, *Two efficient algorithms for approximately orthogonal nonnegative matrix
     factorization*, IEEE Signal Process. Lett. 22 (2015). The penalty and the two kinds of
-    algorithms are theirs; the article was at hand in its abstract only. Which factor they
-    normalize, their lambda and their inner iterations were not checked; ours was chosen among 0.01
-    to 1 on generated data. Without unit columns X could shrink and Y grow until the penalty
-    vanishes. F never rises with either algorithm: each update of "hals" is the minimizer over its
-    column (a column without a positive entry of h - lambda s becomes the unit vector of its largest
-    one), and an extrapolated step of "apg" that
-    raises F is replaced by a plain one. X is near orthogonal only, the nearer the larger lambda. An
-    iteration costs two products with A and O((n + r) k^2), times ``n_inner`` for "apg".
+    algorithms are theirs. Only the abstract of the article was available, so which factor they
+    normalize, their lambda and their inner iterations were not verified; our lambda was chosen
+    between 0.01 and 1 on generated data. Without unit columns, X could shrink and Y grow until the
+    penalty vanishes. F never increases with either algorithm: each update of "hals" is the
+    minimizer over its column (a column without a positive entry of h - lambda s becomes the unit
+    vector of its largest entry), and an extrapolated step of "apg" that increases F is replaced by
+    a plain one. X is only approximately orthogonal, more so for larger lambda. An iteration costs
+    two products with A and O((n + r) k^2), times ``n_inner`` for "apg".
 
     Examples
     --------
@@ -76,13 +76,14 @@ class ApproximatelyOrthogonalNMF(FactorMethod):
         check_count(self.n_inner, "n_inner", low=1)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Renew X for AY and Y'Y, then Y for A'X and X'X."""
+        """Update X from AY and Y'Y, then Y from A'X and X'X."""
         weight = self.weight(problem)
         AY, YtY = times(problem, state.Y), state.Y.T @ state.Y
         if self.algorithm == "hals":
             X = _sweep_x(state.factor, AY, YtY, weight)
         else:
             k = len(YtY)
+            # F as a function of X: <X H, X> - 2 <AY, X> with H = Y'Y + lambda (ee' - I).
             H = YtY + weight * (np.ones((k, k)) - np.eye(k))
             X = _accelerate(state.factor, AY, H, self.n_inner, on_spheres=True)
         W, gram = times_transposed(problem, X), X.T @ X
@@ -93,19 +94,20 @@ class ApproximatelyOrthogonalNMF(FactorMethod):
         return factor_state(problem, X, Y, before=state, products=W)
 
     def weight(self, problem: Problem) -> float:
-        """Return lambda."""
+        """Return the weight lambda of the penalty."""
         return self.orthogonality * factor_model(problem).total / problem.shape[1]
 
     def objective(self, problem: Problem, state: FactorState) -> float:
-        """Return F at a state."""
+        """Return the penalized objective F at a state."""
         total = state.factor.sum(axis=1)
+        # The sum over i != j of x_i'x_j is |sum_j x_j|^2 - sum_j |x_j|^2.
         overlap = float(np.vdot(total, total)) - float(np.vdot(state.factor, state.factor))
         return state.value + self.weight(problem) * overlap
 
 
 def _sweep_x(X: FloatArray, AY: FloatArray, YtY: FloatArray, weight: float) -> FloatArray:
-    """Return X after a minimization over each column in turn."""
-    X = X.copy(order="F")  # columns at a stretch
+    """Minimize over each column of X in turn."""
+    X = X.copy(order="F")  # contiguous columns
     total = X.sum(axis=1)
     for j in range(X.shape[1]):
         s = total - X[:, j]
@@ -116,9 +118,10 @@ def _sweep_x(X: FloatArray, AY: FloatArray, YtY: FloatArray, weight: float) -> F
 
 
 def _sweep_y(Y: FloatArray, W: FloatArray, gram: FloatArray) -> FloatArray:
-    """Return Y after a minimization over each column in turn; the columns of X have unit norm."""
+    """Minimize over each column of Y in turn, for unit columns of X."""
     Y = Y.copy(order="F")
     for j in range(Y.shape[1]):
+        # (A - sum_{l != j} x_l y_l')' x_j without forming the residual matrix.
         y = W[:, j] - Y @ gram[:, j] + Y[:, j] * gram[j, j]
         Y[:, j] = np.maximum(y / (gram[j, j] or 1.0), 0.0)
     return np.ascontiguousarray(Y)
@@ -127,10 +130,10 @@ def _sweep_y(Y: FloatArray, W: FloatArray, gram: FloatArray) -> FloatArray:
 def _accelerate(
     Z: FloatArray, B: FloatArray, H: FloatArray, n_inner: int, *, on_spheres: bool
 ) -> FloatArray:
-    """Return Z after accelerated projected gradient steps on <Z H, Z> - 2 <B, Z>, never higher.
+    """Take accelerated projected gradient steps on <Z H, Z> - 2 <B, Z>, which never increases.
 
-    Over Z >= 0, or over nonnegative unit columns; the step is 1 / L with L the largest eigenvalue
-    of 2 H.
+    The feasible set is Z >= 0, or nonnegative unit columns if ``on_spheres``. The step is 1 / L,
+    where L is the largest eigenvalue of 2 H.
     """
     L = 2.0 * float(np.linalg.eigvalsh(H)[-1])
     if L <= 0.0:
@@ -145,13 +148,14 @@ def _accelerate(
 
     before, t, here = Z, 1.0, value(Z)
     for _ in range(n_inner):
+        # Nesterov's sequence t, restarted whenever the objective would increase.
         t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
         trial = move(Z + (t - 1.0) / t_next * (Z - before))
         there = value(trial)
         if there > here:
-            trial, t_next = move(Z), 1.0  # start the acceleration again
+            trial, t_next = move(Z), 1.0  # restart the acceleration
             there = value(trial)
-            if there > here:  # by rounding
+            if there > here:  # only because of rounding
                 return Z
         before, Z, t, here = Z, trial, t_next, there
     return Z

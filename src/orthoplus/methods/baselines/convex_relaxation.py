@@ -1,4 +1,4 @@
-"""Orthogonal NMF by a convex relaxation, rounded."""
+"""Orthogonal NMF by rounding a convex relaxation."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from orthoplus.methods.factors import (
     times_transposed,
 )
 
-# Matrices of n x n numbers are formed.
+# The method forms n x n matrices.
 _MOST_ROWS = 5000
 
 
@@ -31,8 +31,8 @@ class ConvexRelaxation(OuterMethodBase):
     .. math:: \max_Z \langle AA^\top, Z \rangle, \qquad 0 \preceq Z \preceq I, \quad
               \operatorname{tr} Z = k, \quad Z \ge 0 .
 
-    For X in S+ the matrix :math:`Z = XX^\top` satisfies all constraints. The leading eigenvectors
-    of the solution are grouped by their directions, and each group gets its best weights.
+    For X in S+, the matrix :math:`Z = XX^\top` satisfies all constraints. The rows of the leading
+    eigenvectors of the solution are grouped by direction, and each group gets its optimal weights.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class ConvexRelaxation(OuterMethodBase):
 
     Notes
     -----
-    One step is the whole solve, in O(n^2 k) per iteration and O(n^2) numbers: for up to 5000 rows.
-    The given X is not used. The relaxation is that of `orthoplus.certify`, which uses its dual for
-    bounds.
+    One step performs the whole solve, with O(n^2 k) operations per iteration and O(n^2) memory, for
+    up to 5000 rows. The given X is not used. The relaxation is that of `orthoplus.certify`, which
+    uses its dual for bounds.
 
     Pan and Ng, *Orthogonal nonnegative matrix factorization by sparsity and nuclear norm
     optimization*, SIAM J. Matrix Anal. Appl. 39 (2018), relax the orthogonality by a nuclear norm
@@ -62,7 +62,7 @@ class ConvexRelaxation(OuterMethodBase):
     max_iter: int = 300
 
     state_type = FactorState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     def __post_init__(self) -> None:
         check_count(self.max_iter, "max_iter", low=1)
@@ -72,15 +72,16 @@ class ConvexRelaxation(OuterMethodBase):
         return start_state(problem, X)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Solve the relaxation, and round it."""
+        """Solve the relaxation and round its solution."""
         n, k = problem.shape
         if n > _MOST_ROWS:
             raise InputError(
-                f"The convex relaxation forms matrices of n x n numbers: {n} rows are too many. "
-                f"Use at most {_MOST_ROWS}, or another method."
+                f"The convex relaxation forms n x n matrices, and {n} rows are too many. "
+                f"Use at most {_MOST_ROWS} rows, or another method."
             )
         relaxation = Relaxation(data_of(problem).outer_gram(), k)
         relaxation.advance(self.max_iter)
+        # Any positive weights do for the start: the refinement finds the best ones on these groups.
         groups = spread(relaxation.partition(), np.ones(n), k)
         X = problem.refine(groups / np.linalg.norm(groups, axis=0))
         assert X is not None  # orthogonal NMF has a closed form
@@ -88,5 +89,5 @@ class ConvexRelaxation(OuterMethodBase):
         return factor_state(problem, X, Y, before=state, products=Y)._replace(change=0.0)
 
     def stop(self) -> ChangeStop:
-        """Stop after the solve."""
+        """Return a stopping rule that ends the run after the solve."""
         return ChangeStop(tol=0.0, max_iter=1)

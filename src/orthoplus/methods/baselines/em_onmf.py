@@ -14,12 +14,13 @@ from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
 from orthoplus.methods.factors import data_of, factor_model, start_state, times, times_transposed
 
-# The least weight of a row that is not zero: it belongs to a group even if no center reaches it.
+# Smallest weight of a nonzero row, which belongs to a group even if its product with the center is
+# 0.
 _TINY = float(np.finfo(np.float64).tiny) ** 0.5
 
 
 class EMState(NamedTuple):
-    """The best factors so far, and where the current start has got to."""
+    """Hold the best factors so far and the state of the current start."""
 
     X: FloatArray
     value: float
@@ -36,32 +37,33 @@ class EMState(NamedTuple):
 
 @dataclass(frozen=True)
 class EMONMF(SeededMethod):
-    r"""EM-like algorithm for orthogonal NMF: weighted spherical k-means of the rows.
+    r"""Solve orthogonal NMF by an EM-like algorithm: weighted spherical k-means of the rows.
 
     .. math:: \pi_i = \arg\max_j\, a_i^\top c_j, \qquad
               c_j = \text{leading right singular vector of } A_{\pi = j},
 
-    where a_i are the rows of A and the centers c_j have unit norm; it minimizes
+    where a_i are the rows of A and the centers c_j have unit norm. It minimizes
     :math:`\|A\|_F^2 - \sum_j \sigma_1(A_{\pi = j})^2`.
 
     Parameters
     ----------
     start : {"random", "given"}
-        The first centers: k rows of A at random, or A'X of the given X.
+        The first centers: k random rows of A, or A'X for the given X.
     n_init : int
-        Starts; the best is kept. With ``start="given"`` the later ones are at random.
+        Number of starts, of which the best is kept. With ``start="given"``, the later ones are
+        random.
     tol : float
-        A start ends when the objective falls by no more than this share of it.
+        A start ends when the relative decrease of the objective is at most this.
     max_iter : int
-        Iterations of one start.
+        Maximum number of iterations per start.
     seed : int
-        For the random rows.
+        Seed of the random rows.
 
     Notes
     -----
-    Neurocomputing 141 (2014), 15-25. The objective never rises within a start. A group that runs
-    empty gets the row with the largest residual; zero rows belong to no group. One iteration costs
-    two products with A and k leading singular vectors.
+    Neurocomputing 141 (2014), 15-25. The objective never increases within a start. An empty group
+    gets the row with the largest residual; zero rows belong to no group. One iteration costs two
+    products with A and k leading singular vectors.
 
     Examples
     --------
@@ -72,7 +74,7 @@ class EMONMF(SeededMethod):
     """
 
     state_type = EMState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     start: str = "random"
     n_init: int = 1
@@ -88,13 +90,13 @@ class EMONMF(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> EMState:
-        """Return the first centers, before any row is assigned."""
+        """Return the state with the first centers, before any row is assigned."""
         first = start_state(problem, X)
         Y = self._random_centers(problem, 0) if self.start == "random" else first.Y
         return EMState(X, first.value, violation(X), first.Y, 0, X, Y, np.inf, np.inf, 1, 0)
 
     def step(self, problem: Problem, state: EMState) -> EMState:
-        """Assign the rows, renew the centers; or begin the next start where one has ended."""
+        """Assign the rows and update the centers, or begin the next start if one has ended."""
         is_over = self._is_over(state)
         n_started, n_iter_start = state.n_started + is_over, 0 if is_over else state.n_iter_start
         Y = state.current_Y
@@ -103,6 +105,7 @@ class EMONMF(SeededMethod):
         X = _renew(problem, Y)
         Y = times_transposed(problem, X)
         value = factor_model(problem).total - float(np.vdot(Y, Y))
+        # The change compares values within one start only.
         old = np.inf if is_over else state.current_value
         is_best = state.n_iter == 0 or value < state.value
         return EMState(
@@ -120,16 +123,16 @@ class EMONMF(SeededMethod):
         )
 
     def stop(self) -> "EMStop":
-        """Stop when the last start has come to rest."""
+        """Return the stopping rule: the last start has converged or reached its limit."""
         return EMStop(self)
 
     def _is_over(self, state: EMState) -> bool:
-        """Whether this start has come to rest, or to its limit."""
+        """Return whether this start has converged or reached its limit."""
         rests = state.n_iter_start > 1 and state.change <= self.tol
         return rests or state.n_iter_start >= self.max_iter
 
     def _random_centers(self, problem: Problem, number: int) -> FloatArray:
-        """Return k different nonzero rows of A, as columns."""
+        """Return k distinct nonzero rows of A as columns."""
         rng = np.random.default_rng([self.seed, number])
         n, k = problem.shape
         rows = np.flatnonzero(_row_squares(problem))
@@ -139,7 +142,7 @@ class EMONMF(SeededMethod):
 
 @dataclass(frozen=True)
 class EMStop:
-    """Looks at a state of EM-ONMF and says when all starts are done."""
+    """Stop EM-ONMF when all starts are done."""
 
     method: EMONMF
 
@@ -155,21 +158,22 @@ def _row_squares(problem: Problem) -> FloatArray:
 
 
 def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
-    """X of S+ after one iteration from the centers Y, in three lines of the algorithm."""
+    """Return the X of S+ after one iteration from the centers Y."""
     scores = times(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
     labels, weights = _assign(_row_squares(problem), scores)
     rows = np.flatnonzero(labels >= 0)
+    # The scores are the start of the leading singular vectors, which `refine` computes.
     weighted = np.zeros(problem.shape)
     weighted[rows, labels[rows]] = np.maximum(weights[rows], _TINY)
     X = project_oblique_plus(weighted)
     if len(np.unique(labels[rows])) < X.shape[1]:
-        return X  # fewer nonzero rows than groups: nothing to gain
+        return X  # there are fewer nonzero rows than groups
     refined = problem.refine(X)
     return X if refined is None else refined
 
 
 def _assign(norms: FloatArray, scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the group of each row, -1 for zero rows, and its weight; no group is left empty.
+    """Return the group (-1 for zero rows) and weight of each row, leaving no group empty.
 
     ``norms`` are the squared norms of the rows of A.
     """
@@ -177,6 +181,7 @@ def _assign(norms: FloatArray, scores: FloatArray) -> tuple[IntArray, FloatArray
     weights = scores.max(axis=1)
     counts = np.bincount(labels[labels >= 0], minlength=scores.shape[1])
     residuals = norms - weights**2
+    # Refill each empty group with the row of the largest residual from a group of two or more.
     for j in np.flatnonzero(counts == 0):
         free = (labels >= 0) & (counts[labels] > 1)
         if not free.any():

@@ -1,4 +1,4 @@
-"""GOPA (Zhang et al. 2019): orthogonal NMF that moves the single entry of one row at a time."""
+"""GOPA (Zhang et al. 2019): orthogonal NMF that moves the entry of one row at a time."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,15 +21,16 @@ from orthoplus.methods.factors import (
     times_transposed,
 )
 
-# A row with more than this share of the squares of its column stays: the others are rounding.
+# A row with more than this share of the squares of its column does not move: the others are
+# rounding.
 _ALONE = 1.0 - 1e-12
-# A gain below this share of what the column has is a tie: the row stays.
+# A gain below this share of the column's value counts as a tie, and the row does not move.
 _TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class GOPA(SeededMethod):
-    r"""Greedy orthogonal pivoting: the best position and value for the entry of each row in turn.
+    r"""Solve orthogonal NMF by greedy pivoting: the best entry of each row in turn.
 
     .. math:: \max_{X \in S_+} \langle R, X \rangle, \quad R = AY, \qquad\text{then}\quad
               Y = A^\top X,
@@ -42,29 +43,29 @@ class GOPA(SeededMethod):
     Parameters
     ----------
     variant : {"plain", "batch", "randomized"}
-        All rows one after the other in random order; many rows at once, of which only so many of
-        the best moves are made that the objective does not fall; or one after the other, each
-        visited with a certain probability.
+        "plain" visits all rows one after another in random order; "batch" moves many rows at once,
+        and makes only as many of the best moves as keep <R, X> from decreasing; "randomized" visits
+        each row with probability ``share``.
     share : float
-        Rows per sweep that "randomized" visits, and the share of all rows in a batch of "batch".
+        Share of the rows that "randomized" visits per sweep, or that form a batch of "batch".
     start : {"random", "given"}
-        Rows dealt to the columns at random with equal entries, or the given X, rounded.
+        Random assignment of the rows to columns with equal entries, or the given X, rounded.
     tol : float
-        Stop at this relative change of X in a sweep.
+        Relative change of X in a sweep at which to stop.
     max_iter : int
-        Sweeps.
+        Maximum number of sweeps.
     seed : int
-        For the start and the order of the rows.
+        Seed of the start and of the order of the rows.
 
     Notes
     -----
     Zhang, Zhang, Liu and Zhang, *Greedy orthogonal pivoting algorithm for non-negative matrix
-    factorization*, ICML 2019, PMLR 97. The moves, the renewal of Y once per sweep, the random start
-    and the probability of a visit follow a public port of the authors' program; how their batch
-    version picks its rows was not checked, and neither were their defaults for ``share`` and the
-    number of sweeps. X is in S+ at every step and the objective never rises. A column never loses
-    its last row, and a row without a positive entry of R stays as it is. A sweep costs two products
-    with A and O(nk).
+    factorization*, ICML 2019, PMLR 97. The moves, the update of Y once per sweep, the random start
+    and the probability of a visit follow a public port of the authors' program. How their batch
+    version selects rows, and their defaults for ``share`` and the number of sweeps, were not
+    verified. X is in S+ at every step and the objective never increases. A column never loses its
+    last row, and a row without a positive entry of R does not move. A sweep costs two products with
+    A and O(nk).
 
     Examples
     --------
@@ -76,7 +77,7 @@ class GOPA(SeededMethod):
     """
 
     state_type = FactorState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     variant: str = "plain"
     share: float = 0.5
@@ -101,12 +102,13 @@ class GOPA(SeededMethod):
         X = keep_largest(X.astype(np.float64))
         if self.start == "random":
             rng = np.random.default_rng([self.seed, 0])
+            # Every column gets at least one row.
             labels = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
             X = assemble(rng.permutation(labels), np.ones(n), k)
         return start_state(problem, X)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Move the rows for R = AY, then renew Y."""
+        """Move the rows for R = AY, then update Y."""
         R = times(problem, state.Y)
         rng = np.random.default_rng([self.seed, state.n_iter + 1])
         order = rng.permutation(len(R))
@@ -124,12 +126,12 @@ class GOPA(SeededMethod):
         return factor_state(problem, X, Y, before=state, products=Y)
 
     def stop(self) -> ChangeStop:
-        """Stop by the relative change of X."""
+        """Return the stopping rule, based on the relative change of X."""
         return ChangeStop(self.tol, self.max_iter)
 
 
 class _Columns(NamedTuple):
-    """Of each column, not normalized: the sum of squares, and its inner product with R."""
+    """Hold, for each unnormalized column, the sum of squares and the inner product with R."""
 
     squares: FloatArray
     inner: FloatArray
@@ -147,9 +149,9 @@ def _columns(R: FloatArray, point: SupportPoint) -> _Columns:
 
 
 def move_rows(R: FloatArray, point: SupportPoint, order: IntArray) -> SupportPoint:
-    """Give each row in turn its best position and value; <R, X> never falls.
+    """Give each row in turn its best position and value; <R, X> never decreases.
 
-    Columns are not normalized on the way: a row that changes costs O(k), not O(n).
+    Columns are not normalized in between, so that changing a row costs O(k) instead of O(n).
     """
     labels, weights = point.labels.copy(), point.weights.astype(np.float64)
     squares, inner = (part.copy() for part in _columns(R, point))
@@ -163,7 +165,7 @@ def move_rows(R: FloatArray, point: SupportPoint, order: IntArray) -> SupportPoi
             squares_left = squares[own] - weights[i] ** 2
             inner_left = inner[own] - weights[i] * r[own]
             a[own] = inner_left / np.sqrt(squares_left)
-        # What each column adds with the row in it, less what all columns had before.
+        # Gain of each column if the row joins it: sqrt(a^2 + b^2) - a.
         gains = np.where((r > 0) & (a > 0), np.hypot(a, r) - a, -np.inf)
         j = int(gains.argmax())
         lost = before[own] - a[own] if own >= 0 else 0.0
@@ -171,6 +173,8 @@ def move_rows(R: FloatArray, point: SupportPoint, order: IntArray) -> SupportPoi
             continue
         if own >= 0:
             squares[own], inner[own] = squares_left, inner_left
+        # In the normalized column the new entry over the rest is b / a; here the column has norm
+        # sqrt(squares[j]), which gives squares[j] r_j / inner[j].
         labels[i], weights[i] = j, squares[j] * r[j] / inner[j]  # x / y = b / a
         inner[j] += weights[i] * r[j]
         squares[j] += weights[i] ** 2
@@ -178,10 +182,10 @@ def move_rows(R: FloatArray, point: SupportPoint, order: IntArray) -> SupportPoi
 
 
 def move_batch(R: FloatArray, point: SupportPoint, rows: IntArray) -> SupportPoint:
-    """Move many rows at once, the best first, as many as <R, X> allows; it never falls.
+    """Move many rows at once, best first, such that <R, X> never decreases.
 
-    All gains are those of single moves from here. If together they lower the objective, the half
-    with the smaller gains stays, and so on; a single move is never refused but for rounding.
+    The gains are those of single moves. If all moves together decrease <R, X>, the half with the
+    smaller gains is dropped, repeatedly; a single move is rejected only because of rounding.
     """
     gains, columns = _single_gains(R, point, rows)
     moving = rows[gains > 0]
@@ -192,6 +196,7 @@ def move_batch(R: FloatArray, point: SupportPoint, rows: IntArray) -> SupportPoi
         labels = point.labels.copy()
         labels[moving[:count]] = columns[:count]
         if (np.bincount(labels[labels >= 0], minlength=point.k) > 0).all():
+            # On fixed supports the best columns are the normalized positive parts of R.
             entries = np.where(labels >= 0, R[np.arange(len(R)), labels], 0.0)
             new = SupportPoint(labels, fit_weights(labels, entries, point.k), point.k)
             if float(_columns(R, new).norms().sum()) >= before:
@@ -203,9 +208,10 @@ def move_batch(R: FloatArray, point: SupportPoint, rows: IntArray) -> SupportPoi
 def _single_gains(
     R: FloatArray, point: SupportPoint, rows: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return what the best single move of each row gains, and the column it goes to."""
+    """Return the gain of the best single move of each row, and its target column."""
     squares, inner = _columns(R, point)
     own, weights, r = point.labels[rows], point.weights[rows], R[rows]
+    # <r_j, x_j> of each column without the row, for all rows at once.
     a = np.tile(inner / np.sqrt(squares), (len(rows), 1))
     has = np.flatnonzero(own >= 0)
     left = squares[own[has]] - weights[has] ** 2

@@ -1,4 +1,4 @@
-"""KindAP: alternating projections in two layers, for K-indicators (Chen et al. 2019)."""
+"""KindAP: alternating projections in two layers for K-indicators (Chen et al. 2019)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import polar_factor, violation
 
-# A distance below this is zero.
+# Distances below this count as zero.
 _ZERO = 1e-12
 
 
 class KindAPState(NamedTuple):
-    """The rotated embedding, the indicator matrix before it, and which layer is at work."""
+    """Hold the rotated embedding, the previous indicator matrix, and the current layer."""
 
     X: FloatArray
     value: float
@@ -38,37 +38,40 @@ class KindAPState(NamedTuple):
 
 @dataclass(frozen=True)
 class KindAP(OuterMethodBase):
-    r"""Double-layered alternating projection between rotations of U and indicator matrices.
+    r"""Solve K-indicators by double-layered alternating projection.
 
-    .. math:: N = \max(UY, 0),\; Y = \Pi(U^\top N) \text{ until it rests}; \qquad
+    .. math:: N = \max(UY, 0),\; Y = \Pi(U^\top N) \text{ until convergence}; \qquad
               H = \text{the largest entry of each row of } N,\; Y = \Pi(U^\top H).
 
     Parameters
     ----------
     normalize_rows : bool
-        Work on U with rows of unit norm, as the authors' Python code does by default; their article
-        and MATLAB code leave U as it is.
+        Whether to normalize the rows of U, as the authors' Python code does by default; their
+        article and MATLAB code use U without normalization.
     start : {"identity", "given"}
-        The first Y: the identity, as published, or the best one for the given X.
+        The first Y: the identity, as published, or the optimal one for the given X.
     inner_tol, max_inner : float, int
-        The inner layer rests when ``||UY - N||`` changes by at most this share, or rises.
+        The inner layer ends when ``||UY - N||`` changes by at most this share or increases, or
+        after ``max_inner`` iterations.
     tol, max_iter : float, int
-        The outer layer rests when ``||UY - H||`` changes by at most this share, rises, or no label
-        changes.
+        The outer layer ends when ``||UY - H||`` changes by at most this share or increases, when no
+        label changes, or after ``max_iter`` iterations.
     binary : bool
-        Equal entries in each column of H, as in the article; False keeps those of N as long as the
-        inner layer is at work, as the authors' MATLAB code does by default.
+        Whether H has equal entries in each column, as in the article. False keeps those of N while
+        the inner layer is used, as the authors' MATLAB code does by default.
     finish : bool
-        Once it rests, go on without the inner layer until it rests again.
+        Whether to continue without the inner layer after convergence, until it converges again.
     lloyd : bool
-        At last, k-means of the rows of U from the means of the clusters. Needs scikit-learn.
+        Whether to finish with k-means on the rows of U from the means of the clusters, which needs
+        scikit-learn.
 
     Notes
     -----
-    Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019);
-    parameters of the authors' code. An outer step is the whole inner layer, one rounding and one
-    projection back. A column of H may be empty: H is then not in S+, and only `solve` makes an
-    answer of it. An inner iteration costs two products of O(nk^2) and an SVD of k x k.
+    Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019); the
+    parameters are those of the authors' code. An outer step consists of the whole inner layer, one
+    rounding and one projection back. A column of H may be empty; then H is not in S+, and `solve`
+    rounds it to a feasible point. An inner iteration costs two products of O(nk^2) and an SVD of k
+    x k.
 
     Examples
     --------
@@ -81,7 +84,7 @@ class KindAP(OuterMethodBase):
     """
 
     state_type = KindAPState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     normalize_rows: bool = False
     start: str = "identity"
@@ -101,14 +104,14 @@ class KindAP(OuterMethodBase):
         check_count(self.max_iter, "max_iter", low=1)
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> KindAPState:
-        """Return the first rotation, before any rounding."""
+        """Return the state with the first rotation, before any rounding."""
         U = self._embedding(problem)
         Y = np.eye(U.shape[1]) if self.start == "identity" else polar_factor(U.T @ X)
         labels = np.full(len(U), -1)
         return self._state(problem, X, Y, (U @ Y, labels, np.inf), (0, 0, "inner"))
 
     def step(self, problem: Problem, state: KindAPState) -> KindAPState:
-        """One outer iteration: the inner layer, H, and the rotation back to U."""
+        """Perform one outer iteration: the inner layer, H, and the rotation back to U."""
         U, n_iter = self._embedding(problem), state.n_iter + 1
         if state.phase == "lloyd":
             labels = _lloyd(U, state.labels)
@@ -117,21 +120,23 @@ class KindAP(OuterMethodBase):
         n_inner, N = 0, np.maximum(state.rotated, 0.0)
         if state.phase == "inner":
             N, n_inner = self._inner_layer(U, N)
+        # H keeps the largest entry of each row of N; Y = polar factor of U'H rotates U toward it.
         labels = N.argmax(axis=1)
         H = _indicator(N, labels, is_binary=self.binary or state.phase == "outer")
         new = self._rotate(problem, U, H, labels, (n_iter, n_inner, state.phase))
         if not self._rests(state, new):
             return new
+        # Keep the last point if the final step without the inner layer made it worse.
         is_worse = new.distance > state.distance * (1.0 + self.tol) and state.phase != "inner"
         kept = state._replace(n_iter=n_iter) if is_worse else new
         return kept._replace(phase=self._next_phase(state.phase))
 
     def diagnostics(self, state: KindAPState) -> Diagnostics:
-        """Return the iterations of the inner layer."""
+        """Return the number of iterations of the inner layer."""
         return Diagnostics(n_inner=state.n_inner)
 
     def stop(self) -> RestStop:
-        """Stop when the last layer rests, or at the iteration limit."""
+        """Return the stopping rule: the last layer has converged, or the limit is reached."""
         return RestStop("is_over", self.max_iter)
 
     def _embedding(self, problem: Problem) -> FloatArray:
@@ -139,8 +144,7 @@ class KindAP(OuterMethodBase):
         if U is None:
             own = type(getattr(problem, "problem", problem)).__name__
             raise InputTypeError(
-                f"KindAP rotates an embedding: it needs the problem KIndicators(U), not {own}. For "
-                f"any smooth f use EP4Orth."
+                f"KindAP needs the problem KIndicators(U), got {own}. Use EP4Orth for any smooth f."
             )
         if not self.normalize_rows:
             return np.asarray(U)
@@ -148,13 +152,14 @@ class KindAP(OuterMethodBase):
         return np.asarray(U / np.where(norms > 0, norms, 1.0))
 
     def _inner_layer(self, U: FloatArray, N: FloatArray) -> tuple[FloatArray, int]:
-        """Between rotations of U and nonnegative matrices, until the distance rests."""
+        """Alternate between rotations of U and nonnegative matrices to convergence."""
         before, n_inner = np.inf, 0
         while n_inner < self.max_inner:
             n_inner += 1
             rotated = U @ polar_factor(U.T @ N)
             distance = float(np.linalg.norm(rotated - N))
-            # The first comparison is with infinity: it never rests there.
+            # The first comparison is with infinity, so that the first iteration never ends the
+            # layer.
             if distance < _ZERO or distance >= before * (1.0 - self.inner_tol):
                 break
             before, N = distance, np.maximum(rotated, 0.0)
@@ -197,7 +202,7 @@ class KindAP(OuterMethodBase):
 
 
 def _indicator(N: FloatArray, labels: IntArray, *, is_binary: bool) -> FloatArray:
-    """H: the labelled entry of each row, or 1, and columns of unit norm, but for empty ones."""
+    """Return H with the labeled entry of each row (or 1) and unit columns, except empty ones."""
     rows = np.arange(len(N))
     H = np.zeros((len(N), N.shape[1]))
     H[rows, labels] = 1.0 if is_binary else N[rows, labels]
@@ -211,6 +216,7 @@ def _lloyd(U: FloatArray, labels: IntArray) -> IntArray:
 
     k = U.shape[1]
     sizes = np.bincount(labels, minlength=k)
+    # The embedding has k columns, hence k centers in k dimensions.
     means = np.zeros((k, k))
     np.add.at(means, labels, U)
     means /= np.maximum(sizes, 1)[:, None]

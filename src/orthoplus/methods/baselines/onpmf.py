@@ -21,12 +21,12 @@ from orthoplus.geometry.stiefel import polar_factor, violation
 from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.methods.factors import data_of, factor_model
 
-# Halvings of a step before the point stays where it is and only the penalty grows.
+# Maximum number of halvings of a step; after these, the point is kept and only the penalty grows.
 _MAX_HALVINGS = 40
 
 
 class ONPState(NamedTuple):
-    """U with orthonormal columns (``factor``), its multipliers, the penalty and the step length."""
+    """Hold U with orthonormal columns (``factor``), its multipliers, the penalty and the step."""
 
     X: FloatArray
     value: float
@@ -43,7 +43,7 @@ class ONPState(NamedTuple):
 
 @dataclass(frozen=True)
 class ONPMF(SeededMethod):
-    r"""Augmented Lagrangian for X >= 0 over the Stiefel manifold, by projected gradient.
+    r"""Minimize an augmented Lagrangian for X >= 0 over the Stiefel manifold.
 
     .. math:: L(U, Y) = \tfrac12 \|A - UY^\top\|_F^2 - \langle \Lambda, U \rangle
               + \tfrac{\rho}{2} \|\min(U, 0)\|_F^2, \qquad U^\top U = I,\; Y \ge 0,
@@ -54,29 +54,30 @@ class ONPMF(SeededMethod):
     Parameters
     ----------
     start : {"svd", "given"}
-        Left singular vectors, each with the sign whose positive part is larger; or the orthonormal
-        matrix nearest to the given X.
+        Left singular vectors, each with the sign whose positive part is larger, or the orthonormal
+        matrix closest to the given X.
     penalty_start, penalty_growth : float
-        rho and c. They are absolute, as published: scaling A changes the run.
+        The first rho and its growth c. They are absolute, as published, so that scaling A changes
+        the run.
     multiplier_step : float
-        alpha.
+        The step alpha of the multipliers.
     decrease : float
-        Share of the predicted decrease that a step must give (Armijo's condition).
+        Share of the predicted decrease that a step must attain (Armijo condition).
     step_growth : float
-        The first step that is tried is the last one times this.
+        Factor between the last step and the first trial step.
     negativity_tol : float
-        Stop when ||min(U, 0)|| / ||U|| is at most this.
+        Value of ||min(U, 0)|| / ||U|| at which to stop.
     max_iter : int
     seed : int
-        For the SVD of the start.
+        Seed of the SVD of the start.
 
     Notes
     -----
-    Neurocomputing 141 (2014), 15-25, section 4. The step goes along the gradient on the manifold
-    and back to it by the polar factor; its length is halved until Armijo's condition holds. Because
-    U'U = I the best Y is max(A'U, 0), and the fit needs AY only. ``X`` is max(U, 0) with unit
-    columns, ``violation`` belongs to U. An iteration costs two products with A and a few products
-    of n x k with k x k.
+    Neurocomputing 141 (2014), 15-25, section 4. The step follows the Riemannian gradient and is
+    retracted by the polar factor; its length is halved until the Armijo condition holds. Because
+    U'U = I, the optimal Y is max(A'U, 0), and the fit needs only AY. ``X`` is max(U, 0) with unit
+    columns, and ``violation`` refers to U. An iteration costs two products with A and a few
+    products of n x k with k x k.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class ONPMF(SeededMethod):
     """
 
     state_type = ONPState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     start: str = "svd"
     penalty_start: float = 1e-2
@@ -112,38 +113,41 @@ class ONPMF(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ONPState:
-        """U, no multipliers, the first penalty and a unit step."""
+        """Return the state with U, zero multipliers, the first penalty and a unit step."""
         A = data_of(problem)
+        # The closest matrix with orthonormal columns.
         U = polar_factor(X.astype(np.float64))
         if self.start == "svd":
             vectors = signed_left_vectors(A, X.shape[1], np.random.default_rng(self.seed))
-            if vectors.shape == X.shape:  # A with fewer columns than k has fewer vectors
+            if vectors.shape == X.shape:  # A may have fewer than k singular vectors
                 U = vectors
         return _state(problem, U, np.zeros_like(U), (self.penalty_start, 1.0, 0, 0))
 
     def step(self, problem: Problem, state: ONPState) -> ONPState:
-        """One step in U with a larger penalty; then the multipliers, and the best Y."""
+        """Perform one step in U with a larger penalty, then update the multipliers and Y."""
         sigma, n_iter = self.penalty_growth * state.sigma, state.n_iter + 1
         AY = data_of(problem).times(state.Y).astype(np.float64, copy=False)
         lagrangian = _Lagrangian(AY + state.multipliers, sigma)
         U, length, n_trials = self._descend(lagrangian, state.factor, state.step_length)
+        # Lambda <- max(Lambda - (alpha / t) U, 0), as published.
         multipliers = np.maximum(state.multipliers - self.multiplier_step / n_iter * U, 0.0)
         return _state(problem, U, multipliers, (sigma, length, n_iter, n_trials))
 
     def diagnostics(self, state: ONPState) -> Diagnostics:
-        """Return the penalty parameter and the projected gradient steps."""
+        """Return the penalty parameter and the number of projected gradient steps."""
         return Diagnostics(state.sigma, state.n_inner)
 
     def stop(self) -> "NegativityStop":
-        """Stop when little is negative, or at the iteration limit."""
+        """Return the stopping rule: the negativity is small, or the limit is reached."""
         return NegativityStop(self.negativity_tol, self.max_iter)
 
     def _descend(
         self, lagrangian: "_Lagrangian", U: FloatArray, last: float
     ) -> tuple[FloatArray, float, int]:
-        """Return the next U, the step length that led there, and how many lengths were tried."""
+        """Return the next U, its step length, and the number of trials."""
         value, gradient = lagrangian.value(U), lagrangian.gradient(U)
         slope = float(np.vdot(gradient, gradient))
+        # Try a longer step first, then halve it until the Armijo condition holds.
         length = self.step_growth * last
         for trial in range(1, _MAX_HALVINGS + 1):
             moved = polar_factor(U - length * gradient)
@@ -155,7 +159,7 @@ class ONPMF(SeededMethod):
 
 @dataclass(frozen=True)
 class NegativityStop:
-    """Looks at a state of ONP-MF and says when to stop."""
+    """Stop ONP-MF when the relative negativity is small, or at the limit."""
 
     negativity_tol: float
     max_iter: int
@@ -167,9 +171,9 @@ class NegativityStop:
 
 
 class _Lagrangian(NamedTuple):
-    """L over U'U = I for a fixed Y, less a constant: -<C, U> + rho/2 ||min(U, 0)||^2.
+    """Evaluate L for a fixed Y up to a constant: -<C, U> + rho/2 ||min(U, 0)||^2.
 
-    C is AY + Lambda; ||UY'|| is ||Y|| there.
+    Here C = AY + Lambda, and ||UY'|| = ||Y|| because U'U = I.
     """
 
     C: FloatArray
@@ -180,7 +184,7 @@ class _Lagrangian(NamedTuple):
         return 0.5 * self.sigma * float(np.vdot(negative, negative)) - float(np.vdot(self.C, U))
 
     def gradient(self, U: FloatArray) -> FloatArray:
-        """Return the gradient on the manifold: G without U sym(U'G)."""
+        """Return the Riemannian gradient G - U sym(U'G)."""
         G = self.sigma * np.minimum(U, 0.0) - self.C
         inner = U.T @ G
         return np.asarray(G - U @ (0.5 * (inner + inner.T)))

@@ -19,13 +19,13 @@ from orthoplus.methods.factors import (
     times_transposed,
 )
 
-# Entries below this share of the start's are the zeros that `fill` replaces.
+# Entries below this share of the typical entry are the zeros that `fill` replaces.
 _ZERO = 1e-8
 
 
 @dataclass(frozen=True)
 class OPNMF(FactorMethod):
-    r"""Orthonormal projective NMF by multiplicative updates.
+    r"""Run orthonormal projective NMF by multiplicative updates.
 
     .. math:: X \leftarrow X \odot \frac{AA^\top X}{X X^\top AA^\top X}, \qquad
               X \leftarrow X / \|X\|_2,
@@ -40,24 +40,24 @@ class OPNMF(FactorMethod):
     ----------
     divergence : {"frobenius", "kl"}
     fill : float
-        Replaces the zeros of the start, which no multiplicative update would leave, as a share of
-        the root mean square of its entries; 0 keeps them.
+        Value that replaces the zeros of the start, which multiplicative updates cannot change, as a
+        share of the root mean square of its entries; 0 keeps the zeros.
     exponent : float
-        Power of the quotient: 1 in the common code, 1/2 for a cautious step.
+        Power of the quotient: 1 in the common code, 1/2 for a smaller step.
     floor : float
-        Least entry of X.
+        Smallest entry of X.
     start, tol, max_iter, seed
         As in `HALSONMF`.
 
     Notes
     -----
-    IEEE Trans. Neural Networks 21 (2010), 734-749; spectral normalization, floor, start and stop
-    as in the common code (Sotiras et al., NeuroImage 2015). There the fill is the number 0.1: on
-    data of entries near one that is this share of the start, but on data of Frobenius norm one it
-    drowns the start, and ten times as many iterations end elsewhere; as a share, the scale of A
-    does not matter. With the exponent 1 the objective may rise, and where groups share no column of
-    A the norms of the columns swing for ever, the labels at rest. An iteration costs two products
-    with A; with "kl" also XX'A at the nonzeros of A.
+    IEEE Trans. Neural Networks 21 (2010), 734-749; spectral normalization, floor, start and stop as
+    in the common code (Sotiras et al., NeuroImage 2015). In that code, the fill is the absolute
+    number 0.1. For entries of about one, that is the same share of the start, but for data of unit
+    Frobenius norm it dominates the start, and ten times as many iterations end elsewhere. As a
+    share, it does not depend on the scale of A. With exponent 1, the objective may increase, and if
+    groups share no column of A, the norms of the columns oscillate forever while the labels stay
+    constant. An iteration costs two products with A; with "kl" also XX'A at the nonzeros of A.
 
     Examples
     --------
@@ -83,16 +83,18 @@ class OPNMF(FactorMethod):
         check_positive(self.floor, "floor")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> FactorState:
-        """Return the start, its zeros filled."""
+        """Return the state at the start, with its zeros filled."""
         factor = first_factor(problem, X, self.start, self.seed)
+        # The root mean square entry is the unit of the fill.
         size = float(np.sqrt(np.mean(factor**2))) or 1.0
         factor[factor < _ZERO * size] = self.fill * size
         return self._state(problem, np.maximum(factor, self.floor), None)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """One multiplicative update, the floor, and division by the spectral norm."""
+        """Perform one multiplicative update, apply the floor, and divide by the spectral norm."""
         ratio = _UPDATES[self.divergence](problem, state.factor, state.Y)
         factor = np.maximum(state.factor * ratio**self.exponent, self.floor)
+        # The spectral norm of X is the square root of that of X'X, a k x k matrix.
         factor /= np.sqrt(np.linalg.norm(factor.T @ factor, 2))
         return self._state(problem, factor, state)
 
@@ -107,13 +109,14 @@ class OPNMF(FactorMethod):
 
 
 def _frobenius(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
-    """AA'X / XX'AA'X, with Y = A'X."""
+    """Return the quotient AA'X / XX'AA'X for Y = A'X."""
     return quotient(times(problem, Y), X @ (Y.T @ Y))
 
 
 def _kl(problem: Problem, X: FloatArray, Y: FloatArray) -> FloatArray:
-    """(P + XQ'X) / (Q + XP'X), with Y = A'X."""
+    """Return the quotient (P + XQ'X) / (Q + XP'X) for Y = A'X."""
     A = readable_data(problem)
+    # Z = A / XX'A is needed only at the nonzeros of A: ZA'X = ZY and Z'X.
     ZY, ZtX = ratio_products(A, X, Y)
     P = ZY + times(problem, ZtX)
     Q = Y.sum(axis=0) + np.outer(A.row_sums(), X.sum(axis=0))

@@ -1,4 +1,4 @@
-"""Clusterings and NMF of scikit-learn, as they are, behind the protocol of the methods."""
+"""Clustering and NMF of scikit-learn behind the protocol of the methods."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +25,10 @@ _INITS = ("nndsvda", "nndsvd", "nndsvdar", "random")
 
 
 class _ScikitMethod(SeededMethod):
-    """Fit a model of scikit-learn in the first step, and stop."""
+    """Base class that fits a model of scikit-learn in the first step and stops."""
 
     state_type = FactorState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     max_iter: int
     tol: float
@@ -43,16 +43,16 @@ class _ScikitMethod(SeededMethod):
         return start_state(problem, X)
 
     def stop(self) -> ChangeStop:
-        """Stop after the fit."""
+        """Return a stopping rule that ends the run after the fit."""
         return ChangeStop(tol=0.0, max_iter=1)
 
     def _fitted(self, state: FactorState, model: Any) -> FactorState:
-        """Return the state after the fit: it changed nothing more if the fit converged."""
+        """Return the state after the fit, with a change of 0 if the fit converged."""
         return state._replace(change=0.0 if model.n_iter_ < self.max_iter else np.inf)
 
 
 class _KMeansMethod(_ScikitMethod):
-    """k-means of some features of the rows; what X is made of the labels is up to the subclass."""
+    """Base class for k-means on features of the rows; subclasses derive X from the labels."""
 
     n_init: int
 
@@ -95,10 +95,8 @@ class KMeansBaseline(_KMeansMethod):
 
     Notes
     -----
-    One step is the whole fit. The given X is not used. Needs scikit-learn, imported when first
-    used.
-
-    Examples
+    One step performs the whole fit. The given X is not used. Needs scikit-learn, which is imported
+    lazily.  Examples
     --------
     >>> import orthoplus as op
     >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
@@ -113,7 +111,7 @@ class KMeansBaseline(_KMeansMethod):
     seed: int = 0
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Fit, and take X from the labels."""
+        """Fit the model and derive X from the labels."""
         model = self._cluster(entries_of(problem), problem.shape[1])
         X = _equal_weights(np.asarray(model.labels_), problem.shape[1])
         return self._state(problem, X, model, state)
@@ -135,10 +133,10 @@ class SphericalKMeans(_KMeansMethod):
 
     Notes
     -----
-    The usual way to cluster documents by their cosines. scikit-learn's own k-means on normalized
-    rows: its centers are means, which are not normalized between its iterations. The weights of X
-    are the projections of the rows on their centers, so that X belongs to orthogonal NMF. One step
-    is the whole fit; the given X is not used. A row of zeros gets a label, but no weight.
+    This is the usual way to cluster documents by cosine. It runs scikit-learn's k-means on
+    normalized rows; the centers are means, which are not normalized between iterations. The weights
+    of X are the projections of the rows onto their centers, as in orthogonal NMF. One step performs
+    the whole fit; the given X is not used. A row of zeros gets a label but no weight.
 
     Dhillon and Modha, *Concept decompositions for large sparse text data using clustering*, Mach.
     Learn. 42 (2001).
@@ -158,7 +156,7 @@ class SphericalKMeans(_KMeansMethod):
     seed: int = 0
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Fit the normalized rows, and take X from labels and centers."""
+        """Fit the normalized rows and derive X from the labels and centers."""
         from sklearn.preprocessing import normalize
 
         model = self._cluster(normalize(entries_of(problem)), problem.shape[1])
@@ -176,7 +174,7 @@ class LSAKMeans(_KMeansMethod):
     Parameters
     ----------
     n_dimensions : int
-        d, at most the smaller side of A.
+        Number of dimensions d, at most the smaller dimension of A.
     n_init, max_iter, tol
         As in `sklearn.cluster.KMeans`.
     seed : int
@@ -184,9 +182,9 @@ class LSAKMeans(_KMeansMethod):
 
     Notes
     -----
-    What scikit-learn's guide does with documents: a truncated SVD, rows of unit norm, k-means.
-    X has equal weights in each column, as in `KMeansBaseline`. One step is the whole fit; the given
-    X is not used.
+    This follows the user guide of scikit-learn for documents: a truncated SVD, normalized rows,
+    then k-means. X has equal weights in each column, as in `KMeansBaseline`. One step performs the
+    whole fit; the given X is not used.
 
     Examples
     --------
@@ -208,7 +206,7 @@ class LSAKMeans(_KMeansMethod):
         check_count(self.n_dimensions, "n_dimensions", low=1)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Reduce, normalize, fit, and take X from the labels."""
+        """Reduce and normalize the rows, fit the model, and derive X from the labels."""
         from sklearn.preprocessing import normalize
         from sklearn.utils.extmath import randomized_svd
 
@@ -227,7 +225,7 @@ def _equal_weights(labels: IntArray, k: int) -> FloatArray:
 
 
 def _projected_weights(problem: Problem, labels: IntArray, centers: FloatArray) -> FloatArray:
-    """Return X with the projection of each row on its center, columns normalized."""
+    """Return X with the projection of each row onto its center and normalized columns."""
     k, rows = len(centers), np.arange(len(labels))
     norms = np.linalg.norm(centers, axis=1)
     scores = times(problem, (centers / np.where(norms > 0, norms, 1.0)[:, None]).T)
@@ -251,8 +249,9 @@ class NMFBaseline(_ScikitMethod):
 
     Notes
     -----
-    One step is the whole fit. The given X is not used. Needs scikit-learn, imported when first
-    used; its SVD start needs k at most the number of columns of A, beyond that it is at random.
+    One step performs the whole fit. The given X is not used. Needs scikit-learn, which is imported
+    lazily. Its SVD start requires that k is at most the number of columns of A; otherwise the start
+    is random.
 
     Examples
     --------
@@ -273,7 +272,7 @@ class NMFBaseline(_ScikitMethod):
         check_choice(self.init_factors, "init_factors", _INITS)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Fit, and take both factors."""
+        """Fit the model and normalize its factors."""
         from sklearn.decomposition import NMF
 
         A, k = entries_of(problem), problem.shape[1]
@@ -286,5 +285,6 @@ class NMFBaseline(_ScikitMethod):
         )
         W, H = quietly(model.fit_transform, A), model.components_
         norms = np.linalg.norm(W, axis=0)
+        # Move the norms of the columns of W to H: WH = XY'.
         X, Y = W / np.where(norms > 0, norms, 1.0), H.T * norms
         return self._fitted(factor_state(problem, X, Y, before=state), model)

@@ -1,4 +1,4 @@
-"""SEPPG (Qian, Pan and Xiao 2023): exact penalties of negative entries over X'X = I, for any f."""
+"""SEPPG (Qian, Pan and Xiao 2023): exact penalties for negative entries over X'X = I."""
 
 from dataclasses import dataclass
 
@@ -29,9 +29,11 @@ from orthoplus.methods.stiefel_descent import (
     orthonormal_start,
 )
 
+# Line search: factor of a rejected step, number of values in the reference, required decrease.
 _SHRINK, _WINDOW, _DECREASE = 0.3, 5, 1e-4
 _MAX_TRIALS = 25
-# The multiplier of a tangent step: iterations, and the residual relative to that at zero.
+# Newton iterations for the multiplier of a tangent step, residual tolerance relative to zero,
+# damping.
 _MAX_NEWTON, _NEWTON_TOL, _DAMPING = 30, 1e-10, 1e-8
 
 
@@ -47,34 +49,35 @@ class SEPPG(SeededMethod):
     Parameters
     ----------
     penalty : {"smooth", "nonsmooth"}
-        The envelope, or h itself. For h a step is the minimizer of the linearized f plus rho h over
-        the tangent space, by a semismooth Newton method on its multiplier of k x k numbers.
+        The envelope, or h itself. For h, a step minimizes the linearized f plus rho h over the
+        tangent space by a semismooth Newton method for the k x k multiplier.
     smoothing : float
-        gamma, for "smooth".
+        The parameter gamma of "smooth".
     penalty_start, penalty_growth : float
-        rho, in units of the largest entry of the gradient of f at the start, and its growth.
+        First rho, in units of the largest entry of the gradient of f at the start, and its growth.
     kick : float
         Before each rho but the first, U is replaced by an orthonormal factor of
-        :math:`|U| + \mathrm{kick} \cdot N` with normal random N; 0 goes on from U itself.
+        :math:`|U| + \mathrm{kick} \cdot N` with standard normal N; 0 continues from U.
     negativity_tol : float
-        Stop when h(U) is at most this.
+        Value of h(U) at which to stop.
     inner_tol, value_tol : float
-        Stop an inner run at this step per unit of its length, relative to the gradient, or at this
-        relative change of the objective.
+        Stop an inner run if the step divided by its length, relative to the gradient, or the
+        relative change of the objective is at most this.
     max_inner, max_iter : int
-        Inner iterations per rho, and values of rho.
+        Maximum numbers of inner iterations per rho and of values of rho.
     squared : bool
-        Minimize f(X o X) instead, which is f on permutation matrices: for quadratic assignment.
+        Whether to minimize f(X o X), which equals f(X) on permutation matrices, for quadratic
+        assignment.
     seed : int
-        For the kicks.
+        Seed of the kicks.
 
     Notes
     -----
     Qian, Pan and Xiao, *Error bound and exact penalty method for optimization problems with
     nonnegative orthogonal constraint*, IMA J. Numer. Anal. (2023): both penalties have the global
     minimizers of the constrained problem once rho is large enough (the envelope under a condition
-    on f), if no minimizer has a row of zeros. The article was at hand in its abstract only; which
-    options its variants SEPPG+ and SEPPG0 stand for was not checked. Growth 1.1, the kick, the line
+    on f), if no minimizer has a row of zeros. Only the abstract of the article was available; which
+    options its variants SEPPG+ and SEPPG0 use was not verified. Growth 1.1, the kick, the line
     search (factor 0.3, five values, 1e-4), the smoothing 0.05 and the tolerance 1e-3 on h are
     numbers of public code for this penalty, whose rho starts relative to f; the other tolerances
     are ours, and so is the solver for "nonsmooth". Here rho is relative to the gradient, so that
@@ -92,7 +95,7 @@ class SEPPG(SeededMethod):
     """
 
     state_type = ManifoldState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     penalty: str = "smooth"
     smoothing: float = 0.05
@@ -120,14 +123,14 @@ class SEPPG(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ManifoldState:
-        """Return the nearest U and the first penalty."""
+        """Return the state with the closest orthonormal U and the first penalty."""
         model = model_of(problem, squared=self.squared)
         U = orthonormal_start(model, X)
         sigma = self.penalty_start * gradient_scale(model, U)
         return manifold_state(problem, U, np.empty((0, 0)), (sigma, 0, 0))
 
     def step(self, problem: Problem, state: ManifoldState) -> ManifoldState:
-        """Kick U, minimize the penalized f over the manifold, and let rho grow."""
+        """Perturb U, minimize the penalized f over the manifold, and increase rho."""
         model = model_of(problem, squared=self.squared)
         U = self._kicked(model, state)
         U, _, n_inner = self._minimize(model, U, state.sigma)
@@ -135,17 +138,18 @@ class SEPPG(SeededMethod):
         return manifold_state(problem, U, state.multipliers, progress)
 
     def diagnostics(self, state: ManifoldState) -> Diagnostics:
-        """Return the penalty parameter and the inner iterations."""
+        """Return the penalty parameter and the number of inner iterations."""
         return Diagnostics(state.sigma, state.n_inner)
 
     def stop(self) -> NegativityStop:
-        """Stop when little is negative, or at the iteration limit."""
+        """Return the stopping rule: the negativity is small, or the limit is reached."""
         return NegativityStop(self.negativity_tol, self.max_iter)
 
     def _kicked(self, model: Problem, state: ManifoldState) -> FloatArray:
         U = state.factor
         if self.kick == 0.0 or state.n_iter == 0:
             return U
+        # |U| is nonnegative but not orthonormal; the polar factor restores orthonormal columns.
         noise = np.random.default_rng([self.seed, state.n_iter]).standard_normal(U.shape)
         moved = polar_factor(np.abs(U) + self.kick * noise)
         return moved if np.isfinite(model.value(moved)) else U
@@ -165,7 +169,7 @@ class SEPPG(SeededMethod):
         return descent(with_envelope(model, sigma, self.smoothing), U)
 
     def _proximal(self, model: Problem, U: FloatArray, sigma: float) -> Descended:
-        """Proximal gradient steps in the tangent space, retracted by the polar factor."""
+        """Take proximal gradient steps in the tangent space, retracted by the polar factor."""
         value, G = model.value_and_gradient(U)
         total = value + sigma * negativity(U)
         length, values, size = 1.0 / _curvature(U, G), [total], float(np.linalg.norm(G))
@@ -187,12 +191,12 @@ class SEPPG(SeededMethod):
 
 
 def negativity(U: FloatArray) -> float:
-    """Return h, the sum of the negative entries of U, with its sign turned."""
+    """Return h, the sum of the absolute values of the negative entries of U."""
     return float(-np.minimum(U, 0.0).sum())
 
 
 def with_envelope(problem: Problem, sigma: float, smoothing: float) -> Objective:
-    """Return f + rho e_gamma h: quadratic down to -gamma, linear below."""
+    """Return f + rho e_gamma h, which is quadratic on [-gamma, 0] and linear below."""
 
     def evaluate(U: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = problem.value_and_gradient(U)
@@ -211,13 +215,14 @@ def tangent_step(U: FloatArray, G: FloatArray, length: float, sigma: float) -> F
     .. math:: U + V = \mathrm{prox}_{t\rho h}(U - tG + tU\Lambda), \qquad
               E(\Lambda) = U^\top V + V^\top U = 0 .
 
-    E is the gradient of a convex function of the symmetric Lambda, with Lipschitz constant 2t: a
-    damped Newton step that does not lower ||E|| is replaced by a gradient step.
+    E is the gradient of a convex function of the symmetric Lambda, with Lipschitz constant 2t. A
+    damped Newton step that does not decrease ||E|| is replaced by a gradient step.
     """
     base, k = U - length * G, U.shape[1]
 
     def residual(multiplier: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         Z = base + length * (U @ multiplier)
+        # prox of t rho h: negative entries are raised by t rho, but at most to 0.
         V = np.where(Z < 0, np.minimum(Z + length * sigma, 0.0), Z) - U
         inner = U.T @ V
         # prox is flat for Z between -t rho and 0, and has slope 1 elsewhere.
@@ -233,11 +238,12 @@ def tangent_step(U: FloatArray, G: FloatArray, length: float, sigma: float) -> F
         step = _newton_direction(U, slopes, E, length)
         trial = residual(multiplier + step)
         if float(np.linalg.norm(trial[1])) >= size:
+            # E has Lipschitz constant 2t: this gradient step always decreases the convex function.
             step = -E / (2.0 * length)
             trial = residual(multiplier + step)
         multiplier, (V, E, slopes) = multiplier + step, trial
     inner = U.T @ V
-    return np.asarray(V - U @ (0.5 * (inner + inner.T)))  # what rounding left of E
+    return np.asarray(V - U @ (0.5 * (inner + inner.T)))  # remove what rounding left of E
 
 
 def _newton_direction(
@@ -254,6 +260,7 @@ def _newton_direction(
     goal = 1e-20 * square
     for _ in range(E.size):
         JP = product(P)
+        # Conjugate gradients on symmetric k x k matrices; J is positive semidefinite plus damping.
         share = square / float(np.vdot(P, JP))
         D, R = D + share * P, R - share * JP
         old, square = square, float(np.vdot(R, R))
@@ -270,7 +277,7 @@ def _retract(
     sigma: float,
     control: tuple[float, float],
 ) -> tuple[FloatArray, float, FloatArray] | None:
-    """Return the first point of the line U + a V, retracted, that is accepted, a halving."""
+    """Return the first accepted retraction of U + a V as a decreases, or None."""
     length, reference = control
     square = float(np.vdot(V, V)) / length
     slack = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * abs(reference)
@@ -291,7 +298,7 @@ def _curvature(U: FloatArray, G: FloatArray) -> float:
 
 
 def _next_length(S: FloatArray, Z: FloatArray, unit: float) -> float:
-    """Return the shorter step of Barzilai and Borwein, within bounds."""
+    """Return the short Barzilai-Borwein step, within bounds."""
     inner, square = abs(float(np.vdot(S, Z))), float(np.vdot(Z, Z))
     short = inner / square if square > 0 else unit
     return min(max(short, 1e-6 * unit), 1e3 * unit)

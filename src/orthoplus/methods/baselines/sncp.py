@@ -1,4 +1,4 @@
-"""SNCP and NSNCP (Wang et al. 2021): orthogonal NMF by nonconvex penalties of the rows of X."""
+"""SNCP and NSNCP (Wang et al. 2021): orthogonal NMF by nonconvex penalties on the rows of X."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,10 +32,10 @@ _MOST_PENALTY = 1e16
 
 
 class SNCPState(NamedTuple):
-    """Two factors and the penalty; ``X`` is ``factor`` with unit columns.
+    """Hold two factors and the penalty; ``X`` is ``factor`` with unit columns.
 
-    ``violation`` belongs to X; ``products`` is A' ``factor``; ``change`` is the relative change of
-    both factors in the last step, and ``n_inner`` counts the steps since the penalty last grew.
+    ``violation`` refers to X, and ``products`` is A' ``factor``. ``change`` is the relative change
+    of both factors in the last step, and ``n_inner`` counts the steps since the penalty last grew.
     """
 
     X: FloatArray
@@ -52,44 +52,45 @@ class SNCPState(NamedTuple):
 
 @dataclass(frozen=True)
 class SNCP(SeededMethod):
-    r"""Orthogonal NMF with a penalty on rows of X that have more than one positive entry.
+    r"""Solve orthogonal NMF with a penalty on rows of X with several positive entries.
 
     .. math:: \min_{X, Y \ge 0} \|A - XY^\top\|_F^2 + \rho\, \phi(X)
               + \tfrac\nu2 \big(\|X\|_F^2 + \|Y\|_F^2\big), \qquad
               \phi(X) = \tfrac12 \sum_i \big((e^\top x_i)^2 - \|x_i\|_2^2\big)
               \;\text{or}\; \sum_i \big(e^\top x_i - \max_j x_{ij}\big),
 
-    with x_i the rows of X: both penalties vanish exactly if no row of X has two positive entries.
-    Each step is one proximal gradient step of length 1/L in X, then one in Y (PALM); rho grows
-    whenever they come to rest.
+    where x_i are the rows of X. Both penalties vanish if and only if no row of X has two positive
+    entries. Each step is one proximal gradient step of length 1/L in X, then one in Y (PALM); rho
+    grows whenever they converge.
 
     Parameters
     ----------
     penalty : {"smooth", "nonsmooth"}
-        SNCP, the first penalty, or NSNCP, the second.
+        The first penalty (SNCP) or the second one (NSNCP).
     penalty_start, penalty_growth : float
-        rho and its growth. rho is in units of :math:`\|A\|_F^2 / n` for "smooth" and of
+        First rho and its growth. rho is in units of :math:`\|A\|_F^2 / n` for "smooth" and of
         :math:`\|A\|_F^2 / \sqrt{nk}` for "nonsmooth", with a start of unit columns.
     ridge : float
-        nu, in units of :math:`\|A\|_F^2 / n`.
+        The parameter nu, in units of :math:`\|A\|_F^2 / n`.
     inner_tol, max_inner : float, int
-        rho grows at this relative change of the factors, or after so many steps.
+        rho grows once the relative change of the factors is at most ``inner_tol``, or after
+        ``max_inner`` steps.
     feasibility_tol : float
-        Stop at this :math:`\|\bar X^\top \bar X - I\|_F / k`, the columns of X normalized, if the
-        factors rest, too.
+        Stop if :math:`\|\bar X^\top \bar X - I\|_F / k`, where the columns of X are normalized, is
+        at most this and the factors have converged.
     start, tol, max_iter, seed
-        As in `HALSONMF`; ``tol`` is for both factors.
+        As in `HALSONMF`; ``tol`` applies to both factors.
 
     Notes
     -----
     Wang, Chang, Cui and Pang, *Clustering by orthogonal NMF model and non-convex penalty
-    optimization*, IEEE Trans. Signal Process. 69 (2021). The models and PALM are theirs; the
-    article was at hand in its abstract only. First penalty 1e-8, growth 1.5, 500 steps and the
+    optimization*, IEEE Trans. Signal Process. 69 (2021). The models and PALM are theirs; only the
+    abstract of the article was available. First penalty 1e-8, growth 1.5, 500 steps and the
     tolerance 3e-3 are numbers of public code for sparse orthogonal NMF with a growing penalty; the
-    units, the ridge and the tolerance on orthogonality are ours. For a fixed rho the
-    objective never rises: L is the largest eigenvalue of the quadratic part, and the proximal step
-    of the second penalty, which keeps the largest entry of a row and thresholds the others, is
-    exact. A step costs two products with A and O((n + r) k^2).
+    units, the ridge and the tolerance on orthogonality are ours. For fixed rho, the objective never
+    increases: L is the largest eigenvalue of the quadratic part, and the proximal step of the
+    second penalty, which keeps the largest entry of a row and thresholds the others, is exact. A
+    step costs two products with A and O((n + r) k^2).
 
     Examples
     --------
@@ -101,7 +102,7 @@ class SNCP(SeededMethod):
     """
 
     state_type = SNCPState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     penalty: str = "smooth"
     penalty_start: float = 1e-8
@@ -135,7 +136,7 @@ class SNCP(SeededMethod):
         return _state(problem, (factor, W, W), (np.inf, sigma), (0, 0))
 
     def step(self, problem: Problem, state: SNCPState) -> SNCPState:
-        """Take one step in X and one in Y; let rho grow if the last ones came to rest."""
+        """Take one step in X and one in Y; increase rho if the last steps converged."""
         sigma, n_inner = state.sigma, state.n_inner + 1
         if state.n_inner >= self.max_inner or state.change <= self.inner_tol:
             sigma = min(self.penalty_growth * sigma, _MOST_PENALTY * self._unit(problem))
@@ -144,6 +145,7 @@ class SNCP(SeededMethod):
         X = self._move_x(state, times(problem, state.Y), (sigma, ridge))
         W, gram = times_transposed(problem, X), X.T @ X
         H = 2.0 * gram + ridge * np.eye(len(gram))
+        # Projected gradient step of length 1 / L in Y for 2 X'X + nu I.
         Y = np.maximum(state.Y - (state.Y @ H - 2.0 * W) / _largest(H), 0.0)
         change = relative_change(X, state.factor) + relative_change(Y, state.Y)
         progress = (state.n_iter + 1, n_inner)
@@ -154,7 +156,7 @@ class SNCP(SeededMethod):
         return Diagnostics(state.sigma)
 
     def stop(self) -> "SNCPStop":
-        """Stop at nearly orthogonal factors that rest, or at the limit."""
+        """Return the stopping rule: the factors are nearly orthogonal and have converged."""
         return SNCPStop(self.feasibility_tol, self.tol, self.max_iter)
 
     def objective(self, problem: Problem, state: SNCPState) -> float:
@@ -170,10 +172,12 @@ class SNCP(SeededMethod):
         return size / n if self.penalty == "smooth" else size / float(np.sqrt(n * k))
 
     def _move_x(self, state: SNCPState, AY: FloatArray, weights: tuple[float, float]) -> FloatArray:
-        """Return X after its step, given AY; ``weights`` are rho and nu."""
+        """Return X after its proximal gradient step, given AY; ``weights`` holds rho and nu."""
         (sigma, ridge), X, k = weights, state.factor, state.factor.shape[1]
         H = 2.0 * (state.Y.T @ state.Y) + ridge * np.eye(k)
         if self.penalty == "smooth":
+            # phi(X) = <X (ee' - I), X> / 2 is quadratic, so that it adds rho (ee' - I) to the
+            # Hessian.
             H += sigma * (np.ones((k, k)) - np.eye(k))
             return np.maximum(X - (X @ H - 2.0 * AY) / _largest(H), 0.0)
         L = _largest(H)
@@ -182,7 +186,7 @@ class SNCP(SeededMethod):
 
 @dataclass(frozen=True)
 class SNCPStop:
-    """Looks at a state of SNCP and says when to stop."""
+    """Stop SNCP when the factors are nearly orthogonal and have converged, or at the limit."""
 
     feasibility_tol: float
     tol: float
@@ -209,11 +213,11 @@ PENALTIES = {"smooth": smooth_penalty, "nonsmooth": nonsmooth_penalty}
 
 
 def keep_row_maxima(Z: FloatArray, threshold: float) -> FloatArray:
-    r"""Return the proximal point of the nonsmooth penalty, with X >= 0, at Z.
+    r"""Return the proximal point of the nonsmooth penalty with X >= 0 at Z.
 
-    For each row :math:`\min_{x \ge 0} \tfrac12 \|x - z\|^2 + t (e^\top x - \max_j x_j)`: the
-    largest entry of z, the first among ties, is free, the others are lowered by t; negative ones
-    become zero.
+    Each row solves :math:`\min_{x \ge 0} \tfrac12 \|x - z\|^2 + t (e^\top x - \max_j x_j)`: the
+    largest entry of z, the first one in a tie, is kept, the others are reduced by t, and negative
+    entries become zero.
     """
     rows = np.arange(len(Z))
     top = Z.argmax(axis=1)
@@ -223,7 +227,7 @@ def keep_row_maxima(Z: FloatArray, threshold: float) -> FloatArray:
 
 
 def _largest(H: FloatArray) -> float:
-    """Return the largest eigenvalue, 1 if all vanish."""
+    """Return the largest eigenvalue, or 1 if it is not positive."""
     return max(float(np.linalg.eigvalsh(H)[-1]), 0.0) or 1.0
 
 

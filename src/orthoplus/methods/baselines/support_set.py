@@ -1,4 +1,4 @@
-"""Support-Set (Wang, Liu and Chen 2025): feasible descent that moves the support, for any f."""
+"""Support-Set (Wang, Liu and Chen 2025): feasible descent that changes the support."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,16 +20,17 @@ from orthoplus.geometry.stiefel import (
 )
 from orthoplus.optimality.conditions import stationarity
 
+# Maximum number of values of eta per iteration.
 _MAX_TRIALS = 40
-# Range of eta, in units of the gradient's norm.
+# Range of eta, in units of the norm of the gradient.
 _SMALLEST, _LARGEST = 1e-6, 1e10
 
 
 class SupportSetState(NamedTuple):
-    """A point of S+ with the gradient there, the proximal parameter and the last step.
+    """Hold a point of S+ with its gradient, the proximal parameter and the last step.
 
-    ``scale`` and ``size`` are the largest norm of a gradient and the largest |f| met so far, those
-    at a random point of OB+ included.
+    ``scale`` and ``size`` are the largest norm of a gradient and the largest |f| so far, including
+    those at a random point of OB+.
     """
 
     X: FloatArray
@@ -49,44 +50,44 @@ class SupportSetState(NamedTuple):
 
 @dataclass(frozen=True)
 class SupportSet(OuterMethodBase):
-    r"""Proximal linearized steps on a support, and an update of the support from the gradient.
+    r"""Minimize f by proximal linearized steps on a support that is updated from the gradient.
 
     .. math:: X^+ = \arg\min_{X \in S_+,\ \mathrm{supp}(X) \subseteq S}
               \langle \nabla f(Z), X \rangle + \tfrac\eta2 \|X - Z\|_F^2,
 
-    with Z the present point. Over S+ the norm of X is constant, so that the minimizer is in closed
-    form: with :math:`C = \eta Z - \nabla f(Z)`, each column is the positive part of C on its rows,
-    normalized.
+    where Z is the current point. Over S+ the norm of X is constant, so that the minimizer has a
+    closed form: with :math:`C = \eta Z - abla f(Z)`, each column is the normalized positive part of
+    C on its rows.
 
     Parameters
     ----------
     moves : {"all", "zero"}
-        The support S that is tried: each row in the column where C raises
-        :math:`\sum_j \|c_j^+\|` most, to first order; or rows of zeros alone, in the column where
-        f falls fastest, the others where they are. If a step with the first is refused, one with
-        the second follows.
+        The support S to try. With "all", each row moves to the column where C increases
+        :math:`\sum_j \|c_j^+\|` most, to first order. With "zero", only zero rows move, to the
+        column where f decreases fastest. If a step of the first kind is rejected, one of the second
+        kind follows.
     eta_start : float
         The first eta, in units of :math:`\|\nabla f\|_F / \|X\|_F`. Later ones are
         Barzilai-Borwein quotients.
     growth : float
-        Factor of eta after a step that is refused.
+        Factor of eta after a rejected step.
     decrease : float
-        A step D is accepted if f falls by :math:`\tfrac c2 \eta \|D\|^2` with this c.
+        A step D is accepted if f decreases by :math:`\tfrac c2 \eta \|D\|^2` with this c.
     tol : float
-        Stop at this residual of the first-order conditions (2.6), relative to the largest gradient
-        met, once a step has left the support as it is or no step lowers f.
+        Stop if the residual of the first-order conditions (2.6), relative to the largest gradient
+        so far, is at most this and a step kept the support or no step decreases f.
     max_iter : int
 
     Notes
     -----
     Wang, Liu and Chen, *A support-set algorithm for optimization problems with nonnegative and
-    orthogonal constraints*, arXiv 2511.03443 (2025). The article was at hand in its abstract and in
-    summaries only: the model, the closed form on a support and the order of the two stages are
-    theirs. The update of the support for rows that are not zero, the rule for eta and all defaults
-    are ours, and their figures were not repeated. Every iterate is in S+, and f never rises but for
-    rounding. For eta above the Lipschitz constant of the gradient a step on the present support is
+    orthogonal constraints*, arXiv 2511.03443 (2025). Only the abstract and summaries of the article
+    were available: the model, the closed form on a support and the order of the two stages are
+    theirs. The update of the support for nonzero rows, the rule for eta and all defaults are ours,
+    and their results were not reproduced. Every iterate is in S+, and f never increases except for
+    rounding. For eta above the Lipschitz constant of the gradient, a step on the current support is
     always accepted, and D = 0 only at a stationary point. An iteration costs one gradient of f, a
-    value for each eta that is refused, and O(nk).
+    value for each rejected eta, and O(nk).
 
     Examples
     --------
@@ -99,7 +100,7 @@ class SupportSet(OuterMethodBase):
     """
 
     state_type = SupportSetState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     moves: str = "all"
     eta_start: float = 1.0
@@ -117,10 +118,10 @@ class SupportSet(OuterMethodBase):
         check_count(self.max_iter, "max_iter", low=1)
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SupportSetState:
-        """Return the rounded start with its gradient."""
+        """Return the state at the rounded start with its gradient."""
         X = keep_largest(X.astype(np.float64))
         value, gradient = problem.value_and_gradient(X)
-        # At a minimizer the gradient may be rounding: another point tells what is large.
+        # At a minimizer the gradient may be pure rounding: a random point gives its typical size.
         elsewhere = random_oblique_plus(*problem.shape, np.random.default_rng(0))
         size, there = problem.value_and_gradient(elsewhere)
         scale = max(float(np.linalg.norm(gradient)), float(np.linalg.norm(there)))
@@ -128,7 +129,7 @@ class SupportSet(OuterMethodBase):
         return _state((X, value, gradient), sizes, (0, 0), keeps_support=False)
 
     def step(self, problem: Problem, state: SupportSetState) -> SupportSetState:
-        """Take the first step that f accepts, eta growing; each on a new support, then the old."""
+        """Take the first accepted step as eta grows, on a new support, then on the old one."""
         eta = state.eta
         for trial in range(1, _MAX_TRIALS + 1):
             C = eta * state.X - state.gradient
@@ -140,15 +141,15 @@ class SupportSet(OuterMethodBase):
         return state._replace(n_iter=state.n_iter + 1, n_inner=_MAX_TRIALS, is_stalled=True)
 
     def diagnostics(self, state: SupportSetState) -> Diagnostics:
-        """Return how many values of eta were tried."""
+        """Return the number of values of eta that were tried."""
         return Diagnostics(n_inner=state.n_inner)
 
     def feasible_point(self, state: SupportSetState) -> FloatArray:
-        """Return X: it is in S+."""
+        """Return X, which is in S+."""
         return state.X
 
     def stop(self) -> "SupportSetStop":
-        """Stop at a stationary point, if no step lowers f, or at the limit."""
+        """Return the stopping rule: a stationary point, no decreasing step, or the limit."""
         return SupportSetStop(self.tol, self.max_iter)
 
     def _candidates(self, X: FloatArray, C: FloatArray) -> list[FloatArray]:
@@ -167,15 +168,16 @@ class SupportSet(OuterMethodBase):
     def _judge(
         self, problem: Problem, state: SupportSetState, X: FloatArray, control: tuple[float, int]
     ) -> SupportSetState | None:
-        """Return the next state at X if f falls enough there, else None.
+        """Return the next state at X if f decreases enough there, otherwise None.
 
-        A fall that rounding would hide cannot be seen in f: then the residual has to fall.
+        If the required decrease is below the rounding of f, the residual has to decrease instead.
         """
         eta, trial = control
         D = X - state.X
         if not D.any():
             return None
         fall = 0.5 * self.decrease * eta * float(np.vdot(D, D))
+        # Differences of f below this are rounding.
         noise = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * state.size
         change = problem.value(X) - state.value
         is_lower = change < -max(fall, noise)
@@ -189,6 +191,7 @@ class SupportSet(OuterMethodBase):
     ) -> SupportSetState:
         value, gradient = problem.value_and_gradient(X)
         D, change = X - state.X, gradient - state.gradient
+        # The Barzilai-Borwein quotient |<D, G^+ - G>| / <D, D>.
         eta = abs(float(np.vdot(D, change))) / float(np.vdot(D, D))
         unit = state.scale / np.sqrt(X.shape[1])
         sizes = (state.scale, state.size, min(max(eta, _SMALLEST * unit), _LARGEST * unit))
@@ -199,7 +202,7 @@ class SupportSet(OuterMethodBase):
 
 @dataclass(frozen=True)
 class SupportSetStop:
-    """Looks at a state of Support-Set and says when to stop."""
+    """Stop Support-Set at a stationary point, if no step decreases f, or at the limit."""
 
     tol: float
     max_iter: int
@@ -239,14 +242,16 @@ def _state(
 
 
 def _reassign(C: FloatArray, labels: IntArray) -> IntArray:
-    """Return for each row the column whose norm its entry of C raises most, to first order.
+    """Return the column of each row whose norm its entry of C increases most, to first order.
 
-    The squares of the positive entries of a row, each divided by the norm of its column as it is.
-    A row without a positive entry stays.
+    The increase is the square of the positive entry divided by the current norm of the column. A
+    row without a positive entry does not move.
     """
     positive = np.maximum(C, 0.0) ** 2
     rows = np.arange(len(C))
     sums = np.bincount(labels, positive[rows, labels], minlength=C.shape[1])
+    # d |c_j^+| = c_ij^2 / |c_j^+| to first order, up to a factor; empty columns use the largest
+    # norm.
     priced = positive / np.sqrt(np.where(sums > 0, sums, sums.max(initial=0.0) or 1.0))
     best = priced.argmax(axis=1)
     return np.where(priced[rows, best] > priced[rows, labels], best, labels)

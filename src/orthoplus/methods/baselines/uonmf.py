@@ -17,7 +17,7 @@ from orthoplus.methods.factors import (
 
 @dataclass(frozen=True)
 class UONMF(FactorMethod):
-    r"""Uni-orthogonal NMF by multiplicative updates.
+    r"""Run uni-orthogonal NMF by multiplicative updates.
 
     .. math:: X \leftarrow X \odot \sqrt{\frac{AY}{XX^\top AY}}, \qquad
               Y \leftarrow Y \odot \frac{A^\top X}{Y X^\top X}.
@@ -25,18 +25,18 @@ class UONMF(FactorMethod):
     Parameters
     ----------
     start : {"nndsvd", "nndsvda", "nndsvdar", "clipped", "given"}
-        "nndsvd" and "clipped" have zeros, which no multiplicative update leaves.
+        The start. "nndsvd" and "clipped" have zeros, which multiplicative updates cannot change.
     tol, max_iter, seed
         As in `HALSONMF`.
 
     Notes
     -----
-    KDD 2006, 126-135, the updates of F and G for uni-orthogonal NMF, with the orthogonal factor on
-    the left. The update of Y never raises the fit. That of X takes its multiplier from the diagonal
-    of the optimality conditions and lowers the Lagrangian of that multiplier, not the fit. Y starts
-    at A'X. The published tables of EP4Orth+ are met with NNDSVD as it is: its zeros stay. An
-    iteration costs two products with A. Where A has zero rows or columns the formula divides by
-    zero; here such entries of the factors become zero.
+    KDD 2006, 126-135: the updates of F and G for uni-orthogonal NMF, with the orthogonal factor on
+    the left. The update of Y never increases the residual. That of X takes its multiplier from the
+    diagonal of the optimality conditions and decreases the Lagrangian of that multiplier, not the
+    residual. Y starts at A'X. The published tables of EP4Orth+ are reproduced with plain NNDSVD,
+    whose zeros remain. An iteration costs two products with A. If A has zero rows or columns, the
+    formula divides by zero; here such entries of the factors become zero.
 
     Examples
     --------
@@ -51,9 +51,10 @@ class UONMF(FactorMethod):
     max_iter: int = 5000
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Both multiplicative updates."""
+        """Perform both multiplicative updates."""
         X, Y = state.factor, state.Y
         AY = times(problem, Y)
+        # XX'AY is evaluated as X (X'AY), which never forms an n x n matrix.
         X = X * np.sqrt(quotient(AY, X @ (X.T @ AY)))
         W = times_transposed(problem, X)
         Y = Y * quotient(W, Y @ (X.T @ X))

@@ -16,7 +16,7 @@ from orthoplus.methods.factors import ChangeStop, FactorState, data_of, factor_s
 
 @dataclass(frozen=True)
 class VCA(SeededMethod):
-    r"""Linear unmixing: rows of A that are vertices, and the fractions of these in every row.
+    r"""Unmix linearly: find rows of A that are vertices, and their fractions in every row.
 
     .. math:: A \approx F E, \qquad F \ge 0,\; F e = e, \qquad x_j = f_j / \|f_j\|_2, \;
               y_j = \|f_j\|_2\, e_j.
@@ -27,16 +27,16 @@ class VCA(SeededMethod):
     Parameters
     ----------
     seed : int
-        For the random directions.
+        Seed of the random directions.
 
     Notes
     -----
     Nascimento and Bioucas-Dias, IEEE TGRS 43 (2005); Heinz and Chang, IEEE TGRS 39 (2001). Both
-    from the mathematics of the papers; negative entries of the projected spectra are set to zero.
-    Checked: vertices of noise-free mixtures with pure rows are found exactly, and the fractions
-    satisfy the conditions of optimality. Not compared with the authors' programs. One step is the
-    whole fit; the given X is not used. The fractions are not orthogonal: rounding makes clusters of
-    them. O(n r^2).
+    were implemented from the papers; negative entries of the projected spectra are set to zero.
+    Tests verify that vertices of noise-free mixtures with pure rows are found exactly, and that the
+    fractions satisfy the optimality conditions. There was no comparison with the authors' programs.
+    One step performs the whole fit; the given X is not used. The fractions are not orthogonal;
+    rounding turns them into clusters. The cost is O(n r^2).
 
     Examples
     --------
@@ -48,7 +48,7 @@ class VCA(SeededMethod):
     """
 
     state_type = FactorState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     seed: int = 0
 
@@ -65,15 +65,16 @@ class VCA(SeededMethod):
         E = self.find_spectra(A, problem.shape[1])
         F = A.gather(fractions_of_rows(A, E, "fcls")).astype(np.float64, copy=False)
         norms = np.linalg.norm(F, axis=0)
+        # Scale the columns of F to unit norm and the spectra inversely: FE = XY'.
         X, Y = F / np.where(norms > 0.0, norms, 1.0), E.T * norms
         return factor_state(problem, X, Y, before=state)._replace(change=0.0)
 
     def find_spectra(self, A: DataMatrix, k: int) -> FloatArray:
-        """Return the spectra of the vertices, k x r."""
+        """Return the k x r spectra of the vertices."""
         search = VertexSearch.of(A, k)
         rows = search.draw(np.random.default_rng(self.seed))
         return np.maximum(search.scores[rows] @ search.basis.T, 0.0)
 
     def stop(self) -> ChangeStop:
-        """Stop after the fit."""
+        """Return a stopping rule that ends the run after the fit."""
         return ChangeStop(tol=0.0, max_iter=1)

@@ -1,4 +1,4 @@
-"""Wen and Yin (2013): augmented Lagrangian of X >= 0 over the Stiefel manifold, for any f."""
+"""Wen and Yin (2013): augmented Lagrangian for X >= 0 over the Stiefel manifold."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from orthoplus.methods.stiefel_descent import (
 
 @dataclass(frozen=True)
 class WenYin(OuterMethodBase):
-    r"""Augmented Lagrangian for X >= 0 over X'X = I, by curvilinear search.
+    r"""Minimize an augmented Lagrangian for X >= 0 over X'X = I by curvilinear search.
 
     .. math:: L(U) = f(U) + \tfrac{1}{2\mu} \sum_{ij}
               \big(\max(\Lambda_{ij} - \mu U_{ij}, 0)^2 - \Lambda_{ij}^2\big), \qquad
@@ -36,30 +36,31 @@ class WenYin(OuterMethodBase):
     Parameters
     ----------
     penalty_start, penalty_growth : float
-        mu, in units of the largest entry of the gradient at the start, and c.
+        First mu, in units of the largest entry of the gradient at the start, and its growth c.
     negativity_tol : float
-        Stop when the negative entries of U sum up to at most this.
+        Sum of the absolute values of the negative entries of U at which to stop.
     inner_tol, value_tol : float
-        Stop an inner run at this gradient on the manifold, relative to the gradient of L, or at
-        this relative change of L.
+        Stop an inner run if the Riemannian gradient, relative to the gradient of L, or the relative
+        change of L is at most this.
     max_inner, max_iter : int
-        Inner iterations per outer one, and outer iterations.
+        Maximum numbers of inner iterations per outer iteration and of outer iterations.
     squared : bool
-        Minimize f(X o X) instead, which is f on permutation matrices: for quadratic assignment.
+        Whether to minimize f(X o X), which equals f(X) on permutation matrices, for quadratic
+        assignment.
 
     Notes
     -----
     Wen and Yin, *A feasible method for optimization with orthogonality constraints*, Math. Program.
-    142 (2013), 397-434, who solve quadratic assignment this way; only f and its gradient are used,
-    so any smooth f will do. The line search (1e-4, factor 0.2, memory 0.85), the inner tolerance on
-    the gradient, 100 inner iterations, the tolerance on negative entries and the growth 1.2 are
-    numbers of public code of the method; the tolerance on the value, 1e-8 there, is smaller here,
-    and more steps of a line search are allowed. That code starts mu at a number, 10; here mu and
-    the first step are relative to the gradient, so that the scale of f does not matter. The default
-    1e-2 was chosen among 1, 0.1, 1e-2 and 1e-3 on generated instances. The article was not at hand,
-    and its results on QAPLIB were not compared run by run. An inner iteration costs
-    one gradient of f and O(nk^2). ``violation`` belongs to U, which is feasible on the manifold to
-    rounding; ``X`` is max(U, 0) with unit columns, which `solve` rounds and refines.
+    142 (2013), 397-434, who solve quadratic assignment this way. Only f and its gradient are used,
+    so that any smooth f can be minimized. The line search (1e-4, factor 0.2, memory 0.85), the
+    inner tolerance on the gradient, 100 inner iterations, the tolerance on negative entries and the
+    growth 1.2 are numbers of public code of the method; the tolerance on the value, 1e-8 there, is
+    smaller here, and more steps of a line search are allowed. That code starts at mu = 10; here mu
+    and the first step are relative to the gradient, so that the scale of f does not matter. The
+    default 1e-2 was chosen among 1, 0.1, 1e-2 and 1e-3 on generated instances. The article was not
+    available, and its results on QAPLIB were not compared run by run. An inner iteration costs one
+    gradient of f and O(nk^2). ``violation`` refers to U, which is on the manifold up to rounding;
+    ``X`` is max(U, 0) with unit columns, which `solve` rounds and refines.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class WenYin(OuterMethodBase):
     """
 
     state_type = ManifoldState
-    ends_with_search = False  # a baseline is compared as it is
+    ends_with_search = False  # baselines are compared without a search
 
     penalty_start: float = 1e-2
     penalty_growth: float = 1.2
@@ -94,27 +95,28 @@ class WenYin(OuterMethodBase):
         check_type(self.squared, "squared", bool)
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> ManifoldState:
-        """Return the nearest U, no multipliers and the first penalty."""
+        """Return the state with the closest orthonormal U, zero multipliers, the first penalty."""
         model = model_of(problem, squared=self.squared)
         U = orthonormal_start(model, X)
         sigma = self.penalty_start * gradient_scale(model, U)
         return manifold_state(problem, U, np.zeros_like(U), (sigma, 0, 0))
 
     def step(self, problem: Problem, state: ManifoldState) -> ManifoldState:
-        """Minimize L, renew the multipliers, and let mu grow as long as U is not nonnegative."""
+        """Minimize L, update the multipliers, and increase mu."""
         model = model_of(problem, squared=self.squared)
         lagrangian = augmented_lagrangian(model, state.multipliers, state.sigma)
         U, _, n_inner = self._descent(lagrangian, state.factor)
+        # Lambda <- max(Lambda - mu U, 0), the standard update for the constraint U >= 0.
         multipliers = np.maximum(state.multipliers - state.sigma * U, 0.0)
         progress = (self.penalty_growth * state.sigma, state.n_iter + 1, n_inner)
         return manifold_state(problem, U, multipliers, progress)
 
     def diagnostics(self, state: ManifoldState) -> Diagnostics:
-        """Return the penalty parameter and the inner iterations."""
+        """Return the penalty parameter and the number of inner iterations."""
         return Diagnostics(state.sigma, state.n_inner)
 
     def stop(self) -> NegativityStop:
-        """Stop when little is negative, or at the iteration limit."""
+        """Return the stopping rule: the negativity is small, or the limit is reached."""
         return NegativityStop(self.negativity_tol, self.max_iter)
 
     @property
@@ -125,10 +127,11 @@ class WenYin(OuterMethodBase):
 
 
 def augmented_lagrangian(problem: Problem, multipliers: FloatArray, sigma: float) -> Objective:
-    """Return L for these multipliers and this penalty, less a constant."""
+    """Return L for these multipliers and this penalty, up to a constant."""
 
     def evaluate(U: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = problem.value_and_gradient(U)
+        # L = f + |pressure|^2 / (2 mu) - const, and the gradient of the second term is -pressure.
         pressure = np.maximum(multipliers - sigma * U, 0.0)
         return value + 0.5 / sigma * float(np.vdot(pressure, pressure)), gradient - pressure
 

@@ -20,7 +20,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class YooChoi(FactorMethod):
-    r"""Orthogonal NMF by multiplicative updates from the gradient on the Stiefel manifold.
+    r"""Solve orthogonal NMF by multiplicative updates from the Stiefel gradient.
 
     .. math:: X \leftarrow X \odot \frac{AY}{X Y^\top A^\top X}, \qquad
               Y \leftarrow Y \odot \frac{A^\top X}{Y X^\top X}.
@@ -28,18 +28,18 @@ class YooChoi(FactorMethod):
     Parameters
     ----------
     normalize : bool
-        Give X unit columns after its update. Without, the update is the published formula and
-        nothing else, and the scale of X swings between c and 1/c for ever.
+        Whether to normalize the columns of X after its update. If False, the update is the
+        published formula alone, and the scale of X oscillates between c and 1/c forever.
     start, tol, max_iter, seed
-        As in `HALSONMF`; the starts "nndsvd" and "clipped" have zeros, which no multiplicative
-        update leaves.
+        As in `HALSONMF`; the starts "nndsvd" and "clipped" have zeros, which multiplicative updates
+        cannot change.
 
     Notes
     -----
-    IDEAL 2008, LNCS 5326, 140-147; Inf. Process. Manag. 46 (2010), 559-570. The gradient
-    :math:`X Y^\top A^\top X - AY` of the fit on the manifold has a positive and a negative part:
-    their quotient is the update. No descent is proved for X; the update of Y, which is that of
-    plain NMF, never raises the fit. An iteration costs two products with A.
+    IDEAL 2008, LNCS 5326, 140-147; Inf. Process. Manag. 46 (2010), 559-570. The gradient :math:`X
+    Y^\top A^\top X - AY` of the fit on the manifold has a positive and a negative part, whose
+    quotient is the update. No descent is proven for X; the update of Y, which is that of plain NMF,
+    never increases the residual. An iteration costs two products with A.
 
     Examples
     --------
@@ -57,9 +57,10 @@ class YooChoi(FactorMethod):
         check_type(self.normalize, "normalize", bool)
 
     def step(self, problem: Problem, state: FactorState) -> FactorState:
-        """Both multiplicative updates."""
+        """Perform both multiplicative updates."""
         X, Y = state.factor, state.Y
         AY = times(problem, Y)
+        # Negative part AY over positive part X Y'A'X of the gradient on the manifold.
         X = X * quotient(AY, X @ (AY.T @ X))
         if self.normalize:
             X = X / np.maximum(np.linalg.norm(X, axis=0), _TINY)

@@ -1,4 +1,4 @@
-"""The exact alternation of orthogonal NMF: best vector of each group, best group of each row."""
+"""The exact alternation for orthogonal NMF: best vector per group, best group per row."""
 
 from typing import Any, NamedTuple
 
@@ -25,30 +25,31 @@ from orthoplus.methods.search.row_moves import (
     single_moves,
 )
 
-# Residual of leading vectors while rows still move: their squares are exact to its square.
+# Residual of the leading vectors while rows still move; the error of their squares is its square.
 ROUGH = 1e-4
-# Each round lowers the objective; a few dozen settle ten thousand rows.
+# Maximum number of rounds; each decreases the objective, and a few dozen suffice for ten thousand
+# rows.
 _MAX_ROUNDS = 200
-# Rounds of one pass each end when one lowers what is missed by less than this share of it.
+# One-pass rounds end when the residual decreases by less than this share.
 _SMALL_STEP = 1e-5
-# Moves of single rows are made with rough vectors as long as they lower it by this share.
+# Single-row moves use approximate vectors while the residual decreases by at least this share.
 _SMALL_MOVE = 1e-7
 
 
 class Groups(NamedTuple):
-    """Rows in groups, and a point of S+ on them: a label and a weight a row, n-vectors both.
+    """Hold groups of rows and a point of S+ on them: one label and one weight per row.
 
-    On the way the weights are those that the next vectors start from.
+    During the iteration, the weights are the start of the next leading vectors.
     """
 
     labels: Any
     weights: Any
     directions: FloatArray  # k x r: y_j / ||y_j||
-    squares: FloatArray  # the leading ones of the groups
+    squares: FloatArray  # squared leading singular values of the groups
     value: float
 
     def scores(self, A: DataMatrix) -> Any:
-        """Return what the point fits of each row: its weight times the norm of y_j."""
+        """Return the fit of each row, which is its weight times the norm of y_j."""
         return A.map_vectors(_scores, self.labels, self.weights, args=(np.sqrt(self.squares),))
 
 
@@ -59,15 +60,15 @@ def _scores(labels: IntArray, weights: FloatArray, sizes: FloatArray) -> FloatAr
 def alternate(
     problem: Problem, X: FloatArray, *, with_moves: bool = True
 ) -> tuple[FloatArray, float]:
-    r"""From the groups of X to where neither the alternation nor a single row gains; the value.
+    r"""Alternate from the groups of X to a fixed point; return the point and its value.
 
     .. math:: x_j = \text{leading left singular vector of } A_j, \qquad
               \pi_i = \arg\max_j\, a_i^\top y_j / \|y_j\|, \quad y_j = A_j^\top x_j,
 
     which is EM-ONMF; for data of any sign x_j is the best nonnegative vector that the projected
-    power method finds. Then, unless ``with_moves`` is False, rows move that gain by it although
-    another center is nearer, see `row_moves`. The value never rises; no row would fit another
-    column better, but for ties.
+    power method finds. Then, unless ``with_moves`` is False, rows that gain by it move alone even
+    if their center is the nearest; see `row_moves`. The value never increases, and at the end no
+    row fits another column better, except for ties.
     """
     groups = alternate_groups(problem, *kernels.largest_entries(X), with_moves=with_moves)
     A = data_of(problem)
@@ -83,16 +84,17 @@ def alternate_groups(
     with_moves: bool = True,
     stages: tuple[float | None, ...] = (ROUGH, None),
 ) -> Groups:
-    """`alternate` from labels and weights: no n x k matrix is made.
+    """Run `alternate` from labels and weights, without forming an n x k matrix.
 
-    For data in row blocks the vectors are in the form of the data. It comes to rest with vectors of
-    the residuals ``stages``, one after the other; the last is None, to the last digit.
+    For data in row blocks, the vectors are in the form of the data. The alternation runs to a fixed
+    point for each residual in ``stages``; the last one is None, for full accuracy.
     """
     A = data_of(problem)
     labels, weights = A.scatter(labels), A.scatter(weights)
     for residual in stages:
         rest = _alternate_to_fixed_point(problem, labels, weights, residual)
         for _ in range(_MAX_ROUNDS if with_moves else 0):
+            # Single-row moves escape fixed points of the alternation; repeat until none gains.
             better = _move_rows(problem, rest, residual)
             if better is None:
                 break
@@ -102,7 +104,7 @@ def alternate_groups(
 
 
 class DirectionPoint(NamedTuple):
-    """Directions of groups, k x r, and what they explain of the rows nearest to them."""
+    """Hold directions of groups, k x r, and the squares they explain of their nearest rows."""
 
     directions: FloatArray
     squares: FloatArray
@@ -110,19 +112,20 @@ class DirectionPoint(NamedTuple):
 
     @property
     def explained(self) -> float:
-        """The sum of squares."""
+        """Sum of the explained squares."""
         return float(self.squares.sum())
 
 
 def alternate_directions(problem: Problem, V: FloatArray) -> DirectionPoint:
-    """Alternate in rounds of one pass each: best group of each row, one power step for each group.
+    """Alternate in one-pass rounds: best group of each row, then one power step per group.
 
-    Most rows have found their group before exact vectors are worth their passes.
+    Most rows find their group before exact vectors pay off.
     """
     A, total = data_of(problem), factor_model(problem).total
     explained = -np.inf
     for _ in range(_MAX_ROUNDS):
         W, squares, counts = power_step(A, V)
+        # Stop once a round explains little more of what is missing, or a group loses all rows.
         gain, explained = float(squares.sum()) - explained, float(squares.sum())
         if gain <= _SMALL_STEP * max(total - explained, 0.0) or not counts.all():
             break
@@ -131,7 +134,7 @@ def alternate_directions(problem: Problem, V: FloatArray) -> DirectionPoint:
 
 
 def alternate_from(problem: Problem, found: DirectionPoint) -> Groups:
-    """`alternate_groups` from directions that have settled; first with moves of rough gains."""
+    """Run `alternate_groups` from converged directions, after moves with approximate gains."""
     better: DirectionPoint | None = found
     for _ in range(_MAX_ROUNDS):
         if better is None:
@@ -146,9 +149,9 @@ def alternate_from(problem: Problem, found: DirectionPoint) -> Groups:
 def _move_and_alternate(
     problem: Problem, found: DirectionPoint
 ) -> tuple[DirectionPoint | None, Any, Any]:
-    """Settle again after moves of single rows; with the labels and scores before the moves.
+    """Converge again after single-row moves; also return the labels and scores before the moves.
 
-    None in the place of the directions unless what is missed falls by enough.
+    The directions are None unless the residual decreases enough.
     """
     model = factor_model(problem)
     A, k = model.A, problem.shape[1]
@@ -159,6 +162,7 @@ def _move_and_alternate(
     missed = max(model.total - found.explained, 0.0)
     for moves in (None, disjoint):  # all at once may be too many
         moved = apply_moves(A, labels, columns, moves)
+        # y_j = A_j'x_j for the moved groups, one power step from the old scores.
         W = A.group_sums(moved, normalized_entries(A, moved, scores, k), k)
         better = alternate_directions(problem, unit_rows(W))
         if better.explained - found.explained > _SMALL_MOVE * missed:
@@ -167,9 +171,10 @@ def _move_and_alternate(
 
 
 def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
-    """Return the point with these labels and weights along the scores; one pass over A."""
+    """Return the point with these labels and weights proportional to the scores, in one pass."""
     model = factor_model(problem)
     A, k = model.A, problem.shape[1]
+    # x_j is proportional to the scores, and y_j = A_j'x_j gives the explained squares |y_j|^2.
     weights = normalized_entries(A, labels, scores, k)
     W = A.group_sums(labels, weights, k)
     squares = np.einsum("jc,jc->j", W, W)
@@ -188,23 +193,25 @@ def _alternate_to_fixed_point(
         if best is not None and not value < best.value:
             break
         best = Groups(labels, weights, V, squares, value)
+        # Exact half steps in turn: leading vectors for fixed labels, then best labels for fixed
+        # vectors.
         moved = assign_rows(model.A, V, labels)
         if moved.is_same:
-            return best._replace(weights=moved.scores)  # a power step beyond the vectors
+            return best._replace(weights=moved.scores)  # one power step further than the vectors
         labels, weights = moved.labels, moved.scores
     assert best is not None
     return best
 
 
 def _move_rows(problem: Problem, rest: Groups, residual: float | None) -> Groups | None:
-    """At rest again after moves of single rows, with a lower value; None where none gains."""
+    """Return a better fixed point after moves of single rows; None if no move gains."""
     A, k = data_of(problem), problem.shape[1]
     row_squares = factor_model(problem).row_squares
     columns, gains = single_moves(A, rest.labels, row_squares, rest.directions, rest.squares)
     disjoint = best_disjoint_moves(A, rest.labels, columns, gains)
     if len(disjoint[0]) == 0:
         return None
-    # All at once may be too many: those that share no group are safe.
+    # All moves at once may be too many; moves that share no group are safe.
     for is_all in (True, False):
         labels = apply_moves(A, rest.labels, columns, None if is_all else disjoint)
         if count_rows(A, labels, k).all():

@@ -1,4 +1,4 @@
-"""The default for quadratic assignment: relaxed and random starts, each followed by exchanges."""
+"""The default for quadratic assignment: relaxed and random starts followed by exchanges."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.search.birkhoff import as_matrix_of, nearest_permutation, relax_assignment
 
 _STARTS = ("relaxation", "penalty", "gilmore-lawler", "random")
-# Exchanges between two looks at the clock, unless n is larger: each block computes all gains again.
+# Exchanges between two checks of the clock, or n if larger: each block recomputes all gains.
 _BLOCK = 1000
 
 
 class AssignmentState(NamedTuple):
-    """The best permutation so far, and what the next start needs.
+    """Hold the best permutation so far and everything the next start needs.
 
-    ``start`` is the given X until the penalty method has begun from it; ``start_values`` has the
-    value that each start led to; ``n_inner`` counts the iterations of the last one.
+    ``start`` is the given X until the penalty method has started from it. ``start_values`` holds
+    the value that each start led to; ``n_inner`` counts the iterations of the last start.
     """
 
     permutation: IntArray
@@ -43,12 +43,12 @@ class AssignmentState(NamedTuple):
 
     @property
     def X(self) -> FloatArray:
-        """The permutation matrix, made each time it is asked for."""
+        """Permutation matrix; computed on each access."""
         return as_matrix_of(self.permutation)
 
     @property
     def X_feas(self) -> FloatArray:
-        """The same: the search begins with the rounded start, and is never worse."""
+        """Same as X: the search starts from the rounded start and is never worse."""
         return self.X
 
 
@@ -58,39 +58,39 @@ class AssignmentSearch(SeededMethod):
 
     .. math:: \min_p \sum_{ij} A_{ij} B_{p(i)p(j)} + \sum_i C_{ip(i)} .
 
-    A step makes one start a permutation and improves it by exchanges of two rows: the best one
-    until none gains, then some at random, and so on from the best permutation of this start. The
-    starts are
+    A step creates a permutation by one of the starts below and improves it by exchanges of two
+    rows: the best one until none gains, then a few random ones, repeatedly from the best
+    permutation of this start. The starts are
 
-    1. *relaxation*: a path over the doubly stochastic matrices, from a convex relaxation to f. On
-       two graphs, one nearly a relabelling of the other, it finds that;
-    2. *penalty*: EP4Orth+ from X, or from a random matrix if X has been used, and a linear
-       assignment;
+    1. *relaxation*: a path over the doubly stochastic matrices, from a convex relaxation to f. If
+       one graph is nearly a relabeling of the other, it finds the relabeling;
+    2. *penalty*: EP4Orth+ from X, or from a random matrix once X has been used, followed by a
+       linear assignment;
     3. *gilmore-lawler*: the permutation at which the bound of Gilmore and Lawler is attained;
-    4. *random*: a permutation at random.
+    4. *random*: a random permutation.
 
-    The last steps make no start, but go on from the best permutation of all.
+    The last steps continue from the best permutation instead of a new start.
 
     Parameters
     ----------
     n_init : int
         Number of steps; the best permutation is kept.
     search_steps : int
-        Exchanges of the search after each start; 0 is the plain pairwise exchange method.
+        Number of exchanges after each start; 0 gives the plain pairwise exchange method.
     starts : tuple of str
-        How the starts are made, in order; the last entry is repeated.
+        Kinds of starts, in order; the last entry is repeated.
     continued : float
-        Share of the steps, the last ones, that go on from the best permutation.
+        Share of the steps, at the end, that continue from the best permutation.
     penalty : EP4Orth, optional
-        Makes the penalty starts, on a problem that is centered and of size 1; by default
+        Method of the penalty starts, applied to the centered problem of size 1; by default
         ``EP4Orth.for_assignment()``.
     seed : int
-        For the random starts and exchanges, unless ``carry`` brings a generator ``rng``.
+        Seed of the random starts and exchanges, unless ``carry`` contains a generator ``rng``.
 
     Notes
     -----
-    No exchange of two rows improves the answer, and the given X, rounded, is not better. A value
-    that meets the bound is optimal and ends the search. An exchange costs O(n^2), a step of the
+    No exchange of two rows improves the result, and it is never worse than the rounded X. A value
+    that attains the bound is optimal and ends the search. An exchange costs O(n^2), a step of the
     relaxation and of the penalty method O(n^3). Multiplying A or B by a positive number does not
     change the permutation.
 
@@ -110,7 +110,7 @@ class AssignmentSearch(SeededMethod):
     """
 
     state_type = AssignmentState
-    ends_with_search = False  # it exchanges rows itself
+    ends_with_search = False  # the method already exchanges rows
 
     n_init: int = 8
     search_steps: int = 4000
@@ -124,7 +124,7 @@ class AssignmentSearch(SeededMethod):
         check_count(self.search_steps, "search_steps")
         check_type(self.starts, "starts", tuple)
         if not self.starts:
-            raise InputError(f"`starts` is empty: name at least one of {', '.join(_STARTS)}.")
+            raise InputError(f"`starts` is empty. Name at least one of {', '.join(_STARTS)}.")
         for kind in self.starts:
             check_choice(kind, "starts", _STARTS)
         check_range(self.continued, "continued", low=0.0, high=1.0)
@@ -132,10 +132,11 @@ class AssignmentSearch(SeededMethod):
         check_count(self.seed, "seed")
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> AssignmentState:
-        """Take the permutation of the bound if it is optimal; else round X and exchange rows."""
+        """Return the permutation of the bound if optimal; otherwise round X and exchange rows."""
         given: Any = problem
         qap = _as_qap(given)
         rng = (carry or {}).get("rng")
+        # A permutation that attains the Gilmore-Lawler bound is optimal.
         bound, optimal = given.gilmore_lawler()
         if _is_proven(qap, qap.value_of(optimal), bound):
             p = optimal
@@ -155,16 +156,17 @@ class AssignmentSearch(SeededMethod):
         )
 
     def step(self, problem: Problem, state: AssignmentState) -> AssignmentState:
-        """Make the next start, search from it, and keep the better permutation."""
+        """Create the next start, search from it, and keep the better permutation."""
         qap, rng = _as_qap(problem), np.random.default_rng([state.seed, state.n_iter])
         kind = self.starts[min(state.n_iter, len(self.starts) - 1)]
+        # The last share of the steps continues from the best permutation.
         if state.n_iter < self.n_init - int(self.continued * self.n_init):
             p, n_inner = self._begin(problem, kind, state.start, rng)
         else:
             p, n_inner = state.permutation, 0
         p, n_steps = self._search(problem, p, state.bound, rng)
         value = qap.value_of(p)
-        # A value that differs by rounding is not better: which one is lower depends on the scale.
+        # Ignore differences within rounding, which depend on the scale of the data.
         is_better = value < state.value - qap.tolerance
         best = value if is_better else state.value
         return state._replace(
@@ -178,7 +180,7 @@ class AssignmentSearch(SeededMethod):
         )
 
     def stop(self) -> Callable[[AssignmentState], Status]:
-        """Stop after the last start, or at a value that meets the bound."""
+        """Return the stopping rule: the last start is done, or the value attains the bound."""
 
         def stop(state: AssignmentState) -> Status:
             if state.is_proven:
@@ -194,12 +196,14 @@ class AssignmentSearch(SeededMethod):
     def _begin(
         self, problem: Problem, kind: str, X: FloatArray | None, rng: np.random.Generator
     ) -> tuple[IntArray, int]:
-        """Make a permutation by this kind of start; also the iterations that took."""
+        """Return a permutation from this kind of start, and the number of iterations."""
         qap = _as_qap(problem)
         if kind == "random":
             return rng.permutation(len(qap.A)), 0
         if kind == "gilmore-lawler":
             return qap.normalized.gilmore_lawler()[1], 0
+        # The starts use the centered problem of size 1, so that the scale of A and B does not
+        # matter.
         relaxed = _watched_as(problem, qap.normalized)
         if kind == "relaxation":
             X, n_inner = relax_assignment(relaxed)
@@ -212,36 +216,38 @@ class AssignmentSearch(SeededMethod):
     def _search(
         self, problem: Problem, p: IntArray, bound: float, rng: np.random.Generator
     ) -> tuple[IntArray, int]:
-        """Improve p by exchanges, in blocks; between two look at the clock and at the bound."""
+        """Improve p by blocks of exchanges, checking the clock and the bound after each block."""
         qap, budget = _as_qap(problem), getattr(problem, "budget", None)
+        # Two random numbers per exchange; an empty block runs the plain pairwise exchange.
         draws, n_steps = rng.random((self.search_steps, 2)), 0
         p = _exchange(qap, p, draws[:0])
         while n_steps < len(draws) and not _is_proven(qap, qap.value_of(p), bound):
             if budget is not None:
                 budget.check_time()
+            # At least n exchanges per block, since each block recomputes all gains in O(n^3).
             block = draws[n_steps : n_steps + max(_BLOCK, len(p))]
             p, n_steps = _exchange(qap, p, block), n_steps + len(block)
         return p, n_steps
 
 
 def _as_qap(problem: Any) -> Any:
-    """Return the problem with symmetric matrices where one is symmetric; refuse other problems."""
+    """Return the problem with both matrices symmetrized if one is symmetric; raise if no QAP."""
     if not hasattr(problem, "gilmore_lawler"):
         own = type(getattr(problem, "problem", problem)).__name__
         raise InputTypeError(
-            f"AssignmentSearch needs a QAP problem, not {own}: only there is a "
-            f"point of S+ a permutation."
+            f"AssignmentSearch needs a QAP problem, got {own}. Use EP4Orth or SupportSearch "
+            f"for other problems."
         )
     return problem.symmetrized()
 
 
 def _watched_as(problem: Any, other: Any) -> Any:
-    """Return the other problem; if the evaluations of this one are counted, so are its own."""
+    """Return the other problem, counting its evaluations if those of this one are counted."""
     return replace(problem, problem=other) if hasattr(problem, "budget") else other
 
 
 def _exchange(qap: Any, p: IntArray, draws: FloatArray) -> IntArray:
-    """Return p after a search of exchanges; never worse."""
+    """Return p after a search by exchanges, which is never worse."""
     p = np.array(p, dtype=np.int64)
     C = np.zeros(qap.shape) if qap.C is None else qap.C
     kernels.exchange_search_into(qap.A, qap.B, C, p, draws)
@@ -249,5 +255,5 @@ def _exchange(qap: Any, p: IntArray, draws: FloatArray) -> IntArray:
 
 
 def _is_proven(qap: Any, value: float, bound: float) -> bool:
-    """Whether the value meets the bound, but for rounding."""
+    """Return whether the value attains the bound up to rounding."""
     return bool(value <= bound + qap.tolerance)

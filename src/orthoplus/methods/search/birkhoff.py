@@ -1,4 +1,4 @@
-"""Frank-Wolfe over the doubly stochastic matrices, from a convex relaxation to f itself."""
+"""Frank-Wolfe over the doubly stochastic matrices, from a convex relaxation to f."""
 
 from typing import Any
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 
-# Shares of the term that makes f convex: 1 is convex, 0 is f. Halving it follows a minimizer; the
-# noise at which relabelled graphs are still found is nearly twice that of f alone.
+# Shares of the convexifying term: f_t is convex for t = 1 and equals f for t = 0. Following the
+# minimizer while t is halved finds relabeled graphs at nearly twice the noise level of f alone.
 _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0)
-# Most steps with one share, and the step, relative to the norm of a permutation, that ends them.
+# Maximum number of steps per share, and the step length, relative to the norm of a permutation, at
+# which they end.
 _MAX_STEPS, _STEP_TOL = 20, 1e-3
 
 
@@ -19,21 +20,21 @@ def relax_assignment(problem: Any) -> tuple[FloatArray, int]:
     .. math:: f_t(X) = f(X) + \tfrac t2 (\|AX\|_F^2 + \|XB\|_F^2),
               \qquad f_1(X) = \tfrac12 \|AX + XB\|_F^2 + \langle C, X \rangle .
 
-    The added term is constant over the permutations, so all :math:`f_t` have the same minimizers
-    there. f_1 is convex, and zero at the best match of A with the graph -B: it says where to begin,
-    which f, indefinite, does not.
+    The added term is constant over the permutations, so that all :math:`f_t` have the same
+    minimizers there. f_1 is convex and vanishes at a perfect match of A with the graph -B, which
+    makes it a good start, unlike the indefinite f.
 
     Parameters
     ----------
     problem : QAP
-        Best `QAP.normalized`: A and B must be of one size for f_1 to be tight.
+        Preferably `QAP.normalized`, since A and B must have the same size for f_1 to be tight.
 
     Returns
     -------
     X : ndarray of shape (n, n)
-        Doubly stochastic; a permutation matrix, often.
+        A doubly stochastic matrix, often a permutation matrix.
     n_steps : int
-        Linear assignments, one a step, O(n^3) each.
+        Number of steps, each with one linear assignment in O(n^3).
 
     References
     ----------
@@ -51,6 +52,7 @@ def relax_assignment(problem: Any) -> tuple[FloatArray, int]:
     array([3, 2, 1, 0])
     """
     n = problem.shape[0]
+    # Start from the barycenter of the doubly stochastic matrices.
     X, n_steps = np.full((n, n), 1.0 / n), 0
     squares = _mean_square(problem.A), _mean_square(problem.B)
     for share in _SHARES:
@@ -60,14 +62,14 @@ def relax_assignment(problem: Any) -> tuple[FloatArray, int]:
 
 
 def _mean_square(M: FloatArray) -> FloatArray:
-    """(M'M + MM') / 2: both ||MX|| and ||M'X|| are constant over the permutations."""
+    """Return (M'M + MM') / 2, since ||MX|| and ||M'X|| are constant over the permutations."""
     return np.asarray(0.5 * (M.T @ M + M @ M.T))
 
 
 def _descend(
     problem: Any, X: FloatArray, share: float, squares: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, int]:
-    """Frank-Wolfe with exact line search; the matrix, and the number of steps."""
+    """Run Frank-Wolfe with exact line search; return the matrix and the number of steps."""
     gradient = problem.value_and_gradient(X)[1] + share * (squares[0] @ X + X @ squares[1])
     for count in range(1, _MAX_STEPS + 1):
         p = nearest_permutation(-gradient)
@@ -75,11 +77,14 @@ def _descend(
         # f_t is quadratic: the gradient at P gives the curvature along P - X and the next gradient.
         change, D = problem.value_and_gradient(P)[1] - gradient, P - X
         if share:
+            # The gradient of the added term at P: (A'A + AA')/2 P permutes columns, P (B'B + BB')/2
+            # rows.
             change[:, p] += share * squares[0]
             change += share * squares[1][p]
         slope, curvature = float(np.vdot(gradient, D)), float(np.vdot(change, D))
         if slope >= 0.0:
             return X, count
+        # Exact line search of a quadratic on [0, 1]; a concave direction ends at the vertex P.
         step = min(1.0, -slope / curvature) if curvature > 0 else 1.0
         X, gradient = X + step * D, gradient + step * change
         if step * np.linalg.norm(D) <= _STEP_TOL * len(X) ** 0.5:
@@ -101,7 +106,7 @@ def nearest_permutation(X: FloatArray) -> IntArray:
 
 
 def as_matrix_of(permutation: IntArray) -> FloatArray:
-    """Make the matrix with X[i, p(i)] = 1.
+    """Return the matrix with X[i, p(i)] = 1.
 
     Examples
     --------

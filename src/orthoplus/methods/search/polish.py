@@ -1,4 +1,4 @@
-"""Feasible polish: majorize and minimize over S+ with the certified projection."""
+"""Polishing of a feasible point: majorize and minimize over S+ with the certified projection."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +14,12 @@ from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.refine import refine
 from orthoplus.projection import project_stiefel_plus
 
+# Maximum number of doublings of L per step.
 _MAX_DOUBLINGS = 12
 
 
 class PolishState(NamedTuple):
-    """A feasible point, its value, and the curvature L the last step took."""
+    """Hold a feasible point, its value, and the curvature L of the last step."""
 
     X: FloatArray
     value: float
@@ -31,24 +32,24 @@ class PolishState(NamedTuple):
 
 @dataclass(frozen=True)
 class Polish(OuterMethodBase):
-    r"""Projected gradient on S+ itself: every iterate is feasible, none is worse than the last.
+    r"""Minimize f by projected gradient on S+; iterates are feasible and never get worse.
 
     .. math:: X^{l+1} \in \arg\max_{X \in S_+} \langle L X^l - \nabla f(X^l),\, X \rangle .
 
     On S+ the norm of X is fixed, so this minimizes the quadratic model of f with curvature L; if L
-    majorizes f the value falls. The projection is that of `orthoplus.project`, which moves rows
-    between columns: what rounding and refinement on a fixed support cannot do. L is found by
-    doubling; where the problem knows a majorizer of its own, as orthogonal NMF does with AA'X, that
-    takes the place of the model.
+    majorizes f, the value decreases. The projection is that of `orthoplus.project`. Unlike rounding
+    and refinement on a fixed support, it moves rows between columns. L is found by doubling; if the
+    problem provides its own majorizer, as orthogonal NMF does with AA'X, it replaces the model.
 
     Parameters
     ----------
     decrease : float
-        Stop when the value falls by less than this share of its size.
+        Stop if the value decreases by less than this share of its size.
     tol, max_passes
-        Of the projection; a rough one will do, for only descent counts.
+        Tolerance and most passes of the projection. It need not be accurate, since only descent
+        counts.
     max_iter : int
-        Most steps; a handful is usual.
+        Maximum number of steps; a few are usually enough.
 
     Examples
     --------
@@ -73,16 +74,17 @@ class Polish(OuterMethodBase):
         check_count(self.max_iter, "max_iter", low=1)
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PolishState:
-        """X rounded to S+ and refined on its support."""
+        """Return the state at X rounded to S+ and refined on its support."""
         X = refine(problem, keep_largest(X))
         return PolishState(X, problem.value(X), 0.0, 0, False)
 
     def step(self, problem: Problem, state: PolishState) -> PolishState:
-        """One step that decreases the value; the same point where none does."""
+        """Perform one step that decreases the value; return the same point if none does."""
+        # A step must decrease f by this share of its size.
         enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
         for C, curvature in self._models(problem, state):
             X = self._nearest(C)
-            is_own = curvature == 0.0  # the support is refined already: only another one can gain
+            is_own = curvature == 0.0  # X is optimal on its support: only another one can gain
             if ((X > 0) == (state.X > 0)).all() if is_own else (X == state.X).all():
                 break
             X = refine(problem, X)
@@ -92,13 +94,15 @@ class Polish(OuterMethodBase):
         return state._replace(n_iter=state.n_iter + 1, is_fixed=True)
 
     def _models(self, problem: Problem, state: PolishState) -> Iterator[tuple[FloatArray, float]]:
-        """Return the problem's own majorizer, or L X - grad f(X) with L doubled from try to try."""
+        """Yield the problem's own majorizer, or L X - grad f(X) with increasing L."""
         own = problem.majorizer(state.X)
         if own is not None:
             yield own, 0.0
             return
         gradient = problem.value_and_gradient(state.X)[1]
+        # The size of the gradient per column is the unit of L.
         least = float(np.linalg.norm(gradient)) / float(np.sqrt(state.X.shape[1])) or 1.0
+        # Start from half of the last successful L, so that L can decrease again.
         curvature = max(0.5 * state.curvature, 1e-2 * least)
         for _ in range(_MAX_DOUBLINGS):
             yield curvature * state.X - gradient, curvature
@@ -109,5 +113,5 @@ class Polish(OuterMethodBase):
         return nearest.X.astype(C.dtype, copy=False)
 
     def stop(self) -> RestStop:
-        """Stop where no step decreases the value, or at the limit."""
+        """Return the stopping rule: no step decreases the value, or the limit is reached."""
         return RestStop("is_fixed", self.max_iter)

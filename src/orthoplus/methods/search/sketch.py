@@ -1,4 +1,4 @@
-"""The sketch that swaps look at: rows of the data, sampled by weight, in a few coordinates."""
+"""The sketch used by swaps: a weighted sample of rows in a few coordinates."""
 
 from typing import Any, NamedTuple
 
@@ -11,17 +11,17 @@ from orthoplus.data.sampling import sample_by_squares
 from orthoplus.linalg.starts import leading_right_vectors
 from orthoplus.methods.factors import FactorModel
 
-# Subspace iterations of the sketch; more change nothing that the exact end does not.
+# Subspace iterations of the sketch. More iterations do not help: the final phase is exact.
 _POWER_STEPS = 2
-# A unit vector with no more than this outside of a basis is inside.
+# A unit vector is in the span of a basis if its part outside is at most this.
 _INSIDE = 1e-6
 
 
 class Sketch(NamedTuple):
-    """Rows of A in an orthonormal basis, with the square roots of their weights as factors.
+    """Hold rows of A in an orthonormal basis, scaled by the square roots of their weights.
 
-    The sum of squares that centers within the basis explain of the rows is what they explain of A:
-    exactly if all rows are there, otherwise in expectation.
+    Centers within the basis explain the same sum of squares of these rows as of A: exactly if all
+    rows are included, otherwise in expectation.
     """
 
     rows: FloatArray  # m x d
@@ -31,9 +31,9 @@ class Sketch(NamedTuple):
 def sketch_rows(
     model: FactorModel, columns: int, sample: int, seed: int, scores: Any = None
 ) -> Sketch:
-    """Return a sketch in the leading right singular vectors; by subspace iteration.
+    """Return a sketch in the leading right singular vectors, found by subspace iteration.
 
-    ``scores`` are those of the rows in their groups: half of a sample is by what they miss.
+    ``scores`` are those of the rows in their groups: half of a sample is drawn by their residuals.
     """
     rows = sampled_rows(model, sample, seed, scores)
     basis, _ = leading_right_vectors(rows, columns, np.random.default_rng(seed), _POWER_STEPS)
@@ -41,16 +41,17 @@ def sketch_rows(
 
 
 def refined_sketch(known: Sketch, directions: FloatArray, rows: MemoryMatrix) -> Sketch:
-    """Return a sketch whose basis holds the directions as well: they lose nothing in it."""
+    """Return a sketch whose basis also contains the directions, so that they lose nothing."""
     beyond = directions.T
-    for _ in range(2):  # twice for the rounding
+    for _ in range(2):  # twice because of rounding
         beyond = beyond - known.basis @ (known.basis.T @ beyond)
+    # Directions already in the span of the basis would give random columns.
     beyond = beyond[:, np.linalg.norm(beyond, axis=0) > _INSIDE]
     return _in_basis(rows, np.hstack([known.basis, np.linalg.qr(beyond)[0]]))
 
 
 def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Any = None) -> MemoryMatrix:
-    """Return all rows, or a weighted sample of them times the square roots of their weights."""
+    """Return all rows, or a weighted sample scaled by the square roots of the weights."""
     A: DataMatrix = model.A
     if len(A) <= sample or not A.has_entries:
         return A.in_memory()
@@ -58,7 +59,7 @@ def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Any = None)
     if scores is not None:
         missed = A.map_vectors(_missed, model.row_squares, scores)
     found = sample_by_squares(A, sample, seed, model.row_squares, missed)
-    if len(found.rows) == 0:  # zeros only
+    if len(found.rows) == 0:  # all rows are zero
         return A.sample_rows(np.arange(sample))
     rows = A.sample_rows(found.rows).scale_rows(found.factors.astype(A.dtype))
     return rows.in_memory()
@@ -70,12 +71,12 @@ def _missed(squares: FloatArray, scores: FloatArray) -> FloatArray:
 
 def _in_basis(rows: MemoryMatrix, basis: FloatArray) -> Sketch:
     B = np.asarray(rows.matmul(basis), dtype=np.float64)
-    # In an order of their own the rows meet the same random numbers, however they came.
+    # Sort the rows canonically, so that the random numbers do not depend on their order.
     return Sketch(np.ascontiguousarray(B[_order_of_rows(B)]), basis)
 
 
 def _order_of_rows(B: FloatArray) -> IntArray:
-    """Return the lexicographic order; columns after the first count among its ties only."""
+    """Return the lexicographic order; only ties in the first column look at the others."""
     order = np.argsort(B[:, 0], kind="stable")
     first = B[order, 0]
     is_tie = np.zeros(len(B) + 1, dtype=bool)  # whether a row equals the one before it
@@ -87,7 +88,7 @@ def _order_of_rows(B: FloatArray) -> IntArray:
 
 
 def sampled_centers(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
-    """Return k rows, each sampled by what those before it leave of its squared norm."""
+    """Draw k rows with probability proportional to their residual after the previous ones."""
     squares = np.einsum("ij,ij->i", B, B)
     chosen: list[int] = []
     left = squares.copy()
@@ -96,5 +97,6 @@ def sampled_centers(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArr
         row = rng.choice(len(B), p=left / mass) if mass > 0 else rng.integers(len(B))
         chosen.append(int(row))
         unit = B[row] / (np.sqrt(squares[row]) or 1.0)
+        # What remains of each row after the best nonnegative multiple of any chosen row.
         left = np.minimum(left, np.maximum(squares - np.maximum(B @ unit, 0.0) ** 2, 0.0))
     return B[chosen]

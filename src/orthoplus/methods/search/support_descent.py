@@ -1,7 +1,7 @@
 """Minimize f over the weights of a fixed support, with as little overhead as possible.
 
-`orthoplus.methods.refine` goes to the last digit; this is for the thousands of trials of a search
-over supports, which need to know whether a support is better, and no more.
+`orthoplus.methods.refine` is accurate to the last digit. This module is for the thousands of trials
+of a search over supports, which only need to know whether a support is better.
 """
 
 from typing import NamedTuple
@@ -13,37 +13,37 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.geometry.stiefel import assemble
 
-# A step is accepted if f falls by this share of what the gradient promises (Armijo).
+# A step is accepted if f decreases by this share of what the gradient predicts (Armijo).
 _DECREASE = 1e-4
 _BACKTRACK, _MAX_BACKTRACKS = 0.3, 15
-# The first step, in units of the columns' norm over that of the gradient.
+# First step, in units of the norm of the columns over that of the gradient.
 _FIRST_STEP = 0.3
-# What a closed form costs, in evaluations of f.
+# Cost of a closed form, in evaluations of f.
 _CLOSED_COST = 5
-# A trial is hopeless if this many more steps like the last one would not reach the target.
+# A trial is abandoned if this many more steps like the last one would not reach the target.
 _HORIZON, _LEAST_STEPS = 20.0, 4
 
 
 class SupportPoint(NamedTuple):
-    """A point of S+: the column of each row's entry (-1: none), the entries, and f there."""
+    """Hold a point of S+ as the column of each row's entry (-1 for none), the entries, and f."""
 
     labels: IntArray
     weights: FloatArray
     value: float
 
     def dense(self, k: int) -> FloatArray:
-        """Return the n x k matrix, its columns normalized."""
+        """Return the n x k matrix with normalized columns."""
         return assemble(self.labels, self.weights, k)
 
 
 def point_of(problem: Problem, X: FloatArray) -> SupportPoint:
-    """Return the point of S+ that X is, with f there."""
+    """Return X, a point of S+, as labels and weights with f."""
     labels, weights = kernels.largest_entries(X)
     return SupportPoint(labels, weights, problem.value(X))
 
 
 class Trial(NamedTuple):
-    """How a trial ended: the point, the evaluations of f, and whether it reached its minimum."""
+    """Hold the result of a trial: the point, the evaluations of f, and whether it converged."""
 
     point: SupportPoint
     n_eval: int
@@ -59,11 +59,11 @@ def try_support(
     max_iter: int = 100,
     tol: float = 1e-7,
 ) -> Trial:
-    """Minimize f on a support, from these weights, until it falls below ``target``.
+    """Minimize f on a support, starting from these weights, until it is below ``target``.
 
-    In closed form if the problem has one. Otherwise by projected gradient steps of Barzilai and
-    Borwein, which end early once they fall below the target, or if at their present pace they would
-    not reach it (only if there is a target).
+    Uses the closed form of the problem if there is one. Otherwise takes projected Barzilai-Borwein
+    steps, which end early once f is below the target or, if there is a target, once it seems out of
+    reach at the current rate.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ def try_support(
     target : float
         The value to beat.
     max_iter : int
-        Most steps.
+        Maximum number of steps.
     tol : float
         The residual of the first-order conditions on the support, relative to the gradient.
 
     Notes
     -----
-    A step costs one evaluation of f with its gradient, and O(n) besides.
+    A step costs one evaluation of f with its gradient, plus O(n).
 
     Examples
     --------
@@ -91,6 +91,7 @@ def try_support(
     array([0.6, 0.8, 1. ])
     """
     X = assemble(labels, weights, problem.shape[1])
+    # A closed form gives the exact minimum on the support, whatever the target.
     closed = problem.refine(X)
     if closed is not None:
         return Trial(point_of(problem, closed), _CLOSED_COST, True)
@@ -103,14 +104,16 @@ def _descend(
     target, max_iter, tol = limits
     rows = np.flatnonzero(labels >= 0)
     cols, k = labels[rows], X.shape[1]
+    # Work on the vector of positive entries only; X serves as the buffer for evaluations.
     w: FloatArray = X[rows, cols].astype(np.float64)
     value, G = problem.value_and_gradient(X)
     alpha, n_eval, is_converged = 0.0, 1, False
     before: tuple[FloatArray, FloatArray] | None = None
     for n_iter in range(max_iter):
         g = G[rows, cols].astype(np.float64)
-        slope = g - np.bincount(cols, g * w, k)[cols] * w  # the Riemannian gradient
+        slope = g - np.bincount(cols, g * w, k)[cols] * w  # Riemannian gradient
         size = float(np.linalg.norm(g))
+        # First-order conditions: zero slope where w > 0, nonnegative slope where w = 0.
         residual = np.where(w > 0.0, slope, np.minimum(slope, 0.0))
         if not np.isfinite(value) or float(np.linalg.norm(residual)) <= tol * size:
             is_converged = True
@@ -124,6 +127,7 @@ def _descend(
                 new_value, new_G = problem.value_and_gradient(X)
                 n_eval += 1
                 moved = step - w
+                # Armijo condition for a projected step of length alpha.
                 if new_value <= value - _DECREASE / (2.0 * alpha) * float(moved @ moved):
                     break
             alpha *= _BACKTRACK
@@ -132,6 +136,7 @@ def _descend(
             break
         fall, before = value - new_value, (w, slope)
         w, value, G = step, new_value, new_G
+        # Extrapolate the last decrease over _HORIZON further steps.
         is_hopeless = n_iter >= _LEAST_STEPS and value - _HORIZON * fall > target
         if value < target or (np.isfinite(target) and is_hopeless):
             break
@@ -148,9 +153,10 @@ def _step_length(
     before: tuple[FloatArray, FloatArray] | None,
     first: float,
 ) -> float:
-    """Return the long step of Barzilai and Borwein, within a factor of 100 of the last one."""
+    """Return the long Barzilai-Borwein step, within a factor of 100 of the last one."""
     if before is None:
         return first
+    # <s, s> / |<s, y>|, from the last two points and their slopes.
     s, y = w - before[0], slope - before[1]
     curvature = abs(float(s @ y))
     if curvature == 0.0:
@@ -163,6 +169,7 @@ def _stepped(
 ) -> FloatArray | None:
     """Return the projected step with unit columns; None if a column would vanish."""
     step = np.maximum(w - alpha * slope, 0.0)
+    # Normalize each column after clipping at 0.
     squares = np.bincount(cols, step * step, k)
     if not squares.all():
         return None

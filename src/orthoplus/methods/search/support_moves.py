@@ -1,4 +1,4 @@
-"""Candidates for a search over supports: moves of single rows, exchanges, projections, kicks."""
+"""Candidates for a search over supports: single-row moves, exchanges, projections and kicks."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -12,30 +12,30 @@ from orthoplus.linalg.row_gains import linear_gains
 from orthoplus.methods.search.support_descent import SupportPoint
 from orthoplus.projection import project_stiefel_plus
 
-# The model of a plain f at a point X of S+: f(Z) <= f(X) + <G, Z - X> + L/2 ||Z - X||^2, with L at
-# least this multiple of the size of the gradient of a column.
+# The model of a plain f at a point X of S+ is f(Z) <= f(X) + <G, Z - X> + L/2 ||Z - X||^2, with L
+# at least this multiple of the size of the gradient per column.
 _CURVATURE = 1.0
-# Curvatures tried for the projection of a gradient step, in the same unit; a concave f needs none.
+# Curvatures tried for the projection of a gradient step, in the same unit; 0 suits a concave f.
 _STEP_CURVATURES = (0.0, 0.1, 1.0, 10.0)
-# The projection of a step need not be exact.
+# The projection of a step need not be accurate.
 _PROJECTION_TOL, _PROJECTION_PASSES = 1e-8, 12
-# Up to this many moves are sorted one by one.
+# Up to this many moves are sorted individually.
 _ALL_MOVES = 1 << 16
-# Rows per column among which moves that share no column are looked for.
+# Rows per column that are considered for moves that share no column.
 _DISJOINT_ROWS = 20
-# Rows of each pair of columns that are considered for exchanges.
+# Rows per pair of columns that are considered for exchanges.
 _EXCHANGED_ROWS = 4
 
 
 class Scores:
-    """The scores of all moves of single rows at a point, and the models they come from.
+    """Score all moves of single rows at a point.
 
     Attributes
     ----------
     gains : ndarray of shape (n, k + 1)
-        What each move gains, as in `orthoplus.linalg.row_gains`.
+        Gain of each move, as in `orthoplus.linalg.row_gains`.
     is_exact : bool
-        Whether a move that leaves the other rows in proportion gains its score, no more or less.
+        Whether the gain of a move that keeps the other rows in proportion equals its score.
     """
 
     def __init__(self, problem: Problem, point: SupportPoint) -> None:
@@ -49,37 +49,41 @@ class Scores:
         self.gains = gains
 
     def _model(self, curvature: float) -> FloatArray:
-        """L X - grad f(X), which the minimizer of the quadratic model over S+ is nearest to."""
+        """Return L X - grad f(X), whose projection onto S+ minimizes the quadratic model."""
         if self.gradient is None:
             self.gradient = self.problem.value_and_gradient(self.X)[1]
+        # The size of the gradient per column is the unit of the curvature L.
         size = float(np.linalg.norm(self.gradient)) / float(np.sqrt(self.X.shape[1]))
         return np.asarray(curvature * size * self.X - self.gradient)
 
     def projections(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield the nearest points of S+ to gradient steps, which may move many rows at once."""
+        """Yield projections of gradient steps onto S+, which may move many rows at once."""
         own = self.problem.majorizer(self.X)
         models = (self._model(L) for L in _STEP_CURVATURES) if own is None else iter((own,))
         for C in models:
+            # The point of S+ closest to C minimizes the model; skip it if it keeps all labels.
             found = project_stiefel_plus(C, tol=_PROJECTION_TOL, max_passes=_PROJECTION_PASSES)
             if not np.array_equal(found.labels, self.point.labels):
                 yield found.labels, found.weights.astype(self.X.dtype)
 
     @cached_property
     def bounds(self) -> FloatArray:
-        """What each move gains at most: infinite for a possible move if the problem cannot say."""
+        """Upper bounds on the gains; infinite for a possible move if the problem provides none."""
         bounds = self.problem.move_gain_bounds(self.X)
         return np.where(np.isfinite(self.gains), np.inf, -np.inf) if bounds is None else bounds
 
     @cached_property
     def is_alone(self) -> BoolArray:
-        """Whether each row is the only one of its column, which it cannot leave by itself."""
+        """Whether each row is the only one in its column, so that it cannot move by itself."""
         return np.asarray(np.isinf(self.gains).all(axis=1))
 
     def single_moves(self, least: float) -> tuple[IntArray, bool]:
-        """Return moves that may gain more than ``least``, the best first, and whether it is all.
+        """Return moves that may gain more than ``least``, best first, and whether these are all.
 
-        As pairs (row, column); k stands for zero. The best one of each row if they are very many.
+        Moves are pairs (row, column), where column k stands for a zero row. If there are very many,
+        only the best one per row is returned.
         """
+        # Moves are ranked by their estimated gain but excluded only by the proven bound.
         possible = np.flatnonzero((self.bounds > least).ravel())
         if len(possible) > _ALL_MOVES:
             best = self.all_moves(-np.inf)
@@ -95,13 +99,14 @@ class Scores:
         return np.stack([rows, best[rows]], axis=1)
 
     def disjoint_moves(self, least: float) -> IntArray:
-        """Return moves that gain more than ``least``, no column taking part in two of them."""
+        """Return moves that gain more than ``least`` such that no column occurs in two of them."""
         labels, k = self.point.labels, self.gains.shape[1] - 1
         best = self.gains.argmax(axis=1)
         top = self.gains[np.arange(len(best)), best]
         is_used, kept = np.zeros(k + 1, dtype=bool), []
         rows = np.flatnonzero(top > least)
         for row in rows[np.argsort(-top[rows], kind="stable")[: _DISJOINT_ROWS * k]]:
+            # Greedy: take the best move whose source and target columns are both unused.
             columns = [c for c in (int(labels[row]), int(best[row])) if 0 <= c < k]
             if not is_used[columns].any():
                 is_used[columns] = True
@@ -109,32 +114,33 @@ class Scores:
         return np.array(kept, dtype=np.int64).reshape(-1, 2)
 
     def exchanges(self, most: int) -> IntArray:
-        """Return pairs of rows of different columns that may change places, the best first.
+        """Return pairs of rows in different columns that may be exchanged, best first.
 
-        A row of zeros may change places with any other. A pair is left out if the bounds
-        of both moves add up to a loss. The score is the sum of both moves, with
-        the entry that a row lacks in the new column counted once it is there.
+        A zero row may be exchanged with any other row. The score of a pair is the sum of the gains
+        of both moves. A pair is omitted if the bounds of both moves add up to a loss.
         """
         labels = np.where(self.point.labels < 0, self.gains.shape[1] - 1, self.point.labels)
         gains = self.gains
         alone = self.is_alone
         is_small = len(labels) <= 4 * most
+        # All pairs for few rows, otherwise only pairs of rows that lose least by moving.
         rows = np.arange(len(labels)) if is_small else self._rows_near_border(labels)
         a, b = np.triu_indices(len(rows), 1)
         i, j = rows[a], rows[b]
         apart = np.flatnonzero(labels[i] != labels[j])
         i, j = i[apart], j[apart]
-        # A row that is alone in its column cannot leave by itself: rank it by its partner.
+        # A row that is alone in its column cannot move by itself: rank the pair by its partner.
         score = np.where(alone[i], 0.0, gains[i, labels[j]])
         score = score + np.where(alone[j], 0.0, gains[j, labels[i]])
         order = np.argsort(-score, kind="stable")[:most]
         i, j = i[order], j[order]
+        # Drop pairs whose upper bounds sum to a loss; rows that are alone have no bounds.
         is_open = self.bounds[i, labels[j]] > -self.bounds[j, labels[i]]
         order = np.flatnonzero(is_open | alone[i] | alone[j])
         return np.stack([i[order], j[order]], axis=1)
 
     def _rows_near_border(self, labels: IntArray) -> IntArray:
-        """Return the rows that lose least by moving, for each pair of columns."""
+        """Return, for each pair of columns, the rows that lose least by moving."""
         k = self.gains.shape[1] - 1
         chosen = []
         for own in range(k + 1):
@@ -146,14 +152,15 @@ class Scores:
 
 
 def moved(point: SupportPoint, moves: IntArray, k: int) -> tuple[IntArray, FloatArray] | None:
-    """Return labels and weights after these moves (row, column); None if a column runs empty.
+    """Return labels and weights after these moves (row, column); None if a column is empty.
 
-    A row that arrives has the weight of a mean row of its column.
+    A moved row gets the average weight of a row in its new column.
     """
     labels, weights = point.labels.copy(), point.weights.copy()
     labels[moves[:, 0]] = np.where(moves[:, 1] < k, moves[:, 1], -1)
     if not cover_columns(labels, k):
         return None
+    # The mean weight in a unit column with m rows is about 1 / sqrt(m).
     counts = np.bincount(labels[labels >= 0], minlength=k)
     arrived = labels[moves[:, 0]]
     weights[moves[:, 0]] = np.where(arrived >= 0, 1.0 / np.sqrt(counts[arrived]), 0.0)
@@ -161,13 +168,13 @@ def moved(point: SupportPoint, moves: IntArray, k: int) -> tuple[IntArray, Float
 
 
 def exchanged(point: SupportPoint, pair: IntArray, k: int) -> tuple[IntArray, FloatArray]:
-    """Return labels and weights after two rows have changed places."""
+    """Return labels and weights after exchanging two rows."""
     labels, weights = point.labels.copy(), point.weights.copy()
     labels[pair], weights[pair] = labels[pair[::-1]], weights[pair[::-1]]
     return labels, weights
 
 
-# Kinds of kicks, and their turns: a new deal costs twice as much as the others and gains less.
+# Kinds of kicks and their order: reassigning all rows costs twice as much and gains less.
 _ROWS, _COLUMN, _DEAL = range(3)
 _TURNS = (_ROWS, _COLUMN, _ROWS, _COLUMN, _DEAL)
 
@@ -175,17 +182,19 @@ _TURNS = (_ROWS, _COLUMN, _ROWS, _COLUMN, _DEAL)
 def kicked(
     point: SupportPoint, gains: FloatArray, rng: np.random.Generator, turn: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return a point some way off: rows dealt again, a column begun again, or a new deal.
+    """Return a perturbed point: random rows reassigned, a column restarted, or all rows reassigned.
 
-    Every column keeps a row. The kinds take turns. A few rows mend what is nearly right.
-    A column whose rows go to their next best, by ``gains``, and that begins again with one row
-    elsewhere undoes two clusters in one. A new deal starts over.
+    Every column keeps at least one row, and the kinds take turns. Reassigning a few rows repairs a
+    nearly correct point. Restarting a column sends its rows to their next best columns by ``gains``
+    and gives it one row from elsewhere, which can split a merged cluster. Reassigning all rows
+    starts over.
     """
     k = gains.shape[1] - 1
-    # In an order of their own, rows and columns meet the same random numbers, however they came.
+    # Sort rows and columns canonically, so that the random numbers do not depend on their order.
     rows_in_order = np.lexsort(np.sort(gains, axis=1).T)
     columns = order_of_appearance(point.labels[rows_in_order], k)
-    numbers = np.append(np.argsort(columns), -1)  # the last one stands for no column
+    numbers = np.append(np.argsort(columns), -1)  # the last entry stands for no column
+    # Rows and columns in canonical order; the last column stands for zero.
     ordered_gains = gains[rows_in_order][:, [*columns, k]]
     labels = np.empty_like(point.labels)
     kind = _TURNS[turn % len(_TURNS)]
@@ -200,13 +209,16 @@ def _kicked_labels(
     before, n, k = labels, len(labels), gains.shape[1] - 1
     labels = labels.copy()
     if kind == _ROWS or k == 1:
+        # Between 2 and a quarter of the rows get random columns.
         rows = rng.permutation(n)[: rng.integers(2, max(3, n // 4) + 1)]
         labels[rows] = rng.integers(k, size=len(rows))
     elif kind == _COLUMN:
         gone = rng.integers(k)
         others = np.delete(np.arange(k), gone)
         rows = np.flatnonzero(labels == gone)
+        # The rows of the removed column go to their next best columns.
         labels[rows] = others[gains[np.ix_(rows, others)].argmax(axis=1)]
+        # The column restarts from a single random row of another column.
         labels[rng.choice(np.flatnonzero(before != gone))] = gone
     else:
         labels = rng.integers(k, size=n)
@@ -215,11 +227,12 @@ def _kicked_labels(
 
 
 def _fill_empty(labels: IntArray, k: int, rng: np.random.Generator) -> None:
-    """Give each empty column a random row of a column that has more than one, in place."""
+    """Give each empty column a random row from a column with several rows, in place."""
     for column in range(k):
         if (labels == column).any():
             continue
+        # Index 0 counts the rows without a column.
         counts = np.bincount(labels + 1, minlength=k + 1)
-        counts[0] = n = len(labels) + 1  # rows of zeros can always be taken
+        counts[0] = n = len(labels) + 1  # zero rows can always be moved
         spare = np.flatnonzero(counts[labels + 1] > 1) if n > 1 else np.arange(len(labels))
         labels[rng.choice(spare)] = column

@@ -1,4 +1,4 @@
-"""A search over supports for any smooth f: from a feasible point to a better one."""
+"""A search over supports for any smooth f, starting from a feasible point."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,26 +17,27 @@ from orthoplus.methods.refine import refine
 from orthoplus.methods.search.support_descent import SupportPoint, try_support
 from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
 
-# A fall of f by less than this share of its size (or so many roundings) is none.
+# A decrease of f by less than this share of its size, or this many roundings, does not count.
 _MIN_RELATIVE_GAIN, _MIN_GAIN_ROUNDOFFS = 1e-11, 32
-# Evaluations of f that a search may always spend, and those it may at most, whatever the size; and
-# its share of those that the run before it took.
+# Evaluations of f that a search may always use, the most it may use, and its share of those of the
+# preceding run.
 _LEAST_EVAL, _MOST_EVAL, _SHARE_OF_RUN = 4, 4000, 0.3
-# A descent tries at most one move for so many evaluations that are left; after a kick, fewer.
+# A descent tries at most one move per this many remaining evaluations; after a kick, fewer.
 _SHARES_OF_LIMIT, _SHARES_AFTER_KICK = 16, 40
-# A kick is not worth its while with fewer evaluations left.
+# A kick needs at least this many remaining evaluations.
 _KICK_EVAL = 30
-# Evaluations after which a trial that lowers f is carried to its minimum.
+# If a trial takes more evaluations than this to decrease f, it is continued to its minimum.
 _QUICK_GAIN = 3
-# Steps of a trial.
+# Maximum number of steps of a quick and of a full trial.
 _QUICK_STEPS, _FULL_STEPS = 40, 200
 
 
 class SearchState(NamedTuple):
-    """The best point so far and how the search stands.
+    """Hold the best point so far and the state of the search.
 
-    ``is_row_optimal`` is True once every move of a single row was examined at X without gain;
-    ``is_settled`` if a descent has ended at X and another would not examine all of them either.
+    ``is_row_optimal`` is True once every move of a single row was examined at X without a gain.
+    ``is_settled`` is True if a descent has ended at X and another could not examine all moves
+    either.
     """
 
     X: FloatArray
@@ -58,41 +59,42 @@ class SearchState(NamedTuple):
 class SupportSearch(SeededMethod):
     r"""Improve a feasible point by changing its support, for any smooth f.
 
-    A point of S+ is a labeling of the rows with weights. A stationary point is best, to first
-    order, for *its* labeling; this method compares it with others:
+    A point of S+ is a labeling of the rows with weights. A stationary point is optimal, to first
+    order, for its own labeling; this method compares it with others by
 
-    1. *moves* of single rows to another column, to zero and back, many at once while that lowers f,
+    1. *moves* of single rows to another column, or to and from zero, many at once while f
+       decreases,
     2. the *projection* of a gradient step (or of the problem's majorizer) onto S+, which is
        certified and may move every row,
     3. *exchanges* of two rows,
-    4. *kicks*: rows dealt again at random, a column split, all rows dealt again; then 1 to 3.
+    4. *kicks*: random rows reassigned, a column split, or all rows reassigned, followed by 1 to 3.
 
-    First-order scores say which moves to try, see `orthoplus.linalg.row_gains`; f, minimized over
-    the weights of the new support, says which to keep. A problem may score its moves exactly
-    (`Problem.move_gains`): orthogonal NMF, the trace family and k-means do. K-indicators bounds
-    them from both sides (`Problem.move_gain_bounds`): moves that cannot gain are not tried, and 2
-    and 4 are left out if f is so low that they found nothing (`Problem.is_clear`).
+    First-order scores determine which moves to try (see `orthoplus.linalg.row_gains`); the minimum
+    of f over the weights of the new support determines which to keep. A problem may score its moves
+    exactly (`Problem.move_gains`), as orthogonal NMF, the trace family and k-means do. K-indicators
+    provides upper bounds (`Problem.move_gain_bounds`), so that moves that cannot gain are not
+    tried, and steps 2 and 4 are skipped if f is so low that they cannot help (`Problem.is_clear`).
 
     Parameters
     ----------
     patience : int
-        Kicks in a row without a gain after which the search ends; 0 never kicks.
+        Number of consecutive kicks without a gain after which the search ends; 0 disables kicks.
     trials : int
-        Most moves, and most exchanges, that are tried before a point counts as locally optimal.
+        Maximum numbers of moves and exchanges to try before a point counts as locally optimal.
     effort : float
-        The search ends after about this many evaluations of f times nk, or a third of those of the
-        run before it if they are more; it never takes more than some thousands.
+        Budget of the search: about ``effort / (n k)`` evaluations of f, or a third of those of the
+        preceding run if that is more, but at most a few thousand.
     with_projections : bool
-        Whether 2 is done. It is the expensive part, and needless if the start comes from a search
-        that moves many rows at once, as that of k-means does.
+        Whether to do step 2. It is the expensive part, and unnecessary if the start comes from a
+        search that moves many rows at once, as for k-means.
     seed : int
-        For the kicks.
+        Seed of the kicks.
 
     Notes
     -----
-    Never worse than its start. It ends at a point where no move that was tried lowers f; if all
-    moves of single rows were tried, or the problem's exact scores or bounds exclude them,
-    ``Result.is_row_optimal`` says so. Scores and bounds hold for moves that leave the other rows of
+    The result is never worse than the start. The search ends at a point where no tried move
+    decreases f; ``Result.is_row_optimal`` is True if all moves of single rows were tried or are
+    excluded by exact scores or bounds. Scores and bounds hold for moves that keep the other rows of
     both columns in proportion.
 
     Examples
@@ -106,7 +108,7 @@ class SupportSearch(SeededMethod):
     """
 
     state_type = SearchState
-    ends_with_search = False  # it is the search
+    ends_with_search = False  # this method is the search
 
     patience: int = 8
     trials: int = 64
@@ -123,10 +125,12 @@ class SupportSearch(SeededMethod):
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SearchState:
         """Round X to S+ and refine it on its support.
 
-        ``carry`` may hold ``n_eval``, the evaluations of the run before.
+        ``carry`` may contain ``n_eval``, the number of evaluations of the preceding run.
         """
         X = refine(problem, keep_largest(X))
         n, k = problem.shape
+        # Small problems get more evaluations, and a long run before the search allows a long
+        # search.
         least = max(self.effort / (n * k), _SHARE_OF_RUN * (carry or {}).get("n_eval", 0))
         return SearchState(
             X=X,
@@ -142,10 +146,10 @@ class SupportSearch(SeededMethod):
         )
 
     def step(self, problem: Problem, state: SearchState) -> SearchState:
-        """Descend to a local optimum, then kick once per step, and verify in the end."""
+        """Descend to a local optimum, then kick once per step, and verify at the end."""
         state = state._replace(n_iter=state.n_iter + 1)
         if not state.is_local:
-            is_over = problem.is_clear(state.value)  # then kicks found nothing, see there
+            is_over = problem.is_clear(state.value)  # kicks cannot help then
             return self._descend_to_optimum(problem, state._replace(is_over=is_over))
         if state.n_failures < self.patience and state.n_eval + _KICK_EVAL < state.limit:
             return self._kick(problem, state)
@@ -156,7 +160,7 @@ class SupportSearch(SeededMethod):
         return state.is_row_optimal
 
     def stop(self) -> Callable[[SearchState], Status]:
-        """Stop once the last point has been verified."""
+        """Return the stopping rule: the last point has been verified."""
 
         def stop(state: SearchState) -> Status:
             return Status.CONVERGED if state.is_over else Status.RUNNING
@@ -164,7 +168,7 @@ class SupportSearch(SeededMethod):
         return stop
 
     def _descend_to_optimum(self, problem: Problem, state: SearchState) -> SearchState:
-        """Descend from the best point; in the end exactly, and say whether all was examined."""
+        """Descend from the best point; the last descent records whether all moves were examined."""
         search = _Descent(self, problem, state.limit, is_last=state.is_over)
         search.with_projections &= not problem.is_clear(state.value)
         start = SupportPoint(*entries_of(state.X), state.value)
@@ -183,11 +187,13 @@ class SupportSearch(SeededMethod):
         )
 
     def _kick(self, problem: Problem, state: SearchState) -> SearchState:
-        """Descend from a perturbed point; keep what is better."""
+        """Descend from a perturbed point and keep the better of both points."""
         k = problem.shape[1]
         rng = np.random.default_rng([self.seed, state.n_iter])
         best = SupportPoint(*entries_of(state.X), state.value)
+        # The descent after a kick may try fewer moves, so that more kicks fit into the budget.
         search = _Descent(self, problem, state.limit - state.n_eval, _SHARES_AFTER_KICK)
+        # The gains decide where the rows of a dissolved column go.
         gains = Scores(problem, best).gains
         point = search.run(search.at(*kicked(best, gains, rng, state.n_iter)))
         n_eval = state.n_eval + search.n_eval
@@ -199,7 +205,7 @@ class SupportSearch(SeededMethod):
 
 
 def improve_support(problem: Problem, X: FloatArray, max_eval: int) -> FloatArray:
-    """Descend over supports from X in S+ with about this many evaluations of f; never worse.
+    """Descend over supports from X in S+ with about this many evaluations; never worse.
 
     Examples
     --------
@@ -216,10 +222,10 @@ def improve_support(problem: Problem, X: FloatArray, max_eval: int) -> FloatArra
 
 
 class _Descent:
-    """One descent over supports, with its count of evaluations.
+    """Descend over supports and count the evaluations.
 
-    Trials that are hopeless are given up early, unless this is the last descent (``is_last``) and
-    it can try all moves of single rows: carried to their minima, they show that none of them gains.
+    Hopeless trials are abandoned early, unless this is the last descent (``is_last``) and it can
+    try all moves of single rows: continued to their minima, the trials prove that no move gains.
     """
 
     def __init__(
@@ -229,12 +235,12 @@ class _Descent:
         self.problem, self.limit, self.is_last = problem, limit, is_last
         self.with_projections = options.with_projections
         self.n_eval, self.is_exact, self.is_complete, self.can_complete = 0, False, False, False
-        # Unless this is the last descent, keep evaluations for kicks.
+        # Reserve evaluations for kicks unless this is the last descent.
         self.trials = options.trials
         self.most = min(self.trials, limit if is_last else max(limit // shares, 1))
 
     def run(self, point: SupportPoint) -> SupportPoint:
-        """Follow moves that lower f until none that is tried does."""
+        """Follow moves that decrease f until no tried move does."""
         while self.n_eval < self.limit:
             better = self._improved(point)
             if better is None:
@@ -243,8 +249,8 @@ class _Descent:
         return point
 
     def at(self, labels: IntArray, weights: FloatArray, target: float = -np.inf) -> SupportPoint:
-        """Minimize f on a support."""
-        if self.is_exact:  # a target of minus infinity never gives up
+        """Minimize f over the weights of a support."""
+        if self.is_exact:  # without a target, a trial is never abandoned
             trial = try_support(self.problem, labels, weights, max_iter=_FULL_STEPS)
         else:
             limits = {"target": target, "max_iter": _QUICK_STEPS, "tol": 1e-5}
@@ -253,21 +259,23 @@ class _Descent:
         return trial.point
 
     def is_better(self, value: float, than: float) -> bool:
-        """Whether a value is lower by more than rounding."""
+        """Return whether a value is lower by more than rounding."""
+        # A relative gain that exceeds the rounding of f.
         roundoff = _MIN_GAIN_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)]
         return value < than - max(_MIN_RELATIVE_GAIN, roundoff) * abs(than)
 
     def _improved(self, point: SupportPoint) -> SupportPoint | None:
-        """Return the first better neighbor; None if there is none among those that are tried."""
+        """Return the first better neighbor found, or None."""
         k = self.problem.shape[1]
         scores, self.is_complete = Scores(self.problem, point), False
         self.n_eval += 1
         for labels, weights in self._candidates(scores, point, k):
             begin = self.n_eval
+            # The current value is the target: hopeless trials end early.
             trial = self.at(labels, weights, point.value)
             if self.is_better(trial.value, point.value):
-                # Scores suppose that the weights are at their best. A move that lowers f at once
-                # may wait for the next; one that took steps owes its gain to them: finish them.
+                # Scores assume optimal weights. If a move decreases f at once, the next descent
+                # optimizes the weights; if it took several steps, finish them now.
                 is_slow = self.n_eval - begin > _QUICK_GAIN and not self.is_exact
                 return self.at(trial.labels, trial.weights) if is_slow else trial
             if self.n_eval >= self.limit:
@@ -277,25 +285,29 @@ class _Descent:
     def _candidates(
         self, scores: Scores, point: SupportPoint, k: int
     ) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Return the neighbors of a point in the order in which they are tried."""
+        """Yield the neighbors of a point in the order in which they are tried."""
         least = _MIN_RELATIVE_GAIN * abs(point.value)
+        # Moves that share no column do not interact, so that exact gains add up.
         together = scores.disjoint_moves(least)
         self.is_complete = scores.is_exact and not len(together)
+        # First all gainful moves at once, then those that share no column, then single moves.
         everything = scores.all_moves(least)
         for moves in (everything, together) if len(everything) > len(together) else (together,):
             if len(moves) > 1:
                 yield from _possible(moved(point, moves, k))
         singles, has_all = scores.single_moves(least)
         if not len(singles) and not scores.is_alone.any():
-            # Bounds exclude all: no row is near the border of its column.
+            # The bounds exclude all moves: every row is clearly in its column.
             self.is_complete = self.can_complete = True
             return
+        # All single moves can be examined if scores are exact or there are few enough candidates.
         self.can_complete = scores.is_exact or (has_all and len(singles) <= self.trials)
         self.is_exact = self.is_last and self.can_complete
         for move in singles[:1]:
             yield from _possible(moved(point, move[None], k))
         if self.with_projections:
             yield from scores.projections()
+        # The best single move was tried first; the projections come before the remaining ones.
         most = self.most
         for move in singles[1:most]:
             yield from _possible(moved(point, move[None], k))

@@ -1,4 +1,4 @@
-"""The default for orthogonal NMF: seeded centers and swaps in a sketch, exact in the end."""
+"""The default for orthogonal NMF: seeded centers and swaps in a sketch, then an exact phase."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,31 +39,31 @@ from orthoplus.methods.search.sketch import (
     sketch_rows,
 )
 
-# Columns of the sketch beyond its factor times k.
+# Extra columns of the sketch beyond its factor times k.
 _SPARE = 8
-# Alternations of a trial, and of a first set of centers.
+# Alternations per trial, and for an initial set of centers.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Fewer centers than this get the patience of this many.
 _MIN_PATIENT_CENTERS = 10
-# A search that ends worse by more than this share of what is missed is not pursued.
+# A search that is behind by more than this share of the residual is not pursued.
 _MAX_LAG_SHARE = 1e-2
-# A round that lowers what is missed by less than this share is the last of its search.
+# A round that decreases the residual by less than this share is the last of its search.
 _WORTH = 1e-5
-# Searches that settle within the first share of what is missed have found the same; one that is
-# behind the best by more than the second would not make up for it at its exact end.
+# Searches that agree within the first share of the residual have found the same solution. One that
+# is behind the best by more than the second would not catch up in its exact phase.
 _ANOTHER, _CLOSE = 1e-6, 1e-4
 # Values that differ by less than this share of ||A||^2 are equal.
 _ROUNDING = 1e-14
-# Trials between two looks at the clock and the callback, for each center.
+# Trials per center between two checks of the clock and the callback.
 _BATCH = 5
 
 
 class SwapState(NamedTuple):
-    """The best feasible point, and the search for a better one: its sketch and its centers.
+    """Hold the best feasible point, and the current search with its sketch and centers.
 
-    The point is a label and a weight a row, n-vectors in the form of the data, with the k x r
-    directions that say which label. Vectors that are not in memory are not saved with the state:
-    None then stands for them, and `SwapSearch.entries` makes them again.
+    The point consists of one label and one weight per row, in the form of the data, and the k x r
+    directions that determine the labels. Vectors that are not in memory are not saved with the
+    state; they are None then, and `SwapSearch` recomputes them.
     """
 
     labels: Any
@@ -92,11 +92,11 @@ class SwapState(NamedTuple):
 
     @property
     def X(self) -> FloatArray:
-        """The point as a dense matrix, made anew each time."""
+        """Best point as a dense matrix; computed on each access."""
         if not isinstance(self.labels, np.ndarray):
             raise InputError(
-                "The rows of this state are not in memory: `result.labels` and `result.weights` "
-                "hold the point, in the form of the data."
+                "The rows of this state are not in memory, so X cannot be formed. Use "
+                "`result.labels` and `result.weights`, which are in the form of the data."
             )
         return assemble(self.labels, self.weights, len(self.directions))
 
@@ -105,47 +105,46 @@ class SwapState(NamedTuple):
 class SwapSearch(SeededMethod):
     r"""Search over groups of rows for :math:`\max \sum_j \sigma_1(A_j)^2`, orthogonal NMF on S+.
 
-    With the groups :math:`A_j` of rows fixed, the best X has their leading left singular vectors as
-    columns and leaves :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Each search has rounds of
+    With the groups :math:`A_j` of rows fixed, the columns of the best X are their leading left
+    singular vectors, and the residual is :math:`\|A\|_F^2 - \sum_j \sigma_1(A_j)^2`. Each search
+    consists of rounds of
 
-    1. a *sketch*: the rows in coordinates of the leading singular vectors, a few dozen numbers;
-    2. *swaps* in the sketch: put one row with a large residual in the place of the center that is
-       missed least beside it, alternate a few times, keep what is better, until nothing has been
-       for a while;
+    1. a *sketch*: the rows in a few dozen coordinates of the leading singular vectors;
+    2. *swaps* in the sketch: replace the least useful center by a row with a large residual,
+       alternate a few times, and keep the better centers, until no swap has helped for a while;
     3. the *exact alternation* on A itself, from the best centers: leading singular vector of each
        group, best group of each row, moves of single rows, to a fixed point.
 
-    From the second round on the sketch also holds the exact directions, which lose nothing in it:
-    the swaps go on from the exact answer, until a round gains nothing.
+    From the second round on, the sketch also contains the exact directions, which lose nothing in
+    it, and the swaps continue from the exact solution until a round gains nothing.
 
     The first search starts from X, the others from rows sampled by their residuals. Every search
-    ends with the exact objective, and the best end is the answer: more searches are never worse.
+    ends with the exact objective, and the best result is kept: more searches are never worse.
 
     Parameters
     ----------
     n_init : int
-        Searches; that with the best objective is kept.
+        Number of searches; the one with the best objective is kept.
     patience : int
-        A search ends after this many failed swaps for each of the k centers, or of ten where there
-        are fewer.
+        A search ends after this many failed swaps per center, counting at least ten centers.
     rounds : int
-        Most rounds of each search; one that gains little is the last.
+        Maximum number of rounds of each search; one that gains little is the last.
     max_iter : int
-        Most steps, each a batch of swaps.
+        Maximum number of steps, each a batch of swaps.
     sketch : float
-        The sketch has this many columns for each of the k centers.
+        Number of columns of the sketch per center.
     sample : int
-        Most rows the swaps look at; the exact alternation has all. More rows are sampled by their
-        squared norm and by what the start misses of them, with weights that keep sums of squares
-        unbiased, see `orthoplus.data.sampling`.
+        Maximum number of rows used by the swaps; the exact alternation uses all rows. If there are
+        more, rows are sampled by their squared norms and residuals at the start, with weights that
+        keep sums of squares unbiased; see `orthoplus.data.sampling`.
     seed : int
-        For the sketch, the sampled rows and the swaps.
+        Seed of the sketch, the sampled rows and the swaps.
 
     Notes
     -----
-    Never worse than X, nor than the alternation from X (EM-ONMF) if X is a matrix. The sketch costs
-    some products of A with O(k) columns; a swap O(m k) for m sampled rows; a round of the exact
-    alternation one product with k columns and some passes over A.
+    The result is never worse than X, nor than the alternation from X (EM-ONMF) if X is a matrix.
+    The sketch costs a few products of A with O(k) columns, a swap O(m k) for m sampled rows, and a
+    round of the exact alternation one product with k columns and a few passes over A.
 
     Examples
     --------
@@ -156,7 +155,7 @@ class SwapSearch(SeededMethod):
     """
 
     state_type = SwapState
-    ends_with_search = False  # it moves single rows itself
+    ends_with_search = False  # the method already moves single rows
 
     n_init: int = 3
     patience: int = 3
@@ -178,7 +177,7 @@ class SwapSearch(SeededMethod):
     def init(
         self, problem: Problem, X: FloatArray | Centers, carry: Carry | None = None
     ) -> SwapState:
-        """Start at the groups of X, or of centers, with their directions in the sketch."""
+        """Return the first state at the groups of X or of centers, with their directions."""
         model = factor_model(problem)
         if isinstance(X, Centers):
             assigned = assign_rows(model.A, X.vectors)
@@ -212,7 +211,7 @@ class SwapSearch(SeededMethod):
         )
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
-        """Run a batch of swaps; after the last one of a round its exact end, and what follows."""
+        """Run a batch of swaps; after the last batch of a round, run its exact phase."""
         state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
         if state.n_failures < self._limit(problem.shape[1]):
             return state
@@ -221,11 +220,11 @@ class SwapSearch(SeededMethod):
         return self._end_round(problem, state)
 
     def stop(self) -> RestStop:
-        """Stop after the exact end, or at the limit."""
+        """Return the stopping rule: the last search is done, or the limit is reached."""
         return RestStop("is_over", self.max_iter)
 
     def progress(self, state: SwapState) -> float:
-        """Return the share of the searches that is done, by the failures of the last one."""
+        """Return the share of the searches that are done, counting the failures of the last one."""
         current = min(state.n_failures / self._limit(len(state.directions)), 1.0)
         return (state.n_started - 1 + current) / self.n_init
 
@@ -237,6 +236,7 @@ class SwapSearch(SeededMethod):
         draws = rng.random((_BATCH * problem.shape[1], 2))
         B = state.fine_sketch if state.n_rounds else state.sketch
         centers, total, failures = kernels.search_swaps(B, state.centers, draws, _TRIAL_STEPS)
+        # ``failures`` counts the failed swaps since the last success in this batch.
         all_failed = failures == len(draws)
         return state._replace(
             centers=centers,
@@ -249,10 +249,11 @@ class SwapSearch(SeededMethod):
     def _is_known(problem: Problem, state: SwapState) -> bool:
         """Return whether an earlier search had the same sum in the sketch, or a far better one.
 
-        In a sample of the rows small differences are chance.
+        In a sample of the rows, small differences are random.
         """
         if state.n_started == 1:
             return False
+        # How far this search is behind the best one, in explained squares of the sketch.
         lag = state.best_sum - state.sum
         missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
         if len(state.sketch) < problem.shape[0]:
@@ -260,12 +261,12 @@ class SwapSearch(SeededMethod):
         return abs(lag) <= _ANOTHER * missed or lag > _MAX_LAG_SHARE * missed
 
     def _end_round(self, problem: Problem, state: SwapState) -> SwapState:
-        """Settle on A; then another round if this one gained and is near, else the exact end."""
+        """Converge on A, then start another round if this one gained, or the exact phase."""
         basis = state.fine_basis if state.n_rounds else state.basis
         model = factor_model(problem)
         is_sampled = len(state.sketch) < problem.shape[0]
         if is_sampled and state.n_rounds and state.n_failures == state.n_trials:
-            # No swap: what the alternation in a sample has changed is chance.
+            # No swap succeeded: changes by the alternation in a sample are random.
             found = DirectionPoint(state.settled, state.settled_squares, state.settled_counts)
         else:
             found = alternate_directions(problem, state.centers @ basis.T)
@@ -273,6 +274,7 @@ class SwapSearch(SeededMethod):
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
         gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
+        # Residual of this search against that of the best point, up to the allowed lag.
         is_near = (1.0 - _MAX_LAG_SHARE) * missed <= state.value - model.constant + model.total
         if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
@@ -282,10 +284,10 @@ class SwapSearch(SeededMethod):
         return self._next(problem, state)
 
     def _end_search(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
-        """Run the exact alternation; its end is kept if it is the first or the best."""
+        """Run the exact alternation and keep its result if it is the first or the best."""
         end, rounding = alternate_from(problem, found), _ROUNDING * factor_model(problem).total
         is_first = state.most_explained == -np.inf
-        if is_first and end.value > state.value + rounding:  # the start is better than its end
+        if is_first and end.value > state.value + rounding:  # the start is better than this result
             end = alternate_groups(problem, *self._entries(problem, state))
         if is_first or end.value < state.value - rounding:
             point = _point(end, getattr(state.weights, "dtype", None))
@@ -293,7 +295,7 @@ class SwapSearch(SeededMethod):
         return state._replace(most_explained=max(state.most_explained, found.explained))
 
     def _refine(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
-        """Begin the next round of a search: swaps from the directions on A, with a new sample."""
+        """Start the next round of a search from the directions on A, with a new sample."""
         model, number = factor_model(problem), state.n_rounds + 1
         scores = None
         if len(model.A) > self.sample:
@@ -317,10 +319,11 @@ class SwapSearch(SeededMethod):
         )
 
     def _next(self, problem: Problem, state: SwapState) -> SwapState:
-        """Begin the next search, from sampled rows, or end."""
+        """Start the next search from sampled rows, or end."""
         if state.n_started == self.n_init:
             return state._replace(is_over=True)
         rng = np.random.default_rng([self.seed, state.n_started])
+        # k-means++ in the sketch: rows drawn by what the previous ones leave.
         sampled = unit_rows(sampled_centers(state.sketch, problem.shape[1], rng))
         centers, total = kernels.alternate_centers(state.sketch, sampled, _FIRST_STEPS)
         return state._replace(
@@ -339,6 +342,7 @@ class SwapSearch(SeededMethod):
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Centers:
         """Return the centers of `orthoplus.linalg.starts.leading_centers`; of a sample if large."""
         model = factor_model(problem)
+        # Singular vectors of a weighted sample suffice as a start.
         is_large = len(model.A) > self.sample and model.A.has_entries
         rows = sampled_rows(model, self.sample, self.seed) if is_large else model.A
         return leading_centers(rows, problem.shape[1], rng)
@@ -346,37 +350,36 @@ class SwapSearch(SeededMethod):
     def check_start(self, problem: Problem, start: Any) -> None:
         wanted = (problem.shape[1], data_of(problem).shape[1])
         if start.vectors.shape != wanted:
-            raise InputError(
-                f"`X0` has centers of shape {start.vectors.shape}, but the problem needs {wanted}."
-            )
+            raise InputError(f"`X0` has centers of shape {start.vectors.shape}; expected {wanted}.")
 
     def shape_of(self, state: SwapState, problem: Problem) -> tuple[int, int]:
         is_here = isinstance(state.labels, np.ndarray)
         return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 
     def answer(self, problem: Problem, state: SwapState | None, start: Any) -> Answer:
-        """Return the point as labels and weights, refined already: no n x k matrix is made."""
+        """Return the point as labels and optimal weights, without forming an n x k matrix."""
         model = factor_model(problem)
         A, k = model.A, problem.shape[1]
         if state is not None:
             labels, weights = self._entries(problem, state)
-        else:  # ended before there was a state
+        else:  # the run ended before the first state
             is_given = isinstance(start, Centers)
             labels, scores = assign_rows(A, start.vectors)[:2] if is_given else _groups_of(start)
             V, squares = model.group_directions(A.scatter(labels), A.scatter(scores), ROUGH)
             weights = column_entries(A, A.scatter(labels), V, squares)
         labels = support_labels(A, labels, weights)
         W = A.group_sums(labels, weights, k)
+        # On S+ with Y = A'X: ||A - XY'||^2 = ||A||^2 - ||A'X||^2.
         explained = float(np.vdot(W, W))
-        # Its end examines moves between columns. Setting a row to zero can gain only if products
-        # of rows may be negative.
+        # The exact phase examines moves between columns. Setting a row to zero can gain only if
+        # products of rows may be negative.
         is_examined = state is not None and state.is_over and not model.allow_negative
         return Answer(
             point=A.point(labels, weights, k),
             Y=np.ascontiguousarray(W.T, dtype=A.dtype),
             value=model.constant - explained,
             stationarity=stationarity_of_groups(A, labels, weights, W),
-            # Parts of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), cancel at the best.
+            # Terms of this size, ||AA'X|| >= ||A'X||^2 / sqrt(k), cancel at the optimum.
             gradient_size=2.0 * explained / k**0.5,
             is_row_optimal=True if is_examined else None,
         )
@@ -387,6 +390,7 @@ class SwapSearch(SeededMethod):
         if state.labels is not None:
             return state.labels, state.weights
         labels = assign_rows(A, state.directions).labels
+        # Recompute the weights from the saved directions: x = A_j v_j / sigma_j.
         sizes = A.group_products(labels, state.directions)
         squares = np.einsum("jc,jc->j", sizes, state.directions)
         return labels, column_entries(A, labels, state.directions, squares)
@@ -402,7 +406,7 @@ def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _point(groups: Groups, dtype: Any) -> dict[str, Any]:
-    """Return what a state holds of a point."""
+    """Return the fields of a state that describe a point."""
     weights = groups.weights
     if isinstance(weights, np.ndarray):
         weights = weights.astype(dtype, copy=False)
