@@ -770,7 +770,7 @@ def test_wrong_kinds_of_argument_are_refused():
     with pytest.raises(FileNotFoundError, match=r"`checkpoint=.*folder that does not exist. Make"):
         op.minimize(fun, (4, 2), checkpoint="no/such/folder/run.npz")
     for seed in ("a", -1, 0.5):
-        with pytest.raises(TypeError, match=r"`rng` must be a numpy.random.Generator or a nonnegative integer seed"):
+        with pytest.raises(TypeError, match=r"`rng` must be .* a nonnegative integer seed"):
             op.minimize(fun, (4, 2), rng=seed)
     state = op.minimize(fun, (4, 2), jac=jac).state
     with pytest.raises(TypeError, match="SwapState; it is an object of type PenaltyState"):
