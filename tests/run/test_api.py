@@ -797,7 +797,7 @@ def test_bad_time_limit_is_refused(limit):
 
 
 BAD_MIXINGS = {
-    "norm": (np.ones((2, 1)), ValueError, "Frobenius norm is 1.41421, it must be 1"),
+    "norm": (np.ones((2, 1)), ValueError, "Frobenius norm is 1.41421, but must be 1"),
     "sign": (np.array([[1.0], [-1.0]]) / np.sqrt(2), ValueError, "smallest entry of VV' is -0.5"),
     "zero": (np.array([[1.0], [0.0]]), ValueError, "smallest entry of VV' is 0"),
     "nan": (np.array([[np.nan], [1.0]]), ValueError, "`V` has 1 entries that are NaN"),

@@ -1,4 +1,4 @@
-"""Data in a NumPy array, in any memory order; a memory map stays one."""
+"""Data in a NumPy array of any memory order; a memory map is not loaded as a whole."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +9,14 @@ from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
-# Entries that are converted to float64 at a time.
+# Number of entries converted to float64 at a time.
 _BLOCK_SIZE = 1 << 18
-# Entries of the residual that are in memory at a time.
+# Number of entries of the residual in memory at a time.
 _RESIDUAL_SIZE = 1 << 22
 
 
 class Dense(MemoryMatrix):
-    """A dense matrix in memory; ``values`` is used as it is.
+    """A dense matrix in memory; ``values`` is not copied.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Dense(MemoryMatrix):
         return kernels.dense_group_dots(self.values, labels, W)
 
     def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
-        # The difference itself: an exact factorization has a residual at rounding level.
+        # Form the difference: expanding the square would cancel for a nearly exact factorization.
         columns, squares = np.maximum(labels, 0), 0.0
         height = max(1, _RESIDUAL_SIZE // max(1, self.shape[1]))
         for start in range(0, self.shape[0], height):
@@ -94,7 +94,7 @@ class Dense(MemoryMatrix):
         return Dense(self.values.T)
 
     def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return all entries by rows, no indices, and where the rows begin."""
+        """Return all entries row by row, an empty array of indices, and indptr."""
         n, r = self.shape
         data = np.ascontiguousarray(self.values).ravel()
         return data, np.zeros(0, dtype=np.int32), r * np.arange(n + 1)
@@ -147,12 +147,12 @@ class Dense(MemoryMatrix):
 
 
 def _gram(values: FloatArray) -> FloatArray:
-    values = values.astype(np.float64, copy=False)  # let go before the next slice is converted
+    values = values.astype(np.float64, copy=False)  # released before the next slice is converted
     return np.asarray(values.T @ values)
 
 
 def check_finite_and_range(entries: FloatArray) -> tuple[int, float, float]:
-    """Return the number of entries that are not finite, and the range of 0 and the others."""
+    """Return the number of nonfinite entries, and min and max of 0 and all other entries."""
     with np.errstate(invalid="ignore"):
         least, most = float(entries.min(initial=0.0)), float(entries.max(initial=0.0))
     if np.isfinite(least) and np.isfinite(most):
