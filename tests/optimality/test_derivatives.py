@@ -333,5 +333,5 @@ def test_bad_input_is_met_with_a_sentence(arguments, error, message):
 
 
 def test_problem_with_foreign_derivatives_is_refused():
-    with pytest.raises(TypeError, match="brings its own"):
+    with pytest.raises(TypeError, match="has its own"):
         check_gradient(Smooth(log_sum_exp, (N, K)), jac=softmax)
