@@ -750,7 +750,7 @@ def test_bad_value_is_refused(bad, match):
 
 @pytest.mark.parametrize("bad", [fun, lambda X: (fun(X),), lambda X: [fun(X), jac(X)]])
 def test_jac_true_needs_a_pair(bad):
-    with pytest.raises(TypeError, match=r"`jac=True` says that `fun` returns \(value, gradient\)"):
+    with pytest.raises(TypeError, match=r"`jac=True` means that `fun` returns \(value, gradient\)"):
         op.minimize(bad, (4, 2), jac=True)
 
 

@@ -17,7 +17,7 @@ from orthoplus.data.groups import reciprocals, unit_rows
 # Number of Lanczos vectors per cycle, and of cycles; a cycle starts from the best vector so far.
 _CYCLE = 16
 _MAX_CYCLES = 30
-# Number of checks of the residual per cycle.
+# The residual is checked once per this many steps.
 _LOOK = 2
 # Residual relative to the eigenvalue; the error of the eigenvalue is the square of it.
 _RESIDUAL = 1e-11

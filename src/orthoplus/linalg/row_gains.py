@@ -210,7 +210,7 @@ def _bound_of_arriving(
 
 
 def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the column of each row (0 for zero rows), its entry w, and 1 - w^2."""
+    """Return the column of each row (0 for zero rows), its entry w, and 1 - w^2 (inf if alone)."""
     own = np.maximum(labels, 0)
     entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)
     squares = entry**2

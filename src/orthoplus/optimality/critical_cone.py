@@ -179,12 +179,12 @@ def decide_curvature(
     curved : callable
         ``D -> Hess f(X)[D]``, eq. (2.13).
     coupled : callable or None
-        The same plus ``lambda_bar D Off(VV')``, where that vanishes on the cone.
+        The same plus ``lambda_bar D Off(VV')``, if that is zero on the cone.
     tol : float
-        Curvature counts as zero up to ``tol * max(r, scale)``, r the largest absolute curvature on
-        the space.
+        Curvature counts as zero up to ``tol * max(r, scale)``, where r is the largest absolute
+        curvature on the space.
     scale : float
-        The size of the gradients of f. Where all curvature cancels, r is rounding, and this is not.
+        Scale of the gradients of f, needed if all curvature cancels and r is only rounding.
     """
     H = space.operator(curved)
     whole = _lowest(H, tol)
