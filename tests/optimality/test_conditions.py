@@ -531,7 +531,7 @@ def test_second_order_is_left_out_on_request():
     assert report.is_stationary
     assert report.satisfies_second_order_necessary is None
     assert report.smallest_curvature is None
-    assert "not asked" in report.explanation
+    assert "not requested" in report.explanation
 
 
 def test_summary_is_aligned_and_is_str():

@@ -45,8 +45,8 @@ class Status(Enum):
         "Raise `max_iter`, or let the penalty grow faster with `penalty_growth`."
     )
     STALLED = (
-        "The violation no longer falls although the penalty grows: columns may have met in one "
-        "row. The point was rounded and refined; let the penalty grow more slowly, or try another "
+        "The violation no longer decreases although the penalty grows: columns may share a row. "
+        "The point was rounded and refined; let the penalty grow more slowly, or try another "
         "start."
     )
     LINE_SEARCH_FAILED = (

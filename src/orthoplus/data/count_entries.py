@@ -13,7 +13,7 @@ _SHARE_OF_ZEROS = 0.5
 
 
 class CountFacts(NamedTuple):
-    """Whether data are counts, and how much they vary.
+    """Facts about counts: whether data are counts, and how much they vary.
 
     Attributes
     ----------

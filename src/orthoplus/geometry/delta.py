@@ -5,8 +5,8 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, Linear
 
-# Newton's method on a convex piecewise-linear function ends exactly after at most one step per
-# breakpoint; in practice after fewer than ten.
+# Newton's method on a convex piecewise-linear function is exact after at most one step per
+# breakpoint; in practice it takes fewer than ten.
 _MAX_NEWTON = 200
 _TINY = 1e-300
 
@@ -20,7 +20,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     Parameters
     ----------
     X : ndarray of shape (n, k)
-        A point of OB+ (any nonnegative matrix without a zero column will do).
+        A point of OB+, or any nonnegative matrix without a zero column.
     C : ndarray of shape (n, k)
 
     Returns
@@ -29,9 +29,9 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
 
     Notes
     -----
-    The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method from the
-    root of its fully active piece descends to the root and is exact after finitely many steps, each
-    one pass over C and X for all columns together.
+    The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method, started
+    at the root of its fully active piece, decreases monotonically to the root and is exact after
+    finitely many steps. Each step is one pass over C and X for all columns.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
 
 
 def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
-    r"""HS generalized Jacobian of the projection onto Delta(X), applied to H.
+    r"""Apply the HS generalized Jacobian of the projection onto Delta(X) to H.
 
     .. math:: \mathcal{P}(H) = \Xi(H) - \Xi(X) M, \qquad
               M_{jj} = \frac{x_j^\top \Xi[h_j]}{x_j^\top \Xi[x_j]},

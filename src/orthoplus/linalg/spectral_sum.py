@@ -269,7 +269,7 @@ def _rayleigh_ritz(basis: FloatArray, images: FloatArray, width: int) -> _Pairs:
     return _Pairs(values, Q, GQ, R.T @ R, size)
 
 
-# --- what is left -------------------------------------------------------------------------------
+# --- the bound on the complement ----------------------------------------------------------------
 
 
 class _Rest(NamedTuple):

@@ -138,7 +138,7 @@ def leading_right_vectors(
 def _right_vectors_from_left(
     A: DataMatrix, q: int, rng: np.random.Generator, n_steps: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute `leading_right_vectors` by subspace iteration on the left side, at most rank(A) of them."""
+    """Compute `leading_right_vectors` by subspace iteration on the left side; at most rank(A)."""
     n = A.shape[0]
     Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _SPARE))))[0]
     for _ in range(n_steps):

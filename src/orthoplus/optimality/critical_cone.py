@@ -160,7 +160,9 @@ class Curvature(NamedTuple):
     explanation: str
 
 
-UNKNOWN = Curvature(None, None, None, None, None, None, None, "The second order was not asked for.")
+UNKNOWN = Curvature(
+    None, None, None, None, None, None, None, "The second-order conditions were not requested."
+)
 
 
 def decide_curvature(

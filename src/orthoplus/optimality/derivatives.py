@@ -413,7 +413,7 @@ def _factor_hint(name: str, factor: float) -> str:
         if abs(factor - known) <= _SAME * abs(known):
             return f"{name} is {factor:.3g} times the right one: {meaning}."
     if abs(factor) <= _SAME:
-        return f"{name} is zero, or nearly, where the right one is not."
+        return f"{name} is zero or nearly zero, but should not be."
     return f"{name} is the right one times the constant {factor:.6g}."
 
 

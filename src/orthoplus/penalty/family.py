@@ -36,7 +36,7 @@ def check_mixing(V: FloatArray) -> FloatArray:
     --------
     >>> check_mixing(np.array([[1.0], [-1.0]]) / np.sqrt(2))
     Traceback (most recent call last):
-    orthoplus.InputError: `V` is not admissible: the smallest entry of VV' is -0.5, it must be ...
+    orthoplus.InputError: `V` is not admissible: the smallest entry of VV' is -0.5, but must be ...
     """
     V = as_matrix(V, "V").astype(np.float64, copy=False)
     size, smallest = float(np.linalg.norm(V)), float((V @ V.T).min())

@@ -153,7 +153,7 @@ def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def delta_sums(C: FloatArray, X: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """phi_j = x_j'max(c_j + shift_j x_j, 0) and its slope in shift_j, for each column j."""
+    """Return phi_j = x_j'max(c_j + shift_j x_j, 0) and its slope in shift_j for each column j."""
     moved = C + X * shift
     positive = moved > 0
     value = np.einsum("ij,ij->j", X, np.where(positive, moved, 0.0), dtype=np.float64)
