@@ -100,7 +100,7 @@ class DaskMatrix(BlockedMatrix):
         parts = self._parts(vectors_only, work, vectors, args)
         keys, graph = parts.keys, parts.graph
         merge = partial(_combined, combine)
-        while len(keys) > 1:
+        while len(keys) > 1:  # one level of the tree: combine _FAN_IN parts at a time
             groups = [keys[start : start + _FAN_IN] for start in range(0, len(keys), _FAN_IN)]
             keys = [_new_key("combine") for _ in groups]
             graph |= {key: (merge, group) for key, group in zip(keys, groups, strict=True)}

@@ -97,6 +97,7 @@ def ratio_derivatives(
     for rows, block, model in _blocks(A.entries(), X, Y):
         (_, _, bend), *_ = _blocks(block, D[rows], Y)
         (_, _, other), *_ = _blocks(block, X[rows], E)
+        # Z = A / M and its derivative -T = -A dM / M^2, with dM = DY' + XE'.
         squares = np.where(model > 0, model * model, 0.0)
         Z, T = _over(block, model), _over(block, squares, bend + other)
         in_x[rows] = T @ Y - Z @ E

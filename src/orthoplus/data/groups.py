@@ -204,6 +204,7 @@ def _raw_entries(
 def _unit_entries(
     labels: IntArray, raw: FloatArray, inverse: FloatArray, counts: IntArray, dtype: Any
 ) -> FloatArray:
+    # A group without a positive entry gets 1 / sqrt(number of rows) in each row.
     level = np.where(inverse > 0, 0.0, 1.0 / np.sqrt(np.maximum(counts, 1)))
     entries = np.where(labels >= 0, raw * inverse[labels] + level[labels], 0.0)
     return entries.astype(dtype, copy=False)

@@ -58,6 +58,7 @@ def uniform_numbers(indices: IntArray, seed: int) -> FloatArray:
     >>> uniform_numbers(np.arange(3), 0).round(3)
     array([0.652, 0.701, 0.387])
     """
+    # A hash of (seed, index) instead of a generator: the number does not depend on blocks.
     with np.errstate(over="ignore"):
         x = (indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         x += _mixed(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
@@ -66,6 +67,7 @@ def uniform_numbers(indices: IntArray, seed: int) -> FloatArray:
 
 
 def _mixed(x: Any) -> Any:
+    # The finalizer of splitmix64.
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -112,6 +112,7 @@ class Sparse(MemoryMatrix):
 
     def centered_squares(self, mean: FloatArray) -> float:
         """Return ||A - 1 mean'||_F^2; ``mean`` must be the mean of the rows of A, or 0."""
+        # For the mean of n rows, ||A - 1 mean'||^2 = ||A||^2 - n |mean|^2.
         data = self.values.data
         squares = float(np.vdot(data, data)) - len(self) * float(np.vdot(mean, mean))
         return max(squares, 0.0)

@@ -46,6 +46,8 @@ def cayley_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
         half = (0.5 * t) * (W - W.T)
         moved = np.linalg.solve(np.eye(n) + half, U - half @ U)
     else:
+        # W = PQ' has rank 2k: by Sherman-Morrison-Woodbury,
+        # U(t) = U - t P (I + t/2 Q'P)^-1 Q'U.
         P, Q = np.hstack((G, U)), np.hstack((U, -G))
         core = np.linalg.solve(np.eye(2 * k) + (0.5 * t) * (Q.T @ P), Q.T @ U)
         moved = U - t * (P @ core)

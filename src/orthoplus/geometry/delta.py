@@ -44,7 +44,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     shift = (1.0 - kernels.column_dots(X, C)) / kernels.column_dots(X, X)
     for _ in range(_MAX_NEWTON):
         value, slope = kernels.delta_sums(C, X, shift)
-        lower = shift - (value - 1.0) / np.maximum(slope, _TINY)  # slope 0: value 0, upwards
+        lower = shift - (value - 1.0) / np.maximum(slope, _TINY)  # slope 0 implies value 0: no step
         moving = lower < shift - 1e-15 * (1.0 + np.abs(shift))
         if not moving.any():
             break

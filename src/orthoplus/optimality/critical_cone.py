@@ -262,6 +262,7 @@ def _is_positive(cone: _Cone, shift: float) -> tuple[bool | None, FloatArray | N
 
     Return (None, None) if it is not known.
     """
+    # A face chooses at most one free entry per group, so their number is a product.
     faces = math.prod(1 + len(group) for group in cone.space.groups[:64])
     if isinstance(cone.H, np.ndarray) and faces <= MAX_FACES:
         c = _search_faces(cone.H + shift * np.eye(len(cone.H)), cone.space)
@@ -291,9 +292,9 @@ def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
 
 
 def find_nonpositive(Q: FloatArray, groups: list[list[int]]) -> FloatArray | None:
-    """Return v >= 0, not 0, with v'Qv <= 0 and one positive entry per group at most, or None.
+    """Return v >= 0, not 0, with v'Qv <= 0 and at most one positive entry per group, or None.
 
-    One eigenvalue problem for each face of the cone.
+    This solves one eigenvalue problem per face of the cone.
     """
     for face in product(*([-1, *group] for group in groups)):
         J = np.array([c for c in face if c >= 0], dtype=np.intp)

@@ -182,6 +182,7 @@ class PowerPenalty(Penalty):
     def profile(self, s: float) -> tuple[float, float, float]:
         if self.p == 1.0 and self.q == 2.0:
             return s - 1.0 + self.eps, 1.0, 0.0
+        # phi(s) = base^p with base = s^(q/2) - 1 + eps; inner and bend are base' and base''.
         half = self.q / 2.0
         base = max(s**half - 1.0, 0.0) + self.eps
         inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
@@ -200,6 +201,7 @@ class PowerPenalty(Penalty):
         half, low = self.q / 2.0, self.eps
         if low == 0 and self.p < 2 and self.p != 1:
             return None
+        # base ranges over [low, high]; a power of it is largest at one of the ends.
         high = k**half - 1.0 + low
         outer = self.p * max(low ** (self.p - 1.0), high ** (self.p - 1.0))
         inner = half * max(1.0, k ** (half - 1.0))

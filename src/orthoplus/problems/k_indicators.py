@@ -112,6 +112,7 @@ class KIndicators(Problem):
                   \quad E = L^\top U^\top D R.
         """
         left, s, right = np.linalg.svd(self.cross(X))
+        # s_i + s_j = 0 makes the polar factor nonsmooth; the division must still be finite.
         sums = np.maximum(s[:, None] + s, np.finfo(np.float64).tiny)
 
         def product(D: FloatArray) -> FloatArray:

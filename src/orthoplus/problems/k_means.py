@@ -141,6 +141,7 @@ class KMeans(Problem):
         if self.weight is None or self.weight < self._largest(self.A):
             return None
         labels, x = entries_of(X)
+        # Power method in all clusters at once: y_j = sum of x_i a_i, then x_i ~ a_i'y_j.
         for _ in range(_MAX_POWERS):
             Y = kernels.dense_group_sums(self._extended, labels, x, self.k)
             power = np.where(labels >= 0, kernels.dense_group_dots(self._extended, labels, Y), 0.0)
@@ -168,6 +169,7 @@ class KMeans(Problem):
             kernels.dense_group_sums(self.A, labels, np.ones(len(labels)), self.k) / sizes[:, None]
         )
         row_squares = np.einsum("ij,ij->i", self.A, self.A)
+        # |a_i - c_j|^2 = |a_i|^2 - 2 a_i'c_j + |c_j|^2, clipped against rounding below zero.
         squares = row_squares[:, None] + (centers**2).sum(axis=1)
         distances = np.maximum(squares - 2.0 * (self.A @ centers.T), 0.0)
         own = np.maximum(labels, 0)

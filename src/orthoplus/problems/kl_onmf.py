@@ -103,6 +103,8 @@ class KLONMF(Problem):
         Y, rows, sizes = self.second_block(X), _row_totals(X), X.sum(axis=0, dtype=np.float64)
         ZY, ZtX = ratio_products(self.A, X, Y)
         in_y = (sizes - ZtX) / _or_one(sizes)  # the gradient in Y, over the size of its column
+        # The chain rule through y_j = (sum of s_ij a_i) / size_j: one term from the shares s_ij,
+        # one from the size of the column.
         through = self.A.times(in_y)
         shares = X / _or_one(rows)
         gradient = Y.sum(axis=0, dtype=np.float64) - ZY - np.einsum("lj,lj->j", Y, in_y)
@@ -196,6 +198,8 @@ def _move_gains(
         terms = x_log_x(after) - x_log_x(before)
         return np.asarray(np.bincount(rows, terms, minlength=len(labels)), dtype=np.float64)
 
+    # Loss of the own group, g(c_l) - g(c_l - a), and gain of group j, g(c_j + a) - g(c_j), where
+    # g(c) = sum_l c_l log c_l - s log s.
     own = np.maximum(labels, 0)
     here = sums[own[rows], columns]
     loss = change(np.maximum(here - entries, 0.0), here)

@@ -113,6 +113,7 @@ class ONMF(GroupedRows, Problem):
         return project_oblique_plus(self.A.times(centers.vectors.T))
 
     def value(self, X: FloatArray) -> float:
+        # f = ||A||^2 - 2 tr(W'W) + <X'X, W'W> with W = A'X: no n x r residual is formed.
         gram, core = _grams(X, self.A.times_transposed(X))
         return self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
 
@@ -121,6 +122,7 @@ class ONMF(GroupedRows, Problem):
         gram, core = _grams(X, W)
         MX = self.A.times(W)
         value = self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
+        # grad f = 2 (MX X'X + X W'W) - 4 MX with M = AA'.
         gradient = 2.0 * (MX @ gram.astype(MX.dtype) + X @ core.astype(X.dtype)) - 4.0 * MX
         return value, gradient.astype(X.dtype, copy=False)
 
@@ -134,6 +136,7 @@ class ONMF(GroupedRows, Problem):
         def product(D: FloatArray) -> FloatArray:
             dW = self.A.times_transposed(D)
             MD, d_gram, d_core = self.A.times(dW), D.T @ X, dW.T @ W
+            # The product rule for MX X'X + X W'W, with dX = D and dW = A'D.
             bent = MD @ gram + D @ core + MX @ (d_gram + d_gram.T) + X @ (d_core + d_core.T)
             return np.asarray(2.0 * bent - 4.0 * MD, dtype=D.dtype)
 
@@ -145,6 +148,7 @@ class ONMF(GroupedRows, Problem):
         gram = _gram(X)
         if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
             return W
+        # Overlapping columns of X make X'X nearly singular; the pseudoinverse handles that.
         inverse = np.linalg.pinv(gram, hermitian=True)
         Y = np.matmul(W, inverse.astype(W.dtype), out=empty_like(W))
         return Y if self.allow_negative else np.maximum(Y, 0.0, out=Y)

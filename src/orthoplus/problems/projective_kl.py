@@ -94,6 +94,7 @@ class ProjectiveKL(Problem):
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         Y = self.second_block(X)
         ZY, ZtX = ratio_products(self.A, X, Y)
+        # M = X(A'X)' depends on X twice, which gives the two products with Z = A / M.
         gradient = self._ones_term(X, Y) - ZY - self.A.matmul(ZtX)
         return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
 

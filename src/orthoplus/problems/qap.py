@@ -204,6 +204,7 @@ class QAP(Problem):
         C = None if self.C is None else _rounded(self.C / (a * b))
         coarse = QAP(_rounded(self.A / a), _rounded(self.B / b), C)
         centered, n = coarse._centered, len(self.A)
+        # Scale A and B to a common norm such that ||A|| ||B|| / n + ||C|| / sqrt(n) = 1.
         sizes = [float(np.linalg.norm(M)) or 1.0 for M in (centered.A, centered.B)]
         share = (sizes[0] * sizes[1] / n / coarse.size) ** 0.5
         A, B = (
@@ -279,6 +280,7 @@ class QAP(Problem):
     def _gilmore_lawler(self) -> tuple[float, IntArray]:
         from scipy.optimize import linear_sum_assignment  # slow to import
 
+        # The smallest inner product of two rows over all matchings has opposite orders.
         rising, falling = _sorted_off_diagonal(self.A), _sorted_off_diagonal(self.B)[:, ::-1]
         L = rising @ falling.T + np.outer(np.diag(self.A), np.diag(self.B))
         if self.C is not None:

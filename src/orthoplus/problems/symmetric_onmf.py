@@ -73,6 +73,7 @@ class SymmetricONMF(Problem):
         return -SymmetricMap(self.M)
 
     def value(self, X: FloatArray) -> float:
+        # ||M - XX'||^2 = ||M||^2 - 2 <MX, X> + ||X'X||^2: XX' is not formed.
         gram = X.T @ X
         return self.total - 2.0 * float(np.vdot(self.M @ X, X)) + float(np.vdot(gram, gram))
 
