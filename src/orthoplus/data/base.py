@@ -40,8 +40,7 @@ class DataMatrix(ABC):
     The argument ``work(block, *pieces, *args)`` of `map_rows` and `reduce_rows` is a module-level
     function. The block is a `DataMatrix` in memory with some or all of the rows. The pieces are the
     entries of the *vectors* for these rows. A vector is what `map_rows` returns: a NumPy array, or
-    an object whose pieces stay with their blocks. Blocks are processed in any order, and a block
-    may be processed twice.
+    an object whose pieces stay with their blocks. Blocks are processed in any order, even twice.
 
     Attributes
     ----------
@@ -51,8 +50,7 @@ class DataMatrix(ABC):
     has_entries : bool
         Whether single rows and entries can be read; an operator only has products.
     has_cheap_products : bool
-        Whether a product costs no more than its arithmetic. If not, the number of passes over the
-        data dominates the cost.
+        Whether a product costs no more than its arithmetic. If not, passes dominate the cost.
     gram_order : int
         Up to this many columns, computing the Gram matrix pays off.
     has_gaps : bool

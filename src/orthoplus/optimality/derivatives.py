@@ -31,8 +31,7 @@ _STRETCH, _ABOVE_NOISE = 5, 30.0
 _RIGHT_SLOPE = 1.75
 # (4!)^2 / 8!: fourth differences of errors of variance s^2 have variance 70 s^2.
 _FOURTH_DIFFERENCE, _NOISE_SAMPLES = 1.0 / 70.0, 9
-# Number of directions, of which the median counts: one direction may be nearly orthogonal to G, or
-# terms of higher order may cancel.
+# The median direction counts: one may be nearly orthogonal to G, or higher-order terms may cancel.
 _DIRECTIONS = 5
 # A factor counts as 2 or -1 within three percent, which allows for float32.
 _SAME = 0.03
@@ -68,11 +67,9 @@ class GradientCheck:
         Observed order of the remainder: 2 is right, 1 is wrong; ``inf`` if the remainder is
         rounding error at every step, as for a linear f.
     hessian_slope : float or None
-        The same for the Hessian product; None, like all other values for the Hessian, if there is
-        no Hessian product.
+        The same for the Hessian product; None, like all about the Hessian, if there is none.
     is_gradient_right, is_hessian_right : bool
-        Whether the slope is near 2 or larger, or the derivative is as accurate as differences; the
-        Hessian must also be symmetric.
+        Whether the slope is at least near 2, or the error is that of differences; H is symmetric.
     symmetry_defect : float or None
         ``|<D1, H[D2]> - <D2, H[D1]>|`` relative to the norms of its factors.
     ratio : float
@@ -169,8 +166,7 @@ def check_gradient(
     X + tD stays nonnegative if X is, since some f are undefined elsewhere. The slope is fitted to
     the finest steps whose remainder is well above rounding error, which is measured by fourth
     differences (Moré and Wild, *Estimating computational noise*, SIAM J. Sci. Comput. 33, 2011).
-    The direction of median slope counts. The cost is about 140 evaluations of f, and as many of G
-    if there is a Hessian product.
+    The direction of median slope counts. It takes about 140 evaluations of f, and of G for hessp.
 
     Examples
     --------
