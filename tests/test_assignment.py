@@ -260,8 +260,8 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"maximal": True}, TypeError, "unknown entries 'maximal'. Known are maximize, partial"),
-        ({"shuffle_input": True}, TypeError, "For shuffle_input: leave it out"),
+        ({"maximal": True}, TypeError, "unknown entries 'maximal'. Supported: maximize, partial"),
+        ({"shuffle_input": True}, TypeError, "For shuffle_input: remove it"),
         ({"maxiter": 5}, TypeError, r"For maxiter: .*EP4Orth.for_assignment\(max_iter"),
         ({"tol": 1.0}, TypeError, r"For tol: .*EP4Orth.for_assignment\(tol_start"),
         ({"partial_guess": [[0, 1]]}, TypeError, "For partial_guess: .* as `P0`"),

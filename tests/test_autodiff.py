@@ -232,7 +232,7 @@ def test_threads_share_a_problem(package, rng):
 @pytest.mark.parametrize(
     ("fun", "message"),
     [
-        (lambda X: X, r"must return a scalar, it returned an array of shape \(7, 3\)"),
+        (lambda X: X, r"must return a scalar; it returned an array of shape \(7, 3\)"),
         (lambda X: X.sum() * 1j, "returned complex128"),
         (lambda X: X.argmax(), "returned int"),
         (lambda X: float(X.sum()), "NumPy call"),
@@ -298,7 +298,7 @@ def test_bad_option_is_refused(package, arguments, error, message):
 
 def test_other_shape_is_refused(package):
     problem = package.build(fourth_powers, (N, K))
-    with pytest.raises(ValueError, match=r"`X` has shape \(3, 3\), .* made for \(7, 3\)"):
+    with pytest.raises(ValueError, match=r"`X` has shape \(3, 3\), .* has shape \(7, 3\)"):
         problem.value(np.ones((3, 3)))
     with pytest.raises(ValueError, match=r"`D` has shape \(3,\)"):
         problem.hessp(np.ones((N, K)), np.ones(3))

@@ -1,4 +1,4 @@
-"""Quadratic assignment and graph matching under the names of SciPy: an adapter over `solve`."""
+"""Quadratic assignment and graph matching with the interface of SciPy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,11 +16,11 @@ from orthoplus.methods.search.assignment_search import AssignmentSearch
 from orthoplus.problems import QAP
 from orthoplus.run.api import solve
 
-# Options of SciPy's methods that have no meaning here, and what to do instead.
+# Options of SciPy's methods that do not apply here, and what to do instead.
 _ONLY_SCIPY = {
     "maxiter": "for the iterations of a start pass `method=EP4Orth.for_assignment(max_iter=...)`",
     "tol": "for the tolerance of a start pass `method=EP4Orth.for_assignment(tol_start=...)`",
-    "shuffle_input": "leave it out: the starts are random anyway",
+    "shuffle_input": "remove it, because the starts are random anyway",
     "partial_guess": "pass the permutation matrix of the guess as `P0`",
 }
 # The starts of each method.
@@ -29,7 +29,7 @@ _STARTS = {"search": AssignmentSearch.starts, "ep4orth": ("penalty",), "exchange
 
 @dataclass(frozen=True, eq=False)
 class AssignmentOptions:
-    """The options of `quadratic_assignment`, with their defaults; see there."""
+    """The options of `quadratic_assignment` with their defaults."""
 
     maximize: bool = False
     partial_match: npt.ArrayLike | None = None
@@ -70,54 +70,57 @@ def quadratic_assignment(
     Parameters
     ----------
     A : array-like of shape (m, m), or a graph of NetworkX or igraph
-        Any real matrix; neither symmetry nor a zero diagonal is needed. Of a graph, the weights of
-        the edges, 1 if they have no attribute "weight", in the order of its vertices; it may be
-        directed.
+        Any real matrix; it need not be symmetric or have a zero diagonal. For a graph, which may be
+        directed, the matrix of its edge weights is used, in the order of its vertices; edges
+        without the attribute "weight" have weight 1.
     B : array-like of shape (n, n), or a graph
-        The same. If m and n differ, the smaller matrix is matched into the larger one: all of its
-        rows get a partner, and the rows that are left over count for nothing.
+        The second matrix. If m and n differ, the smaller matrix is matched into the larger one: all
+        of its rows get a partner, and the remaining rows of the larger one are ignored.
     method : {"search", "ep4orth", "exchange"} or EP4Orth
-        The starts of `AssignmentSearch`: its default, a relaxation, the penalty method, the
-        permutation of the bound and then random ones; the penalty method only; or random ones only.
-        An EP4Orth object brings its own options for the penalty method.
+        The starts of `AssignmentSearch`. "search", the default, uses a relaxation, the penalty
+        method, the permutation of the bound and then random permutations; "ep4orth" uses only the
+        penalty method, "exchange" only random permutations. An EP4Orth object sets the options of
+        the penalty method.
     options : dict, optional
         maximize : bool
-            Whether to maximize instead: graph matching, for adjacency matrices. Default False.
+            Whether to maximize instead of minimize, as in graph matching of adjacency matrices. The
+            default is False.
         partial_match : array-like of int, shape (f, 2)
-            Pairs (i, j) with p(i) = j fixed.
+            Pairs (i, j) for which p(i) = j is fixed.
         rng : Generator or int
-            For the starts and the search; the default is the seed 0.
+            Source of random numbers for the starts and the search; the default is seed 0.
         P0 : "randomized", "barycenter" or array of shape (m - f, n - f)
-            Where the first penalty start begins: near to the matrix of equal entries, exactly
-            there, or at the given nonnegative matrix. The answer is never worse than the nearest
-            permutation.
+            Start of the first penalty run: near the matrix of equal entries, exactly that matrix,
+            or the given nonnegative matrix. The result is never worse than the nearest permutation.
         n_init : int
-            Number of starts, of which the best is kept; of the default method, the last four in
-            ten go on from the best permutation instead. Default 8.
+            Number of starts, of which the best is returned; with the default method, the last 40 %
+            of them continue from the best permutation instead. The default is 8.
         search_steps : int
-            Exchanges of the search after each start; 0 is the plain pairwise exchange method.
-            Default 4000.
+            Number of exchanges of the search after each start; 0 is the plain pairwise exchange
+            method. The default is 4000.
         linear : array of shape (m, n)
-            C of a linear term sum_i C[i, p(i)], as Koopmans and Beckmann have.
+            Matrix C of a linear term sum_i C[i, p(i)], as in the form of Koopmans and Beckmann.
         time_limit : float
-            Seconds after which the best permutation so far is returned. Default None.
+            Number of seconds after which the best permutation so far is returned. The default is
+            None.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``col_ind`` is p, of length m, with -1 for a row that is left over; ``fun`` the objective,
-        ``nit`` the iterations and search steps of all starts. Besides, ``start_values`` has the
-        objective that each start led to, ``bound`` a proven bound of the objective (from below, or
-        from above if it is maximized), ``success`` and ``message`` why the run ended. A value that
-        meets the bound ends the run: it is optimal. No exchange of two rows improves the answer.
+        ``col_ind`` is p, of length m, with -1 for an unmatched row; ``fun`` is the objective and
+        ``nit`` the number of iterations and search steps of all starts. In addition,
+        ``start_values`` has the objective reached from each start, ``bound`` is a proven bound of
+        the objective (a lower bound, or an upper bound for maximization), and ``success`` and
+        ``message`` tell why the run ended. The run ends if the value meets the bound, because it is
+        then optimal. No exchange of two rows improves the result.
 
     Notes
     -----
-    For n = k the set S+ is that of the permutation matrices, so this is `solve` with a `QAP`, the
-    larger matrix as it is and the smaller one with zeros added. Since every row of the smaller one
-    has a partner, the zeros are right for either sign of the entries, to minimize and to maximize.
-    The bound is that of Gilmore and Lawler. With A = 0 it is the linear assignment problem, solved
-    exactly. For the search and its cost see `AssignmentSearch`.
+    For n = k the set S+ consists of the permutation matrices, so this calls `solve` with a `QAP`;
+    the smaller matrix is padded with zeros. Since every row of the smaller matrix has a partner,
+    padding with zeros is correct for entries of any sign, for minimization and for maximization.
+    The bound is that of Gilmore and Lawler. For A = 0 it is a linear assignment problem, which is
+    solved exactly. For the search and its cost see `AssignmentSearch`.
 
     Examples
     --------
@@ -162,12 +165,14 @@ def quadratic_assignment(
 
 
 def _describe(result: Any, sign: float) -> dict[str, Any]:
-    """Return what is reported of a run besides the permutation."""
-    values = () if result.state is None else result.state.start_values  # none: no time for one
+    """Return the fields of the result other than the permutation."""
+    values = (
+        () if result.state is None else result.state.start_values
+    )  # None if time ran out before
     return {
         "nit": sum(row.n_inner for row in result.history),
         "start_values": sign * np.array(values if len(values) else [result.value]),
-        "bound": sign * min(result.bound, result.value),  # the sums of both round
+        "bound": sign * min(result.bound, result.value),  # both sums have rounding errors
         "success": result.success,
         "message": result.message,
     }
@@ -185,8 +190,8 @@ def _read_problem(
     C = None if linear is None else as_matrix(linear, "linear")
     if C is not None and C.shape != (m, n):
         raise InputError(
-            f"`linear` has shape {C.shape}, but `A` has {m} rows and `B` {n}: it needs an entry "
-            f"for each pair of their rows."
+            f"`linear` has shape {C.shape}, but `A` has {m} rows and `B` has {n}: shape "
+            f"({m}, {n}) is needed."
         )
     size = max(m, n)
     padded = [None if matrix is None else _padded(matrix, size) for matrix in (*given, C)]
@@ -214,14 +219,14 @@ def _read_options(options: Mapping[str, Any] | None) -> AssignmentOptions:
             f" For {name}: {_ONLY_SCIPY[name]}." for name in unknown if name in _ONLY_SCIPY
         )
         raise InputTypeError(
-            f"`options` has the unknown entries {', '.join(map(repr, unknown))}. Known are "
+            f"`options` has the unknown entries {', '.join(map(repr, unknown))}. Supported: "
             f"{', '.join(known)}.{advice}"
         )
     return AssignmentOptions(**(options or {}))
 
 
 def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
-    """Return the search that is asked for."""
+    """Return the search for this method and these options."""
     penalty = method if isinstance(method, EP4Orth) else None
     if penalty is None and method not in _STARTS:
         raise InputError(
@@ -239,28 +244,28 @@ def _read_method(method: object, asked: AssignmentOptions) -> AssignmentSearch:
 
 
 def _read_first(P0: npt.ArrayLike | str, problem: QAP, shape: tuple[int, int]) -> FloatArray | None:
-    """Return the first start; None for a random one."""
+    """Return the first start, or None for a random one."""
     if isinstance(P0, str):
         return None if P0 == "randomized" else np.ones(problem.shape)
     X = as_matrix(P0, "P0")
     if X.shape != shape or X.min() < 0:
         raise InputError(
             f"`P0` has shape {X.shape} and smallest entry {X.min():.3g}: a nonnegative matrix of "
-            f"shape {shape} is needed, a row and a column for each that is not in "
+            f"shape {shape} is needed, for the rows and columns that are not in "
             f"`partial_match`."
         )
     return _padded(X, len(problem.A), float(X.mean()))
 
 
 def _read_match(pairs: npt.ArrayLike | None, m: int, n: int) -> tuple[IntArray, IntArray]:
-    """Return the rows and columns that are fixed."""
+    """Return the fixed rows and columns."""
     match = np.empty((0, 2), dtype=np.int64) if pairs is None else np.asarray(pairs)
     if match.size == 0:
         match = np.empty((0, 2), dtype=np.int64)
     if match.ndim != 2 or match.shape[1] != 2 or match.dtype.kind not in "iu":
         raise InputError(
             f"`partial_match` has shape {match.shape} and dtype {match.dtype}: whole numbers of "
-            f"shape (f, 2) are needed, a row of A and a row of B each."
+            f"shape (f, 2) are needed, one row of A and one row of B per pair."
         )
     for side, name, size in ((match[:, 0], "A", m), (match[:, 1], "B", n)):
         if side.size and (side.min() < 0 or side.max() >= size):
@@ -269,5 +274,7 @@ def _read_match(pairs: npt.ArrayLike | None, m: int, n: int) -> tuple[IntArray, 
                 f"rows are numbered from 0 to {size - 1}."
             )
         if len(np.unique(side)) < len(side):
-            raise InputError(f"`partial_match` names a row of {name} twice: each has one partner.")
+            raise InputError(
+                f"`partial_match` names a row of {name} twice: each row has only one partner."
+            )
     return match[:, 0].astype(np.int64), match[:, 1].astype(np.int64)

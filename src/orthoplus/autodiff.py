@@ -1,4 +1,4 @@
-"""Problems whose derivatives come from automatic differentiation: adapters for JAX and PyTorch.
+"""Build problems from JAX and PyTorch functions by automatic differentiation.
 
 Neither package is imported before `from_jax` or `from_torch` is called.
 """
@@ -22,45 +22,47 @@ from orthoplus.core.types import FloatArray
 
 Fun = Callable[[Any], Any]
 
-# The extra that brings a package; PyTorch comes as each machine needs it.
+# The extra that installs a package; PyTorch has none, because its builds depend on the machine.
 _EXTRAS = {"jax": "autodiff", "torch": None}
 _DTYPES = ("float32", "float64")
-# What PyTorch says when it meets NumPy, or data of another dtype or device.
+# Words in PyTorch's errors about NumPy calls and about data of another dtype or device.
 _TORCH_MISMATCH = re.compile("numpy|dtype|scalar type|device")
 
 
 def from_jax(
     fun: Fun, shape: tuple[int, int], *, jit: bool = True, dtype: npt.DTypeLike | None = None
 ) -> Problem:
-    """Problem of a JAX function: G by reverse mode, H[D] by forward mode over it.
+    """Build a problem from a JAX function: G by reverse mode, H[D] by forward over reverse mode.
 
     Parameters
     ----------
     fun : callable
-        ``fun(X) -> scalar``, written with `jax.numpy`. Data it uses may be NumPy arrays, and should
-        be: a JAX array that was made outside has float32 entries unless 64 bits are switched on.
+        ``fun(X) -> scalar``, written with `jax.numpy`. Its data should be NumPy arrays: a JAX array
+        created outside has float32 entries unless 64-bit numbers are enabled.
     shape : (int, int)
         The shape (n, k) of X.
     jit : bool
-        Compile once, at the first call. False for a function with Python ``if`` or ``while`` on
-        values of X.
+        Whether to compile the function at the first call. Use False for a function with a Python
+        ``if`` or ``while`` on values of X.
     dtype : float32, float64 or None
         Precision of the evaluation. None follows X: float32 if X is, else float64.
 
     Returns
     -------
     problem : Problem
-        With ``value``, ``value_and_gradient`` (one evaluation) and ``hessp``; NumPy arrays in and
-        out, of the dtype of X. 64-bit numbers are switched on inside these calls only.
+        A problem with ``value``, ``value_and_gradient`` (one evaluation) and ``hessp``. Inputs and
+        outputs are NumPy arrays of the dtype of X. 64-bit numbers are enabled inside these calls
+        only.
 
     Raises
     ------
     ImportError
-        JAX is not installed.
+        If JAX is not installed.
     TypeError
-        ``fun`` does not return one real number, or cannot be traced, as when it calls NumPy on X.
+        If ``fun`` does not return one real number, or cannot be traced, for example because it
+        calls NumPy on X.
     ValueError
-        While evaluating: X of another shape, or a derivative that is NaN or infinite.
+        If X has another shape or a derivative is NaN or infinite; raised by the evaluation.
 
     Notes
     -----
@@ -84,28 +86,28 @@ def from_jax(
 def from_torch(
     fun: Fun, shape: tuple[int, int], *, device: str = "cpu", dtype: Any = None
 ) -> Problem:
-    """Problem of a PyTorch function: G by one backward pass, H[D] by two.
+    """Build a problem from a PyTorch function: G by one backward pass, H[D] by two.
 
     Parameters
     ----------
     fun : callable
-        ``fun(X) -> scalar``, X and the scalar being tensors. Its data must be tensors of the same
-        dtype and on the same device as X; parameters of a module inside it are left alone.
+        ``fun(X) -> scalar``, where X and the scalar are tensors. Its data must be tensors of the
+        same dtype and on the same device as X; parameters of a module inside it are not changed.
     shape : (int, int)
         The shape (n, k) of X.
     device : str
-        Where X is put, such as ``"cuda"``.
+        Device of X, such as ``"cuda"``.
     dtype : float32, float64 or None
         As in `from_jax`.
 
     Returns
     -------
     problem : Problem
-        As that of `from_jax`; ``fun`` is first called, and its errors met, when it is evaluated.
+        As in `from_jax`; ``fun`` is called, and its errors are raised, at the first evaluation.
 
     Notes
     -----
-    Two backward passes rather than forward mode over one: more operations support them.
+    Two backward passes are used instead of forward mode, because more operations support them.
 
     Examples
     --------
@@ -119,7 +121,7 @@ def from_torch(
 
 @dataclass(frozen=True, eq=False)
 class _AutodiffProblem(Problem):
-    """The border: NumPy in and out, with checks; what lies between is the package's."""
+    """Convert and check NumPy arrays on the way in and out; the rest is done by the package."""
 
     fun: Fun
     size: tuple[int, int]
@@ -146,13 +148,13 @@ class _AutodiffProblem(Problem):
         return _leave(self._hessp(self._enter(X, "X"), self._enter(D, "D")), X, "Hessian product")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compiled functions are made anew.
+        # Compiled functions cannot be pickled; they are created again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _enter(self, array: FloatArray, name: str) -> FloatArray:
         if np.shape(array) != tuple(self.size):
             raise InputError(
-                f"`{name}` has shape {np.shape(array)}, but the problem was made for {self.size}."
+                f"`{name}` has shape {np.shape(array)}, but the problem has shape {self.size}."
             )
         return np.ascontiguousarray(array, dtype=self.dtype or _float_dtype(array))
 
@@ -171,7 +173,7 @@ class _JaxProblem(_AutodiffProblem):
     jit: bool
 
     def trace(self) -> None:
-        """Meet errors of ``fun`` now, without computing; only a compiled function allows it."""
+        """Raise errors of ``fun`` now, by tracing it; only a compiled function allows this."""
         jax = _require("jax")
         if self.jit:
             self._run(partial(jax.eval_shape, self._scalar), np.empty(self.size, self.dtype))
@@ -187,7 +189,7 @@ class _JaxProblem(_AutodiffProblem):
 
     @cached_property
     def _functions(self) -> tuple[Callable[..., Any], ...]:
-        """f, (f, G) and H[D], compiled at their first call."""
+        """Return f, (f, G) and H[D], compiled at their first call."""
         jax = _require("jax")
 
         def product(X: Any, D: Any) -> Any:
@@ -197,7 +199,7 @@ class _JaxProblem(_AutodiffProblem):
         return tuple(jax.jit(function) for function in functions) if self.jit else functions
 
     def _scalar(self, X: Any) -> Any:
-        """``fun``, checked while JAX traces it."""
+        """Call ``fun`` and check its result while JAX traces it."""
         jax = _require("jax")
         value = self.fun(jax.numpy.asarray(X))
         if not isinstance(value, jax.Array):
@@ -206,9 +208,9 @@ class _JaxProblem(_AutodiffProblem):
         return value
 
     def _run(self, function: Callable[..., Any], *arrays: FloatArray) -> Any:
-        """Call a function of JAX with 64-bit numbers, switched on for this call only."""
+        """Call a function of JAX with 64-bit numbers enabled for this call only."""
         jax = _require("jax")
-        # Older releases have the context manager in `jax.experimental` only.
+        # In older releases the context manager is in `jax.experimental`.
         home = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
         try:
             with home.enable_x64(True):
@@ -250,7 +252,7 @@ class _TorchProblem(_AutodiffProblem):
         return np.zeros_like(X) if product is None else product.numpy(force=True)
 
     def _tensor(self, array: FloatArray) -> Any:
-        """Return a copy, so that ``fun`` cannot write into X."""
+        """Return a copy as a tensor, so that ``fun`` cannot modify X."""
         return _require("torch").tensor(array, device=self.device)
 
     def _differentiable(self, point: Any) -> Any:
@@ -292,19 +294,19 @@ def _as_dtype(dtype: Any) -> np.dtype[Any] | None:
 
 
 def _float_dtype(array: FloatArray) -> np.dtype[Any]:
-    """float32 stays float32, all else is float64."""
+    """Return float32 for float32 arrays, and float64 for all others."""
     return np.dtype(np.float32 if np.asarray(array).dtype == np.float32 else np.float64)
 
 
 def _check_scalar(shape: tuple[int, ...], dtype: str) -> None:
     if shape != ():
         raise InputTypeError(
-            f"`fun` must return a scalar, it returned an array of shape {shape}. "
+            f"`fun` must return a scalar; it returned an array of shape {shape}. "
             f"Sum its entries, or pick one."
         )
     if "float" not in dtype:
         raise InputTypeError(
-            f"`fun` must return a real floating-point number, it returned {dtype}, which has no "
+            f"`fun` must return a real floating-point number; it returned {dtype}, which has no "
             f"gradient. Take the real part of a complex number."
         )
 
@@ -318,7 +320,7 @@ def _not_differentiable(value: object, module: str) -> InputTypeError:
 
 
 def _leave(array: Any, X: FloatArray, name: str) -> FloatArray:
-    """Return a NumPy array of its own, of the dtype of X, C-contiguous and finite."""
+    """Return a finite, C-contiguous NumPy array of the dtype of X, always a copy."""
     result = np.array(array, dtype=_float_dtype(X), order="C")
     bad = np.argwhere(~np.isfinite(result))
     if bad.size:

@@ -2,7 +2,7 @@
 
 Copositivity is invariant under M -> DMD for every positive diagonal D, so every decision is taken
 on a matrix whose diagonal lies between 1/2 and 2. The scaling uses powers of two, which are exact.
-A proof is one in exact arithmetic: where floating-point numbers leave a doubt, integers decide.
+Proofs hold in exact arithmetic: if floating-point results are inconclusive, integers are used.
 """
 
 import math
@@ -21,31 +21,31 @@ from orthoplus.problems import TraceMin
 from orthoplus.run.api import solve
 
 _EPS = float(np.finfo(np.float64).eps)
-# Eigenvalues of a symmetric matrix of order n are right to this many n ||M|| eps; x'Mx is right to
-# this many n x'|M|x eps. Both are several times what the error analysis asks for.
+# Computed eigenvalues of a symmetric matrix of order n have an error of at most this many
+# n ||M|| eps, and x'Mx of this many n x'|M|x eps. Both are several times the theoretical bounds.
 _EIGENVALUE_ROUNDOFFS = 4.0
 _VALUE_ROUNDOFFS = 2.0
-# Up to this order definiteness is decided in integers where rounding leaves a doubt.
+# Up to this order, definiteness is decided in integers if rounding is inconclusive.
 _MAX_EXACT_ORDER = 40
-# Scaled entries below this are lost in the underflow of their products.
+# Products of smaller scaled entries would underflow.
 _TINY = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
 class Copositivity:
-    """Hold what `is_copositive` found; true only if M is proven to be copositive.
+    """Result of `is_copositive`; its truth value is True only if M is proven to be copositive.
 
     Attributes
     ----------
     is_copositive : bool or None
-        True: proven. False: ``x`` is a certificate. None: undecided, and ``reason`` says whether M
-        lies within rounding of the border or the search found nothing.
+        True if proven, False if ``x`` is a certificate against it, and None if undecided;
+        ``reason`` then tells whether M is within rounding of the boundary or the search failed.
     x : ndarray of shape (n,), or None
-        For False, x >= 0 of unit length with x'Mx < 0 by more than the rounding of that product.
+        If False, x >= 0 of unit length with x'Mx < 0 beyond the rounding error of that product.
     value : float or None
-        The least x'Mx that was met, if any was computed.
+        The smallest x'Mx that was found, if any was computed.
     reason : str
-        The proof in a sentence.
+        The proof, in one sentence.
 
     Examples
     --------
@@ -69,8 +69,8 @@ _ON_BORDER = Copositivity(
     None,
     None,
     None,
-    "Undecided: M lies within rounding of the border of the copositive matrices. A small `tol`, "
-    "for example 1e-12, decides up to rounding.",
+    "Undecided: M is within rounding of the boundary of the copositive matrices. Pass a small "
+    "`tol`, for example 1e-12, to decide up to rounding.",
 )
 
 
@@ -86,15 +86,15 @@ def is_copositive(
     Parameters
     ----------
     M : array of shape (n, n)
-        Symmetric; asymmetry at rounding level is averaged.
+        Symmetric matrix; asymmetry at rounding level is averaged out.
     tol : float
-        Decide on :math:`M + \mathrm{tol}\,\mathrm{Diag}(M)` instead: True then says that
-        :math:`x^\top M x \ge -\mathrm{tol} \sum_i M_{ii} x_i^2`. A Gram matrix that was computed
-        in floating point may need 1e-12 here. False is about M itself with any tol.
+        Test :math:`M + \mathrm{tol}\,\mathrm{Diag}(M)` instead, so that True means
+        :math:`x^\top M x \ge -\mathrm{tol} \sum_i M_{ii} x_i^2`. A Gram matrix computed in
+        floating point may need 1e-12. False always refers to M itself.
     n_init : int
-        Starts of the search for a certificate, if nothing else decides.
+        Number of starts of the search for a certificate, if nothing else decides.
     rng : Generator or int, optional
-        For these starts; the default is the seed 0.
+        Source of random numbers for these starts; the default is seed 0.
 
     Returns
     -------
@@ -102,16 +102,16 @@ def is_copositive(
 
     Notes
     -----
-    No verdict changes if M becomes DMD with a positive diagonal D, rounding apart. In this order:
-    entries of the diagonal and pairs of rows, which may refute; M the sum of a positive
-    semidefinite and a nonnegative matrix (M itself, or M without its positive entries off the
-    diagonal), which proves; up to n = 12 all faces of the orthant, which decides; then
-    min tr(x'Mx) over S+ with k = 1 from several starts, which may refute. In general the question
-    is NP-hard. A row whose diagonal entry is 0 refutes if it has a negative entry, and drops out if
-    it has none. A matrix within rounding of the border is decided in integers up to n = 40 for
-    definiteness and n = 12 for faces; if a certificate exists but is as small as the rounding of
-    x'Mx, or n is larger, the verdict is None.
-    O(2^n) at worst for the complete search of a small M, O(n^3) for each simple proof.
+    Up to rounding, the result is the same for DMD with any positive diagonal D. The tests are, in
+    this order: diagonal entries and pairs of rows, which may refute; whether M is the sum of a
+    positive semidefinite and a nonnegative matrix (M itself, or M without its positive off-diagonal
+    entries), which proves; up to n = 12 all faces of the orthant, which decides; and the
+    minimization of x'Mx over S+ with k = 1 from several starts, which may refute. In general the
+    problem is NP-hard. A row with a zero diagonal entry refutes if it has a negative entry;
+    otherwise it is dropped. A matrix within rounding of the boundary is decided in integers, up to
+    n = 40 for definiteness and n = 12 for faces. For larger n, or if a certificate is as small as
+    the rounding error of x'Mx, the result is None.
+    The cost is O(2^n) at worst for the complete search of a small M, and O(n^3) for each proof.
 
     References
     ----------
@@ -145,10 +145,10 @@ def is_copositive(
 
 
 def _as_exactly_symmetric(given: npt.ArrayLike) -> FloatArray:
-    """M in float64, its two halves averaged; raise unless they agree in every entry.
+    """Return (M + M') / 2 in float64; raise unless M and M' agree in every entry.
 
-    An entry is judged beside its own size and that of the diagonal entries of its row and column:
-    beside the largest entry of M, small rows could hold anything.
+    The tolerance of an entry is relative to the entry itself and to the diagonal entries of its row
+    and column; relative to the largest entry of M, small rows would not be checked at all.
     """
     M: FloatArray = as_symmetric(as_matrix(given, "M").astype(np.float64, copy=False), "M")
     roots = np.sqrt(np.abs(M.diagonal()))
@@ -166,11 +166,8 @@ def _proven(why: str) -> Copositivity:
 
 
 def _refuted(M: FloatArray, x: FloatArray, where: str) -> Copositivity | None:
-    """Return the refutation by x.
-
-    The result is None if x'Mx < 0 does not show beyond the rounding of that product.
-    """
-    x = x / x.max()  # no square over- or underflows
+    """Return the refutation by x, or None if x'Mx is not below 0 by more than rounding."""
+    x = x / x.max()  # so that no square overflows or underflows
     x = x / np.linalg.norm(x)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         value, size = float(x @ M @ x), float(x @ np.abs(M) @ x)
@@ -192,7 +189,7 @@ def _decide_by_pairs(M: FloatArray) -> Copositivity | None:
     roots = np.sqrt(diagonal)
     bar = np.outer(roots, roots)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(M < -bar, -M / bar, 0.0)  # infinite beside a zero of the diagonal
+        ratio = np.where(M < -bar, -M / bar, 0.0)  # infinite if a diagonal entry is zero
     np.fill_diagonal(ratio, 0.0)
     for flat in np.argsort(-ratio, axis=None)[:n]:
         i, j = np.unravel_index(int(flat), M.shape)
@@ -201,15 +198,15 @@ def _decide_by_pairs(M: FloatArray) -> Copositivity | None:
         refuted = _refuted(M, _pair_vector(M, int(i), int(j)), "a pair of rows")
         if refuted is not None:
             return refuted
-    # What is left with an infinite ratio has a certificate beyond the floating-point range.
+    # The certificate for a remaining infinite ratio is outside the floating-point range.
     return _ON_BORDER if np.isinf(ratio).any() else None
 
 
 def _pair_vector(M: FloatArray, i: int, j: int) -> FloatArray:
     """Return x >= 0 on two rows with x'Mx < 0, where m_ij < -sqrt(m_ii m_jj).
 
-    x_i^2 m_ii = x_j^2 m_jj balances the terms. Beside a zero m_ii = 0, x_j = 1 and x_i = -m_jj/m_ij
-    give m_jj + 2 m_ij x_i = -m_jj < 0.
+    The terms are balanced by x_i^2 m_ii = x_j^2 m_jj. If m_ii = 0, then x_j = 1 and
+    x_i = -m_jj / m_ij give m_jj + 2 m_ij x_i = -m_jj < 0.
     """
     x = np.zeros(len(M))
     a, b, between = M[i, i], M[j, j], abs(M[i, j])
@@ -224,13 +221,13 @@ def _pair_vector(M: FloatArray, i: int, j: int) -> FloatArray:
 
 
 class _Scaled(NamedTuple):
-    """S <= DMD on the rows that count, its diagonal between 1/2 and 2, and what leads back to M."""
+    """A matrix S <= DMD with diagonal in [1/2, 2] on the relevant rows, and the map back to M."""
 
     S: FloatArray
     rows: npt.NDArray[np.intp]
     exponents: npt.NDArray[np.int64]  # D = diag(2^exponents)
     n: int
-    is_whole: bool  # S is DMD itself
+    is_whole: bool  # whether S equals DMD
 
     def expand(self, y: FloatArray) -> FloatArray:
         """Return x = Dy in the coordinates of M, up to a factor."""
@@ -243,10 +240,10 @@ class _Scaled(NamedTuple):
 def _scale(M: FloatArray, tol: float) -> _Scaled:
     """Scale the diagonal of M to [1/2, 2] by powers of two, without rounding.
 
-    Rows with a zero on the diagonal drop out: `_refute_by_pairs` has seen that no entry of them is
-    negative, so x_i = 0 is best there. An entry above the mean of its two diagonal entries counts
-    as that mean: x'Sx is then concave along e_i - e_j, so some minimizer does not use both rows
-    (Hoffman and Pereira). Both can only lower x'Mx, so that a proof for S is one for M.
+    Rows with a zero diagonal entry are dropped: `_decide_by_pairs` has checked that they have no
+    negative entry, so x_i = 0 is optimal. An entry above the mean of its two diagonal entries is
+    replaced by that mean: x'Sx is then concave along e_i - e_j, so some minimizer does not use both
+    rows (Hoffman and Pereira). Both changes can only decrease x'Mx, so a proof for S holds for M.
     """
     n, rows = len(M), np.flatnonzero(M.diagonal() > 0)
     M = M[np.ix_(rows, rows)]
@@ -262,7 +259,7 @@ def _scale(M: FloatArray, tol: float) -> _Scaled:
 
 
 def _prove_sum_of_two(scaled: _Scaled) -> Copositivity | None:
-    """Prove that M is positive semidefinite plus nonnegative, if that is easily seen."""
+    """Prove that M is positive semidefinite plus nonnegative, if an easy splitting exists."""
     S = scaled.S
     if _is_semidefinite(S):
         more = "" if scaled.is_whole else " plus nonnegative"
@@ -275,12 +272,12 @@ def _prove_sum_of_two(scaled: _Scaled) -> Copositivity | None:
 
 
 def _roundoff(S: FloatArray) -> float:
-    """More than the error of a computed eigenvalue of S."""
+    """Return an upper bound on the error of a computed eigenvalue of S."""
     return _EIGENVALUE_ROUNDOFFS * len(S) * _EPS * float(np.linalg.norm(S))
 
 
 def _is_semidefinite(S: FloatArray) -> bool:
-    """Whether S is proven to be positive semidefinite, in integers if rounding leaves a doubt."""
+    """Return whether S is provably positive semidefinite, using integers if necessary."""
     lowest, error = float(np.linalg.eigvalsh(S)[0]), _roundoff(S)
     if abs(lowest) > error:
         return lowest > 0
@@ -288,7 +285,7 @@ def _is_semidefinite(S: FloatArray) -> bool:
 
 
 def _is_exactly_semidefinite(S: FloatArray) -> bool:
-    """Whether S is positive semidefinite, by elimination in integers (Bareiss, no fractions).
+    """Return whether S is positive semidefinite, by fraction-free integer elimination (Bareiss).
 
     Every pivot is a positive entry of the diagonal; the remaining matrix is semidefinite only if a
     zero on its diagonal has a row of zeros.
@@ -306,10 +303,10 @@ def _is_exactly_semidefinite(S: FloatArray) -> bool:
 
 
 def _fails_exactly(S: FloatArray) -> bool:
-    """Whether S is not copositive although its smaller principal submatrices are, in integers.
+    """Decide in integers whether S fails while its smaller principal submatrices are copositive.
 
-    It is so if and only if S has an inverse without positive entries (Cottle, Habetler and Lemke,
-    Linear Algebra Appl. 3, 1970): then x = -S^-1 e >= 0 gives x'Sx = e'S^-1 e < 0.
+    This holds if and only if S has an inverse without positive entries (Cottle, Habetler and Lemke,
+    Linear Algebra Appl. 3, 1970); then x = -S^-1 e >= 0 gives x'Sx = e'S^-1 e < 0.
     """
     n, last = len(S), 1
     B = [row + [int(i == j) for j in range(n)] for i, row in enumerate(_as_integers(S))]
@@ -329,7 +326,7 @@ def _fails_exactly(S: FloatArray) -> bool:
 
 
 def _as_integers(S: FloatArray) -> list[list[int]]:
-    """S times a power of two, exactly."""
+    """Return S times a power of two as exact integers."""
     mantissa, exponent = np.frexp(S)
     lowest = int(exponent[S != 0].min(initial=0))
     return [
@@ -342,11 +339,11 @@ def _as_integers(S: FloatArray) -> list[list[int]]:
 
 
 def _decide_by_faces(M: FloatArray, scaled: _Scaled) -> Copositivity:
-    """Look at every face of the orthant, the small ones first.
+    """Check every face of the orthant, the small ones first.
 
-    On a smallest face J where copositivity fails, S_JJ has one negative eigenvalue, and its vector
-    is positive (Kaplan). A face that is clear of that passes; a face within rounding of it is
-    decided by the certificate or in integers.
+    On a smallest face J where copositivity fails, S_JJ has one negative eigenvalue with a positive
+    eigenvector (Kaplan). A face that clearly violates this condition passes; a face within rounding
+    of it is decided by the certificate or in integers.
     """
     n, is_border = len(scaled.S), False
     for size in range(2, n + 1):
@@ -366,16 +363,13 @@ def _decide_by_faces(M: FloatArray, scaled: _Scaled) -> Copositivity:
 
 
 def _failing_vector(S: FloatArray) -> FloatArray | None:
-    """Return a v >= 0 that may give v'Sv < 0.
-
-    The result is None if S is certainly no smallest face that fails.
-    """
+    """Return a v >= 0 that may give v'Sv < 0, or None if S cannot be a smallest failing face."""
     values, vectors = np.linalg.eigh(S)
     error = _roundoff(S)
     if values[0] > error or values[1] < -error:
         return None
     v = vectors[:, 0] if vectors[:, 0].sum() > 0 else -vectors[:, 0]
-    # The vector is right to error / (gap to the next eigenvalue): Davis and Kahan.
+    # The error of the vector is at most error / (gap to the next eigenvalue), by Davis and Kahan.
     gap = float(values[1] - values[0]) - error
     if gap > 0 and v.min() < -2.0 * error / gap:
         return None
@@ -383,7 +377,7 @@ def _failing_vector(S: FloatArray) -> FloatArray | None:
 
 
 def _search(M: FloatArray, scaled: _Scaled, n_init: int, rng: np.random.Generator) -> Copositivity:
-    """Minimize over S+ with one column, first from the lowest eigenvector, then at random."""
+    """Minimize over S+ with one column, first from the lowest eigenvector, then from random x."""
     problem, least = TraceMin(scaled.S, 1), math.inf
     lowest = np.linalg.eigh(scaled.S)[1][:, :1]
     for number in range(n_init):

@@ -1,7 +1,7 @@
-"""How good an answer is: clusterings (section 6.2.2), spectra (6.2.3), factorizations (6.2.1).
+"""Metrics of clusterings (section 6.2.2), spectra (6.2.3) and factorizations (6.2.1).
 
-Labels may be of any kind that sorts. A label of -1, "no cluster", counts as a cluster of its own:
-rows that a method leaves out are not forgiven.
+Labels may be of any sortable type. The label -1, "no cluster", counts as a separate cluster, so
+that rows left out by a method are not ignored.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from orthoplus.problems import ONMF
 
 
 def purity(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
-    r"""Share of the rows that are of the commonest class of their cluster; 1 is best.
+    r"""Return the fraction of rows in the most common class of their cluster; 1 is best.
 
     .. math:: \frac{1}{n} \sum_{j} \max_i n_{ij}, \qquad n_{ij} = |C_i \cap C'_j|.
 
@@ -34,7 +34,7 @@ def purity(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
 
 
 def entropy(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
-    r"""How mixed the clusters are, between 0 (pure, best) and 1.
+    r"""Return the entropy of the clusters, between 0 (pure, best) and 1.
 
     .. math:: -\frac{1}{n \log_2 k} \sum_j \sum_i n_{ij} \log_2 \frac{n_{ij}}{n'_j},
 
@@ -59,7 +59,7 @@ def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
     .. math:: \frac{1}{\max(H(C), H(C'))} \sum_{ij} \frac{n_{ij}}{n}
               \log_2 \frac{n\, n_{ij}}{n_i n'_j}.
 
-    Two clusterings with a single cluster each agree: 1. Computed by scikit-learn's
+    It is 1 if both clusterings have a single cluster. It is computed by scikit-learn's
     ``normalized_mutual_info_score``.
 
     Examples
@@ -76,7 +76,7 @@ def nmi(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
 def spectral_angle_distance(
     estimated: npt.ArrayLike, reference: npt.ArrayLike, *, matched: bool = True
 ) -> float:
-    r"""Mean angle between spectra in radians; 0 is best, scale does not matter.
+    r"""Return the mean angle between spectra in radians; 0 is best, scale does not matter.
 
     .. math:: \frac{1}{k} \sum_{i=1}^k
               \arccos \frac{y_i^\top \hat y_i}{\|y_i\| \|\hat y_i\|}.
@@ -84,14 +84,14 @@ def spectral_angle_distance(
     Parameters
     ----------
     estimated, reference : array of shape (k, n_bands)
-        One spectrum a row.
+        Spectra, one per row.
     matched : bool
-        Pair the spectra so that the mean is least, as `match_spectra` does; False compares row i
-        with row i.
+        Whether to pair the spectra such that the mean is smallest, as in `match_spectra`; if False,
+        row i is compared with row i.
 
     Notes
     -----
-    O(k^2 n_bands + k^3): all pairs, then an optimal matching.
+    The cost is O(k^2 n_bands + k^3), for all pairs and an optimal matching.
 
     Examples
     --------
@@ -101,13 +101,13 @@ def spectral_angle_distance(
     estimated, reference = _unit_spectra(estimated, reference)
     if matched:
         estimated = estimated[_match(estimated, reference)]
-    # Kahan's formula: arccos loses half the digits of a small angle.
+    # Use Kahan's formula, because arccos loses half the digits of a small angle.
     apart = np.linalg.norm(estimated - reference, axis=1)
     return float((2.0 * np.arctan2(apart, np.linalg.norm(estimated + reference, axis=1))).mean())
 
 
 def match_spectra(estimated: npt.ArrayLike, reference: npt.ArrayLike) -> IntArray:
-    """Match the rows of ``estimated`` to those of ``reference`` at the least mean angle.
+    """Match the rows of ``estimated`` to those of ``reference`` with the smallest mean angle.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def match_spectra(estimated: npt.ArrayLike, reference: npt.ArrayLike) -> IntArra
 
 
 def feasibility(X: FloatArray) -> float:
-    r"""How far X is from S+: :math:`\|X^\top X - I\|_F + \|\min(X, 0)\|_F`, section 6.2.1.
+    r"""Return the violation :math:`\|X^\top X - I\|_F + \|\min(X, 0)\|_F`, section 6.2.1.
 
     Examples
     --------
@@ -129,27 +129,28 @@ def feasibility(X: FloatArray) -> float:
 
 
 def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = False) -> float:
-    r"""Return what the factorization misses: :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
+    r"""Return the residual :math:`\|A - X^R (X^R)^\top A\|_F`, section 6.2.1.
 
     Parameters
     ----------
     A : array or SciPy sparse matrix of shape (n, r)
-        Sparse data are used through products only.
+        The data; sparse data are used through products only.
     X : array of shape (n, k)
-        A nonnegative matrix, feasible or not: X^R is its rounding by Procedure 1.
+        A nonnegative matrix, not necessarily feasible; X^R is its rounding by Procedure 1.
     refit : bool
-        Replace each column of X^R by the leading singular vector of its rows first, the best one
-        with that support; needs A >= 0. The difference is what the weights cost, not the groups.
+        Whether to replace each column of X^R by the leading singular vector of its rows first,
+        which is optimal for that support; needs A >= 0. This removes the effect of the weights, so
+        that only the groups count.
     relative : bool
-        Divide by ||A||_F; 0 for A = 0.
+        Whether to divide by ||A||_F; the result is 0 for A = 0.
 
     Notes
     -----
-    For dense A the difference itself is summed, in blocks of rows, so that an exact factorization
-    has a residual at rounding level. For sparse A, where it would be dense, the residual is
-    :math:`(\|A\|^2 - 2 \|W\|^2 + \|XW^\top\|^2)^{1/2}` with :math:`W = A^\top X^R`: below about
-    1e-8 ||A|| it is rounding.
-    O(nnz(A) k), in blocks of rows.
+    For dense A the squared differences are summed, in blocks of rows, so that an exact
+    factorization has a residual at rounding level. For sparse A, where the difference would be
+    dense, the residual is :math:`(\|A\|^2 - 2 \|W\|^2 + \|XW^\top\|^2)^{1/2}` with
+    :math:`W = A^\top X^R`; values below about 1e-8 ||A|| are only rounding.
+    The cost is O(nnz(A) k).
 
     Examples
     --------
@@ -163,7 +164,7 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
     if len(X) != len(data):
         raise InputError(
             f"`X` has {len(X)} rows, `A` has {len(data)}: they must be equal, one row of X for "
-            f"each row of A. Transpose one of them if the factor belongs to the columns of A."
+            f"each row of A. Transpose `A` if X is a factor of its columns."
         )
     if X.min() < 0:
         raise InputError(
@@ -191,7 +192,7 @@ def _contingency(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> npt.
 def _checked_labels(
     labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike
 ) -> tuple[IntArray, IntArray]:
-    """Return both labels as 0, 1, ... in sorted order."""
+    """Return both label arrays with the labels renumbered as 0, 1, ... in sorted order."""
     classes = _as_labels(labels_true, "labels_true")
     clusters = _as_labels(labels_pred, "labels_pred")
     if len(classes) != len(clusters):
@@ -206,8 +207,8 @@ def _as_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     array = np.asarray(labels)
     if array.ndim != 1 or array.size == 0:
         raise InputError(
-            f"`{name}` has shape {array.shape}: one label for each row is needed, as a "
-            f"one-dimensional array that is not empty."
+            f"`{name}` has shape {array.shape}: a nonempty one-dimensional array with one label "
+            f"per row is needed."
         )
     return np.unique(array, return_inverse=True)[1]
 
@@ -221,13 +222,16 @@ def _unit_spectra(
     ]
     if spectra[0].shape != spectra[1].shape:
         raise InputError(
-            f"`estimated` has shape {spectra[0].shape}, `reference` {spectra[1].shape}: as many "
-            f"spectra over the same bands are needed, one a row. Transpose if they are columns."
+            f"`estimated` has shape {spectra[0].shape}, `reference` {spectra[1].shape}: both need "
+            f"the same shape, one spectrum per row. Transpose them if the spectra are columns."
         )
     for values, name in zip(spectra, ("estimated", "reference"), strict=True):
         zero = np.flatnonzero(~values.any(axis=1))
         if len(zero):
-            raise InputError(f"`{name}` has a spectrum of zeros, row {zero[0]}: it has no angle.")
+            raise InputError(
+                f"`{name}` has a spectrum of zeros, row {zero[0]}: its angle is undefined. Remove "
+                f"the row."
+            )
     scaled = [values / np.abs(values).max(axis=1, keepdims=True) for values in spectra]
     first, second = (values / np.linalg.norm(values, axis=1, keepdims=True) for values in scaled)
     return first, second

@@ -588,7 +588,7 @@ def test_project_without_a_proof_ends_with_code_1(rng, tmp_path, monkeypatch):
     np.save("C.npy", rng.random((200, 20)))
     done = run("project", "C.npy", "--tol", 0, "--max-passes", 1)
     assert done.exit_code == 1
-    assert "A gap is left" in done.stdout
+    assert "a gap is left" in done.stdout
 
 
 def test_info_says_versions_threads_kernels_and_cache():

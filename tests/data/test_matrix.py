@@ -312,7 +312,7 @@ def test_costs_are_told(form, rng):
 
 def test_operator_without_entries_says_so(rng):
     M = FORMS["operator"](rng.random((4, 3)))
-    with pytest.raises(InputTypeError, match="LinearOperator has products only"):
+    with pytest.raises(InputTypeError, match="LinearOperator only has products"):
         M.entries()
     assert M.sample_rows(np.array([1])) is M
 

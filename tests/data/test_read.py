@@ -94,7 +94,7 @@ def test_repeated_entries_are_added_and_the_input_is_left():
 
 def test_operator_without_transpose_is_explained():
     one_sided = LinearOperator((4, 3), matvec=lambda y: np.ones(4), dtype=float)
-    with pytest.raises(InputTypeError, match=r"without products from the other side.*rmatmat"):
+    with pytest.raises(InputTypeError, match=r"without products A'X.*rmatmat"):
         as_data(one_sided)
     of_integers = LinearOperator((4, 3), matvec=lambda y: np.ones(4), dtype=int)
     with pytest.raises(InputTypeError, match="LinearOperator of dtype int64: float32 or float64"):

@@ -132,7 +132,7 @@ def test_solver_without_a_method_is_refused_by_its_name(missing):
 
 
 def test_class_is_refused_where_an_object_is_needed():
-    with pytest.raises(TypeError, match=r"HalvingGradient is a class. Pass an object of it, for"):
+    with pytest.raises(TypeError, match=r"HalvingGradient is a class. Pass an instance, for"):
         op.EP4Orth(inner=HalvingGradient)
     with pytest.raises(TypeError, match=r"`method` must be .*FeasibleGradient is a class"):
         op.solve(Projection(np.eye(3, 2)), method=FeasibleGradient)

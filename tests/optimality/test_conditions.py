@@ -531,7 +531,7 @@ def test_second_order_is_left_out_on_request():
     assert report.is_stationary
     assert report.satisfies_second_order_necessary is None
     assert report.smallest_curvature is None
-    assert "not asked" in report.explanation
+    assert "not requested" in report.explanation
 
 
 def test_summary_is_aligned_and_is_str():
@@ -565,7 +565,7 @@ def test_answer_is_open_when_lanczos_does_not_converge(monkeypatch):
         (np.array([[1.0, 0.0], [0.0, 1.0], [-1e-3, 0.0]]), r"smallest entry -0\.001"),
         (np.array([[1.0, 1e-4], [0.0, 1.0], [0.0, 0.0]]), r"not in S\+"),
         (np.zeros((3, 2)), r"not in S\+"),
-        (np.eye(2), r"shape \(2, 2\), the problem has \(3, 2\)"),
+        (np.eye(2), r"shape \(2, 2\), but the problem needs shape \(3, 2\)"),
         (np.array([[1.0, 0.0], [0.0, np.nan], [0.0, 0.0]]), "NaN"),
     ],
 )
@@ -578,7 +578,7 @@ def test_check_refuses_bad_options():
     problem, X = linear(np.zeros((3, 2))), np.eye(3, 2)
     with pytest.raises(ValueError, match="tol"):
         optimality.check(problem, X, tol=0.0)
-    with pytest.raises(ValueError, match="one row a column"):
+    with pytest.raises(ValueError, match="one row per column"):
         optimality.check(problem, X, V=np.ones((3, 1)) / math.sqrt(3))
     with pytest.raises(ValueError, match="not admissible"):
         optimality.check(problem, X, V=np.ones((2, 1)))

@@ -316,9 +316,9 @@ def test_text_holds_verdicts_and_table(rng):
     ("arguments", "error", "message"),
     [
         ({"problem_or_fun": 3}, TypeError, "A Problem or a function is needed, not int"),
-        ({"jac": None}, TypeError, "no gradient to check"),
+        ({"jac": None}, TypeError, "not a gradient to check"),
         ({"shape": None}, ValueError, "Neither `X` nor `shape`"),
-        ({"X": np.ones((2, 2))}, ValueError, "where \\(8, 3\\) is expected"),
+        ({"X": np.ones((2, 2))}, ValueError, "but \\(8, 3\\) is expected"),
         ({"problem_or_fun": lambda X: X}, TypeError, "one real number"),
         ({"problem_or_fun": lambda X: X.sum() * 1j}, TypeError, "one real number"),
         ({"jac": lambda X: np.nan * X}, ValueError, "`gradient` has 24 entries"),
@@ -333,5 +333,5 @@ def test_bad_input_is_met_with_a_sentence(arguments, error, message):
 
 
 def test_problem_with_foreign_derivatives_is_refused():
-    with pytest.raises(TypeError, match="brings its own"):
+    with pytest.raises(TypeError, match="has its own"):
         check_gradient(Smooth(log_sum_exp, (N, K)), jac=softmax)

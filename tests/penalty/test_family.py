@@ -80,8 +80,8 @@ def test_energy_is_one_exactly_on_stiefel_plus(seed, k, r):
 @pytest.mark.parametrize(
     ("V", "message"),
     [
-        (np.ones((2, 1)), r"Frobenius norm is 1\.41421, it must be 1\. Divide V by its norm"),
-        (np.eye(2) / np.sqrt(2), r"smallest entry of VV' is 0, it must be positive"),
+        (np.ones((2, 1)), r"Frobenius norm is 1\.41421, but must be 1\. Divide V by its norm"),
+        (np.eye(2) / np.sqrt(2), r"smallest entry of VV' is 0, but must be positive"),
         (np.array([[1.0], [-1.0]]) / np.sqrt(2), r"smallest entry of VV' is -0\.5"),
         (np.ones(2) / np.sqrt(2), r"`V` has 1 dimension.*reshape"),
     ],
@@ -366,10 +366,10 @@ def test_threshold_can_be_had_from_a_problem(rng):
     assert penalty.threshold_for(problem, 0.1) == pytest.approx(expected, rel=1e-14)
     assert penalty.threshold_for(problem, 0.1, lipschitz=50.0) == penalty.threshold(50.0, 0.1, 2)
     blind = Smooth(lambda X: 0.0, (4, 2), jac=np.zeros_like)
-    with pytest.raises(ValueError, match=r"Smooth does not know a Lipschitz constant.*estimate"):
+    with pytest.raises(ValueError, match=r"Smooth has no known Lipschitz constant.*estimate"):
         penalty.threshold_for(blind, 0.1)
     general = GeneralPenalty(1.0, k=3)
-    with pytest.raises(ValueError, match=r"`k=2` is not the number of columns.*3"):
+    with pytest.raises(ValueError, match=r"`k=2` differs from the number of columns.*3"):
         general.threshold_for(problem, 0.1)
 
 

@@ -599,7 +599,7 @@ def test_smooth_arguments_are_checked(build, error, message):
         (lambda X: 1j, np.zeros_like, TypeError, "one real number.*complex"),
         (lambda X: 0.0, lambda X: X.T, ValueError, r"The gradient must be.*shape \(2, 6\)"),
         (lambda X: 0.0, lambda X: X * np.nan, ValueError, "`The gradient` has 12 entries"),
-        (lambda X: 0.0, True, TypeError, "`jac=True` says that `fun` returns"),
+        (lambda X: 0.0, True, TypeError, "`jac=True` means that `fun` returns"),
     ],
 )
 def test_smooth_answers_are_checked(fun, jac, error, message):

@@ -150,12 +150,12 @@ def test_bound_is_the_larger_of_those_of_a_matrix_and_its_symmetric_part(is_cons
 
 @pytest.mark.parametrize("p", [[0, 1], [0, 0, 1], [0, -1, 1], [0.0, 1.0, 2.0], [1, 2, 3]])
 def test_bad_permutations_are_explained(p):
-    with pytest.raises(ValueError, match="does not hold each of 0 to 2 once"):
+    with pytest.raises(ValueError, match="does not contain each of 0 to 2 exactly once"):
         QAP(np.eye(3), np.eye(3)).value_of(p)
 
 
 def test_bad_matches_are_explained():
-    with pytest.raises(ValueError, match="`rows` has 2 entries, 1 of them different"):
+    with pytest.raises(ValueError, match="`rows` has 2 entries, 1 of them distinct"):
         QAP(np.eye(3), np.eye(3)).match(np.array([0, 0]), np.array([0, 1]))
 
 

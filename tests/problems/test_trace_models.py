@@ -322,7 +322,7 @@ def test_bad_operators_are_explained():
         TraceMin(aslinearoperator(np.ones((2, 3))), 1)
     with pytest.raises(ValueError, match="`M` has products that are NaN"):
         TraceMin(LinearOperator((2, 2), matvec=lambda x: x * np.nan, dtype=float), 1)
-    with pytest.raises(TypeError, match=r"its entries are needed.*Take TraceMin\(-M, k\)"):
+    with pytest.raises(TypeError, match=r"its entries are needed.*Use TraceMin\(-M, k\)"):
         SymmetricONMF(aslinearoperator(np.eye(3)), 1)
 
 

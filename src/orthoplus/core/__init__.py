@@ -1,1 +1,1 @@
-"""The nouns: problems, methods and their loop, points, results, and the checks of input."""
+"""Base classes and types: problems, methods, the iteration loop, points, results and checks."""

@@ -1,4 +1,4 @@
-"""Files that appear under their name only when they are complete."""
+"""Atomic writes: a file appears under its name only after it is complete."""
 
 import os
 import uuid
@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-# Where Linux lists the open files of this process, by which a file without a name gets one.
+# Linux lists the open files of a process here; an unnamed file is linked to a name through it.
 _OPEN_FILES = "/proc/self/fd"
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
-    """Let ``write`` fill a binary file that has another name or none, then rename it.
+    """Write a binary file under a temporary name or none, then rename it to ``path``.
 
-    If ``write`` raises, a file that was there before is left as it was, and nothing else is left;
-    on Linux not even by a process that is killed. An `OSError` without a file name, such as that of
-    a full disk, gets this one.
+    If ``write`` raises, an existing file stays unchanged and no temporary file is left behind. On
+    Linux this also holds if the process is killed. An `OSError` without a file name, such as the
+    one for a full disk, is raised again with ``path`` as its file name.
 
     Examples
     --------
@@ -27,7 +27,9 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     [('a.txt', 'whole')]
     """
     target = Path(path)
-    aside = target.with_name(f".{uuid.uuid4().hex}.part")  # as short for a long name
+    aside = target.with_name(
+        f".{uuid.uuid4().hex}.part"
+    )  # a fixed length: a long name plus a suffix may be too long
     try:
         with _file_to_be(aside) as file:
             write(file)
@@ -41,15 +43,16 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
 
 
 def path_of(file: IO[bytes]) -> str:
-    """Return a path to a file of `write_atomically`, for a library that opens files itself."""
+    """Return a path to an open file of `write_atomically`, for libraries that only take paths."""
     return file.name if isinstance(file.name, str) else f"{_OPEN_FILES}/{file.fileno()}"
 
 
 @contextmanager
 def _file_to_be(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file to write, which is at ``path`` after the block.
+    """Yield a file to write that is found at ``path`` after the block.
 
-    Until then it has no name, if that is possible: such a file is gone with its process.
+    If the file system allows it, the file has no name until then, so that it disappears with its
+    process.
     """
     nameless = _open_nameless(path.parent)
     if nameless is None:
@@ -68,16 +71,16 @@ def _file_to_be(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _flush(file: IO[bytes]) -> None:
-    """Bring a file to the disk: after a power cut the new name must not lead to half of it."""
+    """Flush a file to the disk, so that a power cut cannot leave a truncated file at the name."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _open_nameless(folder: Path) -> IO[bytes] | None:
-    """Return a nameless file in this folder, or None if the file system has no such files."""
+    """Return an unnamed file in this folder, or None if the file system does not support it."""
     if not hasattr(os, "O_TMPFILE") or not os.access(_OPEN_FILES, os.R_OK):
         return None
     try:
         return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), "wb")
-    except OSError:  # of a file system that cannot, or for a reason that a named file meets too
+    except OSError:  # not supported; any other reason is reported when the named file is opened
         return None

@@ -1,9 +1,9 @@
-"""A value, its bound and the gap between them: one definition, valid in floating point.
+"""Compare a value with its lower bound, with one definition of the gap for the whole package.
 
-A lower bound is a number below f over all of S+, so both it and the value carry rounding errors of
-the size of the *terms* that they are sums of: for orthogonal NMF that is ||A||^2, however small the
-residual is. A problem subtracts a `rounding_margin` of that size from its bound, and `bracket`
-makes value and bound agree where they differ by less.
+A lower bound is a number that f is not below anywhere on S+. Both the bound and the value carry
+rounding errors proportional to the *terms* they are sums of; for orthogonal NMF the terms are of
+size ||A||^2, however small the residual is. A problem subtracts a `rounding_margin` of that size
+from its bound, and `bracket` treats value and bound as equal if they differ by less.
 """
 
 from typing import NamedTuple
@@ -13,16 +13,16 @@ import numpy.typing as npt
 
 from orthoplus.core.problem import Problem
 
-# Roundings of a term that its sum may be wrong by: of the arithmetic of the products, and of the
-# sums in float64, which grow with the root of their length. Measured errors are below a tenth.
+# The error of a sum of products, in unit roundoffs of its absolute terms: a constant for the
+# products, and sqrt(length) for the sums in float64. Measured errors are below a tenth of this.
 _PRODUCT_ROUNDOFFS = 32.0
 _SUM_ROUNDOFFS = 16.0
-# Of a problem that does not know: this share of its terms.
+# Relative accuracy assumed for a problem whose `rounding` returns None.
 _UNKNOWN_ROUNDING = 1e-9
 
 
 class Bracket(NamedTuple):
-    """A value, its bound, and their relative gap; the last two None where no bound is known."""
+    """A value, its bound and their relative gap; bound and gap are None if no bound is known."""
 
     value: float
     bound: float | None
@@ -30,16 +30,17 @@ class Bracket(NamedTuple):
 
 
 def rounding_margin(size: float, length: int, *dtypes: npt.DTypeLike) -> float:
-    r"""Return how far rounding may take a sum of terms of this size.
+    r"""Return a bound on the rounding error of a sum of terms of this size.
 
     Parameters
     ----------
     size : float
-        The sum of the absolute terms.
+        Sum of the absolute values of the terms.
     length : int
-        How many numbers the longest inner product adds.
+        Length of the longest inner product.
     dtypes : dtype
-        Of the factors of the products: the coarsest counts. They are added in float64.
+        Types of the factors of the products; the least precise one counts. Sums are accumulated
+        in float64.
 
     Examples
     --------
@@ -59,19 +60,19 @@ def relative_gap(
     Parameters
     ----------
     value, bound : float
-        Of a minimization; a value below the bound, as that of a point outside S+ may be, counts as
-        the bound.
+        Objective value and lower bound of a minimization problem. A value below the bound, which
+        is possible for a point outside S+, has gap 0.
     rounding : float
-        Value and bound are known to this accuracy: within it they agree, and the gap is 0.
+        Accuracy of value and bound. If they differ by less, the gap is 0.
     size : float
-        What the gap is relative to where the bound is smaller: of a sum of terms of both signs, the
-        sum of their absolute values.
+        Lower limit of the denominator. For a sum of terms of both signs, pass the sum of their
+        absolute values.
 
     Returns
     -------
     gap : float or None
-        None if no bound is known, or if it is 0 to rounding and the value is not: then no multiple
-        of the bound says how good the value is.
+        None if no bound is known, or if the denominator is zero to rounding and the value is not,
+        so that a relative gap is undefined.
 
     Examples
     --------
@@ -91,29 +92,29 @@ def relative_gap(
 def bracket(
     problem: Problem, value: float, bound: float | None, dtype: npt.DTypeLike = np.float64
 ) -> Bracket:
-    """Make a value over S+ and a lower bound agree within the rounding of the problem.
+    """Combine a value over S+ with a lower bound, up to the rounding error of the problem.
 
     Parameters
     ----------
     problem : Problem
-        Its ``rounding`` says how accurate the value is.
+        The problem; its method ``rounding`` tells how accurate the value is.
     value : float
-        f at a point of S+.
+        Objective at a point of S+.
     bound : float or None
-        From ``problem.lower_bound()``.
+        Lower bound from ``problem.lower_bound()``.
     dtype : dtype
-        Of that point.
+        Type of that point.
 
     Returns
     -------
     Bracket
-        A value below the bound, by rounding, becomes the bound; the gap is 0 if both agree to
+        The value is raised to the bound if rounding put it below; the gap is 0 if both agree to
         rounding.
 
     Raises
     ------
     ArithmeticError
-        If the bound exceeds the value by more than rounding: then it is none.
+        If the bound exceeds the value by more than rounding, which proves the bound wrong.
 
     Examples
     --------
@@ -134,17 +135,16 @@ def bracket(
         raise ArithmeticError(
             f"The lower bound {bound:.10g} of {type(problem).__name__} is above the value "
             f"{value:.10g} that was reached, by more than rounding ({rounding:.2g}): the bound is "
-            f"wrong. Please report it; `with_bound=False` leaves the bound out."
+            f"wrong. Please report this; pass `with_bound=False` to skip the bound."
         )
     return Bracket(max(value, bound), bound, relative_gap(value, bound, rounding))
 
 
 def _guess_rounding(problem: Problem, value: float, bound: float) -> float:
-    """Return the accuracy of f where the problem does not say.
+    """Estimate the accuracy of f for a problem that does not tell it.
 
-    A value below its bound needs a guess.
-
-    The terms of f are of the size of its gradient somewhere in OB+: columns have unit length.
+    The estimate is needed only if the value is below its bound. Columns of OB+ have unit length, so
+    the norm of the gradient at a random point measures the size of the terms of f.
     """
     if value >= bound:
         return 0.0

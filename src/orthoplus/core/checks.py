@@ -1,4 +1,4 @@
-"""Checks at the border: bad input is met here with a sentence, never by a kernel with a crash."""
+"""Validate user input, so that bad input raises a clear error before it reaches a kernel."""
 
 import math
 from typing import Any
@@ -10,23 +10,23 @@ from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.types import FloatArray
 
-# Entries that are checked at a time, so that a memory map is not read as a whole.
+# Number of entries checked at a time, so that a memory map is not loaded as a whole.
 _CHECK_SIZE = 1 << 22
-# Characters of a value that a message repeats.
+# Longest repr of a value that a message quotes.
 _LONGEST_TEXT = 60
-# Seeds are below this.
+# Drawn seeds are below this value.
 _MAX_SEED = 2**31
-# The cubes of sizes between these, and the products of n x k of them, are floating-point numbers.
+# Norms within these limits can be cubed, and summed n x k times, without overflow or underflow.
 _SMALLEST_NORM, _LARGEST_NORM = 1e-90, 1e90
-# The largest entry of a data matrix lies between this and one over it: then the fourth powers of
-# float64, and the squares of float32 that are summed in it, are floating-point numbers.
+# The largest entry of a data matrix must lie between 1 / limit and limit: then fourth powers in
+# float64, and squares of float32 that are summed in float32, neither overflow nor underflow.
 _LARGEST_ENTRY = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e70}
 
 
 def as_matrix(value: Any, name: str) -> FloatArray:
-    """``value`` as a finite, C-contiguous, two-dimensional float array; copied only if needed.
+    """Convert ``value`` to a finite, C-contiguous, two-dimensional float array.
 
-    float32 stays float32; integers and booleans become float64.
+    The data is copied only if needed. float32 stays float32; integers and booleans become float64.
 
     Examples
     --------
@@ -44,7 +44,10 @@ def as_matrix(value: Any, name: str) -> FloatArray:
 
 
 def as_data_matrix(value: Any, name: str) -> FloatArray:
-    """As `as_matrix`, but of any memory order, and a memory map stays one: read in row blocks."""
+    """Convert as `as_matrix` does, but keep the memory order and do not load a memory map.
+
+    The entries are checked in blocks of rows.
+    """
     array = _as_real(value, name)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
@@ -55,7 +58,7 @@ def as_data_matrix(value: Any, name: str) -> FloatArray:
 
 
 def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
-    """``value`` as a two-dimensional array of real numbers, neither converted nor copied."""
+    """Return ``value`` as a two-dimensional array of real numbers in its own dtype."""
     check_not_foreign(value, name)
     if hasattr(value, "tocsr"):
         raise InputTypeError(
@@ -64,8 +67,8 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
         )
     if np.ma.is_masked(value):
         raise InputTypeError(
-            f"`{name}` has {int(np.sum(value.mask))} masked entries: what is under a mask is no "
-            f"number. Fill them first, for example with `{name}.filled(0.0)`."
+            f"`{name}` has {int(np.sum(value.mask))} masked entries: masked arrays are not "
+            f"supported. Fill them first, for example with `{name}.filled(0.0)`."
         )
     array = np.asarray(value)
     if array.dtype.kind == "c":
@@ -93,8 +96,9 @@ def check_finite(
     first_row: int = 0,
     advice: str = "Remove or impute them first.",
 ) -> None:
-    """Raise if an entry is NaN or infinite, naming the first one."""
-    # The sum is finite only if all entries are (or it overflows): one cheap pass in the good case.
+    """Raise if an entry is NaN or infinite, and name the first such entry."""
+    # A finite sum implies finite entries, so valid data costs a single pass. The sum of valid data
+    # may still overflow: then the entries are examined.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):
             return
@@ -108,7 +112,7 @@ def check_finite(
 
 
 def norm_within_range(array: FloatArray, name: str) -> float:
-    """||array||_F; raise where products of a few such numbers leave the floating-point range.
+    """Return ||array||_F; raise if products of a few such numbers would overflow or underflow.
 
     Examples
     --------
@@ -130,7 +134,7 @@ def norm_within_range(array: FloatArray, name: str) -> float:
 
 
 def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
-    """Raise where the products of A A'X leave the range of this type, for entries up to ``top``.
+    """Raise if products A A'X would leave the range of this dtype, for entries up to ``top``.
 
     Examples
     --------
@@ -146,13 +150,13 @@ def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
 
 def _out_of_range(top: float, name: str) -> InputError:
     return InputError(
-        f"`{name}` has entries as large as {top:.3g}: products of such numbers are no longer "
-        f"floating-point numbers. Scale the data or f, so that they are nearer to 1."
+        f"`{name}` has entries as large as {top:.3g}: products of such numbers are outside the "
+        f"floating-point range. Rescale the data or f so that the entries are closer to 1."
     )
 
 
 def check_shape(n: int, k: int, name: str) -> None:
-    """Raise unless 1 <= k <= n, a whole number: only then has S+ a point."""
+    """Raise unless k is a whole number with 1 <= k <= n; otherwise S+ is empty."""
     _check_whole(k, "k")
     if n < 1 or k < 1:
         raise InputError(
@@ -178,7 +182,7 @@ def check_range(value: float, name: str, *, low: float, high: float = np.inf) ->
 
 
 def check_positive(value: float, name: str, *, finite: bool = True) -> None:
-    """Raise unless the option is a number above zero, finite unless that is not asked for."""
+    """Raise unless the option is a positive number, and finite if ``finite`` is true."""
     check_range(value, name, low=0.0)
     if value == 0 or (finite and math.isinf(value)):
         kind = "positive and finite" if finite else "positive"
@@ -193,7 +197,7 @@ def check_growth(value: float, name: str) -> None:
 
 
 def check_count(value: int, name: str, *, low: int = 0) -> None:
-    """Raise unless the option is a whole number, at least low."""
+    """Raise unless the option is a whole number of at least ``low``."""
     _check_whole(value, name)
     check_range(value, name, low=low)
 
@@ -208,12 +212,12 @@ def check_type(value: object, name: str, *kinds: type) -> None:
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise InputTypeError(
-            f"`{name}` must be an object of type {wanted}, it is {describe(value)}."
+            f"`{name}` must be an object of type {wanted}; it is {describe(value)}."
         )
 
 
 def describe(value: object) -> str:
-    """Describe a value in a message: a class by its name, a long text by that of its class."""
+    """Describe a value for a message: its repr, or the name of its class if the repr is long."""
     if isinstance(value, type):
         return value.__name__
     text = repr(value)
@@ -221,18 +225,18 @@ def describe(value: object) -> str:
 
 
 def as_generator(rng: np.random.Generator | int | None, name: str = "rng") -> np.random.Generator:
-    """Return the generator itself, or one with this seed; None is the seed 0."""
+    """Return ``rng`` if it is a generator, else a new one with this seed; None means seed 0."""
     try:
         return np.random.default_rng(0 if rng is None else rng)
     except (TypeError, ValueError) as error:
         raise InputTypeError(
-            f"`{name}` must be a numpy.random.Generator or a seed that is a whole number from "
-            f"0 on, it is {rng!r}."
+            f"`{name}` must be a numpy.random.Generator or a nonnegative integer seed; it is "
+            f"{rng!r}."
         ) from error
 
 
 def draw_seed(rng: np.random.Generator) -> int:
-    """Return a seed for a method of its own."""
+    """Draw an integer seed for a method that creates its own generator."""
     return int(rng.integers(_MAX_SEED))
 
 
@@ -243,41 +247,42 @@ def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
 
 
 def as_value(value: object) -> float:
-    """Return what a user's function returned, as a number.
+    """Convert the return value of a user's function to a float.
 
-    NaN and inf pass: a step may end there.
+    NaN and inf are allowed, because a trial step may end where f is undefined.
     """
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "fiub":
         raise InputTypeError(
-            f"`fun` must return one real number, it returned {type(value).__name__} "
+            f"`fun` must return one real number; it returned {type(value).__name__} "
             f"of shape {number.shape} and dtype {number.dtype}."
         )
     result = float(number.reshape(()))
     if result == -math.inf:
         raise InputError(
-            "`fun` returned -inf: a smooth function is bounded on S+, this one has no minimum. "
-            "Look for the logarithm of a zero or a division by one, and add a small constant there."
+            "`fun` returned -inf: a smooth function is bounded on S+, but this one has no minimum. "
+            "Look for a logarithm of zero or a division by zero, and add a small constant there."
         )
     return result
 
 
 def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
-    """Copy what a user's function returned, a finite matrix of the shape and dtype of X.
+    """Convert the return value of a user's function to a finite matrix like X.
 
-    A copy, because the function may write its next answer into the same memory.
+    The result has the shape and dtype of X. It is always a copy, because the function may write
+    its next answer into the same memory.
     """
     result = np.asarray(matrix)
     if result.shape != X.shape or result.dtype.kind not in "fiub":
         advice = " It looks transposed." if result.shape == X.shape[::-1] else ""
         raise InputError(
-            f"{name} must be a real array of the shape of X, {X.shape}; it came with shape "
+            f"{name} must be a real array of the shape of X, {X.shape}; it has shape "
             f"{result.shape} and dtype {result.dtype}.{advice}"
         )
     result = np.array(result, dtype=X.dtype, order="C")
     check_finite(
         result,
         name,
-        advice="f is finite there: look at how its derivatives are computed.",
+        advice="f is finite at this point: check how its derivatives are computed.",
     )
     return result

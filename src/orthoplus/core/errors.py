@@ -1,4 +1,4 @@
-"""The errors of the package: what a user can mend is an `InputError`, anything else is a bug."""
+"""Exceptions of the package: an `InputError` can be fixed by the user, other errors are bugs."""
 
 from typing import TYPE_CHECKING
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 class InputError(ValueError):
     """Report input that cannot be used: data, options, or a file.
 
-    The message says what came, what is expected and what to do; the command line prints it alone.
-    An argument of the wrong type is an `InputError` that is a `TypeError` as well.
+    The message says what is wrong, what is expected and what to do; the command line prints it
+    without a traceback. For an argument of the wrong type, the error is also a `TypeError`.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class InputError(ValueError):
 
 
 class InputTypeError(InputError, TypeError):
-    """Report an argument of the wrong type: an `InputError` that is a `TypeError`.
+    """Report an argument of the wrong type; both an `InputError` and a `TypeError`.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class InputTypeError(InputError, TypeError):
 
 
 class FileError(InputError):
-    """Report a file that cannot be used, in one sentence or two.
+    """Report a file that cannot be read or written.
 
     Examples
     --------
@@ -77,8 +77,8 @@ class CallbackError(RuntimeError):
 
 
 class OutOfTimeError(Exception):
-    """Report that the time limit was met inside a step."""
+    """Report that the time limit was reached inside a step."""
 
 
-# A traceback and a pickle name them as users do.
+# Tracebacks and pickles use the public names of these classes.
 InputError.__module__ = InputTypeError.__module__ = CallbackError.__module__ = "orthoplus"

@@ -1,4 +1,4 @@
-"""Optional packages: imported when they are used, and missed with one sentence."""
+"""Import optional packages on first use, with a helpful error if one is missing."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,16 +8,16 @@ from orthoplus.core.errors import MissingPackageError
 
 
 def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
-    """Import an optional package, or raise one sentence with the command that installs it.
+    """Import an optional package, or raise an error with the command that installs it.
 
     Parameters
     ----------
     package : str
-        The name it is imported by.
+        Import name of the package.
     purpose : str
-        What needs it, as the beginning of a sentence.
+        The feature that needs it, used as the subject of the error message.
     extra : str, optional
-        The extra of this package that brings it; None for a package that none brings.
+        The extra of orthoplus that installs it; None if no extra does.
 
     Examples
     --------
@@ -31,12 +31,12 @@ def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
         return import_module(package)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name != package:
-            raise  # it is there, but something that it needs is not
+            raise  # the package is installed, but one of its own dependencies is missing
         raise _missing(package, purpose, extra) from error
 
 
 def check_installed(packages: tuple[str, ...], purpose: str, *, extra: str) -> None:
-    """Raise as `require` does unless all of these are installed; import none of them."""
+    """Raise as `require` does unless all packages are installed, without importing them."""
     for package in packages:
         try:
             is_there = find_spec(package) is not None

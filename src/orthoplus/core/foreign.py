@@ -1,6 +1,6 @@
-"""Objects of other libraries that are not matrices: what to pass instead, in one sentence.
+"""Recognize objects of other libraries that are not matrices, and tell what to pass instead.
 
-Objects are known by the name of their class and its library, so that none of these is imported.
+Objects are recognized by the names of their class and library, so that no library is imported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from orthoplus.core.errors import InputTypeError
 
-# (library, class) -> what it is, and the line that gives a matrix; {0} is the name of the argument.
+# (library, class) -> description, and the expression that gives a matrix; {0} is the argument name.
 _ADVICE = {
     ("anndata", "AnnData"): (
         "an AnnData object",
@@ -42,10 +42,10 @@ _TEXT = "Count its words first: `CountVectorizer().fit_transform({0})` of scikit
 
 
 def check_not_foreign(value: Any, name: str) -> None:
-    """Raise one sentence that says what to pass, if this can be converted into a matrix.
+    """Raise if ``value`` is a known object that is not a matrix, and tell what to pass instead.
 
-    Arrays, sparse matrices, tables of numbers and nested lists pass, and so does whatever is
-    refused elsewhere for its shape, its dtype or its entries.
+    Arrays, sparse matrices, tables of numbers and nested lists pass. Shape, dtype and entries are
+    checked elsewhere.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def check_not_foreign(value: Any, name: str) -> None:
 
 
 def _describe_foreign(value: Any) -> tuple[str, str] | None:
-    """Return what the object is and what to do, None for what may be a matrix."""
+    """Return a description of the object and the advice, or None if it may be a matrix."""
     for kind in type(value).__mro__:
         found = _ADVICE.get((kind.__module__.partition(".")[0], kind.__name__))
         if found is not None:
@@ -87,7 +87,7 @@ def _describe_foreign(value: Any) -> tuple[str, str] | None:
 
 
 def _is_plain_tensor(value: Any) -> bool:
-    """Return whether this is a tensor that NumPy reads as it is."""
+    """Return whether this is a tensor that NumPy can read without conversion."""
     if type(value).__module__.partition(".")[0] != "torch":
         return False
     device = getattr(getattr(value, "device", None), "type", "cpu")
@@ -95,7 +95,7 @@ def _is_plain_tensor(value: Any) -> bool:
 
 
 def _is_list_of_texts(value: Any) -> bool:
-    """Return whether this has one dimension and begins with a text."""
+    """Return whether this is one-dimensional and its first element is a string."""
     if getattr(value, "ndim", 1) != 1 or hasattr(value, "columns"):
         return False
     if isinstance(value, np.ndarray):
@@ -106,11 +106,11 @@ def _is_list_of_texts(value: Any) -> bool:
 
 
 def _text_columns(value: Any) -> list[str]:
-    """Return the columns of a table that are not numbers, at most three of them."""
+    """Return the names of nonnumeric columns of a table, at most three of them."""
     library = type(value).__module__.partition(".")[0]
     if library == "pandas" and hasattr(value, "select_dtypes"):
         others = value.select_dtypes(exclude=["number", "bool"]).columns
-        # Objects may be numbers or gaps: what cannot be read as them is found by reading.
+        # Columns of dtype object may hold numbers and missing values, so look at the cells.
         names = [n for n in others if value[n].map(lambda cell: isinstance(cell, str)).any()]
     elif library == "polars" and hasattr(value, "schema"):
         schema = value.schema.items()
@@ -124,7 +124,7 @@ def _text_columns(value: Any) -> list[str]:
 
 
 def _selection(value: Any) -> str:
-    """Return the line that keeps the numbers of a table."""
+    """Return the expression that selects the numeric columns of a table."""
     library = type(value).__module__.partition(".")[0]
     return {
         "pandas": '{0}.select_dtypes("number")',

@@ -1,7 +1,7 @@
-"""The one loop: the states of a method in order, and a rule that looks at one and says stop.
+"""Protocols of methods and states, and the iteration loop with its stopping rules.
 
-Methods over OB+, which `EP4Orth` runs inside, are described here; `orthoplus.core.outer_method` has
-what `solve` asks of a method for S+.
+This module covers methods over OB+, which `EP4Orth` uses as inner solvers;
+`orthoplus.core.outer_method` defines what `solve` expects of a method for S+.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from orthoplus.core.types import Carry, FloatArray
 
 
 class State(Protocol):
-    """What every state has; each method adds what its next step needs."""
+    """Attributes of every state; each method adds what its next step needs."""
 
     @property
     def X(self) -> FloatArray: ...
@@ -31,22 +31,22 @@ StateT = TypeVar("StateT", bound=State)
 
 
 class Method(Protocol[StateT]):
-    """Options as fields, and two pure methods."""
+    """Protocol of a method: options as fields, and two functions without side effects."""
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> StateT:
-        """Return the first state at X; ``carry`` is what a run on a nearby problem handed over."""
+        """Return the first state at X; ``carry`` comes from a run on a nearby problem."""
         ...
 
     def step(self, problem: Problem, state: StateT) -> StateT:
-        """One iteration. The given state is left untouched."""
+        """Return the state after one iteration; the given state is not modified."""
         ...
 
 
 def iterate(problem: Problem, method: Method[StateT], state: StateT) -> Iterator[StateT]:
-    """Yield the states from this one on, without end; start with ``method.init(problem, X)``.
+    """Yield this state and all later ones, without end; start with ``method.init(problem, X)``.
 
-    A state is a frozen snapshot: break off anywhere, keep any of them, and go on from it later. A
-    step costs what the method says; the loop adds nothing.
+    A state is an immutable snapshot: you can stop at any time, keep any state, and continue from it
+    later. The loop adds no cost to that of the steps.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def run(
     state: StateT,
     stop: Callable[[StateT], Status],
 ) -> tuple[StateT, Status]:
-    """Iterate until the rule says something other than RUNNING.
+    """Iterate until the stopping rule returns a status other than RUNNING.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def run(
 
 
 class ObliqueState(State, Protocol):
-    """What a state of a method over OB+ tells its stopping rule."""
+    """Attributes that the stopping rule reads from a state of a method over OB+."""
 
     @property
     def step_length(self) -> float: ...
@@ -103,13 +103,15 @@ class ObliqueState(State, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObliqueStop:
-    """Stop over OB+ by ``||min(X, grad h)|| <= tol``, (4.1), or by a step no longer than tol.
+    """Stop over OB+ if ``||min(X, grad h)|| <= tol``, (4.1), or if a step is at most tol long.
 
     Parameters
     ----------
     tol : float
+        Tolerance of the criterion.
     criterion : {"stationarity", "step"}
-        The paper's theory uses the first, its experiments the second.
+        Quantity that is compared with ``tol``. The theory of the paper uses the first, its
+        experiments use the second.
     min_iter, max_iter : int
         Bounds on the number of iterations.
 
@@ -136,7 +138,7 @@ class ObliqueStop:
 
 
 class Known(NamedTuple):
-    """What is known of f at a point, so that it need not be computed again.
+    """Quantities already computed at a point, so that they are not computed again.
 
     Attributes
     ----------
@@ -163,12 +165,12 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """What a run over OB+ may begin with; a solver uses what it can and ignores the rest.
+    """Optional input of a run over OB+; a solver uses what it can and ignores the rest.
 
     Attributes
     ----------
     carry : Carry
-        What the last run of this solver handed on; empty before the first.
+        Values passed on by the last run of this solver; empty before the first run.
     known : Known or None
         f at the start, if it was evaluated there before.
 
@@ -187,7 +189,7 @@ class WarmStart:
 
 
 class ObliqueMethod(Protocol):
-    """A method over OB+: it has a stopping rule of its own, and hands something on.
+    """Protocol of a method over OB+, with its own stopping rule and values to pass on.
 
     Examples
     --------
@@ -207,7 +209,7 @@ class ObliqueMethod(Protocol):
 
 
 class ObliqueMethodBase(ABC):
-    """Defaults of all that `EP4Orth` asks of its inner solver, beyond `ObliqueMethod`.
+    """Base class of inner solvers, with defaults for what `EP4Orth` needs beyond `ObliqueMethod`.
 
     Examples
     --------
@@ -224,14 +226,14 @@ class ObliqueMethodBase(ABC):
 
     @abstractmethod
     def step(self, problem: Problem, state: Any) -> Any:
-        """Return the state after one iteration; the given one is left untouched."""
+        """Return the state after one iteration; the given state is not modified."""
 
     @abstractmethod
     def stop(self, tol: float | None = None) -> Callable[[Any], Status]:
-        """Return the stopping rule, with another tolerance if given."""
+        """Return the stopping rule, with ``tol`` in place of the option if given."""
 
     def carry(self, state: Any) -> Carry:
-        """Return what is worth handing to the next penalty parameter."""
+        """Return the values to pass on to the run with the next penalty parameter."""
         return {}
 
     def start(self, problem: Problem, X: FloatArray, warm: WarmStart) -> Any:
@@ -239,7 +241,7 @@ class ObliqueMethodBase(ABC):
         return self.init(problem, X, warm.carry)
 
     def known(self, problem: Problem, state: Any) -> Known | None:
-        """Return what the run leaves of f and ||XV||^2 at the state's X; None if nothing."""
+        """Return f, its gradient and ||XV||^2 at the X of the state; None if not available."""
         return None
 
     def second_block(self, state: Any) -> FloatArray | None:
@@ -248,17 +250,20 @@ class ObliqueMethodBase(ABC):
 
     @property
     def moves_second_block(self) -> bool:
-        """Whether the solver moves a second block itself; to others it is frozen at its best."""
+        """Return whether the solver updates a second block itself.
+
+        For other solvers the second block is fixed at its optimum for the current X.
+        """
         return False
 
     def unmet_conditions(self) -> tuple[str, ...]:
-        """Return in which way a run may fail (4.1) or (4.2), for `orthoplus.methods.theory`."""
+        """Return how a run may violate (4.1) or (4.2), for `orthoplus.methods.theory`."""
         return ("does not say that it meets (4.1) and (4.2)",)
 
 
 @dataclass(frozen=True)
 class _PlainSolver(ObliqueMethodBase):
-    """An inner solver that does not derive from `ObliqueMethodBase`, with its defaults."""
+    """Wrap an inner solver that does not derive from `ObliqueMethodBase`, to add the defaults."""
 
     method: Any
 
@@ -276,12 +281,12 @@ class _PlainSolver(ObliqueMethodBase):
 
 
 def as_oblique_method(method: ObliqueMethod) -> ObliqueMethodBase:
-    """Return the solver itself if it derives from `ObliqueMethodBase`, else with its defaults."""
+    """Return the solver if it derives from `ObliqueMethodBase`, else wrap it with the defaults."""
     return method if isinstance(method, ObliqueMethodBase) else _PlainSolver(method)
 
 
 def check_methods(value: object, name: str, kind: str, needed: tuple[str, ...]) -> None:
-    """Raise unless an option is an object with these methods; name the first that is missing.
+    """Raise unless an option is an object with these methods, and name the first missing one.
 
     Examples
     --------
@@ -292,7 +297,7 @@ def check_methods(value: object, name: str, kind: str, needed: tuple[str, ...]) 
     missing = [member for member in needed if not callable(getattr(value, member, None))]
     if isinstance(value, type):
         raise InputTypeError(
-            f"`{name}` must be {kind}: {value.__name__} is a class. Pass an object of it, for "
+            f"`{name}` must be {kind}: {value.__name__} is a class. Pass an instance, for "
             f"example {value.__name__}()."
         )
     if missing:
@@ -303,7 +308,7 @@ def check_methods(value: object, name: str, kind: str, needed: tuple[str, ...]) 
 
 
 class StopsOverOblique(ObliqueMethodBase):
-    """Gives a method with these four options its stopping rule."""
+    """Mixin that builds the stopping rule of a method from these four options."""
 
     criterion: str
     tol: float
@@ -311,14 +316,14 @@ class StopsOverOblique(ObliqueMethodBase):
     max_iter: int
 
     def check_stop(self) -> None:
-        """Raise if one of the four is out of range."""
+        """Raise if one of the four options is out of range."""
         check_range(self.tol, "tol", low=0.0)
         check_choice(self.criterion, "criterion", ("stationarity", "step"))
         check_count(self.min_iter, "min_iter")
         check_count(self.max_iter, "max_iter", low=self.min_iter)
 
     def stop(self, tol: float | None = None) -> ObliqueStop:
-        """Return the stopping rule, with another tolerance if given."""
+        """Return the stopping rule, with ``tol`` in place of the option if given."""
         tol = self.tol if tol is None else tol
         return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
@@ -329,18 +334,18 @@ class StopsOverOblique(ObliqueMethodBase):
 
 
 class ObliqueRun(NamedTuple):
-    """How a run over OB+ ended.
+    """Outcome of a run over OB+.
 
     Attributes
     ----------
     state : ObliqueState
         The last state.
     carry : Carry
-        What the method hands on to the next run.
+        Values that the method passes on to the next run.
     status : Status
         CONVERGED if and only if the method's own tolerance was met.
     start_value : float
-        h at the start, in the precision of the method.
+        Objective h at the start, in the precision of the method.
 
     Examples
     --------
@@ -366,22 +371,23 @@ def minimize_oblique(
     tol: float | None = None,
     warm: WarmStart | None = None,
 ) -> ObliqueRun:
-    r"""Run a method over OB+ from X to its tolerance, or to its limit: the status says which.
+    r"""Run a method over OB+ from X until its tolerance or its iteration limit is reached.
 
     .. math:: \min_X h(X) \quad \text{s.t.} \quad X \ge 0,\ \|x_j\| = 1, \qquad (5.1)
 
     Parameters
     ----------
     problem : Problem
-        h, for EP4Orth+ the penalized objective.
-    method : ProjectedGradient, RegularizedNewton or your own `ObliqueMethod`
+        The objective h; for EP4Orth+ this is the penalized objective.
+    method : ProjectedGradient, RegularizedNewton or any other `ObliqueMethod`
+        The solver to run.
     X : ndarray of shape (n, k)
-        The start, in OB+; not modified.
+        Starting point in OB+; not modified.
     tol : float, optional
-        Instead of the method's own.
+        Tolerance that replaces the one of the method.
     warm : WarmStart, optional
-        What a former run handed on (the regularization, the last step length), and f at X if it
-        is known.
+        Values from an earlier run (the regularization, the last step length), and f at X if it
+        has been computed.
 
     Examples
     --------
@@ -398,7 +404,7 @@ def minimize_oblique(
     solver = as_oblique_method(method)
     state, stop = solver.start(problem, X, warm or WarmStart()), solver.stop(tol)
     start_value = state.value
-    # Not `run`: the first state, with its arrays, must not outlive the first step.
+    # `run` would keep the first state, and its arrays, alive for the whole loop.
     while (status := stop(state)) is Status.RUNNING:
         state = solver.step(problem, state)
     return ObliqueRun(state, solver.carry(state), status, start_value)
@@ -414,9 +420,10 @@ class OuterState(State, Protocol):
 
 
 class OuterMethod(Protocol):
-    """A method whose last iterate, rounded and refined, is an answer: EP4Orth+ and baselines.
+    """Protocol of EP4Orth+ and the baselines: the last iterate is rounded, refined and returned.
 
-    `orthoplus.core.outer_method.OuterMethodBase` has what else `solve` asks of it, with defaults.
+    `orthoplus.core.outer_method.OuterMethodBase` has defaults for everything else that `solve`
+    uses.
     """
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...

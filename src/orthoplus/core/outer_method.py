@@ -1,4 +1,4 @@
-"""What `solve` asks of a method for S+, with a default for everything but the algorithm."""
+"""Interface between `solve` and a method for S+, with defaults for all but the algorithm."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ _OPTIONAL = ("state_type", "ends_with_search", "polish")
 
 
 class Diagnostics(NamedTuple):
-    """What a state tells the history of a run; see `orthoplus.core.result.HistoryRow`.
+    """Fields of a state that the history records; see `orthoplus.core.result.HistoryRow`.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Diagnostics(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RestStop:
-    """Stop when a flag of the state says that nothing gains any more, or at the limit.
+    """Stop if a flag of the state says that no step improves it, or at the iteration limit.
 
     Examples
     --------
@@ -56,20 +56,20 @@ class RestStop:
 
 
 class Answer(NamedTuple):
-    """A feasible point and what its method knows of it.
+    """A feasible point with the diagnostics that its method computed.
 
     Attributes
     ----------
     point : SupportPoint
-        In the form of the data, as arrays for the user.
+        The point; its arrays have the type of the data, such as Dask arrays for Dask data.
     Y : ndarray or None
         The second block.
     value : float
-        Of the problem that the method ran on.
+        Objective of the problem that the method ran on.
     stationarity : float
         The residual of the first-order conditions (2.6); NaN if it was not computed.
     gradient_size : float
-        What it is measured against; infinite if it was not computed.
+        Norm of the gradient, the scale for ``stationarity``; infinite if it was not computed.
     is_row_optimal : bool or None
         As in `orthoplus.core.result.Result`.
     """
@@ -83,16 +83,18 @@ class Answer(NamedTuple):
 
 
 class OuterMethodBase(ABC):
-    """Defaults of all that `solve` asks of a method, beyond ``init``, ``step`` and ``stop``.
+    """Base class of methods for S+: implement ``init``, ``step`` and ``stop``.
+
+    Everything else that `solve` uses has a default.
 
     Attributes
     ----------
     state_type : type
-        The type of its states; what ``resume`` gets must be one.
+        The type of its states; the argument ``resume`` of `solve` must be of this type.
     ends_with_search : bool
         Whether a search over supports may follow, see `orthoplus.run.presets.search_after`.
     polish : Polish or None
-        What follows rounding instead of refinement.
+        The local search that runs after rounding in place of the refinement.
 
     Examples
     --------
@@ -112,41 +114,41 @@ class OuterMethodBase(ABC):
 
     @abstractmethod
     def step(self, problem: Problem, state: Any) -> Any:
-        """Return the state after one iteration; the given one is left untouched."""
+        """Return the state after one iteration; the given state is not modified."""
 
     @abstractmethod
     def stop(self) -> Callable[[Any], Status]:
-        """Return the stopping rule: it looks at a state and returns a `Status`."""
+        """Return the stopping rule, a function that maps a state to a `Status`."""
 
     def diagnostics(self, state: Any) -> Diagnostics:
-        """Return what the history of the run records of this state."""
+        """Return the fields of this state that the history records."""
         return Diagnostics()
 
     def feasible_point(self, state: Any) -> FloatArray | None:
-        """Return a point of S+ that the answer must not be worse than, X^feas; None if none."""
+        """Return the safeguard X^feas in S+, which the answer must not be worse than, or None."""
         return None
 
     def is_row_optimal(self, state: Any) -> bool | None:
-        """Return True if no move of a single row lowers f at the state; None if not known."""
+        """Return True if no move of a single row lowers f at the state, or None if unknown."""
         return None
 
     def answer(self, problem: Problem, state: Any, start: Any) -> "Answer | None":
-        """Return the answer at the last state; None to round, refine and search from its X.
+        """Return the answer at the last state, or None to round, refine and search from its X.
 
-        ``state`` is None if the run ended before there was one, at ``start``.
+        ``state`` is None if the run ended at ``start``, before the first state.
         """
         return None
 
     def shape_of(self, state: Any, problem: Problem) -> tuple[int, int]:
-        """Return the shape of the point of a state."""
+        """Return the shape of X in this state."""
         return state.X.shape[0], state.X.shape[1]
 
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Any:
-        """Return where the method starts by itself; None to start where the problem does."""
+        """Return the start of the method, or None to use the start of the problem."""
         return None
 
     def check_start(self, problem: Problem, start: Any) -> None:
-        """Raise if the method cannot start from what was given in place of a matrix."""
+        """Raise if the method cannot start from an ``X0`` that is not a matrix."""
         raise InputTypeError(
             f"`X0` is a {type(start).__name__}, which {type(self).__name__} cannot start from: "
             f"pass a matrix of shape {problem.shape}."
@@ -154,16 +156,16 @@ class OuterMethodBase(ABC):
 
     @property
     def has_own_starts(self) -> bool:
-        """Whether it has several starts in one run, by options ``n_init`` and ``seed``."""
+        """Return whether one run has several starts, by the options ``n_init`` and ``seed``."""
         return False
 
     def reseeded(self, rng: np.random.Generator) -> Self:
-        """Return the method with a seed drawn from rng; itself if it draws no random numbers."""
+        """Return a copy with a seed drawn from rng; a deterministic method returns itself."""
         return self
 
 
 class SeededMethod(OuterMethodBase):
-    """A dataclass with the option ``seed``: every start of `solve` gets another one."""
+    """Mixin for a dataclass with the option ``seed``: each start of `solve` gets its own seed."""
 
     seed: int
 
@@ -172,15 +174,15 @@ class SeededMethod(OuterMethodBase):
 
 
 def with_seed(method: Any, rng: np.random.Generator) -> Any:
-    """Return a dataclass with its field ``seed`` drawn from rng."""
+    """Return a copy of a dataclass with its field ``seed`` drawn from rng."""
     return dataclasses.replace(method, seed=draw_seed(rng))
 
 
 @dataclasses.dataclass(frozen=True)
 class _PlainMethod(OuterMethodBase):
-    """A method that does not derive from `OuterMethodBase`, with its defaults.
+    """Wrap a method that does not derive from `OuterMethodBase`, to add the defaults.
 
-    What the method or its states have under the names of the defaults is used.
+    An attribute of the method or of its states replaces the default of the same name.
     """
 
     method: Any
@@ -216,7 +218,7 @@ class _PlainMethod(OuterMethodBase):
 
 
 def as_outer_method(method: object) -> OuterMethodBase:
-    """Return the method itself if it derives from `OuterMethodBase`, else with its defaults.
+    """Return the method if it derives from `OuterMethodBase`, else wrap it with the defaults.
 
     Raises
     ------
@@ -234,20 +236,20 @@ def as_outer_method(method: object) -> OuterMethodBase:
     check_methods(method, "method", "an object such as EP4Orth()", _NEEDED)
     if callable(getattr(method, "carry", None)):
         raise InputTypeError(
-            f"`method` must be an object such as EP4Orth(), it is {describe(method)}. A solver "
-            f"over OB+ goes inside one: EP4Orth(inner=ProjectedGradient())."
+            f"`method` must be an object such as EP4Orth(); it is {describe(method)}. Pass a "
+            f"solver over OB+ as its inner solver: EP4Orth(inner=ProjectedGradient())."
         )
     known = {name: getattr(method, name) for name in _OPTIONAL if hasattr(method, name)}
     return _PlainMethod(method, **known)
 
 
 def name_of(method: OuterMethodBase) -> str:
-    """Return the name of the method's own class, for messages."""
+    """Return the class name of the method, without its wrapper, for messages."""
     return type(method.method if isinstance(method, _PlainMethod) else method).__name__
 
 
 def check_state(method: OuterMethodBase, state: Any) -> None:
-    """Raise unless the state has what `OuterState` asks for, naming what is missing."""
+    """Raise unless the state has the attributes of `OuterState`, and name a missing one."""
     missing = [name for name in _NEEDED_OF_STATE if not hasattr(type(state), name)]
     missing = [name for name in missing if not hasattr(state, name)]
     if missing:

@@ -1,4 +1,4 @@
-"""A point of S+: at most one positive entry per row, so a label and a weight per row."""
+"""Points of S+, stored as one label and one weight per row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 
-# What gives a point of S+ for a matrix that Procedure 1 cannot round.
+# A function that returns a point of S+ for a matrix that Procedure 1 cannot round.
 Fallback = Callable[[FloatArray], "SupportPoint"]
 
 
@@ -42,16 +42,16 @@ class SupportPoint:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The shape (n, k) of the matrix."""
+        """Return the shape (n, k) of the matrix."""
         return len(self.labels), self.k
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the weights."""
+        """Return the dtype of the weights."""
         return np.dtype(self.weights.dtype)
 
     def dense(self) -> FloatArray:
-        """Return the matrix itself."""
+        """Return the point as a dense n x k matrix."""
         return spread(self.labels, self.weights, self.k)
 
     def column_squares(self) -> FloatArray:
@@ -59,7 +59,7 @@ class SupportPoint:
         return sum_squares(self.labels, self.weights, self.k)
 
     def counts(self) -> IntArray:
-        """Return the number of rows of each column."""
+        """Return the number of rows assigned to each column."""
         return np.bincount(self.labels[self.labels >= 0], minlength=self.k)
 
     def normalized(self) -> "SupportPoint":
@@ -79,7 +79,7 @@ class SupportPoint:
 
     @staticmethod
     def of(X: FloatArray) -> "SupportPoint":
-        """Return the largest entry of each row of X; X itself if it is in S+."""
+        """Keep the largest entry of each row of X; for X in S+ this is X itself."""
         labels, weights = kernels.largest_entries(X)
         return SupportPoint(labels, weights, X.shape[1])
 
@@ -114,7 +114,7 @@ def sum_squares(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 
 
 def column_ranks(order: IntArray) -> IntArray:
-    """Return the new number of each column, and -1 for the label -1."""
+    """Return an array that maps each old column number to its new one, and -1 to -1."""
     ranks = np.empty(len(order) + 1, dtype=np.int64)
     ranks[order], ranks[-1] = np.arange(len(order)), -1
     return ranks

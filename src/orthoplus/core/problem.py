@@ -1,8 +1,8 @@
-"""The objective: a smooth f over n x k matrices.
+"""Base class of the problems: a smooth objective f over n x k matrices.
 
-A `Problem` is a frozen dataclass of data. `orthoplus.core.method` has the other two nouns: a
-`Method` is a frozen dataclass of options with two pure methods, ``init`` and ``step``; a `State` is
-a frozen snapshot of all the next step needs.
+A `Problem` is a frozen dataclass of data. `orthoplus.core.method` defines its counterparts: a
+`Method` is a frozen dataclass of options with two functions without side effects, ``init`` and
+``step``; a `State` is an immutable snapshot of everything the next step needs.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +19,8 @@ from orthoplus.core.types import DIFFERENCE_STEP, FloatArray, Linear
 class Problem(ABC):
     """A smooth f over n x k matrices, to be minimized over S+ = {X >= 0, X'X = I}.
 
-    A subclass gives ``shape`` and ``value_and_gradient``. Everything else has a default that is
-    right for any smooth f, and is overridden where the problem knows better.
+    A subclass implements ``shape`` and ``value_and_gradient``. Every other method has a default
+    that is valid for any smooth f; override it if the structure of the problem allows more.
 
     Examples
     --------
@@ -35,30 +35,30 @@ class Problem(ABC):
     -2.0
     """
 
-    # Whether f is the same for all orders of the columns of X: then those of a dense answer are
-    # numbered as they first appear from the top row down.
+    # Whether f is invariant under permutations of the columns of X. If so, the columns of a dense
+    # answer are numbered in the order in which they appear from the top row down.
     is_column_symmetric: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """The shape (n, k) of X."""
+        """Return the shape (n, k) of X."""
 
     @abstractmethod
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """f(X) and its Euclidean gradient, of the shape of X; X must not be modified."""
+        """Return f(X) and its Euclidean gradient, of the shape of X; do not modify X."""
 
     def value(self, X: FloatArray) -> float:
-        """f(X)."""
+        """Return f(X)."""
         return self.value_and_gradient(X)[0]
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
-        """Hessian product f''(X)[D]; by default a central difference of two gradients."""
+        """Return the Hessian product f''(X)[D]; by default a central difference of gradients."""
         size = float(np.linalg.norm(D))
         if size == 0.0:
             return np.zeros_like(D)
         t = DIFFERENCE_STEP * max(1.0, float(np.linalg.norm(X))) / size
-        X, move = X.astype(np.float64, copy=False), t * D  # the step drowns in float32
+        X, move = X.astype(np.float64, copy=False), t * D  # float32 would lose the step
         ahead = self.value_and_gradient(X + move)[1]
         behind = self.value_and_gradient(X - move)[1]
         return np.asarray((ahead - behind) / (2.0 * t), dtype=D.dtype)
@@ -68,11 +68,11 @@ class Problem(ABC):
         return lambda D: self.hessp(X, D)
 
     def hessian_factor(self, X: FloatArray) -> FloatArray | None:
-        """Return the symmetric k x k matrix H with f''(X)[D] = DH; None if there is none."""
+        """Return the symmetric k x k matrix H with f''(X)[D] = DH, or None if there is none."""
         return None
 
     def freeze(self, X: FloatArray) -> "Problem":
-        """Return the smooth problem in X to solve from here, the other block at its best."""
+        """Return the smooth problem in X alone, with the second block fixed at its optimum."""
         return self
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
@@ -80,93 +80,91 @@ class Problem(ABC):
         return None
 
     def warm(self, Y: FloatArray) -> "Problem":
-        """Return the same problem, its second block to be searched from Y."""
+        """Return the same problem with Y as the start of the search for the second block."""
         return self
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """Return the minimizer over S+ with the support of X (eq. 3.1), or None if it is slow.
+        """Return the minimizer over S+ with the support of X (eq. 3.1).
 
-        The global one, unless the problem says otherwise.
+        It is the global minimizer unless the problem says otherwise. Return None if there is no
+        fast way to compute it.
         """
         return None
 
     def majorizer(self, X: FloatArray) -> FloatArray | None:
-        """C with f(Z) <= f(X) for each Z in S+ with <C, Z> >= <C, X>; None where none is known."""
+        """Return a matrix C such that <C, Z> >= <C, X> implies f(Z) <= f(X) for all Z in S+.
+
+        Return None if no such matrix is known.
+        """
         return None
 
-    # Whether `move_gains` is exact for moves that leave the other rows of both columns as they are,
-    # but for their norm.
+    # Whether `move_gains` is exact for moves that only rescale the other rows of both columns.
     has_exact_gains: ClassVar[bool] = False
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
-        """Return what each move of a single row lowers f by at least, at X in S+.
+        """Return a lower bound on the decrease of f by each move of a single row, at X in S+.
 
-        None if not known.
-
-        Of shape (n, k + 1), as `orthoplus.linalg.row_gains` has it: column j for moving row i into
-        column j, the last column for setting row i to zero, minus infinity for what is not a move.
+        The array has shape (n, k + 1), see `orthoplus.linalg.row_gains`: entry (i, j) is the gain
+        of moving row i into column j, the last column that of setting row i to zero; entries that
+        are not moves are minus infinity. Return None if the gains are not known.
         """
         return None
 
     def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
-        """Return what each move of a single row lowers f by at most, at X in S+; None if not known.
+        """Return an upper bound on the decrease of f by each move of a single row, at X in S+.
 
-        In the form of `move_gains`, for moves that leave the other rows of both columns in
-        proportion. Needless if `move_gains` is exact.
+        The array has the layout of `move_gains` and covers moves that only rescale the other rows
+        of both columns. It is not needed if `move_gains` is exact. Return None if no bound is
+        known.
         """
         return None
 
     def is_clear(self, value: float) -> bool:
-        """Whether f is so low that only single rows are in doubt, by experience; no proof.
+        """Return whether f is so low that only single rows are likely to be misplaced.
 
-        A search over supports then moves and exchanges rows, and neither projects nor kicks.
+        This is a heuristic. A search over supports then only moves and exchanges rows; it skips
+        projections and random perturbations.
         """
         return False
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a first point of OB+.
-
-        By default at random, uniform on the spheres' nonnegative part.
-        """
+        """Return a starting point in OB+, by default uniform on the nonnegative spheres."""
         X = np.abs(rng.standard_normal(self.shape))
         return np.asarray(X / np.linalg.norm(X, axis=0))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield points of OB+ to start from, without end: `start`, then others at random."""
+        """Yield starting points in OB+ without end: first `start`, then random ones."""
         yield self.start(rng)
         while True:
             yield Problem.start(self, rng)
 
     def lower_bound(self) -> float | None:
-        """Return a proven lower bound of f over S+, in floating point too.
-
-        None where none is known.
-        """
+        """Return a proven lower bound of f over S+ that accounts for rounding, or None."""
         return None
 
     def trace_form(self) -> TraceForm | None:
-        """Return f as a function of <M, XX'>; None if it is not one.
+        """Return f as a function of <M, XX'>, or None if f is not of this form.
 
         Problems with a trace form can be certified by `orthoplus.certify`.
         """
         return None
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float | None:
-        """Twice the error that f may be computed with at a point of S+ of this dtype, or more.
+        """Return twice a bound on the rounding error of f at a point of S+ of this dtype.
 
-        `lower_bound` lies half of it below what was computed. None where it is not known.
+        `lower_bound` subtracts half of it from the computed bound. Return None if it is unknown.
         """
         return None
 
     @property
     def lipschitz(self) -> float | None:
-        """A Lipschitz constant of the gradient over OB+; None where none is known."""
+        """Return a Lipschitz constant of the gradient over OB+, or None if none is known."""
         return None
 
     @property
     def value_lipschitz(self) -> float | None:
-        """A Lipschitz constant L_f of f itself over OB+, eq. (3.2); None if none is known.
+        """Return a Lipschitz constant L_f of f over OB+, eq. (3.2), or None if none is known.
 
-        In the Frobenius norm. The exactness thresholds of `orthoplus.penalty` need it.
+        It refers to the Frobenius norm. The exactness thresholds of `orthoplus.penalty` need it.
         """
         return None

@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The result that every solver returns."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,22 +12,22 @@ from orthoplus.core.types import FloatArray, IntArray
 
 
 class HistoryRow(NamedTuple):
-    """One outer iteration.
+    """Record of one outer iteration.
 
     Attributes
     ----------
     n_iter : int
-        Its number.
+        Number of the iteration.
     sigma : float
         The penalty parameter; NaN for a method without one.
     violation : float
-        How far the iterate is from S+.
+        Distance of the iterate from S+.
     value : float
-        f at the iterate.
+        Objective f at the iterate.
     n_inner : int
-        Iterations of the inner solver in it; 1 for a method without one.
+        Number of inner iterations; 1 for a method without an inner solver.
     seconds : float
-        Since the start of the run.
+        Wall time since the start of the run.
     is_stationary : bool or None
         Whether the inner solver met its tolerance, (4.1); for the criterion "step" of the paper's
         experiments, whether its last step was that short. False if its iterations ran out or no
@@ -60,13 +60,13 @@ class HistoryRow(NamedTuple):
     is_descent: bool | None = None
 
 
-# The bound of a certified projection is that of its proof; others come from eigenvalues alone.
+# A certified projection reports the bound of its proof; other bounds come from eigenvalues alone.
 _BOUND_NAMES = {Status.CERTIFIED: "bound", Status.GAP_LEFT: "bound"}
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A point of S+ and how good it is.
+    """A point of S+ with its objective value, bound and diagnostics.
 
     Attributes
     ----------
@@ -80,37 +80,37 @@ class Result:
     weights : ndarray of shape (n,)
         That entry, 0 for a row of zeros.
     n_columns : int
-        k.
+        Number k of columns of X.
     value : float
         The objective at X.
     violation : float
         ``||X'X - I||_F``, at rounding level; no entry is negative.
     stationarity : float
-        Residual of the first-order conditions (2.6) at X; NaN where it was not computed. The status
-        is CONVERGED only if it is at most 1e-4 of the gradient's size.
+        Residual of the first-order conditions (2.6) at X; NaN if it was not computed. The status
+        is CONVERGED only if the residual is at most 1e-4 times the norm of the gradient.
     status : Status
-        Why the run ended; ``success`` and ``message`` are read off it.
+        Why the run ended; ``success`` and ``message`` are derived from it.
     n_iter, n_eval : int
-        Outer iterations; evaluations of f (with or without its gradient).
+        Numbers of outer iterations and of evaluations of f (with or without its gradient).
     seconds : float
         Wall time.
     history : tuple of HistoryRow
-        One row an outer iteration; ``pandas.DataFrame(result.history)`` is a table.
+        One row per outer iteration; ``pandas.DataFrame(result.history)`` gives a table.
     bound, gap : float or None
-        A proven bound on the objective and the relative distance to it, 0 when optimal and never
-        negative, see `orthoplus.core.bounds.relative_gap`. Both are None if no bound is known; the
-        gap is None, too, if the bound is 0 and the value is not. For the projection the bound is
-        that of its proof; for clusterings it is the quick one, by eigenvalues alone, and
-        `orthoplus.certify` finds better ones.
+        A proven bound on the objective and the relative distance to it, see
+        `orthoplus.core.bounds.relative_gap`. The gap is never negative, and 0 at an optimum. Both
+        are None if no bound is known; the gap is also None if the bound is 0 and the value is not.
+        For the projection the bound is that of its proof; for clusterings it is a quick bound from
+        eigenvalues alone, and `orthoplus.certify` finds better ones.
     is_row_optimal : bool or None
-        True if no move of a single row to another column, to zero or back, the other rows of both
-        columns left in proportion, lowers f at X: all of them were examined, by the exact scores of
-        the problem or by minimizing f on the new support. Stronger than stationarity. None if they
-        were not all examined.
+        True if no move of a single row to another column, to zero or back lowers f at X, where the
+        move only rescales the other rows of both columns. All moves were examined, by the exact
+        scores of the problem or by minimizing f on the new support. This is stronger than
+        stationarity. None if not all moves were examined.
     Y : ndarray or None
-        The second block, where the problem has one.
+        The second block, if the problem has one.
     notes : tuple of str
-        What was changed in the input, in words.
+        Messages about changes to the input.
     state : object
         The last state; ``solve(..., resume=result.state)`` continues from it, bit for bit.
 
@@ -141,37 +141,37 @@ class Result:
 
     @cached_property
     def X(self) -> FloatArray:
-        """The dense matrix; a Dask array if labels and weights are."""
+        """Return the dense matrix, a Dask array if labels and weights are Dask arrays."""
         return self.point.dense()
 
     @property
     def labels(self) -> IntArray:
-        """The column of each row's positive entry, -1 for a row of zeros."""
+        """Return the column of each row's positive entry, -1 for a row of zeros."""
         return self.point.labels
 
     @property
     def weights(self) -> FloatArray:
-        """That entry, 0 for a row of zeros."""
+        """Return the positive entry of each row, 0 for a row of zeros."""
         return self.point.weights
 
     @property
     def n_columns(self) -> int:
-        """The number k of columns of X."""
+        """Return the number k of columns of X."""
         return self.point.k
 
     @cached_property
     def violation(self) -> float:
-        """||X'X - I||_F: the rows of X hold one entry each, so only the diagonal counts."""
+        """Return ||X'X - I||_F; off-diagonal entries are 0, as each row of X has one entry."""
         return float(np.linalg.norm(self.point.column_squares() - 1.0))
 
     @property
     def success(self) -> bool:
-        """Whether the run ended where it meant to."""
+        """Return whether the run met its tolerances."""
         return self.status.success
 
     @property
     def message(self) -> str:
-        """Why the run ended, and what was changed in the input."""
+        """Return why the run ended, and which changes were made to the input."""
         return " ".join((self.status.message, *self.notes))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Sparse matrices of users: every index is checked before a compiled loop follows it."""
+"""Check the indices of a user's sparse matrix before compiled loops rely on them."""
 
 from typing import Any
 
@@ -21,20 +21,21 @@ def as_csr(A: Any, name: str) -> Any:
 
 
 def as_compressed(A: Any, name: str) -> Any:
-    """Return a SciPy sparse matrix as CSR, or as it is if it is CSC, after `check_sparse`."""
+    """Return a SciPy sparse matrix as CSR, or unchanged if it is CSC, after `check_sparse`."""
     check_sparse(A, name)
     if A.format in ("csr", "csc"):
         return A
     rows = A.tocsr()
-    check_sparse(rows, name)  # lists of lists, too, hold any number
+    check_sparse(rows, name)  # a LIL matrix may hold bad indices, too
     return rows
 
 
 def check_sparse(A: Any, name: str) -> None:
     """Raise unless the indices of a SciPy sparse matrix lie within its shape.
 
-    SciPy checks them when it makes a matrix, but not when a part of it is replaced, and its loops
-    and ours would read or write outside of the arrays. One pass over the indices.
+    SciPy checks the indices when it builds a matrix, but not if its arrays are changed later. Out
+    of range indices would let compiled loops access memory outside of the arrays. The check takes
+    one pass over the indices.
 
     Examples
     --------
@@ -46,7 +47,9 @@ def check_sparse(A: Any, name: str) -> None:
     orthoplus.InputError: `A` is a sparse matrix with the column index 7, but has 2 columns: ...
     """
     if A.dtype.kind not in "fiub":
-        raise InputTypeError(f"`{name}` is a sparse matrix of {A.dtype}: real numbers are needed.")
+        raise InputTypeError(
+            f"`{name}` is a sparse matrix of dtype {A.dtype}: real numbers are needed."
+        )
     if len(A.shape) != 2:
         raise InputError(
             f"`{name}` is a sparse array of shape {A.shape}: a matrix of two dimensions is needed."
@@ -60,7 +63,7 @@ def check_sparse(A: Any, name: str) -> None:
 
 
 def _check_compressed(A: Any, name: str) -> None:
-    """Check pointers and indices by rows, by columns, or of the blocks of BSR."""
+    """Check the pointers and indices of a CSR, CSC or BSR matrix; those of BSR count blocks."""
     heights = A.blocksize if A.format == "bsr" else (1, 1)
     shape = tuple(length // height for length, height in zip(A.shape, heights, strict=True))
     major, minor = (1, 0) if A.format == "csc" else (0, 1)
@@ -69,8 +72,8 @@ def _check_compressed(A: Any, name: str) -> None:
     if not is_increasing or (np.diff(pointers) < 0).any():
         raise InputError(
             f"`{name}` is a sparse matrix whose pointers (`indptr`) do not fit its shape "
-            f"{A.shape}: they must rise from 0, one for each {'column' if major else 'row'} and "
-            f"one more. {_ADVICE}"
+            f"{A.shape}: they must increase from 0 and have one entry more than there are "
+            f"{'columns' if major else 'rows'}. {_ADVICE}"
         )
     stored = int(pointers[-1])
     if stored > min(len(indices), len(A.data)):
@@ -78,24 +81,27 @@ def _check_compressed(A: Any, name: str) -> None:
     _check_range(name, indices[:stored], shape[minor], "column" if minor else "row")
 
 
-_ADVICE = "Make it again from its entries, for example with `scipy.sparse.coo_array`."
+_ADVICE = "Rebuild it from its entries, for example with `scipy.sparse.coo_array`."
 
 
 def _check_length(name: str, n_indices: int, n_values: int) -> None:
     if n_indices != n_values:
         raise InputError(
-            f"`{name}` is a sparse matrix of {n_values} entries with the indices or values of "
+            f"`{name}` is a sparse matrix of {n_values} entries with indices or values for only "
             f"{n_indices}. {_ADVICE}"
         )
 
 
 def _check_range(name: str, indices: Any, length: int, axis: str) -> None:
     if indices.dtype.kind not in "iu":
-        raise InputError(f"`{name}` is a sparse matrix whose {axis} indices are {indices.dtype}.")
+        raise InputError(
+            f"`{name}` is a sparse matrix with {axis} indices of dtype {indices.dtype}: integers "
+            f"are needed. {_ADVICE}"
+        )
     if not len(indices) or (0 <= indices.min() and indices.max() < length):
         return
     bad = indices[(indices < 0) | (indices >= length)][0]
     raise InputError(
-        f"`{name}` is a sparse matrix with the {axis} index {bad}, but has {length} {axis}s: it "
-        f"was changed by hand, or is damaged. {_ADVICE}"
+        f"`{name}` is a sparse matrix with the {axis} index {bad}, but has {length} {axis}s: its "
+        f"index arrays were modified or are corrupt. {_ADVICE}"
     )

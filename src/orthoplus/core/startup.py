@@ -1,4 +1,4 @@
-"""Ctrl-C while the command ``orthoplus`` loads: it ends at once and shows nothing."""
+"""Let Ctrl-C end the command ``orthoplus`` without a traceback while its modules load."""
 
 import os
 import signal
@@ -16,9 +16,10 @@ def is_command() -> bool:
 
 
 def _end_quietly() -> Any:
-    """Let Ctrl-C end this process as the system does, if it is the command; return what it did.
+    """Install the system's default handler for Ctrl-C if this is the command.
 
-    There is nothing to save while modules load, and Python would print where it was.
+    Nothing has to be saved while modules load, and Python would print a traceback. Return the
+    previous handler, or None if nothing was changed.
     """
     is_main = threading.current_thread() is threading.main_thread()
     usual = signal.default_int_handler
@@ -28,7 +29,7 @@ def _end_quietly() -> Any:
 
 
 def interrupt_again() -> None:
-    """Give Ctrl-C back what was taken from it when this module was imported."""
+    """Restore the handler for Ctrl-C that was replaced when this module was imported."""
     if _BEFORE is not None:
         signal.signal(signal.SIGINT, _BEFORE)
 

@@ -1,20 +1,20 @@
-"""How a run ended: one enumeration, each member with its message."""
+"""The reasons for which a run can end, each with its message."""
 
 from enum import Enum
 
-# The residual of the first-order conditions (2.6), as a share of the gradient's size, up to which
-# an answer counts as stationary.
+# An answer counts as stationary up to this residual of the first-order conditions (2.6), relative
+# to the norm of the gradient.
 STATIONARITY_TOL = 1e-4
 
 
 class Status(Enum):
     """Why a method stopped; ``message`` says what happened and what to try.
 
-    CONVERGED and CERTIFIED alone are successes. For an answer of `orthoplus.solve`, CONVERGED means
+    Only CONVERGED and CERTIFIED are successes. For an answer of `orthoplus.solve`, CONVERGED means
     that the method met its own tolerances and that the residual of (2.6) at the answer is at most
-    1e-4 times the size of the gradient, there or at a random point of OB+, whichever is larger. If
-    the residual is larger, the status is FEASIBLE. For a run over OB+ (`orthoplus.core.method.run`)
-    it means the tolerance of the method only.
+    1e-4 times the norm of the gradient, there or at a random point of OB+, whichever is larger. If
+    the residual is larger, the status is FEASIBLE. For a run over OB+
+    (`orthoplus.core.method.run`), CONVERGED only means that the method met its tolerance.
 
     Examples
     --------
@@ -36,17 +36,17 @@ class Status(Enum):
     )
     CERTIFIED = "Globally optimal: the value meets its bound within the requested tolerance."
     GAP_LEFT = (
-        "A gap is left between the value and its bound. The point is feasible and the bound holds. "
-        "Raise `max_passes` above 100, or set `time_limit` in seconds, to go on with branch and "
-        "bound; a `tol` no smaller than the gap accepts the point as it is."
+        "Feasible, but global optimality was not proven: a gap is left between the value and its "
+        "bound. Raise `max_passes` above 100, or set `time_limit` in seconds, to continue with "
+        "branch and bound, or raise `tol` to at least the gap to accept the point."
     )
     MAX_ITER = (
         "The iteration limit was reached before the tolerance. "
         "Raise `max_iter`, or let the penalty grow faster with `penalty_growth`."
     )
     STALLED = (
-        "The violation no longer falls although the penalty grows: columns may have met in one "
-        "row. The point was rounded and refined; let the penalty grow more slowly, or try another "
+        "The violation no longer decreases although the penalty grows: columns may share a row. "
+        "The point was rounded and refined; let the penalty grow more slowly, or try another "
         "start."
     )
     LINE_SEARCH_FAILED = (
@@ -63,10 +63,10 @@ class Status(Enum):
 
     @property
     def message(self) -> str:
-        """What happened, and what to try where that helps."""
+        """Return what happened and, if it helps, what to try."""
         return self.value
 
     @property
     def success(self) -> bool:
-        """Whether the run met its tolerances: CONVERGED and CERTIFIED alone."""
+        """Return whether the status is CONVERGED or CERTIFIED."""
         return self in (Status.CONVERGED, Status.CERTIFIED)

@@ -1,4 +1,4 @@
-"""What a problem tells a certificate: f as a function of one trace."""
+"""Description of f as a function of one trace, which certificates need."""
 
 import math
 from collections.abc import Callable
@@ -13,21 +13,22 @@ class TraceForm:
     Attributes
     ----------
     k : int
+        Number of columns of X.
     bound : callable
         ``bound(v)`` is at most f(X) for each X of S+ with :math:`\langle M, XX^\top \rangle \le v`.
     size : float
-        The sum of the absolute terms that f is made of: it says how far rounding may take f.
+        Sum of the absolute values of the terms of f, which bounds its rounding error.
     least : float
-        A number that f is nowhere below.
+        A trivial lower bound of f.
     factor : DataMatrix or None
         A of shape (n, r) if M = AA'.
     is_nonnegative : bool
         Whether A has no negative entry.
     matrix : object or None
-        Otherwise M itself, with products ``matrix @ X``.
+        M itself, with products ``matrix @ X``, if ``factor`` is None.
     has_row_sums : bool
-        Whether only the X with XX'e = e count, as in k-means: equal entries in each column and no
-        row of zeros.
+        Whether X must satisfy XX'e = e as in k-means: the positive entries of a column are equal,
+        and no row is zero.
     is_exact : bool
         Whether ``bound`` is f itself.
 

@@ -1,4 +1,4 @@
-"""Array types, and the unit roundoff."""
+"""Array types and constants of floating-point arithmetic."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,10 +13,10 @@ IntArray = npt.NDArray[np.integer[Any]]
 # A linear map of n x k matrices.
 Linear = Callable[[FloatArray], FloatArray]
 
-# What a method hands from one penalty parameter to the next: a step length, tau, a second block.
+# Values passed from one penalty parameter to the next: a step length, tau, a second block.
 Carry = Mapping[str, Any]
 
-# The unit roundoff of the two types: the distance from 1 to the next number.
+# The unit roundoff of the two types: the distance from 1 to the next larger number.
 ROUNDOFF = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 
 # Changes of a value or an entry below this many unit roundoffs, relative to its size, are rounding.

@@ -1,4 +1,4 @@
-"""The data matrix in every form it may come in: `as_data` is the only place that looks at types."""
+"""The data matrix in all supported storages; only `as_data` inspects the type of the input."""
 
 from orthoplus.data.base import DataMatrix, MemoryMatrix, inner_product
 from orthoplus.data.read import (

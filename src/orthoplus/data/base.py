@@ -1,9 +1,8 @@
-"""The data matrix: the one way to touch data, whatever it is stored as.
+"""The data matrix: a common interface to data in any storage.
 
-Methods ask for products, for sums over groups of rows, for sums over all rows (`reduce_rows`) and
-for vectors with an entry per row (`map_rows`). Whether the rows are in memory, on disk or on many
-machines, dense or sparse, is decided by the subclasses; nothing is densified, and nothing of the
-size of the data is copied.
+Methods use products, sums over groups of rows, sums over all rows (`reduce_rows`) and vectors with
+one entry per row (`map_rows`). The subclasses hide whether the rows are in memory, on disk or
+distributed, dense or sparse. Nothing is densified, and nothing of the size of the data is copied.
 """
 
 import operator
@@ -22,14 +21,14 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
 Work = Callable[..., Any]
 
-# Entries of a product with slices of A; so few that threads share out slices, not what is in one.
+# Entries of the product with one slice of A; small, so that threads work on different slices.
 _SLICE_SIZE = 1 << 19
-# Unit vectors that are multiplied at a time where products make a Gram matrix.
+# Unit vectors multiplied at a time if a Gram matrix is computed from products.
 _GRAM_COLUMNS = 50
 
 
 def add_parts(one: Any, other: Any) -> Any:
-    """Add what two blocks gave: arrays, or tuples place by place."""
+    """Add the results of two blocks: arrays, or tuples element by element."""
     if isinstance(one, tuple):
         return tuple(map(operator.add, one, other))
     return one + other
@@ -38,26 +37,26 @@ def add_parts(one: Any, other: Any) -> Any:
 class DataMatrix(ABC):
     """An n x r matrix of real numbers; see the subclasses for its storage.
 
-    ``work(block, *pieces, *args)`` of `map_rows` and `reduce_rows` is a function of a module. The
-    block is a `DataMatrix` in memory, with some of the rows or all of them; the pieces are the
-    entries that belong to its rows of *vectors*, which are whatever `map_rows` returns: NumPy
-    arrays, or something that stays beside its block. Work is done in any order, perhaps twice.
+    The argument ``work(block, *pieces, *args)`` of `map_rows` and `reduce_rows` is a module-level
+    function. The block is a `DataMatrix` in memory with some or all of the rows. The pieces are the
+    entries of the *vectors* for these rows. A vector is what `map_rows` returns: a NumPy array, or
+    an object whose pieces stay with their blocks. Blocks are processed in any order, even twice.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : numpy.dtype
-        float32 or float64, the arithmetic of products with the data.
+        Precision of products with the data, float32 or float64.
     has_entries : bool
-        Whether single rows and entries can be read; an operator has products only.
+        Whether single rows and entries can be read; an operator only has products.
     has_cheap_products : bool
-        Whether a product costs no more than arithmetic. If not, few passes matter most.
+        Whether a product costs no more than its arithmetic. If not, passes dominate the cost.
     gram_order : int
-        Up to this many columns the Gram matrix is worth one pass.
+        Up to this many columns, computing the Gram matrix pays off.
     has_gaps : bool
-        Whether entries are missing: the blocks are then those of `orthoplus.data.observed`.
+        Whether entries are missing; if so, the blocks are those of `orthoplus.data.observed`.
     most_rows : int or None
-        How many rows may be in memory beside a block, by the limit there is; None for any number.
+        Number of rows that fit in memory in addition to a block; None if there is no limit.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class DataMatrix(ABC):
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
-        """Return the vector, or the tuple of several, with the pieces ``work(block, ...)``."""
+        """Return the vector (or tuple of vectors) whose pieces are ``work(block, ...)``."""
 
     @abstractmethod
     def reduce_rows(
@@ -95,7 +94,7 @@ class DataMatrix(ABC):
         combine: Work = add_parts,
         vectors_only: bool = False,
     ) -> Any:
-        """Combine what the blocks gave, in their order; ``vectors_only`` passes no block."""
+        """Combine the results of the blocks in their order; ``vectors_only`` passes no block."""
 
     @abstractmethod
     def derive(
@@ -107,8 +106,8 @@ class DataMatrix(ABC):
     ) -> "DataMatrix":
         """Return the matrix with the blocks ``transform(block, *pieces, *args)``.
 
-        Blocks that are not in memory are changed when they are read. ``width`` is the number of
-        columns, if that is another one.
+        Blocks that are not in memory are transformed when they are read. Pass ``width`` if the
+        number of columns changes.
         """
 
     @abstractmethod
@@ -118,7 +117,7 @@ class DataMatrix(ABC):
     def map_vectors(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
-        """Return the vector, or several, with the pieces ``work(*pieces, *args)``: no pass."""
+        """Return the vector(s) with the pieces ``work(*pieces, *args)``, without reading A."""
         return work(*vectors, *args)
 
     def gather(self, vector: Any) -> Any:
@@ -126,11 +125,11 @@ class DataMatrix(ABC):
         return np.asarray(vector)
 
     def scatter(self, vector: Any) -> Any:
-        """Return a NumPy array with an entry per row as a vector of this matrix."""
+        """Convert a NumPy array with one entry per row to a vector of this matrix."""
         return vector
 
     def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
-        """Return a vector, of rows of this width, as an array for the user."""
+        """Return a vector, with rows of this width, as an array for the user."""
         return vector.astype(dtype, copy=False)
 
     def point(self, labels: Any, weights: Any, k: int) -> SupportPoint:
@@ -142,11 +141,11 @@ class DataMatrix(ABC):
     # --- derived from these -----------------------------------------------------------------------
 
     def matmul(self, Y: FloatArray) -> Any:
-        """Return AY in the arithmetic of A: Y is rounded to its dtype, A is never converted."""
+        """Return AY in the precision of A; Y is rounded to its dtype, A is never converted."""
         return self.map_rows(ask("matmul"), args=(Y,))
 
     def rmatmul(self, X: Any) -> FloatArray:
-        """Return A'X in the arithmetic of A; X is a vector of rows of A."""
+        """Return A'X in the precision of A; X is a vector of this matrix."""
         return np.asarray(self.reduce_rows(ask("rmatmul"), X))
 
     def times(self, Y: FloatArray) -> FloatArray:
@@ -158,11 +157,11 @@ class DataMatrix(ABC):
         return self.rmatmul(self.scatter(X))
 
     def normal_product(self, V: FloatArray) -> FloatArray:
-        """Return A'AV in float64, for V of r x q: one pass over A."""
+        """Return A'AV in float64 for an r x q matrix V, in one pass over A."""
         return np.asarray(self.reduce_rows(ask("normal_product"), args=(V,)))
 
     def gram(self) -> FloatArray:
-        """Return A'A in float64, r x r: one pass over A."""
+        """Return the r x r matrix A'A in float64, in one pass over A."""
         return np.asarray(self.reduce_rows(ask("gram")))
 
     def short_gram(self) -> FloatArray:
@@ -172,13 +171,13 @@ class DataMatrix(ABC):
         return self._gram_by_products()
 
     def short_product(self, V: FloatArray) -> FloatArray:
-        """Return the product of V with `short_gram`, which is not formed, in float64."""
+        """Return the product of `short_gram` with V in float64, without forming the matrix."""
         if self.shape[0] >= self.shape[1]:
             return self.normal_product(V)
         return self.times(self.times_transposed(V)).astype(np.float64, copy=False)
 
     def outer_gram(self) -> FloatArray:
-        """Return AA' in float64, n x n, some columns at a time."""
+        """Return the n x n matrix AA' in float64, computed some columns at a time."""
         n = len(self)
         products, unit = np.empty((n, n)), np.eye(n, dtype=self.dtype)
         for start in range(0, n, _GRAM_COLUMNS):
@@ -192,31 +191,31 @@ class DataMatrix(ABC):
         return np.hstack([self.short_product(unit[:, i : i + _GRAM_COLUMNS]) for i in starts])
 
     def squared_norm(self) -> float:
-        """Return ||A||_F^2, summed in float64."""
+        """Return ||A||_F^2, accumulated in float64."""
         return float(self.reduce_rows(ask("squared_norm")))
 
     def row_squares(self) -> Any:
-        """Return ||a_i||^2 for each row, a vector in float64."""
+        """Return the vector of the squared row norms ||a_i||^2 in float64."""
         return self.map_rows(ask("row_squares"))
 
     def row_sums(self) -> Any:
-        """Return the sum of each row, a vector in float64."""
+        """Return the vector of the row sums in float64."""
         return self.map_rows(ask("row_sums"))
 
     def part_squares(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the squared norms of the positive and of the negative parts of AV, by column."""
+        """Return the squared column norms of the positive and negative parts of AV."""
         above, below = self.reduce_rows(ask("part_squares"), args=(V,))
         return above, below
 
     def least_and_largest(self) -> tuple[int, float, float]:
-        """Return the number of entries that are not finite, and the range of 0 and the others."""
+        """Return the number of nonfinite entries, and min and max of 0 and all other entries."""
         n_bad, least, most = self.reduce_rows(ask("least_and_largest"), combine=_merge_ranges)
         return int(n_bad), float(least), float(most)
 
     def group_sums(self, labels: Any, weights: Any, k: int) -> FloatArray:
         r"""Return W = A'X as k x r, for the X with ``weights[i]`` in column ``labels[i]``.
 
-        Rows with label -1 count nowhere. One pass over A, O(nnz); sums in float64.
+        Rows with label -1 are ignored. This takes one pass over A, O(nnz), with sums in float64.
         """
         return np.asarray(self.reduce_rows(ask("group_sums"), labels, weights, args=(k,)))
 
@@ -225,23 +224,23 @@ class DataMatrix(ABC):
         return self.map_rows(ask("group_dots"), labels, args=(W,))
 
     def group_products(self, labels: Any, V: FloatArray) -> FloatArray:
-        """Return A_j'A_j v_j for each group of rows, k x r as V: one pass over the blocks."""
+        """Return A_j'A_j v_j for each group of rows as a k x r matrix, in one pass over A."""
         return np.asarray(self.reduce_rows(_group_products, labels, args=(V,)))
 
     def missed_squares(self, labels: Any, weights: Any, W: FloatArray) -> float:
-        r"""Return :math:`\|A - XW\|_F^2` for the X of labels and weights, W of k x r."""
+        r"""Return :math:`\|A - XW\|_F^2` for X given by labels and weights and a k x r matrix W."""
         return float(self.reduce_rows(ask("missed_squares"), labels, weights, args=(W,)))
 
     def sample_rows(self, rows: IntArray) -> "MemoryMatrix":
-        """Return some rows, in rising order, as a matrix in memory."""
+        """Return some rows, given in ascending order, as a matrix in memory."""
         return self.reduce_rows(_own_rows, self.row_indices(), args=(rows,), combine=_stack)
 
     def gram_root(self) -> "MemoryMatrix":
-        """Return B with BB' = A'A: what the columns of A are to each other; r x rank at most."""
+        """Return B with BB' = A'A, so that rows of B have the inner products of columns of A."""
         return self.in_memory().T
 
     def scale_rows(self, factors: FloatArray) -> "DataMatrix":
-        """Return the matrix with each row times its factor."""
+        """Return the matrix with each row multiplied by its factor."""
         scaled = self.derive(ask("scaled_rows"), self.scatter(factors))
         scaled.has_gaps = self.has_gaps
         return scaled
@@ -251,11 +250,11 @@ class DataMatrix(ABC):
         return self.sample_rows(np.arange(len(self)))
 
     def entries(self) -> Any:
-        """Return all entries in memory: an array, or a SciPy CSR matrix."""
+        """Return all entries in memory, as an array or a SciPy CSR matrix."""
         return self.in_memory().entries()
 
     def to_dense(self) -> FloatArray:
-        """Return all entries as an array; for matrices with a short side only."""
+        """Return all entries as an array; only for matrices with few rows or columns."""
         return self.in_memory().to_dense()
 
     def as_operator(self) -> LinearOperator:
@@ -271,12 +270,12 @@ class DataMatrix(ABC):
 
     @property
     def n_stored(self) -> int:
-        """The number of entries that are stored."""
+        """Return the number of stored entries."""
         return self.shape[0] * self.shape[1]
 
 
 class MemoryMatrix(DataMatrix):
-    """A matrix of one block: itself. Vectors are NumPy arrays."""
+    """A matrix in memory, which is its own only block; its vectors are NumPy arrays."""
 
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
@@ -325,7 +324,7 @@ class MemoryMatrix(DataMatrix):
     def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray: ...
     @abstractmethod
     def take_rows(self, rows: IntArray) -> FloatArray:
-        """Return a few rows, dense."""
+        """Return a few rows as a dense array."""
 
     @abstractmethod
     def zero_rows(self, rows: IntArray) -> BoolArray:
@@ -337,20 +336,20 @@ class MemoryMatrix(DataMatrix):
     @property
     @abstractmethod
     def T(self) -> "MemoryMatrix":
-        """The transpose."""
+        """Return the transpose."""
 
     @abstractmethod
     def scaled_rows(self, factors: FloatArray) -> "MemoryMatrix":
-        """Return the rows times these factors."""
+        """Return the matrix with its rows multiplied by these factors."""
 
     @abstractmethod
     def scaled_columns(self, factors: FloatArray) -> "MemoryMatrix":
-        """Return the columns times these factors."""
+        """Return the matrix with its columns multiplied by these factors."""
 
     def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return the entries by rows, their columns, and where the rows begin.
+        """Return the CSR arrays data, indices and indptr.
 
-        Without columns, every row has all of them.
+        If indices is empty, every row has an entry in each column.
         """
         raise InputTypeError(f"{type(self).__name__} has no entries to read.")
 
@@ -374,7 +373,8 @@ class MemoryMatrix(DataMatrix):
         return above, below
 
     def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
-        # ||A||^2 - 2 <A, XW> + ||XW||^2: below about 1e-8 ||A|| in the root this is rounding.
+        # ||A - XW||^2 = ||A||^2 - 2 <A, XW> + ||XW||^2. By cancellation, a residual norm below
+        # about 1e-8 ||A|| is only rounding error.
         dots = self.group_dots(labels, W) * weights
         sizes = np.einsum("jc,jc->j", W, W)[labels] * weights.astype(np.float64) ** 2
         fit = float(dots.sum()) * 2.0 - float(sizes[labels >= 0].sum())
@@ -386,7 +386,7 @@ class MemoryMatrix(DataMatrix):
         return [slice(start, min(start + height, n)) for start in range(0, n, height)]
 
     def rows(self, rows: slice) -> "MemoryMatrix":
-        """Return a range of rows; the matrix itself if these are all."""
+        """Return a range of rows, or the matrix itself if the range covers all rows."""
         return self if rows == slice(0, self.shape[0]) else self._slice(rows)
 
     @abstractmethod
@@ -409,7 +409,7 @@ class MemoryMatrix(DataMatrix):
 
 
 def ask(name: str) -> Work:
-    """Return the work that calls this method of a block."""
+    """Return a work function that calls the method ``name`` of a block."""
     return partial(_call_method, name)
 
 
@@ -437,7 +437,7 @@ def _stack(one: Any, other: Any) -> MemoryMatrix:
 
 
 def inner_product(X: FloatArray, Z: FloatArray) -> float:
-    """Return <X, Z> of two matrices of the size of X, summed in float64 for float32 as well.
+    """Return <X, Z> of two matrices of equal shape, accumulated in float64.
 
     Examples
     --------

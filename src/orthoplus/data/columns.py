@@ -1,4 +1,4 @@
-"""The columns of the data: their scales, over what was observed, and their scaling."""
+"""Statistics of the columns over the observed entries, and scaling of the columns."""
 
 import numpy as np
 from scipy.sparse import issparse
@@ -7,14 +7,14 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix, ask
 from orthoplus.data.observed import ObservedDense, ObservedSparse
 
-# Deviations below this share of the mean are rounding: such a column is constant.
+# A column whose standard deviation is below this fraction of its mean counts as constant.
 _CONSTANT = 1e-12
-# Dense entries whose sizes are added up at a time: few enough to stay in the cache.
+# Number of dense entries processed at a time: few enough to stay in the cache.
 _SIZES_AT_ONCE = 1 << 15
 
 
 def scale_columns(A: DataMatrix, factors: FloatArray) -> DataMatrix:
-    """Return the matrix with each column times its factor; gaps stay gaps.
+    """Return the matrix with each column multiplied by its factor; missing entries stay missing.
 
     Examples
     --------
@@ -28,9 +28,9 @@ def scale_columns(A: DataMatrix, factors: FloatArray) -> DataMatrix:
 
 
 def column_deviations(A: DataMatrix, weights: FloatArray) -> FloatArray:
-    """Return the standard deviation of each column, 0 for a constant one; two passes over A.
+    """Return the standard deviation of each column, 0 for a constant one.
 
-    A row of weight 2 counts as two rows.
+    A row of weight 2 counts as two rows. This takes two passes over A.
 
     Examples
     --------
@@ -48,15 +48,15 @@ def column_deviations(A: DataMatrix, weights: FloatArray) -> FloatArray:
 
 
 def column_peaks(A: DataMatrix, weights: FloatArray) -> FloatArray:
-    """Return the largest absolute value of each column, of the rows of positive weight."""
+    """Return the largest absolute value of each column over the rows of positive weight."""
     used = A.scatter((weights > 0).astype(A.dtype))
     return np.asarray(A.reduce_rows(_peaks, used, combine=np.maximum))
 
 
 def column_sizes(A: DataMatrix) -> FloatArray:
-    """Return the mean absolute value of the entries of each column that are not zero.
+    """Return the mean absolute value of the nonzero entries of each column.
 
-    0 for a column of zeros. One pass over A.
+    It is 0 for a zero column. This takes one pass over A.
 
     Examples
     --------
@@ -71,9 +71,9 @@ def column_sizes(A: DataMatrix) -> FloatArray:
 def _seen_entries(
     block: MemoryMatrix,
 ) -> tuple[FloatArray, IntArray, IntArray | None, BoolArray]:
-    """Return the stored entries, in float64, their rows and columns, and which were observed.
+    """Return the stored entries in float64, their rows and columns, and a mask of observed ones.
 
-    The columns are None for dense data, whose entries are an array of all rows.
+    For dense data the columns are None, and the entries are a two-dimensional array.
     """
     values = block.entries()
     if issparse(values):
@@ -95,14 +95,14 @@ def _totals(block: MemoryMatrix, terms: FloatArray, columns: IntArray | None) ->
 def _moments(
     block: MemoryMatrix, weights: FloatArray, mean: FloatArray, power: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of w (a - mean)^power over what was observed, and of its weights w."""
+    """Return the sums of w (a - mean)^power and of the weights w over the observed entries."""
     data, rows, columns, seen = _seen_entries(block)
     away = data - (mean if columns is None else mean[columns])
     factors = np.where(seen, weights[rows], 0.0)
     totals = _totals(block, factors * away**power, columns)
     if columns is None:
         return totals, factors.sum(axis=0)
-    # Entries that are not stored are zeros that were observed.
+    # Entries that are not stored are observed zeros.
     others = weights.sum() - _totals(block, weights[rows], columns)
     return totals + others * (-mean) ** power, others + _totals(block, factors, columns)
 

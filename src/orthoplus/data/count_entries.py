@@ -1,4 +1,4 @@
-"""Whether data are counts: whole numbers that vary more than those of one Poisson distribution."""
+"""Detect counts: whole numbers that vary more than those of one Poisson distribution."""
 
 from typing import NamedTuple
 
@@ -8,20 +8,20 @@ from scipy.sparse import issparse
 from orthoplus.core.types import FloatArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 
-# Whole numbers of which at least this share is 0 are taken for counts of words or reads.
+# Whole numbers with at least this fraction of zeros are taken for counts of words or reads.
 _SHARE_OF_ZEROS = 0.5
 
 
 class CountFacts(NamedTuple):
-    """What a pass over data says of counts.
+    """Facts about counts: whether data are counts, and how much they vary.
 
     Attributes
     ----------
     are_counts : bool
-        Whether all entries are whole numbers from 0 on, most of them 0, and some above 1.
+        Whether all entries are nonnegative whole numbers, most of them 0 and some above 1.
     dispersion : float
-        The sum of the variances of the columns over that of their means: 1 for a Poisson
-        distribution per column, above it if rows differ. 0 for data of zeros.
+        Sum of the variances of the columns divided by the sum of their means. It is 1 for a Poisson
+        distribution per column, larger if rows differ, and 0 if all data are zero.
     """
 
     are_counts: bool
@@ -29,7 +29,7 @@ class CountFacts(NamedTuple):
 
 
 def count_facts(A: DataMatrix) -> CountFacts:
-    """Return whether the data are counts, and how much they vary; one pass over them.
+    """Return whether the data are counts, and how much they vary, in one pass over them.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def count_facts(A: DataMatrix) -> CountFacts:
 
 
 def _tally(block: MemoryMatrix) -> tuple[int, int, int, FloatArray, FloatArray]:
-    """Return the entries that are no counts, those above 0, above 1, and two sums per column."""
+    """Return the numbers of entries that are not counts, above 0 and above 1, and column sums."""
     values = block.entries()
     stored = values.data if issparse(values) else values
     n_other = int(np.count_nonzero((stored < 0) | (stored != np.floor(stored))))

@@ -1,4 +1,4 @@
-r"""Groups of rows of counts: the likeliest group of each row, moves of single rows, what is missed.
+r"""Groups of rows of counts: most likely groups, moves of single rows, and divergences.
 
 A group j of rows has the column sums :math:`c_j`, of total :math:`s_j`, and the profile
 :math:`p_j = c_j / s_j`. With the best factors on the groups the Kullback-Leibler divergence is
@@ -21,7 +21,7 @@ from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.groups import count_rows, give_rows, keep_worst, sort_worst
 from orthoplus.kernels.blocks import for_blocks
 
-# Probabilities of 0 count as this: a row avoids groups that make any of its entries impossible.
+# Replaces a probability of 0: a row avoids groups in which one of its entries is impossible.
 _IMPOSSIBLE = float(np.finfo(np.float64).tiny)
 
 
@@ -31,7 +31,7 @@ def x_log_x(x: FloatArray) -> FloatArray:
 
 
 def shares(sums: FloatArray) -> FloatArray:
-    """Return the rows over their totals; rows of zeros stay.
+    """Divide each row by its sum; zero rows stay zero.
 
     Examples
     --------
@@ -48,15 +48,16 @@ def log_profiles(
 ) -> FloatArray:
     r"""Return :math:`\log ((1 - \lambda) p_j + \lambda \bar p)`, k x r.
 
-    A column that is zero in all profiles says nothing of any row, and has 0.
+    A column that is zero in all profiles carries no information and gets 0.
 
     Parameters
     ----------
     sums : ndarray of shape (k, r)
+        Column sums of each group.
     smoothing : float
-        :math:`\lambda`.
+        Weight :math:`\lambda` of the mean profile.
     mean : ndarray of shape (r,), optional
-        Sums whose profile is :math:`\bar p`; by default those of all groups.
+        Column sums whose profile is :math:`\bar p`; by default those of all groups together.
     """
     mean = sums.sum(axis=0) if mean is None else mean
     profiles = (1.0 - smoothing) * shares(sums) + smoothing * shares(mean[None])
@@ -66,15 +67,15 @@ def log_profiles(
 
 
 def group_divergence(sums: FloatArray) -> float:
-    """Return -sum_j g(c_j): the divergence of the groups up to a constant of the data."""
-    present = sums[sums > 0]  # words that a group lacks need no logarithm: most of them
+    """Return -sum_j g(c_j), the divergence of the groups up to a constant of the data."""
+    present = sums[sums > 0]  # most sums are zero and need no logarithm
     return float(x_log_x(sums.sum(axis=1)).sum() - (present * np.log(present)).sum())
 
 
 def likeliest_groups(A: DataMatrix, logs: FloatArray) -> Any:
     """Return the group with the largest a_i'(log p_j) for each row, -1 for a row of zeros.
 
-    The first among those equal up to rounding. One pass over A, O(nnz k).
+    Among groups equal up to rounding, the first is chosen. One pass over A, O(nnz k).
     """
     return A.map_rows(_likeliest_groups, args=(logs,))
 
@@ -85,7 +86,7 @@ def _likeliest_groups(A: MemoryMatrix, logs: FloatArray) -> IntArray:
     def work(number: int, rows: slice) -> None:
         part = A.rows(rows)
         own, scores = kernels.best_columns(part.matmul(logs.T))
-        idle = np.flatnonzero(scores == 0)  # a row of one certain entry has the score 0 as well
+        idle = np.flatnonzero(scores == 0)  # also rows with a single entry of probability 1
         if len(idle):
             own[idle[part.zero_rows(idle)]] = -1
         labels[rows] = own
@@ -95,7 +96,7 @@ def _likeliest_groups(A: MemoryMatrix, logs: FloatArray) -> IntArray:
 
 
 def sum_groups(A: DataMatrix, labels: Any, k: int) -> FloatArray:
-    """Return the column sums of each group, k x r in float64."""
+    """Return the column sums of each group, a k x r matrix in float64."""
     return A.group_sums(labels, A.map_rows(_ones), k)
 
 
@@ -104,9 +105,9 @@ def _ones(A: MemoryMatrix) -> FloatArray:
 
 
 def cover_groups(A: DataMatrix, labels: Any, sizes: Any, k: int) -> Any:
-    """Return the labels with no group empty: those take the largest rows that can be spared.
+    """Fill each empty group with the largest row that is not the last of its group.
 
-    A row can be spared if it is not the last of its group; ``sizes`` are the sums of the rows.
+    ``sizes`` are the row sums. Return the new labels.
     """
     counts = count_rows(A, labels, k)
     empty = np.flatnonzero(counts == 0)
@@ -132,11 +133,11 @@ def _largest_rows(
 
 
 def sweep_rows(A: DataMatrix, labels: Any, sums: FloatArray) -> Any:
-    """Return the labels after a sweep of moves of single rows, each of which lowers D.
+    """Return the labels after one sweep of moves of single rows, each of which decreases D.
 
-    Every block begins with ``sums`` (k x r) and follows its own moves only: with one block D falls
-    with each move. If no row moves, none can: all were examined at ``sums``. ``counts`` keeps the
-    last row of a group, over all blocks, where it is.
+    Each block starts from ``sums`` (k x r) and updates them by its own moves only, so a decrease of
+    D with each move is guaranteed for a single block only. If no row moves, no move improves D, as
+    all rows were examined at ``sums``. The last row of a group, over all blocks, never moves.
     """
     counts = count_rows(A, labels, len(sums))
     return A.map_rows(_sweep_rows, labels, args=(sums, counts))
@@ -149,7 +150,7 @@ def _sweep_rows(A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: Int
 
 
 def moved_range(A: DataMatrix, before: Any, after: Any) -> tuple[int, int]:
-    """Return the first and the last row whose label differs; the first is larger for none."""
+    """Return the first and last row whose label differs; first > last if no label differs."""
     low, high = A.reduce_rows(
         _moved_range,
         before,
@@ -172,7 +173,7 @@ def _merge_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, in
 
 
 def keep_first_moves(A: DataMatrix, before: Any, after: Any, last: int) -> Any:
-    """Return the new labels up to the row ``last``, the old ones after it."""
+    """Return the new labels up to row ``last`` and the old labels after it."""
     return A.map_rows(_keep_first_moves, before, after, A.row_indices(), args=(last,))
 
 
@@ -185,8 +186,9 @@ def _keep_first_moves(
 def missed_of_profiles(A: DataMatrix, labels: Any, H: FloatArray) -> float:
     r"""Return :math:`\sum_{il} a_{il} \log (a_{il} / (r_i p_{j(i) l}))`: D with the best weights.
 
-    The profiles are the rows of H (k x r) over their totals. Infinite if a group lacks what one of
-    its rows has. Rows with label -1 count nowhere. One pass over A, O(nnz).
+    The profiles are the rows of H (k x r) divided by their sums. D is infinite if a row has an
+    entry in a column where the profile of its group is zero. Rows with label -1 are ignored. One
+    pass over A, O(nnz).
     """
     return float(A.reduce_rows(_missed_of_profiles, labels, args=(log_profiles(H), H > 0)))
 
@@ -208,9 +210,9 @@ def _missed_of_profiles(
 
 
 def independence_divergence(A: DataMatrix) -> float:
-    """Return D of A from its independence model, (row sums) x (column sums) / total.
+    """Return the divergence of A from (row sums) x (column sums) / total, the independence model.
 
-    It is what one group misses. Two passes over A.
+    It equals D for a single group. This takes two passes over A.
     """
     whole = A.map_rows(_one_group)
     return missed_of_profiles(A, whole, sum_groups(A, whole, 1))
@@ -221,7 +223,7 @@ def _one_group(A: MemoryMatrix) -> IntArray:
 
 
 def _triplets(A: MemoryMatrix) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return row numbers, column numbers and entries, those that are stored, in float64."""
+    """Return the row numbers, column numbers and values (in float64) of the stored entries."""
     values = A.entries()
     if issparse(values):
         rows = np.repeat(np.arange(len(A)), np.diff(values.indptr))

@@ -1,7 +1,7 @@
-"""Data in a Dask array, on whatever scheduler the user has.
+"""Data in a Dask array, for any scheduler.
 
-Vectors stay where their blocks are; only what `reduce_rows` gives travels, added up in a tree. A
-worker that is lost loses its pieces of vectors, which the scheduler makes again from the data.
+Vectors stay on the workers of their blocks; only the results of `reduce_rows` are transferred, in a
+tree reduction. If a worker is lost, the scheduler recomputes its pieces of vectors from the data.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from orthoplus.data.sparse import Sparse
 from orthoplus.data.stored import BlockedMatrix, check_source
 from orthoplus.kernels.threads import limited_threads, single_blas
 
-# Parts that are combined at a time.
+# Number of parts combined at a time in the tree reduction.
 _FAN_IN = 8
 
 
@@ -51,11 +51,11 @@ class DaskMatrix(BlockedMatrix):
             )
         if np.isnan(array.shape[0]):
             raise InputError(
-                f"`{name}` is a Dask array whose chunks are of unknown length: call "
+                f"`{name}` is a Dask array with chunks of unknown length: call "
                 f"`{name}.compute_chunk_sizes()` first."
             )
         array = array if array.numblocks[1] == 1 else array.rechunk({1: -1})
-        if 0 in array.chunks[0]:  # a filter leaves empty chunks: they hold no row
+        if 0 in array.chunks[0]:  # filtering can leave chunks without rows
             kept = [i for i, height in enumerate(array.chunks[0]) if height]
             array = da.concatenate([array.blocks[i] for i in kept])
         self.array = array
@@ -81,7 +81,7 @@ class DaskMatrix(BlockedMatrix):
         return self._kept(self._parts(True, work, vectors, args), n_vectors)
 
     def _kept(self, made: "Pieces", n_vectors: int) -> Any:
-        """Return the vectors of these tasks, computed, each piece beside its block."""
+        """Compute the vectors of these tasks; each piece stays on the worker of its block."""
         with single_blas:  # the threads of the scheduler are enough
             kept = dask.persist(*(Delayed(key, made.graph) for key in made.keys))
         pieces = _pieces(made.keys, {piece.key: piece.dask[piece.key] for piece in kept})
@@ -100,7 +100,7 @@ class DaskMatrix(BlockedMatrix):
         parts = self._parts(vectors_only, work, vectors, args)
         keys, graph = parts.keys, parts.graph
         merge = partial(_combined, combine)
-        while len(keys) > 1:
+        while len(keys) > 1:  # one level of the tree: combine _FAN_IN parts at a time
             groups = [keys[start : start + _FAN_IN] for start in range(0, len(keys), _FAN_IN)]
             keys = [_new_key("combine") for _ in groups]
             graph |= {key: (merge, group) for key, group in zip(keys, groups, strict=True)}
@@ -110,7 +110,7 @@ class DaskMatrix(BlockedMatrix):
     def _parts(
         self, vectors_only: bool, work: Work, vectors: Any, args: tuple[Any, ...]
     ) -> "Pieces":
-        """Return one task per block, written down as a graph: no object of Dask's for each."""
+        """Return one task per block as a plain graph, without a Dask object for each task."""
         shared = _new_key("shared")
         places = [vector.place for vector in vectors]
         graph: dict[Any, Any] = {
@@ -159,7 +159,7 @@ class DaskMatrix(BlockedMatrix):
 
 
 class DaskPoint(SupportPoint):
-    """A point of S+ whose labels and weights are Dask arrays; its matrix is one, too."""
+    """A point of S+ whose labels, weights and dense matrix are Dask arrays."""
 
     def dense(self) -> Any:
         chunks = (self.labels.chunks[0], (self.k,))
@@ -197,10 +197,10 @@ def _new_key(name: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A vector as one piece for each block, each beside its block.
+    """A vector with one piece per block, stored on the worker of that block.
 
-    A piece is a key of the graph, or a future of a cluster, which stands in no graph. Several
-    vectors may be made together: then each has a place in the tuple that is the piece.
+    A piece is a key of the graph, or a future of a cluster, which is part of no graph. If several
+    vectors are computed together, each piece is a tuple with one element per vector.
     """
 
     keys: list[Any]
@@ -214,7 +214,7 @@ def _new_pieces(name: str, tasks: list[Any]) -> Pieces:
 
 
 def _taken(vector: Pieces) -> Pieces:
-    """Return the vector with keys of its own, if it has futures or is one of several."""
+    """Return the vector with its own keys, if it has futures or is one of several vectors."""
     if vector.place is not None:
         taken = _new_pieces("take", [(getitem, key, vector.place) for key in vector.keys])
     elif any(map(_is_future, vector.keys)):
@@ -233,7 +233,7 @@ def _is_future(value: Any) -> bool:
 
 
 def _pieces(keys: list[Any], graph: dict[Any, Any]) -> Pieces:
-    """Keys of a graph, or the futures it has for them."""
+    """Return the pieces for these keys, with futures in place of keys if the graph has them."""
     futures = {key: value for key, value in graph.items() if _is_future(value)}
     rest = {key: value for key, value in graph.items() if key not in futures}
     return Pieces([futures.get(key, key) for key in keys], rest)
@@ -241,7 +241,7 @@ def _pieces(keys: list[Any], graph: dict[Any, Any]) -> Pieces:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the tasks of a pass have in common; it travels once to each worker."""
+    """Arguments shared by all tasks of a pass, transferred once to each worker."""
 
     work: Work
     dtype: Any  # of the block; None for work on vectors alone
@@ -250,12 +250,13 @@ class _Shared:
 
 
 def _read(block: Any, shape: tuple[int, int], dtype: Any) -> MemoryMatrix:
-    """Return a chunk, after a look at whether it is what the array promised."""
+    """Return a chunk as a matrix, after checking its shape and dtype."""
     values = block if issparse(block) else np.asarray(block)
     if values.shape != shape or values.dtype.kind not in "fiub":
         raise InputError(
-            f"A chunk of the Dask array has the shape {values.shape} and dtype {values.dtype}, but "
-            f"real numbers of shape {shape} were promised: check what makes the chunks."
+            f"A chunk of the Dask array has shape {values.shape} and dtype {values.dtype}, but "
+            f"real numbers of shape {shape} are expected: check the function that computes the "
+            f"chunks."
         )
     if issparse(values):
         return Sparse(as_csr(values, "A chunk").astype(dtype, copy=False))
@@ -268,7 +269,7 @@ def _call(shared: _Shared, shape: tuple[int, int], *pieces: Any) -> Any:
         piece if place is None else piece[place]
         for piece, place in zip(pieces[len(block) :], shared.places, strict=True)
     ]
-    # The scheduler runs several of these at once: no threads of our own in them.
+    # The scheduler runs several tasks at once, so a task must not start threads itself.
     with limited_threads(1):
         return shared.work(*block, *vectors, *shared.args)
 

@@ -1,4 +1,4 @@
-"""Data in a NumPy array, in any memory order; a memory map stays one."""
+"""Data in a NumPy array of any memory order; a memory map is not loaded as a whole."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +9,14 @@ from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
-# Entries that are converted to float64 at a time.
+# Number of entries converted to float64 at a time.
 _BLOCK_SIZE = 1 << 18
-# Entries of the residual that are computed at a time: few enough to stay in the cache.
+# Number of entries of the residual computed at a time: few enough to stay in the cache.
 _RESIDUAL_SIZE = 1 << 15
 
 
 class Dense(MemoryMatrix):
-    """A dense matrix in memory; ``values`` is used as it is.
+    """A dense matrix in memory; ``values`` is not copied.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Dense(MemoryMatrix):
         return kernels.dense_group_dots(self.values, labels, W)
 
     def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
-        # The difference itself: an exact factorization has a residual at rounding level.
+        # Form the difference: expanding the square would cancel for a nearly exact factorization.
         columns, squares = np.maximum(labels, 0), 0.0
         height = max(1, _RESIDUAL_SIZE // max(1, self.shape[1]))
         for start in range(0, self.shape[0], height):
@@ -96,7 +96,7 @@ class Dense(MemoryMatrix):
         return Dense(self.values.T)
 
     def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return all entries by rows, no indices, and where the rows begin."""
+        """Return all entries row by row, an empty array of indices, and indptr."""
         n, r = self.shape
         data = np.ascontiguousarray(self.values).ravel()
         return data, np.zeros(0, dtype=np.int32), r * np.arange(n + 1)
@@ -149,18 +149,18 @@ class Dense(MemoryMatrix):
 
 
 def _gram(values: FloatArray) -> FloatArray:
-    values = values.astype(np.float64, copy=False)  # let go before the next slice is converted
+    values = values.astype(np.float64, copy=False)  # released before the next slice is converted
     return np.asarray(values.T @ values)
 
 
 def count_nonfinite_and_range(entries: FloatArray) -> tuple[int, float, float]:
-    """Return the number of entries that are not finite, and the range of 0 and the others."""
+    """Return the number of nonfinite entries, and min and max of 0 and all other entries."""
     least = most = 0.0
     height = max(1, _BLOCK_SIZE // max(1, entries[:1].size))
     with np.errstate(invalid="ignore"):
         for start in range(0, len(entries), height):  # both in one pass over memory
             block = entries[start : start + height]
-            # `np.minimum` keeps a number that is not one, `min` may lose it.
+            # `np.minimum` propagates NaN; `min` may lose it.
             least = float(np.minimum(block.min(initial=0.0), least))
             most = float(np.maximum(block.max(initial=0.0), most))
     if np.isfinite(least) and np.isfinite(most):

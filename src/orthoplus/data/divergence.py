@@ -3,7 +3,7 @@ r"""The Kullback-Leibler divergence of a nonnegative matrix from a product of tw
 .. math:: D(A \,\|\, XY^\top) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il},
           \qquad M = XY^\top, \quad 0 \log 0 = 0.
 
-Sparse A is used at its stored entries only, dense A in blocks of rows: M is never formed.
+For sparse A only the stored entries are used, for dense A blocks of rows; M is never formed.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from orthoplus import kernels
 from orthoplus.core.types import FloatArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 
-# Entries of the model that are in memory at a time, for dense data.
+# Number of entries of the model in memory at a time, for dense data.
 _BLOCK_SIZE = 1 << 18
 
 
 def kl_divergence(A: DataMatrix, X: FloatArray, Y: FloatArray) -> float:
-    """D(A || XY'), infinite where A has an entry that the model lacks; O(nnz k).
+    """Return D(A || XY'), infinite if the model is zero at a positive entry of A; O(nnz k).
 
     Examples
     --------
@@ -48,12 +48,12 @@ def _divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
 
 
 def ratio_products(A: DataMatrix, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """ZY (n x k) and Z'X (r x k) for Z = A / XY' entry by entry, with 0 / 0 = 0; O(nnz k)."""
+    """Return ZY (n x k) and Z'X (r x k) for the entrywise Z = A / XY', 0 / 0 = 0; O(nnz k)."""
     return ratio_rows(A, X, Y), A.reduce_rows(_ratio_columns, A.scatter(X), args=(Y,))
 
 
 def ratio_rows(A: DataMatrix, X: FloatArray, Y: FloatArray) -> FloatArray:
-    """ZY alone, of `ratio_products`."""
+    """Return only ZY of `ratio_products`."""
     return A.gather(A.map_rows(_ratio_rows, A.scatter(X), args=(Y,)))
 
 
@@ -88,14 +88,16 @@ def _ratio_squares(A: MemoryMatrix, X: FloatArray, D: FloatArray, Y: FloatArray)
 def ratio_derivatives(
     A: MemoryMatrix, X: FloatArray, Y: FloatArray, D: FloatArray, E: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Minus the derivative of `ratio_products` as X moves along D and Y along E; O(nnz k).
+    """Return minus the derivative of `ratio_products` for X along D and Y along E; O(nnz k).
 
-    TY - ZE (n x k) and T'X - Z'D (r x k) with T = A (DY' + XE') / (XY')^2, entry by entry.
+    It consists of TY - ZE (n x k) and T'X - Z'D (r x k) with the entrywise
+    T = A (DY' + XE') / (XY')^2.
     """
     in_x, in_y = np.zeros(X.shape), np.zeros(Y.shape)
     for rows, block, model in _blocks(A.entries(), X, Y):
         (_, _, bend), *_ = _blocks(block, D[rows], Y)
         (_, _, other), *_ = _blocks(block, X[rows], E)
+        # Z = A / M and its derivative -T = -A dM / M^2, with dM = DY' + XE'.
         squares = np.where(model > 0, model * model, 0.0)
         Z, T = _over(block, model), _over(block, squares, bend + other)
         in_x[rows] = T @ Y - Z @ E
@@ -104,7 +106,7 @@ def ratio_derivatives(
 
 
 def _blocks(A: Any, X: FloatArray, Y: FloatArray) -> Iterator[tuple[slice, Any, FloatArray]]:
-    """Blocks of rows, of A and of the model: the model at the stored entries where A is sparse."""
+    """Yield blocks of rows of A and of the model; for sparse A the model at the stored entries."""
     if issparse(A):
         whole = slice(0, A.shape[0])
         yield whole, A, kernels.sampled_products(A.indices, A.indptr, X, Y)
@@ -116,9 +118,9 @@ def _blocks(A: Any, X: FloatArray, Y: FloatArray) -> Iterator[tuple[slice, Any, 
 
 
 def _over(block: Any, model: FloatArray, factor: FloatArray | float = 1.0) -> Any:
-    """Return factor * block / model, of the pattern of the block; 0 where the model is.
+    """Return factor * block / model with the pattern of the block; 0 where the model is 0.
 
-    There the divergence is infinite and has no gradient, or the entry is zero.
+    At such an entry, either the block is zero, or the divergence is infinite without a gradient.
     """
     data = block.data if issparse(block) else block
     quotient = np.where(model > 0, factor * data / np.where(model > 0, model, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""Graphs of NetworkX and igraph as matrices of weights; neither library is imported for others."""
+"""Convert graphs of NetworkX and igraph to weight matrices, without importing either library."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from scipy.sparse import coo_array, csr_array
 
 from orthoplus.core.errors import InputTypeError
 
-# The attribute of an edge that is its weight, in both libraries.
+# Name of the edge attribute with the weight, in both libraries.
 WEIGHT = "weight"
 
 
@@ -23,7 +23,7 @@ def is_graph(value: Any) -> bool:
 
 
 def graph_matrix(graph: Any, name: str, *, accept_directed: bool = False) -> csr_array:
-    """Return the weights of the edges, in float64, in the order of the vertices of the graph.
+    """Return the weight matrix of a graph in float64, in the order of its vertices.
 
     Edges without the attribute "weight" have the weight 1; parallel edges are added.
     """
@@ -31,8 +31,8 @@ def graph_matrix(graph: Any, name: str, *, accept_directed: bool = False) -> csr
     if graph.is_directed() and not accept_directed:
         line = f"{name}.to_undirected()" if is_networkx else f"{name}.as_undirected()"
         raise InputTypeError(
-            f"`{name}` is a directed graph: an undirected one is needed. Pass `{line}` if an edge "
-            f"in one direction is an edge for you."
+            f"`{name}` is a directed graph: an undirected one is needed. Pass `{line}` to ignore "
+            f"the directions of the edges."
         )
     if is_networkx:
         import networkx
@@ -46,7 +46,7 @@ def _igraph_matrix(graph: Any) -> csr_array:
     is_weighted = WEIGHT in graph.es.attributes()
     weights = np.array(graph.es[WEIGHT] if is_weighted else np.ones(len(edges)), dtype=np.float64)
     rows, columns = edges.T
-    if not graph.is_directed():  # a loop stands once on the diagonal
+    if not graph.is_directed():  # mirror the edges, but count self-loops once
         apart = rows != columns
         rows, columns = np.r_[rows, columns[apart]], np.r_[columns, edges[apart, 0]]
         weights = np.r_[weights, weights[apart]]

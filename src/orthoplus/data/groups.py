@@ -1,4 +1,4 @@
-"""Groups of rows of the data: the best group of each row, and the entries of X on the groups."""
+"""Groups of rows of the data: assign rows to groups, and compute the entries of X."""
 
 import math
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from orthoplus.kernels.blocks import for_blocks
 
 
 def best_column(scores: FloatArray) -> IntArray:
-    """Return the column of each row's largest score; the first among those equal up to rounding.
+    """Return the column of each row's largest score, the first among scores equal to rounding.
 
     Examples
     --------
@@ -24,24 +24,24 @@ def best_column(scores: FloatArray) -> IntArray:
 
 
 def unit_rows(W: FloatArray) -> FloatArray:
-    """W with rows of unit norm; rows of zeros stay."""
+    """Normalize the rows of W; zero rows stay zero."""
     sizes = np.linalg.norm(W, axis=1, keepdims=True)
     return np.divide(W, sizes, out=np.zeros_like(W), where=sizes > 0)
 
 
 def reciprocals(numbers: FloatArray) -> FloatArray:
-    """1 / x for the positive numbers, 0 for the others."""
+    """Return 1 / x for positive numbers and 0 for all others."""
     return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0)
 
 
 class Centers(NamedTuple):
-    """A start of a search over groups: row i goes to the j with the largest a_i'c_j."""
+    """Starting point of a search over groups: row i is assigned to the largest a_i'c_j."""
 
     vectors: FloatArray  # k x r
 
 
 class Assigned(NamedTuple):
-    """Rows in groups, and whether these are the groups they were in."""
+    """Assignment of rows to groups, and whether it equals the previous one."""
 
     labels: Any
     scores: Any
@@ -49,11 +49,11 @@ class Assigned(NamedTuple):
 
 
 def assign_rows(A: DataMatrix, centers: FloatArray, before: Any = None) -> Assigned:
-    """Return the group of each row and its score there: the largest a_i'c_j, the first among ties.
+    """Assign each row to the group with the largest score a_i'c_j, the first among ties.
 
-    A row of zeros has label -1. No group is without a row: one that would be takes the row, of
-    those that are not the last of another, that its score fits worst. One pass over A, O(nnz k).
-    ``before`` are labels to compare with.
+    A zero row gets the label -1. An empty group takes the row with the largest residual among rows
+    that are not the last of their group. This takes one pass over A, O(nnz k). ``before`` are
+    labels to compare with.
     """
     k = len(centers)
     labels, scores = A.map_rows(_assign_rows, args=(centers,), n_vectors=2)
@@ -67,12 +67,13 @@ def assign_rows(A: DataMatrix, centers: FloatArray, before: Any = None) -> Assig
 
 
 def power_step(A: DataMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    r"""Assign the rows and add them up with their scores, in one pass that stores no vector.
+    r"""Assign the rows and sum them weighted by their scores, in one pass that stores no vector.
 
     .. math:: w_j = \sum_{i \in j} s_i a_i, \qquad s_i = \max_j (a_i^\top v_j)^+ .
 
-    Returns W of shape (k, r), the sum of :math:`s_i^2` over each group, and its number of rows. For
-    unit rows of V the total of the squares never falls if V is replaced by W with unit rows.
+    Return W of shape (k, r), the sum of :math:`s_i^2` over each group, and its number of rows. If
+    the rows of V are unit vectors, the sum of the squares does not decrease when V is replaced by W
+    with normalized rows.
     """
     W, squares, counts = A.reduce_rows(_power_step, args=(V,))
     return W, squares, counts
@@ -89,7 +90,7 @@ def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray,
 
 
 def give_rows(A: DataMatrix, labels: Any, rows: IntArray, groups: IntArray) -> Any:
-    """Return the labels with those of some rows replaced."""
+    """Return the labels after assigning ``rows`` to ``groups``."""
     return A.map_vectors(_give_rows, labels, A.row_indices(), args=(rows, groups))
 
 
@@ -130,7 +131,7 @@ def _give_rows(labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntA
 def _spare_rows(
     A: DataMatrix, labels: Any, scores: Any, counts: IntArray, empty: IntArray
 ) -> IntArray:
-    """Return a row for each of the empty groups."""
+    """Choose a row for each empty group."""
     most = len(empty) + len(counts)  # at most one row of each group is its last
     worst = A.reduce_rows(
         _worst_rows, labels, scores, A.row_indices(), args=(most,), combine=keep_worst
@@ -151,36 +152,36 @@ _Worst = tuple[FloatArray, IntArray, IntArray, int]
 def _worst_rows(
     A: MemoryMatrix, labels: IntArray, scores: FloatArray, numbers: IntArray, most: int
 ) -> _Worst:
-    """Return what is missed of the rows that are fitted worst, their numbers and labels."""
+    """Return the largest residuals, with the numbers and labels of their rows."""
     missed = np.maximum(A.row_squares() - np.maximum(scores, 0.0).astype(np.float64) ** 2, 0.0)
     return sort_worst(missed, numbers, labels, most)
 
 
 def keep_worst(one: _Worst, other: _Worst) -> _Worst:
-    """Return those of two lists of `sort_worst` that stay when both are one."""
+    """Merge two lists of `sort_worst`."""
     missed, rows, labels = (np.concatenate(pair) for pair in zip(one[:3], other[:3], strict=True))
     return sort_worst(missed, rows, labels, one[3])
 
 
 def sort_worst(missed: FloatArray, rows: IntArray, labels: IntArray, most: int) -> _Worst:
-    """Return the largest numbers, their rows and labels, and how many of them are kept."""
+    """Return the ``most`` largest residuals, their rows and labels, and ``most`` itself."""
     order = np.lexsort((rows, -missed))[:most]
     return missed[order], rows[order], labels[order], most
 
 
 def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArray) -> Any:
-    r"""Return the entries :math:`x_i = a_i^\top v_j / \sigma_j` of X, at least 0, normalized.
+    r"""Return the entries :math:`x_i = (a_i^\top v_j)^+ / \sigma_j` of X, with unit columns.
 
-    A group of rows that v_j does not meet has equal entries.
+    A group without a positive entry gets equal entries.
     """
     raw = A.map_rows(_raw_entries, labels, args=(V, reciprocals(np.sqrt(squares))))
     return normalized_entries(A, labels, raw, len(V))
 
 
 def normalized_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
-    """Return the positive parts of these entries with columns of unit norm; no pass over A.
+    """Return the positive parts of these entries, with unit columns, without a pass over A.
 
-    A group without a positive entry has equal ones.
+    A group without a positive entry gets equal entries.
     """
     raw = A.map_vectors(_positive, raw)
     sums = A.reduce_rows(sum_squares, labels, raw, args=(k,), vectors_only=True)
@@ -203,6 +204,7 @@ def _raw_entries(
 def _unit_entries(
     labels: IntArray, raw: FloatArray, inverse: FloatArray, counts: IntArray, dtype: Any
 ) -> FloatArray:
+    # A group without a positive entry gets 1 / sqrt(number of rows) in each row.
     level = np.where(inverse > 0, 0.0, 1.0 / np.sqrt(np.maximum(counts, 1)))
     entries = np.where(labels >= 0, raw * inverse[labels] + level[labels], 0.0)
     return entries.astype(dtype, copy=False)
@@ -220,8 +222,8 @@ def _support_labels(labels: IntArray, weights: FloatArray) -> IntArray:
 def stationarity_of_groups(A: DataMatrix, labels: Any, weights: Any, W: FloatArray) -> float:
     r"""Return the residual of (2.6) in S+ for :math:`\|A - XX^\top A\|_F^2`, with W = (A'X)'.
 
-    On the support the gradient is :math:`2 (x_i \|w_j\|^2 - a_i^\top w_j)`, and tangent; a row
-    that is not on it has no score above 0. One pass over A.
+    On the support the gradient is :math:`2 (x_i \|w_j\|^2 - a_i^\top w_j)` and tangent; rows
+    outside the support have no positive score. This takes one pass over A.
     """
     sizes = np.einsum("jc,jc->j", W, W)
     total = A.reduce_rows(_gradient_squares, labels, weights, args=(W, sizes))

@@ -1,8 +1,8 @@
-"""Data with missing entries, NaN: what was observed of each row, and nothing else, counts.
+"""Data with missing entries (NaN): only the observed entries of each row count.
 
-`observe` keeps a block as ``values``, with zeros in place of NaN, and where these are: for dense
-data ``seen``, 1 at observed entries and 0 elsewhere; for sparse data ``gaps``, 1 at missing ones.
-Entries of a sparse matrix that are not stored are observed zeros.
+`observe` stores a block as ``values``, with zeros in place of NaN, and a mask. For dense data the
+mask is ``seen``, 1 at observed entries and 0 elsewhere; for sparse data it is ``gaps``, 1 at
+missing entries. Entries of a sparse matrix that are not stored are observed zeros.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.sparse import Sparse
 
-# Sums over the observed entries that are smaller than this share of all are rounding.
+# A sum over observed entries below this fraction of the full sum is attributed to rounding.
 _NOTHING = 1e-12
 
 
@@ -27,23 +27,23 @@ class ObservedDense(Dense):
         self.seen = seen
 
     def observed_sizes(self, H: FloatArray) -> FloatArray:
-        """Return the squared norm of each row of H over what was observed of each row of A."""
+        """Return the squared norms of the rows of H over the observed columns of each row of A."""
         return np.asarray(self.seen @ (H * H).T)
 
     def observed_squares(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-        """Return the sums of the squared weights over the rows of a group that show a column."""
+        """Return, per group and column, the sum of squared weights over rows observed there."""
         return Dense(self.seen).group_sums(labels, weights * weights, k)
 
     def n_seen(self) -> FloatArray:
-        """Return in how many rows each column was observed."""
+        """Return the number of rows in which each column was observed."""
         return np.asarray(self.seen.sum(axis=0))
 
     def column_sums(self) -> FloatArray:
-        """Return the sum of what was observed of each column."""
+        """Return the sum of the observed entries of each column."""
         return np.asarray(self.values.sum(axis=0))
 
     def replaced(self, other: FloatArray) -> FloatArray:
-        """Return what was observed of the only row, and the other where nothing was."""
+        """Return the only row, with its missing entries taken from ``other``."""
         return np.where(self.seen[0] > 0, self.values[0], other)
 
     def scaled_rows(self, factors: FloatArray) -> "ObservedDense":
@@ -59,7 +59,7 @@ class ObservedDense(Dense):
         return transposed
 
     def filled(self, labels: IntArray, weights: FloatArray, H: FloatArray) -> Dense:
-        """Return the data with the model ``weights[i] H[labels[i]]`` in the gaps."""
+        """Return the data with missing entries filled by the model ``weights[i] H[labels[i]]``."""
         model = weights[:, None] * H[labels]
         return Dense(np.where(self.seen > 0, self.values, model))
 
@@ -128,7 +128,7 @@ class ObservedSparse(Sparse):
 
 
 def observe(block: MemoryMatrix) -> MemoryMatrix:
-    """Return the block with missing entries in a form to compute with.
+    """Return a block with missing entries as values and a mask, ready for computations.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def observe(block: MemoryMatrix) -> MemoryMatrix:
 
 
 def as_observed(A: DataMatrix) -> DataMatrix:
-    """Return the data in a form to compute with if entries are missing, else the data itself."""
+    """Apply `observe` to the data if entries are missing, else return the data unchanged."""
     if not A.reduce_rows(count_gaps):
         return A
     observed = A.derive(observe)

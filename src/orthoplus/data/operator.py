@@ -1,4 +1,4 @@
-"""Data in a SciPy LinearOperator: products only."""
+"""Data in a SciPy LinearOperator, of which only products are available."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,12 +12,12 @@ from orthoplus.core.point import spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 
-# Entries that are made at a time where the norms are found by products with unit vectors.
+# Number of entries computed at a time by products with unit vectors.
 _BLOCK_SIZE = 1 << 18
 
 
 class Operator(MemoryMatrix):
-    """A matrix known by its products from both sides."""
+    """A matrix that is only available through the products AY and A'X."""
 
     has_entries: ClassVar[bool] = False
 
@@ -48,7 +48,7 @@ class Operator(MemoryMatrix):
         return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
-        return 0, 0.0, 0.0  # neither sign nor finiteness can be seen
+        return 0, 0.0, 0.0  # sign and finiteness cannot be checked
 
     def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
         X = spread(labels, weights.astype(np.float64, copy=False), k)
@@ -72,7 +72,7 @@ class Operator(MemoryMatrix):
 
     def entries(self) -> Any:
         raise InputTypeError(
-            "This method reads the entries of A, and a LinearOperator has products only. Pass a "
+            "This method needs the entries of A, but a LinearOperator only has products. Pass a "
             "dense or sparse matrix, or choose another method."
         )
 
@@ -96,10 +96,10 @@ class Operator(MemoryMatrix):
         raise self.entries()
 
     def sample_rows(self, rows: IntArray) -> "Operator":
-        return self  # products with all rows are what there is
+        return self  # rows of an operator cannot be selected
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield blocks of columns, or of rows if these are fewer, in float64."""
+        """Yield blocks of columns, or of rows if there are fewer rows, in float64."""
         long, short = max(self.shape), min(self.shape)
         width = max(1, _BLOCK_SIZE // long)
         for start in range(0, short, width):

@@ -1,4 +1,4 @@
-"""The one place that looks at the type of data."""
+"""Convert input of any supported type to a data matrix; no other module inspects types."""
 
 from typing import Any
 
@@ -26,24 +26,24 @@ from orthoplus.data.stored import (
 def as_data(
     A: Any, name: str = "A", *, memory_limit: int | str | None = None, check: bool = True
 ) -> DataMatrix:
-    """Return the data matrix of whatever it is stored in, checked; copied only if needed.
+    """Convert data of any supported type to a checked `DataMatrix`, copied only if needed.
 
     Parameters
     ----------
     A : array-like, SciPy sparse matrix or LinearOperator of shape (n, r), or DataMatrix
         Also a Dask array, a dataset of h5py or an array of Zarr; stored arrays may be images of
-        shape (height, width, r). A dense or CSR matrix of float32 or float64 is used as it is;
-        other dtypes become float64, other sparse formats CSR. Repeated entries of a sparse matrix
-        are added. Neither sign nor finiteness of a LinearOperator can be checked.
+        shape (height, width, r). A dense or CSR matrix of float32 or float64 is not copied; other
+        dtypes are converted to float64, other sparse formats to CSR. Duplicate entries of a sparse
+        matrix are summed. Sign and finiteness of a LinearOperator cannot be checked.
     name : str
-        For errors.
+        Name of the argument in error messages.
     memory_limit : int or str, optional
-        How much memory, in bytes or as in "512MB", the rows that are read at a time and what is
-        made of them may take. Vectors with an entry per row come on top. For a Dask array the
-        chunks decide; a sparse matrix in memory stays there. A stored array without a limit has
-        "1GB"; an array in memory without one is not read in blocks.
+        Memory, in bytes or as a string such as "512MB", for the rows that are read at a time and
+        the arrays computed from them. Vectors with one entry per row come on top. For a Dask array
+        the chunks decide instead; a sparse matrix in memory stays there. The default is "1GB" for a
+        stored array; an array in memory is read in blocks only if a limit is given.
     check : bool
-        Whether to check the entries; False only wraps.
+        Whether to check the entries.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def as_nonnegative_data(
     memory_limit: int | str | None = None,
     advice: str = "Shift or clip the data.",
 ) -> DataMatrix:
-    """Return `as_data` that has no negative entry; the error for one ends in the advice.
+    """Convert with `as_data`, and raise an error that ends in ``advice`` for negative entries.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def as_nonnegative_data(
 
 
 def as_counts(A: Any, name: str = "A") -> DataMatrix:
-    """Return nonnegative data whose entries can be read, in any storage."""
+    """Convert to nonnegative data whose entries can be read, in any storage."""
     data = as_nonnegative_data(A, name)
     if not data.has_entries:
         raise InputTypeError(
@@ -93,7 +93,7 @@ def as_counts(A: Any, name: str = "A") -> DataMatrix:
 
 
 def as_entries(A: Any, name: str = "A", *, instead: str) -> MemoryMatrix:
-    """Return nonnegative data whose entries are in memory; ``instead`` is what others may use."""
+    """Convert to nonnegative data in memory; the error for other storages names ``instead``."""
     data = as_nonnegative_data(A, name)
     if not data.has_entries or not isinstance(data, MemoryMatrix):
         kind = "read in blocks of rows" if data.has_entries else "a LinearOperator"
@@ -105,17 +105,17 @@ def as_entries(A: Any, name: str = "A", *, instead: str) -> MemoryMatrix:
 
 
 def as_dense_data(C: Any, name: str, *, memory_limit: int | str | None = None) -> DataMatrix:
-    """Return finite dense data, in memory or in blocks of rows, of any size of the entries."""
+    """Convert to finite dense data in memory or in blocks of rows; entries may have any size."""
     data = _wrap(C, name, memory_limit, check=True)
     if isinstance(data, (Sparse, Operator)):
-        return Dense(as_data_matrix(C, name))  # which says what to do
+        return Dense(as_data_matrix(C, name))  # raises the error with advice
     n_bad = 0 if isinstance(data, Dense) else data.least_and_largest()[0]
     _check_no_bad(n_bad, name)
     return data
 
 
 def check_finite_and_range(data: DataMatrix, name: str) -> float:
-    """Return the smallest entry, at most 0; raise for entries that cannot be computed with."""
+    """Return the minimum of 0 and all entries; raise if an entry is nonfinite or out of range."""
     n_bad, least, most = data.least_and_largest()
     _check_no_bad(n_bad, name)
     check_entry_size(max(-least, most), data.dtype, name)
@@ -142,7 +142,7 @@ def is_dask_array(value: Any) -> bool:
 
 
 def is_stored(value: Any) -> bool:
-    """Return whether this is an array that is not in memory: of h5py, Zarr, or a backed AnnData.
+    """Return whether this is an array on disk: of h5py, of Zarr, or of a backed AnnData.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def is_stored(value: Any) -> bool:
 
 
 def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMatrix, float]:
-    """Return the data and their smallest entry, at most 0."""
+    """Return the checked data, and the minimum of 0 and all entries."""
     if isinstance(A, DataMatrix):
         return A, check_finite_and_range(A, name)
     data = _wrap(A, name, memory_limit, check=True)
@@ -193,13 +193,13 @@ def _checked_operator(data: Operator, name: str) -> Operator:
     if data.dtype not in (np.float32, np.float64):
         raise InputTypeError(
             f"`{name}` is a LinearOperator of dtype {data.dtype}: float32 or float64 is needed. "
-            f"Give it `dtype=np.float64`."
+            f"Create it with `dtype=np.float64`."
         )
     try:
         data.values.rmatmat(np.zeros((data.shape[0], 1), dtype=data.dtype))
     except (NotImplementedError, TypeError) as error:
         raise InputTypeError(
-            f"`{name}` is a LinearOperator without products from the other side: A'X is needed as "
-            f"well as AY. Define `rmatmat` (or `rmatvec`) too."
+            f"`{name}` is a LinearOperator without products A'X, which are needed as well as AY. "
+            f"Define `rmatmat` (or `rmatvec`) too."
         ) from error
     return data

@@ -1,4 +1,4 @@
-r"""A weighted sample of rows, for sums of squares over all rows.
+r"""Draw weighted samples of rows, to estimate sums of squares over all rows.
 
 Priority sampling (Duffield, Lund and Thorup, J. ACM 54, 2007): row i with the importance
 :math:`q_i > 0` gets the priority :math:`q_i / u_i`, :math:`u_i` uniform in (0, 1]. The m rows with
@@ -18,9 +18,9 @@ from orthoplus.data.base import DataMatrix
 
 
 class RowSample(NamedTuple):
-    """Rows in rising order, and the square roots of their weights.
+    """Sampled rows in ascending order, and the square roots of their weights.
 
-    The squared norm of a row times its factor is the row's part of the estimated sum.
+    The estimated sum consists of the squared norms of the rows multiplied by these factors.
     """
 
     rows: IntArray
@@ -30,10 +30,11 @@ class RowSample(NamedTuple):
 def sample_by_squares(
     A: DataMatrix, m: int, seed: int, squares: Any, missed: Any | None = None
 ) -> RowSample:
-    """Sample m < n rows by their squared norms, half of it by what is missed of them if given.
+    """Sample m < n rows by their squared norms or, if given, by the mean of these and residuals.
 
-    ``squares`` and ``missed`` are vectors in the form of the data. No pass over the data; the
-    random number of a row depends on the seed and on its index only, not on the storage.
+    ``squares`` and ``missed`` (the squared residuals) are vectors of the data matrix. The data is
+    not read. The random number of a row depends only on the seed and on its index, not on the
+    storage.
     """
     vectors = (squares, squares if missed is None else missed)
     sums = A.reduce_rows(_sum_both, *vectors, vectors_only=True)
@@ -42,7 +43,7 @@ def sample_by_squares(
     priorities, rows, importance, _ = A.reduce_rows(
         _first_priorities, *vectors, A.row_indices(), args=args, combine=_merge, vectors_only=True
     )
-    # Rows of zeros have no priority: those without weight are left out.
+    # Rows of importance zero have no priority and are left out.
     threshold = priorities[m] if len(rows) > m else 0.0
     kept = np.argsort(rows[:m])
     weights = np.maximum(1.0, threshold / importance[:m][kept])
@@ -50,13 +51,14 @@ def sample_by_squares(
 
 
 def uniform_numbers(indices: IntArray, seed: int) -> FloatArray:
-    """Return a number in (0, 1] for each index: splitmix64 of the index and the seed.
+    """Return a number in (0, 1] for each index, by splitmix64 of the index and the seed.
 
     Examples
     --------
     >>> uniform_numbers(np.arange(3), 0).round(3)
     array([0.652, 0.701, 0.387])
     """
+    # A hash of (seed, index) instead of a generator: the number does not depend on blocks.
     with np.errstate(over="ignore"):
         x = (indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         x += _mixed(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
@@ -65,6 +67,7 @@ def uniform_numbers(indices: IntArray, seed: int) -> FloatArray:
 
 
 def _mixed(x: Any) -> Any:
+    # The finalizer of splitmix64.
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -85,7 +88,7 @@ def _first_priorities(
     most: int,
     seed: int,
 ) -> _Priorities:
-    """Return the largest priorities, their rows and importance, falling."""
+    """Return the largest priorities in descending order, with their rows and importance."""
     importance = levels[0] * squares + levels[1] * missed
     priorities = importance / uniform_numbers(indices, seed)
     return _largest(priorities, indices, importance, most)
@@ -101,7 +104,7 @@ def _merge(one: _Priorities, other: _Priorities) -> _Priorities:
 def _largest(
     priorities: FloatArray, rows: IntArray, importance: FloatArray, most: int
 ) -> _Priorities:
-    if len(rows) > most:  # all that can be among the first, ties included
+    if len(rows) > most:  # keep all candidates for the first `most`, including ties
         edge = np.partition(priorities, len(rows) - most)[len(rows) - most]
         near = np.flatnonzero(priorities >= edge)
         priorities, rows, importance = priorities[near], rows[near], importance[near]

@@ -1,4 +1,4 @@
-"""Similarities and features that become symmetric matrices; sparse stays sparse."""
+"""Build symmetric matrices from similarities and features; sparse input stays sparse."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from orthoplus.data.symmetric import SymmetricMap, as_symmetric
 
 
 def negative_gram(A: Any, *, centered: bool) -> SymmetricMap:
-    """Return -AA', the mean of each row of A taken off if ``centered``, as a product.
+    """Return -AA' as a product, with the row mean of A subtracted if ``centered``.
 
-    A sparse A stays as it is: the mean is a second factor.
+    A sparse A is not changed; the mean is a second factor.
     """
     A = as_matrix_or_sparse(A, "A")
     if not centered:
@@ -33,7 +33,7 @@ def shifted(M: Any, shift: float) -> Any:
 
 
 def ridge_factor(A: Any, ridge: float) -> tuple[Any, FloatArray]:
-    """B and C with BCB' = HA (A'HA + ridge I)^-1 A'H: B is HA, or [A 1] where A is sparse."""
+    """Return B and C with BCB' = HA (A'HA + ridge I)^-1 A'H; B is HA, or [A 1] for sparse A."""
     n, r = A.shape
     mean = np.asarray(A.mean(axis=0)).reshape(-1)
     if not issparse(A):
@@ -61,6 +61,6 @@ def as_similarity(W: Any) -> Any:
     if smallest < 0:
         raise InputError(
             f"`W` has negative entries (the smallest is {smallest:.3g}): similarities are needed. "
-            f"For a matrix of any sign take TraceMin(M, k) itself."
+            f"For a matrix with entries of both signs, use TraceMin(M, k)."
         )
     return W

@@ -1,4 +1,4 @@
-"""Data in a SciPy CSR matrix: only its stored entries are touched."""
+"""Data in a SciPy CSR matrix; only its stored entries are used."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +11,12 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.dense import Dense, count_nonfinite_and_range
 
-# Stored entries that are converted to float64 at a time, and whose products are summed at a time.
+# Number of stored entries converted to float64 at a time, and per slice of a product.
 _BLOCK_SIZE, _SLICE_ENTRIES = 1 << 18, 1 << 16
 
 
 class Sparse(MemoryMatrix):
-    """A CSR matrix in memory without duplicate entries; ``values`` is used as it is.
+    """A CSR matrix in memory without duplicate entries; ``values`` is not copied.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Sparse(MemoryMatrix):
 
     @property
     def parts(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """The arrays of the CSR format: data, indices, indptr."""
+        """Return the arrays of the CSR format: data, indices, indptr."""
         return self.values.data, self.values.indices, self.values.indptr
 
     @property
@@ -111,7 +111,8 @@ class Sparse(MemoryMatrix):
         return np.asarray(self.values @ V - mean @ V)
 
     def centered_squares(self, mean: FloatArray) -> float:
-        """Return ||A - 1 mean'||_F^2, for the mean of the rows of A or for 0."""
+        """Return ||A - 1 mean'||_F^2; ``mean`` must be the mean of the rows of A, or 0."""
+        # For the mean of n rows, ||A - 1 mean'||^2 = ||A||^2 - n |mean|^2.
         data = self.values.data
         squares = float(np.vdot(data, data)) - len(self) * float(np.vdot(mean, mean))
         return max(squares, 0.0)
@@ -130,7 +131,7 @@ class Sparse(MemoryMatrix):
 
     def scaled_rows(self, factors: FloatArray) -> "Sparse":
         """Return the rows times these factors."""
-        data, indices, indptr = self.parts  # zeros stay stored: the gaps have the same pattern
+        data, indices, indptr = self.parts  # keep stored zeros: the gaps share this pattern
         scaled = data * np.repeat(factors, np.diff(indptr))
         return Sparse(csr_array((scaled, indices, indptr), shape=self.shape))
 
@@ -159,7 +160,7 @@ class Sparse(MemoryMatrix):
 
 
 def canonical(data: Sparse) -> Sparse:
-    """Return the matrix with sorted indices and repeated entries added; copied only if needed."""
+    """Sort the indices and sum duplicate entries; copy only if needed."""
     if data.values.has_canonical_format:
         return data
     values = data.values.copy()

@@ -1,4 +1,4 @@
-"""Data that is read a block of rows at a time: arrays on disk, and what is derived from blocks."""
+"""Data that is read one block of rows at a time: arrays on disk, and matrices derived from them."""
 
 import mmap
 import re
@@ -15,20 +15,20 @@ from orthoplus.data.base import DataMatrix, MemoryMatrix, Work, add_parts
 from orthoplus.data.dense import Dense
 from orthoplus.data.sparse import Sparse, canonical
 
-# The blocks in memory at a time take this share of the limit; what is made of them takes the rest.
+# Fraction of the memory limit for the block itself; the rest is for arrays computed from it.
 _BLOCK_SHARE = 0.125
-# Rows that are collected from all blocks are at most so many blocks.
+# Rows collected from all blocks may take the memory of this many blocks.
 _COLLECTED_BLOCKS = 2
-# The limit where none is given.
+# The default memory limit.
 DEFAULT_LIMIT = "1GB"
-# The largest A'A that is formed, and the share of its largest eigenvalue that is rounding.
+# Largest order of A'A that is formed, and its eigenvalues below this fraction of the largest are 0.
 _LARGEST_GRAM, _NO_RANK = 4096, 1e-14
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}I": 2 ** (10 * power) for power, unit in enumerate("KMGT", start=1)}
 
 
 class BlockedMatrix(DataMatrix):
-    """A matrix of which a block of rows at a time is in memory."""
+    """A matrix of which one block of rows at a time is in memory."""
 
     has_cheap_products: ClassVar[bool] = False
     gram_order: ClassVar[int] = 1024
@@ -43,32 +43,33 @@ class BlockedMatrix(DataMatrix):
         return Derived(self, partial(_transform, transform, args), vectors, width or self.shape[1])
 
     def gram_root(self) -> Dense:
-        """Return B of shape (r, rank) with BB' = A'A: what the columns of A are to each other.
+        """Return B of shape (r, rank) with BB' = A'A.
 
-        One pass over A, and an eigenproblem of order r.
+        This takes one pass over A and the solution of an eigenproblem of order r.
         """
         if self.shape[1] > _LARGEST_GRAM:
             raise InputError(
                 f"The data has {self.shape[1]} columns and is read in blocks of rows: parts of "
-                f"more than {_LARGEST_GRAM} features need it in memory, or its transpose stored."
+                f"features are found in at most {_LARGEST_GRAM} columns. Load the data into "
+                f"memory, or store its transpose."
             )
         values, vectors = np.linalg.eigh(self.gram())
         is_sound = values > _NO_RANK * max(values[-1], 0.0)
-        is_sound[-1] = True  # data of zeros has a root of one column
+        is_sound[-1] = True  # if all data are zero, keep one column
         return Dense(vectors[:, is_sound] * np.sqrt(np.maximum(values[is_sound], 0.0)))
 
 
 class Stored(BlockedMatrix):
-    """Rows of an array on disk, read in blocks that fit into the memory there is.
+    """Rows of an array on disk, read in blocks that fit into the memory limit.
 
     Parameters
     ----------
     source : array-like of shape (n, r) or (height, width, r)
-        Anything with ``shape``, ``dtype`` and slices: a memory map, a dataset of h5py, an array of
-        Zarr, a sparse matrix on disk whose slices are SciPy sparse matrices (AnnData in backed
-        mode). An image is read as the matrix of its pixels.
+        Any object with ``shape``, ``dtype`` and slicing: a memory map, a dataset of h5py, an array
+        of Zarr, or a sparse matrix on disk whose slices are SciPy sparse matrices (AnnData in
+        backed mode). An image is read as the matrix of its pixels.
     memory_limit : int or str
-        In bytes, or as in "512MB": see `orthoplus.data.as_data`.
+        Number of bytes, or a string such as "512MB"; see `orthoplus.data.as_data`.
 
     Examples
     --------
@@ -87,14 +88,14 @@ class Stored(BlockedMatrix):
         self.most_rows = _COLLECTED_BLOCKS * self.height
 
     def _lines(self, limit: int) -> int:
-        """Return the lines of the source in a block, whole chunks where it has any."""
+        """Return the number of lines of the source per block, whole chunks if it has chunks."""
         line = max(1, int(self._width * row_bytes(self.source)))
         lines = max(1, int(_BLOCK_SHARE * limit) // line)
         chunk = int((getattr(self.source, "chunks", None) or (1,))[0])
         return lines if lines < chunk else lines // chunk * chunk
 
     def blocks(self) -> Iterator[tuple[slice, Dense | Sparse]]:
-        """Yield row ranges and their rows; a block is valid until the next is asked for."""
+        """Yield row ranges and their rows; a block is valid until the next one is requested."""
         n = self.shape[0]
         for start in range(0, n, self.height):
             rows = slice(start, min(start + self.height, n))
@@ -142,7 +143,7 @@ class Stored(BlockedMatrix):
 
 
 class Derived(BlockedMatrix):
-    """Blocks of another matrix, changed when they are read.
+    """A matrix whose blocks are those of another matrix, transformed when they are read.
 
     Examples
     --------
@@ -210,7 +211,7 @@ def _work_on_derived(
 
 
 def _give_back(piece: Any) -> None:
-    """Let go of the pages of a memory map that have been read: they count as ours until then."""
+    """Release the pages of a memory map after reading; they count as our memory until then."""
     if not isinstance(piece, np.memmap) or piece.mode not in ("r", "r+") or not piece.size:
         return
     memory = getattr(piece, "_mmap", None)
@@ -223,12 +224,12 @@ def _give_back(piece: Any) -> None:
 
 
 def is_sparse_on_disk(value: Any) -> bool:
-    """Return whether this is a sparse matrix on disk, as AnnData has them in backed mode."""
+    """Return whether this is a sparse matrix on disk, as in AnnData's backed mode."""
     return all(hasattr(value, name) for name in ("shape", "dtype", "format", "to_memory", "group"))
 
 
 def row_bytes(source: Any) -> float:
-    """Return the bytes that a row, or a pixel, takes in memory in float64; the mean if sparse."""
+    """Return the number of bytes of a row (or pixel) in float64, the average if sparse."""
     size = np.dtype(np.float64).itemsize
     if is_sparse_on_disk(source):  # an entry and its index
         return 2 * size * source.group["data"].shape[0] / max(1, source.shape[0])
@@ -236,7 +237,7 @@ def row_bytes(source: Any) -> float:
 
 
 def check_source(value: Any, name: str) -> None:
-    """Raise unless this is a matrix, or an image, of real numbers."""
+    """Raise unless this is a matrix or an image of real numbers."""
     if is_sparse_on_disk(value) and value.format != "csr":
         raise InputTypeError(
             f"`{name}` is a sparse matrix on disk that is stored by columns "
@@ -253,7 +254,7 @@ def check_source(value: Any, name: str) -> None:
 
 
 def parse_memory(limit: int | str) -> int:
-    """Return the bytes of a number of them, or of words such as "512MB", "1.5 GiB".
+    """Convert a number of bytes, or a string such as "512MB" or "1.5 GiB", to bytes.
 
     Examples
     --------

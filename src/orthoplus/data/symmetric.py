@@ -1,4 +1,4 @@
-"""Symmetric matrices as they come: dense, sparse, an operator, a product, or a sum of these."""
+"""Symmetric matrices: dense, sparse, operators, products, and sums of these."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,18 +14,18 @@ from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray
 
-# Up to this many rows eigenvectors are computed densely.
+# Up to this many rows, eigenvectors are computed with a dense solver.
 DENSE_ROWS = 64
-# Up to this many where the entries are at hand.
+# The same limit if the entries of the matrix are available.
 _DENSE_BLOCK = 300
 # A sparse matrix of at most this many rows keeps a dense copy, from which small blocks are taken.
 _DENSE_WHOLE = 512
-# Relative asymmetry that is put down to rounding.
+# Relative asymmetry that is attributed to rounding.
 ASYMMETRY = 1e-10
-# Lanczos vectors for each eigenvalue that is wanted, and at least.
+# Number of Lanczos vectors per requested eigenvalue, and the minimum.
 _LANCZOS_FACTOR = 4
 _LANCZOS_LEAST = 40
-# The norm of an operator is found to this accuracy, and raised by it.
+# Relative accuracy of the norm of an operator, which is increased by this amount.
 _NORM_TOL = 1e-3
 
 
@@ -93,7 +93,7 @@ class SymmetricMap:
         return self.base.toarray()
 
     def to_dense(self) -> FloatArray:
-        """All entries: for small n."""
+        """Return all entries; for small n."""
         if not self.factors and self.base is not None:
             if issparse(self.base):
                 return self.base.toarray()
@@ -103,12 +103,12 @@ class SymmetricMap:
 
     @cached_property
     def known_blocks(self) -> dict[tuple[bytes, str], FloatArray | None]:
-        """The bottom vectors of small blocks that `bottom_of_blocks` has met."""
+        """Return the cache of bottom vectors of small blocks that `bottom_of_blocks` fills."""
         return {}
 
     @cached_property
     def diagonal(self) -> FloatArray | None:
-        """The diagonal of M; None if the base is an operator."""
+        """Return the diagonal of M, or None if the base is an operator."""
         if isinstance(self.base, LinearOperator):
             return None
         diagonal = np.zeros(self.shape[0])
@@ -122,9 +122,10 @@ class SymmetricMap:
 
     @cached_property
     def norm(self) -> float:
-        r"""At least :math:`\|M\|_2`: by absolute row sums, :math:`\|U\|_1 \|U\|_\infty` for UU'.
+        r"""Return an upper bound of :math:`\|M\|_2`.
 
-        For an operator the largest eigenvalue in size by Lanczos, raised by its tolerance.
+        It uses absolute row sums, and :math:`\|U\|_1 \|U\|_\infty` for UU'. For an operator it is
+        the largest absolute eigenvalue from Lanczos, increased by its tolerance.
         """
         if self.factors and self.shape[0] <= DENSE_ROWS:
             return float(np.abs(np.linalg.eigvalsh(self.to_dense())).max())
@@ -140,30 +141,32 @@ class SymmetricMap:
 
     @cached_property
     def largest(self) -> float:
-        """At least the largest eigenvalue, and near it."""
+        """Return a tight upper bound of the largest eigenvalue."""
         if self.base is None and all(np.ndim(C) == 0 and C <= 0 for _, C in self.factors):
-            return 0.0  # minus a product: negative semidefinite
+            return 0.0  # -UU' is negative semidefinite
         start = np.random.default_rng(0).standard_normal(self.shape[0])
         found = (-self).eigenpairs(1, start, tol=_NORM_TOL)
         if found is None:
             return self.norm
-        # Lanczos stops at a residual of that share of shift + eigenvalue, at most three norms.
+        # Lanczos stops at a residual of _NORM_TOL (shift + eigenvalue), which is at most
+        # 3 _NORM_TOL ||M||.
         return float(-found[0][0]) + 3.0 * _NORM_TOL * self.norm
 
     def eigenpairs(
         self, k: int, start: FloatArray, *, tol: float = 0.0
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the k smallest eigenvalues, rising, and their vectors; None if Lanczos fails.
+        """Return the k smallest eigenvalues, ascending, and their vectors; None if Lanczos fails.
 
-        Dense for small n, otherwise by Lanczos on ``shift I - M`` from ``start``, which should have
-        no pattern: one that follows the components of a graph would miss multiple eigenvalues. The
-        shift makes it positive definite: Lanczos fails from a start in the kernel, as the constant
-        vector is for a graph Laplacian, and converges slowly to eigenvalues near zero.
+        Small n use a dense solver, otherwise Lanczos runs on ``shift I - M`` from ``start``. The
+        start should be unstructured: one that follows the components of a graph would miss multiple
+        eigenvalues. The shift makes the matrix positive definite, because Lanczos fails from a
+        start in the kernel, such as the constant vector of a graph Laplacian, and converges slowly
+        to eigenvalues near zero.
         """
         n = self.shape[0]
         is_small_block = n <= _DENSE_BLOCK and isinstance(self.base, np.ndarray)
         if n <= max(DENSE_ROWS, 2 * k) or is_small_block:
-            # LAPACK's choices depend on the size of M; a power of two changes no digit.
+            # LAPACK's decisions depend on the scale of M; scaling by a power of two is exact.
             dense = self.to_dense()
             exponent = int(np.frexp(np.abs(dense).max())[1])
             values, vectors = eigh(np.ldexp(dense, -exponent), subset_by_index=[0, k - 1])
@@ -182,23 +185,23 @@ class SymmetricMap:
 
 
 def as_symmetric_entries(M: Any, name: str, *, instead: str) -> Any:
-    """Return `as_symmetric` of a matrix whose entries are known; ``instead`` is what others use."""
+    """Apply `as_symmetric` to a matrix with entries; the error for others names ``instead``."""
     if isinstance(M, (LinearOperator, SymmetricMap)):
         raise InputTypeError(
-            f"`{name}` is a {type(M).__name__}: its entries are needed for ||M - XX'||. Take "
+            f"`{name}` is a {type(M).__name__}: its entries are needed for ||M - XX'||. Use "
             f"{instead}, which has the same minimizers."
         )
     return as_symmetric(M, name)
 
 
 def entry_squares(M: Any) -> float:
-    """Return ||M||_F^2 of a matrix with entries."""
+    """Return ||M||_F^2 of a dense or sparse matrix."""
     entries = M.data if issparse(M) else M
     return float(np.vdot(entries, entries))
 
 
 def as_symmetric(M: Any, name: str) -> Any:
-    """Return M checked: a float array, a float64 CSR matrix, a LinearOperator or SymmetricMap."""
+    """Check M and return it as an array, float64 CSR matrix, LinearOperator or SymmetricMap."""
     if isinstance(M, SymmetricMap):
         return M
     if isinstance(M, LinearOperator):
@@ -228,7 +231,7 @@ def _multiply(C: Any, X: FloatArray) -> FloatArray:
 
 
 def _norms(U: Any) -> tuple[float, float]:
-    """Largest absolute column sum, largest absolute row sum."""
+    """Return the largest absolute column sum and the largest absolute row sum."""
     if issparse(U):
         return float(norm(U, 1)), float(norm(U, np.inf))
     return float(np.linalg.norm(U, 1)), float(np.linalg.norm(U, np.inf))
@@ -246,7 +249,7 @@ def _operator_norm(M: LinearOperator) -> float:
 
 
 def _padded(M: LinearOperator, rows: Any) -> LinearOperator:
-    """Return the block of an operator: zeros elsewhere, one product with the whole of it."""
+    """Return a principal block of an operator by padding with zeros, one full product each."""
     n, size = M.shape[0], len(rows)
 
     def product(X: FloatArray) -> FloatArray:
@@ -265,7 +268,7 @@ def _check_square(M: Any, name: str) -> None:
 
 
 def _check_operator(M: LinearOperator, name: str) -> None:
-    """One product tells a finite symmetric operator from others, almost surely."""
+    """Check finiteness and symmetry of an operator by one random product."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, M.shape[0]))
     Mx, My = M @ x, M @ y

@@ -1,4 +1,4 @@
-"""The sets of the paper: OB+ (nonnegative, unit columns) and S+ (orthonormal as well)."""
+"""The sets of the paper: OB+ (nonnegative, unit columns) and S+ (also orthonormal columns)."""
 
 from orthoplus.geometry.delta import delta_jacobian, project_delta
 from orthoplus.geometry.oblique import (

@@ -7,20 +7,20 @@ import numpy as np
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.stiefel import polar_factor
 
-# Beyond this distance of U'U from I a point of a curve is made orthonormal again.
+# If U'U differs from I by more than this, a point of a curve is orthonormalized again.
 _DRIFT = 1e-13
 
-# ``curve(U, G, t)``: the point at t of a curve from U along which f falls, G its gradient at U.
+# ``curve(U, G, t)``: the point at t of a descent curve from U, where f has the gradient G.
 Curve = Callable[[FloatArray, FloatArray, float], FloatArray]
 
 
 def cayley_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
-    r"""Return the point at t of the Cayley curve from U against the gradient G.
+    r"""Return the point at t of the Cayley curve from U in the direction of descent for G.
 
     .. math:: U(t) = (I + \tfrac t2 W)^{-1} (I - \tfrac t2 W)\, U, \qquad W = GU^\top - UG^\top .
 
-    W is skew, so that U(t) has orthonormal columns for every t. It has rank 2k: a system of 2k
-    equations gives U(t) in O(nk^2), and one of n equations if n < 2k.
+    W is skew-symmetric, so that U(t) has orthonormal columns for every t. It has rank 2k: U(t) is
+    computed in O(nk^2) from a system of 2k equations, or of n equations if n < 2k.
 
     Parameters
     ----------
@@ -46,6 +46,8 @@ def cayley_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
         half = (0.5 * t) * (W - W.T)
         moved = np.linalg.solve(np.eye(n) + half, U - half @ U)
     else:
+        # W = PQ' has rank 2k: by Sherman-Morrison-Woodbury,
+        # U(t) = U - t P (I + t/2 Q'P)^-1 Q'U.
         P, Q = np.hstack((G, U)), np.hstack((U, -G))
         core = np.linalg.solve(np.eye(2 * k) + (0.5 * t) * (Q.T @ P), Q.T @ U)
         moved = U - t * (P @ core)
@@ -54,7 +56,7 @@ def cayley_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
 
 
 def polar_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
-    """Return the point nearest to U - t grad of the manifold, grad as in `stiefel_gradient`.
+    """Return the point of the manifold nearest to U - t grad, with grad from `stiefel_gradient`.
 
     Examples
     --------
@@ -65,7 +67,7 @@ def polar_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
 
 
 def stiefel_gradient(U: FloatArray, G: FloatArray) -> FloatArray:
-    r"""Return the part of G in the tangent space, :math:`G - U\,\mathrm{sym}(U^\top G)`; O(nk^2).
+    r"""Project G onto the tangent space, :math:`G - U\,\mathrm{sym}(U^\top G)`; O(nk^2).
 
     Examples
     --------

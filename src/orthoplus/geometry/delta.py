@@ -15,7 +15,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     Parameters
     ----------
     X : ndarray of shape (n, k)
-        A point of OB+ (any nonnegative matrix without a zero column will do).
+        A point of OB+, or any nonnegative matrix without a zero column.
     C : ndarray of shape (n, k)
 
     Returns
@@ -24,9 +24,9 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
 
     Notes
     -----
-    The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method from the
-    root of its fully active piece descends to the root and is exact after finitely many steps, each
-    one pass over a column of C and of X.
+    The left side is convex, nondecreasing and piecewise linear in lambda. Newton's method, started
+    at the root of its fully active piece, decreases monotonically to the root and is exact after
+    finitely many steps. Each step is one pass over a column of C and of X.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
 
 
 def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
-    r"""HS generalized Jacobian of the projection onto Delta(X), applied to H.
+    r"""Apply the HS generalized Jacobian of the projection onto Delta(X) to H.
 
     .. math:: \mathcal{P}(H) = \Xi(H) - \Xi(X) M, \qquad
               M_{jj} = \frac{x_j^\top \Xi[h_j]}{x_j^\top \Xi[x_j]},

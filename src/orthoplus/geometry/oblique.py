@@ -23,13 +23,13 @@ def project_oblique_plus(C: FloatArray) -> FloatArray:
     Returns
     -------
     X : ndarray of shape (n, k)
-        A nearest point. Among tied maxima of a column without positive entry, the first; so a zero
-        column becomes the first unit vector.
+        A nearest point. In a column without a positive entry, the first of tied maxima is used, so
+        that a zero column becomes the first unit vector.
 
     Notes
     -----
-    The projection of eq. (5.3). O(nk). Columns are scaled by their largest entry first, so that
-    entries of any magnitude neither overflow nor vanish.
+    This is the projection of eq. (5.3); it costs O(nk). Columns are scaled by their largest entry
+    first, so that entries of any magnitude neither overflow nor underflow.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def project_oblique_plus(C: FloatArray) -> FloatArray:
     """
     C = as_matrix(C, "C")
     if len(C) == 0:
-        raise InputError(f"`C` has shape {C.shape}: no column of it can have norm 1. Give it rows.")
+        raise InputError(f"`C` has shape {C.shape}: at least one row is needed.")
     top = C.max(axis=0)
     X = np.maximum(C, 0.0) / np.where(top > 0, top, 1.0)
     X /= np.where(top > 0, np.linalg.norm(X, axis=0), 1.0)
@@ -62,9 +62,9 @@ def project_tangent(X: FloatArray, W: FloatArray) -> FloatArray:
 
 
 def riemannian_gradient(X: FloatArray, G: FloatArray) -> FloatArray:
-    r"""Gradient on the oblique manifold, (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`.
+    r"""Return the gradient on the oblique manifold, (2.5): :math:`G - X \mathrm{Diag}(X^\top G)`.
 
-    X in OB+ and G, the Euclidean gradient, of shape (n, k); O(nk).
+    X is a point of OB+ and G the Euclidean gradient, both of shape (n, k). The cost is O(nk).
 
     Examples
     --------

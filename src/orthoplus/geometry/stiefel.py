@@ -1,4 +1,4 @@
-r"""The sets of the paper: OB+ (nonnegative, unit columns) and S+ (orthonormal as well).
+r"""The sets of the paper: OB+ (nonnegative, unit columns) and S+ (also orthonormal columns).
 
 .. math::
 
@@ -15,19 +15,17 @@ from orthoplus.core.checks import as_matrix, check_positive, check_shape
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 
-# Above this share of the largest eigenvalue of M'M its root is exact enough for orthonormality.
+# If all eigenvalues of M'M exceed this fraction of the largest, its root is accurate enough.
 _SAFE_EIGENVALUE = 1e-3
 
-# What gives a point of S+ for a matrix that Procedure 1 cannot round.
+# A function that returns a point of S+ for a matrix that Procedure 1 cannot round.
 Rounding = Callable[[FloatArray], FloatArray]
 
 
 def labels_of(X: FloatArray) -> IntArray:
-    """Return the column of the largest entry of each row, the first among ties.
+    """Return the column of each row's largest entry, the first among ties; -1 for a zero row.
 
-    -1 for a row of zeros.
-
-    One pass, O(nk).
+    The cost is one pass, O(nk).
 
     Examples
     --------
@@ -38,7 +36,7 @@ def labels_of(X: FloatArray) -> IntArray:
 
 
 def cover_columns(labels: IntArray, k: int) -> bool:
-    """Whether every one of k columns has a row.
+    """Return whether each of the k columns has a row.
 
     Examples
     --------
@@ -49,7 +47,7 @@ def cover_columns(labels: IntArray, k: int) -> bool:
 
 
 def order_of_appearance(labels: IntArray, k: int) -> IntArray:
-    """Return the k columns in the order of their first rows; those without a row come last.
+    """Return the k columns in the order of their first rows; columns without rows come last.
 
     Examples
     --------
@@ -65,7 +63,8 @@ def order_of_appearance(labels: IntArray, k: int) -> IntArray:
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     """Build the matrix with ``weights[i]`` in column ``labels[i]`` of row i, columns normalized.
 
-    Rows with label -1 are zero. Every column needs a positive weight; O(n) but for the zeros.
+    Rows with label -1 are zero. Every column needs a positive weight. The cost is O(n), plus that
+    of the zeros.
 
     Examples
     --------
@@ -81,8 +80,9 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
     """Maximize <C, X> over the X of S+ with this support, for entries C_{i, label(i)}, section 4.
 
-    x_j is the positive part of c_j on the rows of j, normalized; a column without a positive entry
-    there takes its largest one alone, the first. Every column needs a row. O(n) but for the zeros.
+    x_j is the normalized positive part of c_j on the rows of j. If it is zero, x_j is the unit
+    vector of the largest entry, the first among ties. Every column needs a row. The cost is O(n),
+    plus that of the zeros.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def fit_support(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
 
 
 def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
-    """Return the weights of the rows in `fit_support`, its columns not normalized yet; O(n + k).
+    """Return the weights of the rows in `fit_support` before normalization; O(n + k).
 
     Examples
     --------
@@ -119,8 +119,9 @@ def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
 def polar_factor(M: FloatArray) -> FloatArray:
     r"""Project onto the matrices with orthonormal columns, by :math:`M = LSR^\top \mapsto LR^\top`.
 
-    It maximizes :math:`\langle M, Y \rangle` over them (Procrustes); the maximum is the sum of the
-    singular values. O(nk^2): from the eigenvectors of M'M where M is well conditioned, else an SVD.
+    The result maximizes :math:`\langle M, Y \rangle` over these matrices (Procrustes problem); the
+    maximum is the sum of the singular values. The cost is O(nk^2), by the eigenvectors of M'M if M
+    is well conditioned, else by an SVD.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def polar_factor(M: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(M.T @ M)
     if values[0] > _SAFE_EIGENVALUE * values[-1]:
         Y = M @ ((vectors / np.sqrt(values)) @ vectors.T)
-        return np.asarray(1.5 * Y - Y @ (0.5 * (Y.T @ Y)))  # Newton: the error squared
+        return np.asarray(1.5 * Y - Y @ (0.5 * (Y.T @ Y)))  # a Newton step squares the error
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return np.asarray(left @ right)
 
@@ -140,17 +141,17 @@ def round_to_stiefel_plus(X: FloatArray, *, otherwise: Rounding | None = None) -
     r"""Round a point of OB+ to S+: Procedure 1.
 
     Keep the largest entry of each row (the smallest column among ties) and normalize the columns.
-    If a column is left without an entry, the answer is :math:`I_{n,k}`, step S3 of the procedure,
-    or what ``otherwise`` gives.
+    If a column has no entry left, the result is :math:`I_{n,k}`, step S3 of the procedure, or that
+    of ``otherwise``.
 
     Parameters
     ----------
     X : ndarray of shape (n, k)
-        A nonnegative matrix; an entry below zero counts as zero.
+        A nonnegative matrix; negative entries count as zero.
     otherwise : callable, optional
-        ``otherwise(X) -> X``, a point of S+ for an X that leaves a column without an entry, in
-        place of :math:`I_{n,k}`, which has nothing to do with X. `solve` gives the nearest point of
-        S+ that a few passes of `orthoplus.project` find.
+        Function ``otherwise(X) -> X`` that returns a point of S+ if a column has no entry left, in
+        place of :math:`I_{n,k}`, which is unrelated to X. `solve` passes a function that returns
+        the nearest point of S+ found by a few passes of `orthoplus.project`.
 
     Returns
     -------
@@ -159,8 +160,9 @@ def round_to_stiefel_plus(X: FloatArray, *, otherwise: Rounding | None = None) -
 
     Notes
     -----
-    Lemma 3.2. No column is left empty if ``||XV||^2 - 1 < min(VV') = 1/k``; the bound holds for
-    any point of S+ otherwise. O(nk). For the nearest point of S+ use `orthoplus.project`.
+    See Lemma 3.2. No column is left empty if ``||XV||^2 - 1 < min(VV') = 1/k``; otherwise the bound
+    holds for any point of S+. The cost is O(nk). For the nearest point of S+ use
+    `orthoplus.project`.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def round_to_stiefel_plus(X: FloatArray, *, otherwise: Rounding | None = None) -
 
 
 def keep_largest(X: FloatArray, otherwise: Rounding | None = None) -> FloatArray:
-    """Procedure 1 for a matrix that is known to be in order: `round_to_stiefel_plus` unchecked.
+    """Apply Procedure 1 as in `round_to_stiefel_plus`, without checking the input.
 
     Examples
     --------
@@ -222,9 +224,8 @@ def rounding_constant(k: int, q: float = 2.0, *, omega: float | None = None) -> 
 def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
     r"""Bound the distance from X to S+ by :math:`\varrho_q \sqrt{\zeta_q(X)}`, Lemma 3.2.
 
-    For V = e / sqrt(k); X must be in OB+. The exponent 1/2 cannot be improved.
-
-    One pass, O(nk).
+    The bound is for V = e / sqrt(k), and X must be in OB+. The exponent 1/2 cannot be improved. The
+    cost is one pass, O(nk).
 
     Examples
     --------
@@ -241,9 +242,9 @@ def rounding_error_bound(X: FloatArray, q: float = 2.0) -> float:
 
 
 def violation(X: FloatArray) -> float:
-    r"""How far X is from S+: :math:`\|X^\top X - I\|_F + \|\min(X, 0)\|_F`, section 6.2.1.
+    r"""Return the violation :math:`\|X^\top X - I\|_F + \|\min(X, 0)\|_F`, section 6.2.1.
 
-    O(nk) for a matrix with at most one nonzero entry a row, O(nk^2) otherwise.
+    The cost is O(nk) if X has at most one nonzero entry per row, and O(nk^2) otherwise.
 
     Examples
     --------
@@ -262,15 +263,16 @@ def violation(X: FloatArray) -> float:
 def random_stiefel_plus(
     n: int, k: int, rng: np.random.Generator, *, n_zero_rows: int = 0
 ) -> FloatArray:
-    """Draw a random point of S+: rows dealt to the columns at random, none left empty.
+    """Draw a random point of S+ by assigning rows to columns at random, with no column empty.
 
     Parameters
     ----------
     n, k : int
         Shape, 1 <= k <= n.
     rng : numpy.random.Generator
+        Source of random numbers.
     n_zero_rows : int
-        How many rows stay zero, at most n - k.
+        Number of zero rows, at most n - k.
 
     Examples
     --------
@@ -289,9 +291,10 @@ def random_stiefel_plus(
 
 
 def in_linearized_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    r"""Whether D is in the linearized cone of S+ at X, (2.2).
+    r"""Return whether D is in the linearized cone of S+ at X, (2.2).
 
-    ``x_j'd_j = 0``; D = 0 at the zeros of a nonzero row of X; D >= 0 on the zero rows of X.
+    The conditions are ``x_j'd_j = 0``, D = 0 at the zeros of the nonzero rows of X, and D >= 0 on
+    the zero rows of X.
 
     Examples
     --------
@@ -312,9 +315,9 @@ def in_linearized_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> b
 
 
 def in_tangent_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> bool:
-    """Whether D is in the tangent cone of S+ at X, (2.3).
+    """Return whether D is in the tangent cone of S+ at X, (2.3).
 
-    The linearized cone, and on each zero row of X at most one nonzero entry of D.
+    D must be in the linearized cone and have at most one nonzero entry on each zero row of X.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The hot loops: call them as ``kernels.name``; Numba loads at the first call.
+"""The inner loops of the package, called as ``kernels.name``; Numba is imported at the first call.
 
-``ORTHOPLUS_KERNELS=reference`` in the environment selects the plain NumPy version.
+Set the environment variable ``ORTHOPLUS_KERNELS=reference`` to use the plain NumPy version.
 """
 
 import os
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from orthoplus.kernels.reference import __all__  # the names, once
+from orthoplus.kernels.reference import __all__  # the only list of names
 
 if TYPE_CHECKING:
     from orthoplus.kernels.reference import *  # noqa: F403
@@ -28,8 +28,9 @@ def __getattr__(name: str) -> Any:
 
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of this block: Numba, half imported, cannot be imported again."""
-    # Only the main thread is interrupted; a handler that is not Python's could not be restored.
+    """Delay Ctrl-C until the end of this block, because a partial import of Numba is not undone."""
+    # Only the main thread receives Ctrl-C. If `getsignal` returns None, the handler was not
+    # installed from Python and could not be restored.
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is None:
         yield

@@ -1,7 +1,7 @@
-"""Row blocks for the compiled loops, shared out to threads.
+"""Row blocks for the compiled loops, distributed over threads.
 
-Large matrices are cut into blocks whose number depends on the size alone, and partial sums are
-added in the order of the blocks: the answer has the same bits for any number of threads.
+Large matrices are split into blocks whose number depends on the size alone, and partial sums are
+added in the order of the blocks. The result is bitwise identical for any number of threads.
 """
 
 import os
@@ -14,8 +14,8 @@ from typing import Any
 
 from orthoplus.kernels.threads import limited_threads, n_threads, set_most_threads, single_blas
 
-# Below this many entries a pass takes less than a millisecond and a second thread costs more than
-# it gives (measured: 2000 x 100 is 2.5 times slower with two threads than with one).
+# Below this many entries a pass takes less than a millisecond and a second thread does not pay off
+# (measured: 2000 x 100 is 2.5 times slower with two threads than with one).
 PARALLEL_SIZE = 1 << 20
 BLOCK_SIZE = 1 << 18
 MAX_BLOCKS = 32
@@ -23,8 +23,8 @@ MAX_BLOCKS = 32
 
 @cache
 def _pool(threads: int, pid: int) -> ThreadPoolExecutor:
-    # Keyed by process: a pool does not survive a fork. Its threads take no further ones: a pass
-    # within a pass would wait for threads that wait for it.
+    # The key includes the process id because a pool does not survive a fork. Its threads may not
+    # use the pool themselves: nested passes would wait for each other.
     return ThreadPoolExecutor(
         threads, thread_name_prefix="orthoplus", initializer=set_most_threads, initargs=(1,)
     )
@@ -33,8 +33,8 @@ def _pool(threads: int, pid: int) -> ThreadPoolExecutor:
 def partition_rows(n: int, k: int, least: int = 1) -> list[slice]:
     """Return the row ranges of a fixed partition; one range if the matrix is small.
 
-    ``least`` is the number of rows below which a block costs more than it gives: what a block adds
-    up has to be added to the others.
+    ``least`` is the smallest number of rows per block: below it, adding the partial sums of the
+    blocks takes longer than the threads save.
     """
     size = n * k
     if size < PARALLEL_SIZE:
@@ -45,10 +45,10 @@ def partition_rows(n: int, k: int, least: int = 1) -> list[slice]:
 
 
 def for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
-    """Run ``work(number, rows)`` for every block, on threads if that pays.
+    """Run ``work(number, rows)`` for every block, in threads if there are several blocks.
 
-    Each thread, the caller's too, takes the next block that is left: one task per thread and pass,
-    not one per block. While they run, BLAS has one thread in each of them.
+    Each thread, including the caller's, takes the next remaining block, so that there is one task
+    per thread rather than one per block. Meanwhile BLAS uses a single thread in each of them.
     """
     threads = min(n_threads(), len(blocks)) if len(blocks) > 1 else 1
     left = deque(enumerate(blocks))
@@ -56,7 +56,7 @@ def for_blocks(work: Callable[[int, slice], Any], blocks: list[slice]) -> None:
     def take() -> None:
         while True:
             try:
-                number, rows = left.popleft()  # atomic, unlike the next item of a shared iterator
+                number, rows = left.popleft()  # atomic, unlike `next` on a shared iterator
             except IndexError:
                 return
             work(number, rows)

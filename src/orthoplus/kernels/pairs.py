@@ -6,28 +6,29 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 
-# A move must gain this much, relatively: rounding alone must not move a row.
+# Least relative gain of a move, so that rounding errors alone do not move a row.
 MOVE_THRESHOLD = 1e-14
+# Replaces a zero in a denominator.
 TINY = 1e-300
-# Products of three gains above this do not underflow.
+# Products of three gains above this value do not underflow.
 SAFE_GAIN = 1e-75
-# A sweep of double moves begins no further one after it has looked at so many second rows.
+# A sweep of double moves stops after it has examined this many second rows.
 MAX_FOLLOWERS = 2_000_000
-# What a full search may overlook, relative to what was left of the bound.
+# An exhaustive search may miss an improvement below this fraction of the remaining gap.
 SEARCH_THRESHOLD = 1e-12
-# Sums of which a flip takes a part are uncertain by this share of all parts.
+# Relative rounding error of a sum after flips have subtracted some of its terms.
 SUM_ROUNDING = 2.0**-48
-# So many sets of flips of a column are kept; beyond that its bound is not exact.
+# Largest number of sets of flips stored per column; beyond that the bound is not exact.
 MAX_FLIP_SETS = 4096
-# The edge of a window is widened by this factor so that rounding drops no pair that is on it.
+# Widens a window slightly, so that rounding does not drop a pair at its edge.
 WINDOW_ROUNDING = 1.0 - 1e-15
 
 
 def column_sums(labels: IntArray, gains: FloatArray, k: int) -> FloatArray:
-    """Add up ``gains`` for each label 0..k-1 with an error of O(sqrt(n)) roundings.
+    """Sum ``gains`` for each label 0..k-1 with a rounding error of O(sqrt(n)) units.
 
-    One running sum would collect n roundings, which a bound has to allow for; sums of about
-    sqrt(n) rows each, added afterwards, collect 2 sqrt(n).
+    A single running sum has an error of n units, which bounds would have to allow for. Sums over
+    groups of about sqrt(n) rows, added afterwards, have an error of only 2 sqrt(n) units.
     """
     size = max(1, int(np.sqrt(len(labels))))
     group = np.arange(len(labels)) // size
@@ -37,7 +38,10 @@ def column_sums(labels: IntArray, gains: FloatArray, k: int) -> FloatArray:
 
 
 class Pairs(NamedTuple):
-    """The pairs of row i are the positions ``start[i]:start[i+1]``, ascending in the column."""
+    """Candidate pairs in CSR form: row i has the pairs ``start[i]:start[i+1]``, sorted by column.
+
+    ``gain`` holds P_ij and ``share`` the fraction of row i that is assigned to the column.
+    """
 
     start: IntArray
     column: IntArray

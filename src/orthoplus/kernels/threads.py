@@ -1,4 +1,4 @@
-"""How many threads the compiled loops and BLAS may take."""
+"""Control the number of threads of the compiled loops and of BLAS."""
 
 import os
 import threading
@@ -12,9 +12,10 @@ _most_threads: ContextVar[int | None] = ContextVar("orthoplus_threads", default=
 
 
 def n_threads() -> int:
-    """Return the threads for large passes: ``ORTHOPLUS_NUM_THREADS``, else the processors.
+    """Return the number of threads for large passes.
 
-    Within `limited_threads` it is at most the number given there.
+    It is ``ORTHOPLUS_NUM_THREADS`` if set, else the number of available processors, and at most
+    the limit of an enclosing `limited_threads`.
     """
     most = _most_threads.get()
     return _wanted_threads() if most is None else min(most, _wanted_threads())
@@ -34,7 +35,7 @@ def set_most_threads(most: int) -> None:
 
 @contextmanager
 def limited_threads(most: int) -> Iterator[None]:
-    """Limit `n_threads` within this block, because others run beside it.
+    """Limit `n_threads` within this block, for work that runs in parallel with other work.
 
     Examples
     --------
@@ -51,19 +52,19 @@ def limited_threads(most: int) -> Iterator[None]:
 
 @cache
 def _blas_libraries() -> Any:
-    # Looking for the libraries takes milliseconds: once. All that we use are loaded by now.
+    # The search takes milliseconds, so cache it. All libraries that we use are loaded by now.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 def _is_per_thread(library: Any) -> bool:
-    """Return whether each thread has a number of BLAS threads of its own."""
+    """Return whether the number of BLAS threads is set per calling thread (OpenMP)."""
     return getattr(library, "threading_layer", "") == "openmp"
 
 
 class _Lowered:
-    """Libraries that were set to one thread, with their former numbers."""
+    """Libraries that were set to one thread, with their previous numbers of threads."""
 
     def __init__(self) -> None:
         self.before: list[tuple[Any, int]] = []
@@ -76,8 +77,8 @@ class _Lowered:
                 _set_threads(library, 1)
 
     def restore(self) -> None:
-        # Each entry goes only after its library is restored: if Ctrl-C comes in between, the next
-        # one to leave goes on here. A number that somebody else has set since then stays.
+        # Remove an entry only after its library is restored: if Ctrl-C interrupts the loop, the
+        # next thread to leave continues it. A number that other code has set meanwhile is kept.
         while self.before:
             library, number = self.before[-1]
             if library.num_threads == 1:
@@ -87,8 +88,8 @@ class _Lowered:
 
 def _set_threads(library: Any, number: int) -> None:
     library.set_num_threads(number)
-    # From version 3.8 on, threadpoolctl ignores all threads but the one that set a number last,
-    # until that one gives up control. Here another thread may be the one to restore it.
+    # Since version 3.8, threadpoolctl lets only the thread that set the number last change it,
+    # until that thread releases control. Here a different thread may have to restore it.
     if hasattr(library, "clear_controlling_thread"):
         library.clear_controlling_thread()
 
@@ -96,10 +97,10 @@ def _set_threads(library: Any, number: int) -> None:
 class BlasLimit:
     """Keep BLAS at one thread while any thread is inside a ``with`` block of this object.
 
-    The number of BLAS threads usually belongs to the process. The first thread to enter stores it
-    and sets one; the last to leave restores it, whatever the order in between. Where each thread
-    has its own number (OpenMP), each stores and restores its own. Use it in the thread that hands
-    out work: with all our threads at work, further ones of BLAS would be too many.
+    The number of BLAS threads is usually a setting of the process. The first thread to enter saves
+    it and sets it to one; the last thread to leave restores it, in whatever order they leave. If
+    each thread has its own setting (OpenMP), each thread saves and restores its own. Use this in
+    the thread that distributes work, so that BLAS does not oversubscribe the processors.
 
     Examples
     --------
@@ -143,7 +144,7 @@ class BlasLimit:
             self._shared.restore()
 
     def after_fork(self) -> None:
-        """Forget the threads that the child of a fork does not have; the one it has stays in."""
+        """Reset the state in the child of a fork, where only the current thread exists."""
         self._lock = threading.Lock()
         self.n_inside = self._own.depth
         if self.n_inside == 0:
@@ -151,13 +152,13 @@ class BlasLimit:
 
 
 class _Own(threading.local):
-    """What `BlasLimit` knows of the current thread."""
+    """State of `BlasLimit` for the current thread."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.lowered = _Lowered()
 
 
-single_blas = BlasLimit()  # one for the process, as the number of threads is
+single_blas = BlasLimit()  # one per process, like the number of BLAS threads
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=single_blas.after_fork)

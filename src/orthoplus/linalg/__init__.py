@@ -1,1 +1,1 @@
-"""Linear algebra: singular vectors of groups, symmetric eigenproblems, starts."""
+"""Linear algebra: singular vectors of groups, symmetric eigenproblems, starting points."""

@@ -11,12 +11,12 @@ from orthoplus.core.types import ROUNDOFF, FloatArray
 from orthoplus.data import DataMatrix, MemoryMatrix, as_data
 
 MODELS = ("fcls", "nnls")
-# Fractions whose sum is fixed may have this many times the error of those whose sum is free.
+# "fcls" is chosen if its error is at most this many times that of "nnls".
 _SUM_TO_ONE = 1.5
 
 
 def fit_fractions(A: Any, spectra: FloatArray, model: str = "fcls") -> Any:
-    r"""Return the fractions of the spectra :math:`e_1, \dots, e_k` in each row of A, exactly.
+    r"""Compute the least-squares fractions of the spectra :math:`e_1, \dots, e_k` in each row.
 
     .. math:: \text{fcls:}\; \min_f \|a_i - E^\top f\|^2 \;\text{s.t.}\; f \ge 0,\ e^\top f = 1,
               \qquad
@@ -25,28 +25,29 @@ def fit_fractions(A: Any, spectra: FloatArray, model: str = "fcls") -> Any:
     Parameters
     ----------
     A : array-like or DataMatrix of shape (n, r)
-        Of any storage; read once, in blocks.
+        Data in any storage; read once, in blocks.
     spectra : ndarray of shape (k, r)
-        E, one spectrum per row.
+        The matrix E with one spectrum per row.
     model : {"fcls", "nnls"}
-        Fully constrained least squares, which explains a dark row by other materials, or
-        nonnegative least squares whose coefficients are divided by their sum: a row may be
-        brighter or darker by any factor.
+        "fcls" is fully constrained least squares, which explains a dark row by other materials.
+        "nnls" is nonnegative least squares with coefficients divided by their sum, which allows a
+        row to be brighter or darker by any factor.
 
     Returns
     -------
     fractions : ndarray of shape (n, k)
-        Nonnegative, in the dtype of A; each row sums to one. A row of zeros has zeros, and so has
-        a row that no nonnegative combination of the spectra brings nearer to zero ("nnls"). A Dask
-        array gives what its `map_rows` gives.
+        Nonnegative, in the dtype of A; each row sums to one. The fractions of a zero row are zero,
+        as are those of a row that no nonnegative combination of the spectra approximates better
+        than zero ("nnls"). For a Dask array the result is a vector of its `map_rows`.
 
     Notes
     -----
-    Heinz and Chang, IEEE TGRS 39 (2001), state the model; the solver is the active-set method of
-    Lawson and Hanson with the equality eliminated by its multiplier, to rounding. With the sum
-    fixed, shifting rows and spectra by one vector and adding a constant to the Gram matrix change
-    nothing: both are done, so that spectra need only be affinely independent. If they are not,
-    the fractions are one of several minimizers. O(nrk) for the products, about O(k^3) per row.
+    The model is due to Heinz and Chang, IEEE TGRS 39 (2001). The solver is the active-set method of
+    Lawson and Hanson, with the equality eliminated by its multiplier; it is exact to rounding. If
+    the sum is fixed, shifting rows and spectra by a common vector and adding a constant to the Gram
+    matrix do not change the minimizer. Both are done, so that the spectra need only be affinely
+    independent; if they are not, the fractions are one of several minimizers. The cost is O(nrk)
+    for the products and about O(k^3) per row.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def check_spectra(spectra: Any, name: str, n_bands: int) -> FloatArray:
 
 
 def fractions_of_rows(A: DataMatrix, E: FloatArray, model: str) -> Any:
-    """Return `fit_fractions` of data that are checked, as a vector of A."""
+    """Compute `fit_fractions` for checked data, as a vector of A."""
     return A.map_rows(fractions_of_block, args=(E, model))
 
 
@@ -93,10 +94,10 @@ def fractions_of_block(block: MemoryMatrix, E: FloatArray, model: str) -> FloatA
 
 
 def fitting_model(A: DataMatrix, E: FloatArray) -> str:
-    """Return "fcls" if fixing the sums to one costs at most half of the error again, else "nnls".
+    """Return "fcls" if its error is at most 1.5 times that of "nnls", else "nnls".
 
-    If all pixels have the same brightness, the sums are one up to noise and fixing them costs next
-    to nothing; if brightness varies, fully constrained least squares misses most of it.
+    If all pixels have the same brightness, the sums are one up to noise and fixing them hardly
+    increases the error; if the brightness varies, fully constrained least squares fits badly.
     """
     free, fixed = mixture_errors(A, E)
     return "fcls" if fixed <= _SUM_TO_ONE * free + rounding_error(A) else "nnls"
@@ -110,7 +111,7 @@ def mixture_errors(A: DataMatrix, E: FloatArray) -> tuple[float, float]:
 
 
 def rounding_error(A: DataMatrix) -> float:
-    """Return the relative error below which `mixture_errors` is rounding."""
+    """Return the relative error below which `mixture_errors` is only rounding."""
     return 4.0 * float(np.sqrt(ROUNDOFF[np.dtype(A.dtype)]))
 
 
@@ -135,7 +136,8 @@ def on_simplex(matmul: Any, E: FloatArray) -> FloatArray:
     middle = E.mean(axis=0)
     D = E - middle
     G = D @ D.T
-    # G is singular, since the rows of D sum to zero; on the simplex f'ee'f = 1 is a constant.
+    # G = DD' is singular, since the rows of D sum to zero. Adding a multiple of ee' makes it
+    # definite and only adds a constant on the simplex, where f'ee'f = 1.
     shift = float(np.trace(G)) / len(E) or 1.0
     B = matmul(D.T) - (D @ middle - shift).astype(np.float64)
     return kernels.constrained_fractions(G + shift, B, True)
@@ -147,6 +149,6 @@ def on_orthant(matmul: Any, E: FloatArray) -> FloatArray:
 
 
 def normalized_rows(C: FloatArray) -> FloatArray:
-    """Return nonnegative rows divided by their sums; rows of zeros stay."""
+    """Divide nonnegative rows by their sums; zero rows stay zero."""
     sums = C.sum(axis=1, keepdims=True)
     return np.asarray(C / np.where(sums > 0.0, sums, 1.0))

@@ -1,7 +1,7 @@
-r"""The best vector of each group of rows: leading singular vectors, of all groups at once.
+r"""Compute the leading singular vectors of all groups of rows at once.
 
-A product with all groups is one pass over A and back, so that k does not enter but for the small
-eigenproblems.
+A product with all groups takes one pass over A and one with its transpose, so that the cost does
+not depend on k except for the small eigenproblems.
 """
 
 from functools import cached_property
@@ -14,32 +14,31 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, MemoryMatrix
 from orthoplus.data.groups import reciprocals, unit_rows
 
-# Lanczos vectors of a cycle; a cycle starts from the best vector of the last.
+# Number of Lanczos vectors per cycle, and of cycles; a cycle starts from the best vector so far.
 _CYCLE = 16
 _MAX_CYCLES = 30
-# How often within a cycle the residual is looked at.
+# The residual is checked once per this many steps.
 _LOOK = 2
-# Residual, as a share of the eigenvalue: the eigenvalue is then exact to the square of it.
+# Residual relative to the eigenvalue; the error of the eigenvalue is the square of it.
 _RESIDUAL = 1e-11
-# Entries of a unit vector below this are left over from its start: a row that meets no others meets
-# none, instead of the group that rounding makes the first.
+# Smaller entries of a unit vector are remainders of the start and are set to zero: otherwise a row
+# orthogonal to all others would be assigned to a group by rounding.
 _LEFT_OVER = 1e-10
-# Residuals of products in the arithmetic of an operator fall to some roundings of it.
+# Residuals cannot fall below this many unit roundoffs of the dtype of an operator.
 _OPERATOR_ROUNDOFFS = 50
-# Steps of the projected power method, and the residual at which it ends: it gains a constant factor
-# a step, and the value is exact to the square.
+# Largest number of steps of the projected power method, which converges linearly.
 _MAX_POWERS = 500
 _POWER_RESIDUAL = 1e-8
-# A power step that helped is tried again this much longer.
+# An extrapolated power step that helped is lengthened by this factor.
 _LONGER = 1.5
-# Numbers in the Gram matrices of all groups, if they are formed.
+# Gram matrices of all groups are formed if they have at most this many entries in total.
 _MOST_GRAM = 1 << 21
-# A Lanczos vector this short, as a share of the eigenvalue, is rounding: the space is exhausted.
+# If a Lanczos vector is this short relative to the eigenvalue, the Krylov space is exhausted.
 _BREAKDOWN = 1e-14
 
 
 class GroupedRows:
-    """What a problem of the form ``constant - ||A'X||^2`` tells a search over groups of rows.
+    """Interface of a problem of the form ``constant - ||A'X||^2`` for searches over row groups.
 
     Attributes
     ----------
@@ -55,7 +54,7 @@ class GroupedRows:
 
     @cached_property
     def row_squares(self) -> FloatArray:
-        """||a_i||^2 for each row of A; a vector in the form of A."""
+        """Return the squared norms ||a_i||^2 of the rows, as a vector of A."""
         return self.A.row_squares()
 
     def group_vectors(
@@ -63,7 +62,8 @@ class GroupedRows:
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return a nonnegative unit vector x_j for each group, and :math:`\|A_j^\top x_j\|^2`.
 
-        The leading left singular vector, or `nonnegative_vectors` for data of any sign.
+        It is the leading left singular vector, or that of `nonnegative_vectors` if products of rows
+        may be negative.
         """
         find = nonnegative_vectors if self.allow_negative else leading_vectors
         return find(self.A, labels, start, self.k, residual)
@@ -73,7 +73,8 @@ class GroupedRows:
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return unit vectors along :math:`y_j = A_j^\top x_j`, of shape (k, r), and squares.
 
-        For the x_j of `group_vectors`; A may be in row blocks, labels and start in their form.
+        The x_j are those of `group_vectors`. A may be read in blocks of rows; labels and start are
+        vectors of A.
         """
         if not self.allow_negative:
             return leading_directions(self.A, labels, start, self.k, residual)
@@ -89,10 +90,10 @@ def leading_directions(
     Parameters
     ----------
     A, labels, k, residual
-        As in `leading_vectors`; A may be in row blocks.
-    weights : vector of n numbers
-        The start; 1 stands for those that are not positive, since no entry of the vector sought
-        need be zero.
+        As in `leading_vectors`; A may be read in blocks of rows.
+    weights : vector of length n
+        The start. Entries that are not positive are replaced by 1, because the solution may be
+        positive there.
 
     Returns
     -------
@@ -102,9 +103,9 @@ def leading_directions(
 
     Notes
     -----
-    Lanczos over the k x r matrices V, one pass over A per step, if these are shorter than the n
-    entries of X: then nothing of length n is made. Otherwise over X. Narrow data that is not in
-    memory takes one pass, for the Gram matrix of each group.
+    If kr < n, Lanczos runs on the k x r matrices V with one pass over A per step, so that no
+    vector of length n is created; otherwise it runs on X. Data with few columns that is not in
+    memory takes one pass, to compute the Gram matrix of each group.
     """
     n, r = A.shape
     if has_group_grams(A, k):
@@ -122,7 +123,7 @@ def leading_directions(
 
 
 def has_group_grams(A: DataMatrix, k: int) -> bool:
-    """Return whether the Gram matrices of k groups cost less than passes over the data."""
+    """Return whether the Gram matrices of k groups cost less than several passes over the data."""
     r = A.shape[1]
     return A.has_entries and not A.has_cheap_products and not A.has_gaps and k * r * r <= _MOST_GRAM
 
@@ -153,25 +154,25 @@ def leading_vectors(
     labels : ndarray of shape (n,)
         The group of each row, -1 for none.
     start : ndarray of shape (n,)
-        Positive on the groups: then it is not orthogonal to the vector sought, which is nonnegative
-        by Perron and Frobenius.
+        Must be positive on the groups; then it is not orthogonal to the solution, which is
+        nonnegative by the Perron-Frobenius theorem.
     k : int
         Number of groups.
     residual : float, optional
-        Where to stop, as a share of the square; by default near the rounding.
+        Residual at which to stop, relative to the square; by default close to rounding.
 
     Returns
     -------
     x : ndarray of shape (n,)
-        Nonnegative, of unit norm on each group, 0 where the label is -1; for a group of zero rows
-        the start.
+        Nonnegative, with unit norm on each group, and 0 for rows with label -1. For a group of zero
+        rows it is the start.
     squares : ndarray of shape (k,)
         :math:`\sigma_1(A_j)^2`, 0 for an empty group.
 
     Notes
     -----
-    Lanczos in all groups at once, in cycles of sixteen: a product with all groups is one pass over
-    A and back, O(nnz), so that k does not enter but for the small eigenproblems.
+    Lanczos runs in all groups at once, with restarts after sixteen steps. A product with all groups
+    takes O(nnz), independent of k except for the small eigenproblems.
 
     Examples
     --------
@@ -194,18 +195,20 @@ def nonnegative_vectors(
 
     .. math:: \max \|A_j^\top x\|_2^2 \quad \text{s.t.} \quad x \ge 0,\ \|x\|_2 = 1,
 
-    locally: the leading left singular vector of A_j need not be nonnegative, and finding the best
-    nonnegative one is NP-hard.
+    The result is a local maximizer: the leading left singular vector of A_j need not be
+    nonnegative, and finding the best nonnegative vector is NP-hard.
 
     Parameters
     ----------
     A, labels, k
         As in `leading_vectors`; A may have negative entries.
     start : ndarray of shape (n,)
-        Its positive part is the start; that of a group without is the row with the largest norm.
+        Its positive part is the start; a group without a positive entry starts at the row of
+        largest norm.
     residual : float, optional
-        Where to stop, as a share of the square. By default as exact as the method gets, and the
-        best of three starts: the given one, and both parts of the leading singular vector.
+        Residual at which to stop, relative to the square. By default it is as small as the method
+        allows, and the best of three starts is returned: the given one, and the positive and
+        negative parts of the leading singular vector.
 
     Returns
     -------
@@ -214,9 +217,9 @@ def nonnegative_vectors(
 
     Notes
     -----
-    Projected power method, :math:`x \gets (A_jA_j^\top x)^+` normalized, which never lowers the
-    square since :math:`A_jA_j^\top` is positive semidefinite; between two steps a longer one along
-    the last is tried. Two products with all groups a step, O(nnz).
+    This is the projected power method, :math:`x \gets (A_jA_j^\top x)^+` normalized. It never
+    decreases the square, since :math:`A_jA_j^\top` is positive semidefinite. Between two steps, an
+    extrapolation along the last step is tried. A step takes two products with all groups, O(nnz).
 
     Examples
     --------
@@ -251,7 +254,7 @@ def _leading(space: "_Space", start: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 class _Space(Protocol):
-    """One vector for each group: their inner products, and an operator."""
+    """Protocol of a space with one vector per group: inner products, scaling, and an operator."""
 
     k: int
     tol: float
@@ -264,7 +267,7 @@ class _Space(Protocol):
 
 
 def _tolerance(A: DataMatrix, residual: float) -> float:
-    # Sums over entries are in float64, products of an operator in its own arithmetic.
+    # Sums over entries are in float64; products of an operator have its own precision.
     return (
         residual
         if A.has_entries
@@ -273,7 +276,7 @@ def _tolerance(A: DataMatrix, residual: float) -> float:
 
 
 class _Directions:
-    """Right singular vectors, k x r, and the operator A_j'A_j."""
+    """Space of the right singular vectors (k x r) with the operator A_j'A_j."""
 
     is_signed = False
 
@@ -296,7 +299,7 @@ class _Directions:
 
 
 class _Groups:
-    """Vectors over the rows, as one vector a group: their inner products, and the operator AA'."""
+    """Space of vectors over the rows, one vector per group, with the operator A_jA_j'."""
 
     def __init__(
         self, A: DataMatrix, labels: IntArray, k: int, residual: float, *, is_signed: bool = False
@@ -304,7 +307,7 @@ class _Groups:
         self.A, self.k, self.is_signed = A, k, is_signed
         self.labels = np.ascontiguousarray(A.gather(labels), dtype=np.int64)
         self._own_labels = A.scatter(self.labels)
-        self.index = np.where(self.labels >= 0, self.labels, k)  # those without a group: the last
+        self.index = np.where(self.labels >= 0, self.labels, k)  # rows without a group
         self.tol = _tolerance(A, residual)
 
     def dots(self, v: FloatArray, w: FloatArray) -> FloatArray:
@@ -315,7 +318,7 @@ class _Groups:
         return np.asarray(np.append(factors, 0.0)[self.index] * v)
 
     def unit(self, v: FloatArray) -> FloatArray:
-        # First by the largest entry: no overflow, no underflow.
+        # Scale by the largest entry first, to avoid overflow and underflow.
         top = np.zeros(self.k + 1)
         np.maximum.at(top, self.index, np.abs(v))
         v = self.scale(reciprocals(top[: self.k]), v)
@@ -327,7 +330,7 @@ class _Groups:
 
 
 def _positive_start(space: _Groups, start: FloatArray) -> FloatArray:
-    """Return the positive part with unit groups; the longest row alone for a group without one."""
+    """Normalize the positive part in each group; use the longest row if the part is zero."""
     x = np.where(space.labels >= 0, np.maximum(start, 0.0), 0.0).astype(np.float64)
     bare = np.append(np.bincount(space.index, x, minlength=space.k + 1)[: space.k] <= 0, False)
     if bare.any():
@@ -363,7 +366,7 @@ def _project_powers(space: _Groups, x: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-    """Return the best vectors of the Krylov spaces of x, Ritz values, and if they are exact."""
+    """Return the leading Ritz vectors of the Krylov spaces of x, their values, and convergence."""
     basis, T = [x], np.zeros((space.k, _CYCLE, _CYCLE))
     while True:
         s = len(basis) - 1
@@ -384,7 +387,7 @@ def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray
 def _orthogonalize(
     space: _Space, basis: list[FloatArray], w: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Take from w its part along the basis, twice for the rounding; return its coordinates, too."""
+    """Orthogonalize w against the basis, twice for accuracy; return w and its coordinates."""
     along = np.zeros((space.k, len(basis)))
     for _ in range(2):
         for t, v in enumerate(basis):
@@ -398,7 +401,7 @@ def _ritz_vector(space: _Space, basis: list[FloatArray], best: FloatArray) -> Fl
     found = np.zeros_like(basis[0])
     for t, v in enumerate(basis):
         found += space.scale(best[:, t], v)
-    # A group of zero rows has no direction of its own.
+    # For a group of zero rows the Ritz vector is arbitrary: keep the start.
     lost = (space.dots(found, found) < 0.5).astype(np.float64)
     if not space.is_signed:
         found = np.abs(found)
@@ -406,5 +409,5 @@ def _ritz_vector(space: _Space, basis: list[FloatArray], best: FloatArray) -> Fl
 
 
 def _start_sums(A: MemoryMatrix, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """`group_sums` with 1 for weights that are not positive: no group is left without a start."""
+    """Compute `group_sums` with 1 for weights that are not positive, so that no start is zero."""
     return A.group_sums(labels, np.where(weights > 0, weights, weights.dtype.type(1)), k)

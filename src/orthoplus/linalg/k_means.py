@@ -1,40 +1,40 @@
-"""A search for the best k-means clustering: seeds, moves of single rows, swaps of centers."""
+"""Search for a good k-means clustering by seeding, moves of single rows and swaps of centers."""
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 
-# Seeded starts, of which the best is searched on; most sweeps over the rows of a start, fewest for
-# large data, and those of a swap.
+# Number of seeded starts, of which the best is used; largest number of sweeps over the rows per
+# start, the smallest number for large data, and the number of sweeps per swap.
 _STARTS, _MOST_SWEEPS, _FEWEST_SWEEPS, _SWAP_SWEEPS = 5, 100, 10, 15
-# The search ends after so many failed swaps per center, or so many coordinates of rows compared
-# with centers, if a swap sweeps over the rows this often.
+# The search ends after _PATIENCE failed swaps per center, or when it has compared _MOST_WORK
+# coordinates of rows with centers, assuming _MEAN_SWEEPS sweeps per swap.
 _PATIENCE, _MOST_WORK, _MEAN_SWEEPS = 30, 1e9, 6
-# Swaps between two looks at the failures, per center.
+# Number of swaps per center between two checks of the failures.
 _BATCH = 5
 
 
 def search_k_means(
     A: FloatArray, k: int, rng: np.random.Generator, labels: IntArray | None = None
 ) -> IntArray:
-    """Return labels of a small inertia; unless A is large, no move of a single row lowers it.
+    """Return labels of small inertia, which no move of a single row decreases unless A is large.
 
     Parameters
     ----------
     A : ndarray of shape (n, r)
     k : int
-        At most n; no cluster is empty.
+        Number of clusters, at most n; no cluster is empty.
     rng : Generator
-        The same rows in another order meet the same random numbers.
+        Source of random numbers; the result does not depend on the order of the rows.
     labels : ndarray of int, shape (n,), optional
-        From 0 to k - 1, to begin with; the result is not worse.
+        Labels from 0 to k - 1 to start from; the result is not worse.
 
     Notes
     -----
-    The first centers are rows sampled by their squared distance from those before (k-means++);
-    every row then moves alone while that gains (Hartigan). The best of several such starts goes
-    into a search by swaps: see `orthoplus.kernels.reference.k_means`.
+    The initial centers are rows sampled by their squared distance from the earlier ones
+    (k-means++); then single rows move while the inertia decreases (Hartigan). The best of several
+    such starts is improved by swaps, see `orthoplus.kernels.reference.k_means`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def search_k_means(
 
 
 def _seeded(A: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """Return the labels of the nearest of k sampled rows; an empty cluster takes a row."""
+    """Sample k rows and return the label of the nearest one; an empty cluster takes a row."""
     nearest, labels = np.full(len(A), np.inf), np.zeros(len(A), dtype=np.int64)
     for center in range(k):
         mass = np.cumsum(np.where(np.isfinite(nearest), nearest, 1.0))

@@ -1,8 +1,8 @@
 r"""Score all moves of single rows at a point of S+, at O(1) per move.
 
-A move gives row i to another column, takes its entry away, or gives an entry to a row of zeros. The
-rows of each column keep their proportions, and the entry of the moved row is the best one: every
-score is what a move gains *at least*, because refining the new support can only add to it.
+A move assigns row i to another column, sets it to zero, or assigns a zero row to a column. The
+other rows of each column are only rescaled, and the entry of the moved row is optimal. A score is
+therefore a *lower bound* on the gain: refining the new support can only increase it.
 
 Scores are matrices of shape (n, k + 1): column j < k is the gain of moving row i into column j, the
 last column that of setting row i to zero. Moves that change nothing or would empty a column score
@@ -16,9 +16,9 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 
-# Entries of a block of rows whose gains are computed together.
+# Number of entries of a block of rows whose gains are computed together.
 _BLOCK_ENTRIES = 1 << 16
-# A row that holds this share of its column's squared norm is all there is to the column.
+# A row with at least this fraction of its column's squared norm counts as the only row.
 _ALONE = 1.0 - 1e-14
 
 
@@ -35,7 +35,7 @@ def entries_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatArray:
-    r"""Return what each move adds to :math:`\langle C, X \rangle`.
+    r"""Return the increase of :math:`\langle C, X \rangle` by each move.
 
     With :math:`c_j = \langle C_j, x_j \rangle` and the entry w of row i in its own column l,
 
@@ -50,8 +50,8 @@ def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatA
 
     Notes
     -----
-    For :math:`c_j < 0` the column is best as it is or as :math:`e_i` alone, and the first is the
-    better of the two. O(nk).
+    For :math:`c_j < 0` the column is best unchanged or as :math:`e_i` alone, and the former is the
+    better of the two. The cost is O(nk).
 
     Examples
     --------
@@ -77,11 +77,12 @@ def linear_gains(labels: IntArray, weights: FloatArray, C: FloatArray) -> FloatA
 def trace_gains(
     labels: IntArray, weights: FloatArray, MX: FloatArray, diagonal: FloatArray
 ) -> FloatArray:
-    r"""Return by how much each move lowers :math:`\mathrm{tr}(X^\top M X)`.
+    r"""Return the decrease of :math:`\mathrm{tr}(X^\top M X)` by each move.
 
-    With :math:`\lambda_j = x_j^\top M x_j`, :math:`b = (Mx_j)_i` and :math:`d = M_{ii}`, a row that
-    arrives turns the column in the plane of :math:`x_j` and :math:`e_i` to the least eigenvalue,
-    and a row that leaves column l with the entry w leaves the rest behind:
+    Let :math:`\lambda_j = x_j^\top M x_j`, :math:`b = (Mx_j)_i` and :math:`d = M_{ii}`. A row that
+    enters column j rotates the column in the plane of :math:`x_j` and :math:`e_i` to the smallest
+    eigenvalue; a row with the entry w that leaves column l leaves the remaining rows, rescaled. The
+    new values of the columns are
 
     .. math:: \lambda_{\min} \begin{pmatrix} \lambda_j & b^- \\ b^- & d \end{pmatrix},
               \quad b^- = \min(b, 0), \qquad
@@ -98,7 +99,7 @@ def trace_gains(
 
     Notes
     -----
-    O(nk) beyond the product.
+    The cost is O(nk) in addition to the product.
 
     Examples
     --------
@@ -116,8 +117,8 @@ def trace_gains(
     left = (values[own] - 2.0 * entry * mine + entry**2 * diagonal) / kept
 
     def gain_in(rows: slice) -> FloatArray:
-        # lambda_j minus the least eigenvalue. Without a negative product x_j and e_i do not mix:
-        # the hypotenuse is |half|, and the column stays as it is or becomes e_i.
+        # lambda_j minus the smallest eigenvalue of the 2 x 2 block. If b >= 0, x_j and e_i do not
+        # mix: the hypotenuse is |half|, and the column stays unchanged or becomes e_i.
         half = (values - diagonal[rows, None]) / 2.0
         return np.asarray(half + np.hypot(half, np.minimum(MX[rows].astype(np.float64), 0.0)))
 
@@ -127,9 +128,9 @@ def trace_gains(
 def rotated_gain_bounds(
     labels: IntArray, weights: FloatArray, U: FloatArray, M: FloatArray
 ) -> FloatArray:
-    r"""Return upper bounds of what each move adds to :math:`\|U^\top X\|_*`.
+    r"""Return upper bounds on the increase of :math:`\|U^\top X\|_*` by each move.
 
-    A move leaves the other rows in proportion; the entry of the moved row is free, and so is Y in
+    A move only rescales the other rows; the entry of the moved row is free, and so is Y in
     :math:`\|U^\top X\|_* = \max_Y \langle UY, X \rangle` over orthogonal matrices. With the best Y
     at X, :math:`M = U^\top X`, its least singular value :math:`\mu`, :math:`c_j = m_j^\top y_j`,
     :math:`r_j = u_i^\top y_j` and the entry w of row i in its own column l, the bound is
@@ -137,8 +138,8 @@ def rotated_gain_bounds(
     .. math:: \frac{c_l - w r_l}{\sqrt{1 - w^2}} - c_l + \frac{\|a\|^2}{2\mu}
               + \sqrt{(c_j - q)^2 + \max(r_j, 0)^2} - (c_j - q),
 
-    where :math:`a = (1/\sqrt{1 - w^2} - 1) m_l - w u_i / \sqrt{1 - w^2}` and q bounds what turning
-    Y adds to the arrival.
+    where :math:`a = (1/\sqrt{1 - w^2} - 1) m_l - w u_i / \sqrt{1 - w^2}` and q bounds the
+    additional gain by rotating Y.
 
     Parameters
     ----------
@@ -150,11 +151,11 @@ def rotated_gain_bounds(
 
     Notes
     -----
-    Turning Y to YZ loses at least :math:`\mu \|Z - I\|^2 / 2` of :math:`\langle M, Y \rangle` and
-    changes column l by at most :math:`\|a\| \|(Z - I)_l\|`, column j by as much with
-    :math:`b = \sin\theta\, u_i - (1 - \cos\theta) m_j` if the entry is the sine of
-    :math:`\theta`. That the best Z gains no less than I bounds :math:`\|Z - I\|`, hence
-    :math:`\theta`, hence b. Infinite if this bounds nothing, as for :math:`\mu = 0`. O(nk^2).
+    Rotating Y to YZ decreases :math:`\langle M, Y \rangle` by at least :math:`\mu \|Z - I\|^2 / 2`
+    and changes column l by at most :math:`\|a\| \|(Z - I)_l\|`; for column j the same holds with
+    :math:`b = \sin\theta\, u_i - (1 - \cos\theta) m_j` if the entry is :math:`\sin\theta`. As the
+    best Z is at least as good as I, this bounds :math:`\|Z - I\|`, hence :math:`\theta`, hence b.
+    The bound is infinite if the argument gives none, as for :math:`\mu = 0`. The cost is O(nk^2).
 
     Examples
     --------
@@ -173,7 +174,7 @@ def rotated_gain_bounds(
     shrink = np.sqrt(kept)
     turned = (1.0 / shrink - 1.0)[:, None] * M.T[own] - (entry / shrink)[:, None] * rows
     leaving = np.where(labels < 0, 0.0, np.linalg.norm(turned, axis=1))
-    with np.errstate(over="ignore"):  # a bound that overflows excludes nothing
+    with np.errstate(over="ignore"):  # an infinite bound is valid
         gain_out = (along[own] - entry * mine) / shrink - along[own] + leaving**2 / (2.0 * least)
     sizes, heights = np.linalg.norm(M, axis=0), np.linalg.norm(rows, axis=1)
 
@@ -182,7 +183,7 @@ def rotated_gain_bounds(
         size, out = heights[block, None], leaving[block, None]
         return _bound_of_arriving(arriving, along, sizes, (size, out, least))
 
-    with np.errstate(invalid="ignore"):  # an impossible move into a column without a bound
+    with np.errstate(invalid="ignore"):  # -inf + inf: an impossible move into an unbounded column
         bounds = _combined(labels, gain_in, gain_out, kept, R.shape[1])
     return np.where(np.isnan(bounds), -np.inf, bounds)
 
@@ -193,12 +194,12 @@ def _bound_of_arriving(
     sizes: FloatArray,
     row: tuple[FloatArray, FloatArray, float],
 ) -> FloatArray:
-    """Bound the gain of arriving for every rotation that gains no less than the present one."""
+    """Bound the gain of entering a column over all rotations that are not worse than I."""
     size, out, least = row
     with np.errstate(all="ignore"):
         gain = np.hypot(along, arriving) - along
-        # Rotations Z with (UYZ)-fit of the column >= 0: mu d^2 / 2 <= |a| d + |u| - gain at I. The
-        # second inequality excludes those with a negative fit.
+        # d = |Z - I| satisfies mu d^2 / 2 <= |a| d + |u| - (gain at I) if the fit of the column by
+        # UYZ is nonnegative. The second inequality excludes rotations with a negative fit.
         turn = (out + np.sqrt(out**2 + 2.0 * least * np.maximum(size - gain, 0.0))) / least
         is_known = along + gain - size > (out + sizes) ** 2 / (2.0 * least)
         fit = along - sizes * turn
@@ -209,7 +210,7 @@ def _bound_of_arriving(
 
 
 def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the column of each row (0 for zeros), its entry, and what the column keeps."""
+    """Return the column of each row (0 for zero rows), its entry w, and 1 - w^2 (inf if alone)."""
     own = np.maximum(labels, 0)
     entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)
     squares = entry**2
@@ -223,9 +224,10 @@ def _combined(
     kept: FloatArray,
     k: int,
 ) -> FloatArray:
-    """Return the gains of leaving and arriving, added; minus infinity if the move is impossible.
+    """Add the gains of leaving and entering; minus infinity if a move is impossible.
 
-    The gains of arriving are made for some rows at a time: at most one n x k array is alive.
+    The gains of entering are computed for some rows at a time, so that there is only one n x k
+    array.
     """
     n = len(labels)
     gain_out = np.where(labels < 0, 0.0, gain_out)

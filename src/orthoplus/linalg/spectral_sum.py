@@ -1,7 +1,8 @@
-r"""The sum of the k largest eigenvalues, from both sides.
+r"""Bound the sum of the k largest eigenvalues from both sides.
 
-Ritz values are inner approximations: a method that misses an eigenvalue reports a sum that is too
-small, and a "lower bound" made of it is none. `sum_of_largest` therefore bounds what it has missed.
+Ritz values approximate eigenvalues from inside: if a method misses an eigenvalue, the sum is too
+small, and a "lower bound" computed from it is invalid. `sum_of_largest` therefore also bounds the
+eigenvalues that it may have missed.
 
 Let Q hold Ritz vectors, :math:`T = Q^\top G Q` their values, :math:`R = GQ - QT` their residuals
 and C the part of G on the complement of Q. With :math:`C \preceq cI` and any t > 0,
@@ -9,9 +10,9 @@ and C the part of G on the complement of Q. With :math:`C \preceq cI` and any t 
 .. math:: G \preceq \begin{pmatrix} T + R^\top R / t & 0 \\ 0 & (c + t) I \end{pmatrix},
 
 and the sum of the k largest eigenvalues of the right side bounds that of G. The number c comes from
-Lanczos runs on C that start at random: their residual polynomial at an eigenvalue that they do not
-see would be larger than the component of the start along its vector allows (van Dorsselaer,
-Hochstenbach and van der Vorst, SIAM J. Matrix Anal. Appl. 22, 2000).
+Lanczos runs on C from random starts: at an eigenvalue above c, the residual polynomial would be
+larger than the component of the start along its eigenvector allows (van Dorsselaer, Hochstenbach
+and van der Vorst, SIAM J. Matrix Anal. Appl. 22, 2000).
 """
 
 import math
@@ -24,37 +25,38 @@ from scipy.linalg import eigvalsh_tridiagonal
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 
-# Up to this order all eigenvalues are computed; up to the second where the iteration leaves a doubt
-# and the Gram matrix takes no more multiplications than this.
+# Up to _DENSE_ORDER all eigenvalues are computed; up to _MOST_DENSE if the iteration leaves a gap
+# and the Gram matrix takes at most _MOST_WORK multiplications.
 _DENSE_ORDER, _MOST_DENSE, _MOST_WORK = 400, 2000, 2e10
-# Multiplications of all eigenvalues, times the cube of the order, at the rate of a product; and
-# products with a block that the iteration usually takes.
+# All eigenvalues cost about _EIGEN_WORK n^3 multiplications (at the speed of a product); the
+# iteration usually takes _USUAL_PRODUCTS products with a block.
 _EIGEN_WORK, _USUAL_PRODUCTS = 4, 20
-# Ritz vectors beyond those that are asked for, at least, and as a share of them.
+# Number of additional Ritz vectors: the minimum, and as a fraction of k.
 _SPARE, _SPARE_SHARE = 6, 0.5
-# Blocks of a cycle, fewer where they would take more numbers than this, and cycles.
+# Number of blocks per cycle, fewer if they would exceed _MOST_NUMBERS entries; number of cycles.
 _BLOCKS, _MOST_NUMBERS, _MAX_CYCLES = 6, 3e7, 30
-# Runs on the complement, the chance that all miss an eigenvalue, and the steps of each.
+# Number of runs on the complement, probability that all of them miss an eigenvalue, largest number
+# of steps per run, and steps between two checks.
 _RUNS, _CHANCE, _MAX_STEPS, _LOOK_EVERY = 6, 1e-12, 240, 6
-# Sides that differ by more than this share of what is left are worth the dense way.
+# A gap above this fraction of the remaining trace justifies the dense computation.
 _OPEN = 1e-4
-# How often the search begins again with more vectors where something was missed.
+# Number of restarts with more vectors after a missed eigenvalue was detected.
 _MAX_ATTEMPTS = 3
-# The two sides are near enough if they differ by this share of what is left of the trace, or, where
-# the trace is not known, of the sum; or by so many roundings of the largest eigenvalue.
+# The two sides agree if they differ by at most this fraction of the remaining trace (of the sum if
+# the trace is unknown), or by a few unit roundoffs of the largest eigenvalue.
 _MAX_RELATIVE_GAP, _EPS = 1e-7, float(np.finfo(np.float64).eps)
 _SUM_ROUNDOFFS = 16 * _EPS
-# A Lanczos run has ended where its next vector is this many roundings: it is not another direction.
+# A Lanczos run ends if its next vector is shorter than this many unit roundoffs.
 _BREAKDOWN = 500.0
 
 Product = Callable[[FloatArray], FloatArray]
 
 
 class SpectralSum(NamedTuple):
-    """A sum of eigenvalues lies between these, rounding apart.
+    """Lower and upper bound of a sum of eigenvalues, up to rounding.
 
-    ``lower`` always; ``upper`` with a probability above 1 - 1e-12, over the random vectors that are
-    drawn, whatever the matrix is.
+    ``lower`` always holds. ``upper`` holds with a probability above 1 - 1e-12 over the random
+    vectors, for any matrix.
     """
 
     lower: float
@@ -69,7 +71,7 @@ def sum_of_largest(
     trace: float | None = None,
     roundoff: float = _EPS,
 ) -> SpectralSum:
-    """Bound the sum of the k largest eigenvalues of a symmetric G of order n, used by products.
+    """Bound the sum of the k largest eigenvalues of a symmetric G of order n, given by products.
 
     Parameters
     ----------
@@ -77,16 +79,16 @@ def sum_of_largest(
         ``V -> GV`` for V of shape (n, b), in float64.
     n, k : int
     trace : float, optional
-        The sum of all eigenvalues, of which the k largest are to be taken: it says how accurate
-        their sum has to be.
+        Sum of all eigenvalues. The required accuracy is relative to the trace minus the sum of the
+        k largest.
     roundoff : float
-        The accuracy of the products, relative to the norm of G.
+        Accuracy of the products, relative to the norm of G.
 
     Notes
     -----
-    Up to n = 400 all eigenvalues, otherwise a block Krylov method with thick restarts, and a few
-    Lanczos runs that look for what it has missed. If the spectrum is flat near its k-th value the
-    two sides stay apart, and both hold.
+    Up to n = 400 all eigenvalues are computed. Otherwise a block Krylov method with thick restarts
+    is used, and a few Lanczos runs search for missed eigenvalues. If the spectrum is flat near its
+    k-th value, a gap remains between the two bounds, but both are valid.
 
     Examples
     --------
@@ -98,7 +100,7 @@ def sum_of_largest(
     if n <= max(_DENSE_ORDER, 3 * (k + _SPARE)):
         return dense_sum(product(np.eye(n)), k)
     rng = np.random.default_rng(0)
-    # Scaled by a power of two, no square leaves the range, and no digit changes.
+    # Scaling by a power of two is exact and prevents squares from overflowing.
     exponent = int(np.frexp(np.abs(product(rng.standard_normal((n, 1)))).max())[1])
     trace = None if trace is None else math.ldexp(trace, -exponent)
     goal = _Goal(n, k, trace, roundoff)
@@ -114,7 +116,7 @@ def dense_sum(S: FloatArray, k: int) -> SpectralSum:
 
 
 def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
-    """Bound the sum of the k largest squared singular values of data in any form.
+    """Bound the sum of the k largest squared singular values of data in any storage.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def _is_dense_cheaper(A: DataMatrix, order: int, k: int) -> bool:
 
 
 class _Pairs(NamedTuple):
-    """Orthonormal Ritz vectors Q, falling Ritz values, GQ, R'R for the residuals R, and ||G||."""
+    """Orthonormal Ritz vectors Q, descending Ritz values, GQ, R'R of the residuals R, and ||G||."""
 
     values: FloatArray
     vectors: FloatArray
@@ -173,7 +175,7 @@ class _Pairs(NamedTuple):
 
 
 class _Goal(NamedTuple):
-    """The order, how many eigenvalues, and how near the two sides of their sum have to come."""
+    """The order, the number of eigenvalues, and the required accuracy of their sum."""
 
     n: int
     k: int
@@ -182,7 +184,7 @@ class _Goal(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Columns of a block: more than are asked for, which the spare ones help to tell apart."""
+        """Return the number of columns of a block; spare columns improve the convergence."""
         return self.k + max(_SPARE, int(_SPARE_SHARE * self.k))
 
     def is_met(self, pairs: _Pairs, top: float) -> bool:
@@ -195,7 +197,7 @@ class _Goal(NamedTuple):
 
 
 def _search(product: Product, goal: _Goal, rng: np.random.Generator) -> SpectralSum:
-    """Alternate between finding the leading Ritz pairs and looking for what they have missed."""
+    """Alternate between computing the leading Ritz pairs and searching for missed eigenvalues."""
     k = goal.k
     found, best = None, SpectralSum(-np.inf, np.inf)
     for _ in range(_MAX_ATTEMPTS):
@@ -203,14 +205,14 @@ def _search(product: Product, goal: _Goal, rng: np.random.Generator) -> Spectral
         rest = _bound_rest(product, found, goal, rng)
         best = SpectralSum(max(best.lower, found.sum(k)), min(best.upper, found.bound(rest.top, k)))
         if rest.seen <= found.values[k - 1] or goal.is_met(found, rest.top):
-            break  # otherwise a larger eigenvalue is left
+            break  # otherwise the complement still has a larger eigenvalue
     return best
 
 
 def _leading_pairs(
     product: Product, known: _Pairs | None, goal: _Goal, rng: np.random.Generator
 ) -> _Pairs:
-    """Find Ritz pairs by cycles of block Krylov steps, each from the best of the last."""
+    """Compute Ritz pairs by cycles of block Krylov steps, each started from the last pairs."""
     n, width = goal.n, goal.width
     block: FloatArray = rng.standard_normal((n, width))
     n_kept = width + (0 if known is None else len(known.values))
@@ -224,7 +226,7 @@ def _leading_pairs(
             block = product(basis[-1])
             images.append(block)
         pairs = _rayleigh_ritz(np.hstack(basis), np.hstack(images), n_kept)
-        # The last of the values stands for what is not known of the rest.
+        # The last Ritz value serves as an estimate of the bound on the complement.
         if goal.is_met(pairs, float(pairs.values[-1])):
             break
         block = (pairs.images - pairs.vectors * pairs.values)[:, :width]
@@ -235,23 +237,23 @@ def _leading_pairs(
 def _orthonormal(
     block: FloatArray, basis: list[FloatArray], rng: np.random.Generator
 ) -> FloatArray:
-    """Orthonormal columns that span the block off the basis; arbitrary where it has no more."""
+    """Return orthonormal columns that span the block without the basis, padded at random."""
     empty = ~block.any(axis=0)
     if empty.any():
         block = block.copy()
         block[:, empty] = rng.standard_normal((len(block), int(empty.sum())))
     block = np.linalg.qr(_off(basis, _off(basis, block)))[0]
-    # Columns that were nearly dependent bring a little of the basis back in. What is left of the
-    # block is nearly orthonormal: its Cholesky factor makes it so, and is cheap.
+    # Nearly dependent columns bring back a small part of the basis, so project once more. The
+    # block is then nearly orthonormal, and a cheap Cholesky factorization completes it.
     block = _off(basis, block)
     try:
         return np.asarray(np.linalg.solve(np.linalg.cholesky(block.T @ block), block.T).T)
-    except np.linalg.LinAlgError:  # all of the block was rounding
+    except np.linalg.LinAlgError:  # the block was only rounding error
         return np.linalg.qr(block)[0]
 
 
 def _off(basis: list[FloatArray], block: FloatArray) -> FloatArray:
-    """Return the block less its part in the span of the basis."""
+    """Project the block onto the orthogonal complement of the basis."""
     for known in basis:
         block = block - known @ (known.T @ block)
     return block
@@ -267,21 +269,21 @@ def _rayleigh_ritz(basis: FloatArray, images: FloatArray, width: int) -> _Pairs:
     return _Pairs(values, Q, GQ, R.T @ R, size)
 
 
-# --- what is left -------------------------------------------------------------------------------
+# --- the bound on the complement ----------------------------------------------------------------
 
 
 class _Rest(NamedTuple):
-    """Of G on the complement: the largest Ritz value, and a number above all eigenvalues."""
+    """Largest Ritz value of G on the complement, and an upper bound of its eigenvalues."""
 
     seen: float
     top: float
 
 
 def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Generator) -> _Rest:
-    """Run Lanczos on the complement of the Ritz vectors until its bound closes the matter.
+    """Run Lanczos on the complement of the Ritz vectors until its bound meets the goal.
 
-    No vector is kept: the argument needs unit vectors and the three-term recurrence, not that they
-    are orthogonal.
+    No vectors are stored: the argument only needs unit vectors and the three-term recurrence, not
+    orthogonality.
     """
     Q, n = pairs.vectors, len(pairs.vectors)
     V = _unit_columns(_without(Q, rng.standard_normal((n, _RUNS))))[0]
@@ -295,7 +297,7 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
         following, beta = _unit_columns(W)
         floor = _BREAKDOWN * goal.roundoff * max(pairs.size, float(np.abs(alphas).max()))
         if floor == 0.0:
-            return _Rest(0.0, 0.0)  # G = 0: it has no product with a random vector
+            return _Rest(0.0, 0.0)  # G = 0, as its product with a random vector is zero
         betas.append(np.maximum(beta, floor))
         V, last = following, V
         is_over = bool((beta <= floor).any()) or step == _MAX_STEPS
@@ -307,11 +309,12 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
 
 
 def _read_runs(alphas: FloatArray, betas: FloatArray, n: int) -> _Rest:
-    """Return the largest Ritz value and the largest bound, of which at least one run holds.
+    """Return the largest Ritz value and the largest bound of the runs.
 
-    An eigenvector u with eigenvalue x has the component p(x) g in the next vector, g that in the
-    first one and p(x) the product of (x - Ritz value) / beta. It is at most 1, and a random g is
-    below s with a probability of at most s sqrt(2 n / pi): so p(x) <= sqrt(2 n / pi) / chance.
+    Let u be an eigenvector with eigenvalue x. Its component in the next Lanczos vector is p(x) g,
+    where g is the component in the first vector and p(x) the product of (x - Ritz value) / beta.
+    This component is at most 1, and |g| < s has a probability of at most s sqrt(2 n / pi) for a
+    random start. Hence p(x) <= sqrt(2 n / pi) / chance.
     """
     limit = 0.5 * np.log(2.0 * n / np.pi) - np.log(_CHANCE) / alphas.shape[1]
     seen, top = -np.inf, -np.inf
@@ -323,8 +326,8 @@ def _read_runs(alphas: FloatArray, betas: FloatArray, n: int) -> _Rest:
 
 
 def _root(ritz: FloatArray, logs: float) -> float:
-    """Return the x above all Ritz values where the sum of log(x - ritz) is ``logs``, from above."""
-    low, high = 0.0, float(np.exp(logs / len(ritz)))  # all factors are at least x - ritz[-1]
+    """Solve sum of log(x - ritz) = ``logs`` for x above all Ritz values, rounded upwards."""
+    low, high = 0.0, float(np.exp(logs / len(ritz)))  # each factor is at least x - ritz[-1]
     for _ in range(60):
         middle = (low + high) / 2
         with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""Starting points from the singular vectors of the data, or the eigenvectors of a matrix."""
+"""Compute starting points from singular vectors of data or eigenvectors of a matrix."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,17 +17,17 @@ from orthoplus.geometry.stiefel import round_to_stiefel_plus
 
 SVD_VARIANTS = ("nndsvd", "nndsvda", "nndsvdar", "clipped")
 
-# Matrices with a side this short are decomposed densely.
+# Matrices with at most this many rows or columns are decomposed with a dense solver.
 _DENSE_SIDE = 64
-# NNDSVDar fills zeros with numbers up to this share of the mean.
+# NNDSVDar replaces zeros by random numbers up to this fraction of the mean.
 _RANDOM_SHARE = 0.01
-# With no more columns than this A'A is formed.
+# A'A is formed if A has at most this many columns.
 _GRAM_SIDE = 128
-# Columns of a subspace iteration beyond those that are sought.
+# Number of additional columns of a subspace iteration.
 _SPARE = 8
-# Its steps where the vectors themselves are the answer, not a start.
+# Number of its steps if the vectors are the result, not just a start.
 _CAREFUL_STEPS = 20
-# Squared singular values below this share of the largest are rounding.
+# Squared singular values below this fraction of the largest are attributed to rounding.
 _RANK = 1e-12
 
 
@@ -46,22 +46,22 @@ def svd_start(
     k : int
         Number of columns, at most n.
     variant : {"nndsvd", "nndsvda", "nndsvdar", "clipped"}
-        The formula above; with its zeros replaced by the mean of A; with its zeros replaced by
-        random numbers of a hundredth of the mean at most; and the start of the paper's code:
-        :math:`u_j^\pm` of the sign with the larger :math:`\|u_j^\pm\|`, normalized.
+        "nndsvd" is the formula above; "nndsvda" replaces its zeros by the mean of A; "nndsvdar"
+        replaces them by random numbers up to one hundredth of the mean; "clipped" is the start of
+        the paper's code, :math:`u_j^\pm` with the sign of larger :math:`\|u_j^\pm\|`, normalized.
     rng : numpy.random.Generator, optional
-        For the first vector of the Lanczos method, which decides nothing but the last digits, and
-        for NNDSVDar. By default the seed 0.
+        Used for NNDSVDar, and for the first Lanczos vector, which only affects the last digits. The
+        default has seed 0.
 
     Returns
     -------
     X : ndarray of shape (n, k)
-        Nonnegative, float32 where A is; unit columns for "clipped" only. Where A has fewer than k
-        triplets, the missing columns are at random.
+        Nonnegative, in float32 if A is. The columns are unit vectors for "clipped" only. If A has
+        fewer than k triplets, the missing columns are random.
 
     Notes
     -----
-    Boutsidis and Gallopoulos, Pattern Recognition 41 (2008). One truncated SVD.
+    Boutsidis and Gallopoulos, Pattern Recognition 41 (2008). The cost is one truncated SVD.
 
     Examples
     --------
@@ -90,13 +90,13 @@ def svd_start(
 
 
 def leading_centers(A: Any, k: int, rng: np.random.Generator) -> Centers:
-    r"""Return the groups of `svd_start` with "clipped", as centers: nothing of length n is made.
+    r"""Return the groups of `svd_start` with "clipped" as centers, without vectors of length n.
 
     .. math:: c_j = \pm v_j / \|(A v_j)^{\pm}\|, \qquad x_j \propto (A c_j)^+,
 
-    v_j the leading right singular vectors: exact for few columns, otherwise by some steps of
-    subspace iteration, for this is but a start. Where there are fewer than k, the others are at
-    random. A few passes over A.
+    where v_j are the leading right singular vectors. They are exact for few columns; otherwise a
+    few steps of subspace iteration suffice for a start. If there are fewer than k, the other
+    centers are random. This takes a few passes over A.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def leading_centers(A: Any, k: int, rng: np.random.Generator) -> Centers:
 def leading_right_vectors(
     A: DataMatrix, k: int, rng: np.random.Generator, n_steps: int = 3
 ) -> tuple[FloatArray, FloatArray]:
-    """V (r x q) and the squares of the q <= min(k, n, r) largest singular values, falling."""
+    """Return V (r x q) and the q <= min(k, n, r) largest squared singular values, descending."""
     n, r = A.shape
     q = min(k, n, r)
     if n < r and r > _GRAM_SIDE:
@@ -138,13 +138,13 @@ def leading_right_vectors(
 def _right_vectors_from_left(
     A: DataMatrix, q: int, rng: np.random.Generator, n_steps: int
 ) -> tuple[FloatArray, FloatArray]:
-    """`leading_right_vectors` with the iteration on the shorter side; fewer where the rank is."""
+    """Compute `leading_right_vectors` by subspace iteration on the left side; at most rank(A)."""
     n = A.shape[0]
     Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _SPARE))))[0]
     for _ in range(n_steps):
         Q = np.linalg.qr(A.times(A.times_transposed(Q)))[0]
     W = A.times_transposed(Q).astype(np.float64)
-    values, vectors = np.linalg.eigh(W.T @ W)  # W is long: its Gram matrix instead of its QR
+    values, vectors = np.linalg.eigh(W.T @ W)  # W is tall: its Gram matrix is cheaper than a QR
     is_sound = values > _RANK * values[-1]
     V = W @ (vectors[:, is_sound] / np.sqrt(values[is_sound]))
     return V[:, ::-1][:, :q], values[is_sound][::-1][:q]
@@ -156,9 +156,9 @@ def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> Floa
     Returns
     -------
     U : ndarray of shape (n, min(k, n, r))
-        Orthonormal columns in float64, in order of falling singular value. Where products cost
-        more than arithmetic, U = AV / s from the eigenvectors V of A'A: a singular value that is
-        rounding there has a column of zeros.
+        Orthonormal columns in float64, by descending singular value. If products are expensive, U
+        is computed as AV / s from the eigenvectors V of A'A, and the column of a singular value
+        that is zero up to rounding is zero.
     """
     if A.has_cheap_products:
         U = _truncated_svd(A, k, rng)[0]
@@ -174,10 +174,10 @@ def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> Floa
 def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     r"""Yield starts in OB+ from the k bottom eigenvectors U of M, without end.
 
-    The first two, the one with the lower trace before the other: the positive part of UQ, its
-    columns normalized, where the rotation Q makes k rows of UQ, chosen by QR with pivoting, as near
-    to the unit matrix as can be; and the best k of the positive and negative parts of the columns
-    of U. Then UQ again, with the rows chosen from a random half.
+    The first two starts, in the order of their traces, are (a) the positive part of UQ with
+    normalized columns, where the rotation Q brings k rows of UQ, chosen by QR with pivoting, as
+    close as possible to the identity, and (b) the best k of the positive and negative parts of the
+    columns of U. Later starts repeat (a) with rows chosen from a random half.
 
     Parameters
     ----------
@@ -185,12 +185,13 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
     k : int
         Number of columns, at most n.
     rng : numpy.random.Generator
-        For the halves, and for the first vector of the Lanczos method. Should that fail, all starts
-        are at random.
+        Used for the random halves and for the first Lanczos vector. If Lanczos fails, all starts
+        are random.
 
     Notes
     -----
-    Damle, Minden and Ying, Information and Inference 8 (2019). O(n k^2) beyond the eigenvectors.
+    Damle, Minden and Ying, Information and Inference 8 (2019). The cost is O(n k^2) in addition to
+    the eigenvectors.
 
     Examples
     --------
@@ -213,7 +214,7 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
 
 
 def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
-    """Return the k of least cost among the normalized positive and negative parts of columns."""
+    """Return the k cheapest among the normalized positive and negative parts of the columns."""
     parts = np.maximum(np.hstack([U, -U]), 0.0)
     parts = parts[:, parts.any(axis=0)]
     parts /= np.linalg.norm(parts, axis=0)
@@ -226,7 +227,10 @@ def _trace(M: SymmetricMap, X: FloatArray) -> float:
 
 
 def _rotation(U: FloatArray) -> FloatArray:
-    """Orthogonal Q with PQ symmetric positive semidefinite, P being k rows of U far apart."""
+    """Return the orthogonal Q that makes PQ symmetric positive semidefinite.
+
+    P consists of k well-conditioned rows of U.
+    """
     pivots = qr(U.T, mode="r", pivoting=True)[1][: U.shape[1]]
     left, _, right = np.linalg.svd(U[pivots].T)
     return np.asarray(left @ right)
@@ -235,7 +239,7 @@ def _rotation(U: FloatArray) -> FloatArray:
 def _truncated_svd(
     A: DataMatrix, k: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """U (n x q), s (q) and V (r x q) of the q = min(k, n, r) largest singular values, falling."""
+    """Return U (n x q), s and V (r x q) for the q = min(k, n, r) largest singular values."""
     short = min(A.shape)
     if short <= max(_DENSE_SIDE, 2 * k):
         U, s, Vt = np.linalg.svd(A.to_dense(), full_matrices=False)
@@ -269,7 +273,7 @@ def _double_svd(U: FloatArray, s: FloatArray, V: FloatArray) -> FloatArray:
 
 
 def _fill_columns(X: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
-    """X with k columns: those that are zero or missing at random, of unit norm."""
+    """Extend X to k columns; zero or missing columns become random unit vectors."""
     full = np.zeros((X.shape[0], k))
     full[:, : X.shape[1]] = X
     missing = np.flatnonzero(~full.any(axis=0))

@@ -6,12 +6,12 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.symmetric import DENSE_ROWS, SymmetricMap
 from orthoplus.linalg.spectral_sum import SpectralSum, dense_sum, sum_of_largest
 
-# Bottom vectors of small blocks that are kept.
+# Largest number of cached bottom vectors of small blocks.
 _KNOWN_BLOCKS = 1 << 14
-# Differences of this many roundings of the norm are none.
+# Differences below this many unit roundoffs of the norm are attributed to rounding.
 _EXCESS_ROUNDOFFS = 100
-# A sum of eigenvalues that is not known to this share of the norm is computed densely up to so many
-# rows.
+# A sum of eigenvalues with a gap above this fraction of the norm is computed with a dense solver,
+# up to _MOST_DENSE rows.
 _OPEN, _MOST_DENSE = 1e-6, 2000
 
 
@@ -28,13 +28,13 @@ def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
     r"""Return the global minimizer of :math:`\mathrm{tr}(X^\top M X)` over S+ on the support of X.
 
     Column j is the eigenvector of the smallest eigenvalue of the block :math:`M_j` of M on the
-    support of :math:`x_j`, section 4 (ii): nonnegative, up to its sign, by Perron and Frobenius
-    where no entry of the block off the diagonal is positive, and often elsewhere.
+    support of :math:`x_j`, section 4 (ii). By the Perron-Frobenius theorem it is nonnegative, up to
+    its sign, if no off-diagonal entry of the block is positive; often it is in other cases, too.
 
     Returns
     -------
     X : ndarray of shape (n, k) or None
-        The result is None if a block has no nonnegative eigenvector at the bottom.
+        None if the smallest eigenvalue of a block has no nonnegative eigenvector.
     """
     best = np.zeros_like(X)
     for j in range(X.shape[1]):
@@ -47,14 +47,16 @@ def bottom_of_blocks(M: SymmetricMap, X: FloatArray) -> FloatArray | None:
 
 
 def _bottom_of_block(M: SymmetricMap, rows: IntArray, start: FloatArray) -> FloatArray | None:
-    """`_nonnegative_bottom` of a block; a search meets small ones again and again."""
+    """Compute `_nonnegative_bottom` of a block, cached for small blocks that searches repeat."""
     if len(rows) > DENSE_ROWS:
         return _nonnegative_bottom(M.block(rows), start)
     key, known = (rows.tobytes(), start.dtype.char), M.known_blocks
     if key not in known:
         if len(known) >= _KNOWN_BLOCKS:
             known.clear()
-        known[key] = _nonnegative_bottom(M.block(rows), start)  # dense: the start does not matter
+        known[key] = _nonnegative_bottom(
+            M.block(rows), start
+        )  # solved densely, so the start does not matter
     return known[key]
 
 
@@ -67,7 +69,7 @@ def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | 
         return None
     vector = np.abs(found[1][:, 0])
     vector /= np.linalg.norm(vector)
-    # |v| is best if and only if it costs no more than v.
+    # |v| is a minimizer if and only if |v|'M|v| <= v'Mv.
     excess = float(vector @ (block @ vector)) - found[0][0]
     size = _EXCESS_ROUNDOFFS * float(np.finfo(start.dtype).eps) * block.norm
     return vector if excess <= size else None

@@ -1,4 +1,4 @@
-"""Vertices of the cone or the simplex that the rows of a matrix fill: vertex component analysis."""
+"""Vertex component analysis: find vertices of the cone or simplex spanned by the rows."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ import numpy as np
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 
-# Decibels of signal over noise, and as many more as k has in decibels, from which on rows are
-# projected along rays instead of orthogonally.
+# Above this signal-to-noise ratio, plus 10 log10(k) decibels, rows are projected along rays instead
+# of orthogonally.
 _SNR_DECIBELS = 15.0
-# A direction that is shorter than this after the projection lies in the span of the vertices.
+# A direction shorter than this after the projection lies in the span of the vertices.
 _SPANNED = 1e-10
 
 
@@ -22,10 +22,10 @@ class VertexSearch:
 
     .. math:: \arg\max_l |f^\top y_l|, \qquad f = (I - V V^+) w,
 
-    w Gaussian and y_l the rows in a space of k dimensions. If there is little noise, these are the
-    scores :math:`z_l = U^\top a_l` on the k leading singular vectors divided by
-    :math:`z_l^\top \bar z`, so that the brightness of a row does not matter; otherwise the k - 1
-    leading principal components with a constant appended.
+    where w is Gaussian and y_l are the rows in a space of k dimensions. If there is little noise,
+    these are the scores :math:`z_l = U^\top a_l` on the k leading singular vectors divided by
+    :math:`z_l^\top \bar z`, so that the brightness of a row does not matter. Otherwise they are the
+    k - 1 leading principal components with a constant appended.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class VertexSearch:
     points : ndarray of shape (n, d)
         The y_l.
     axes : ndarray of shape (r, d)
-        Where Gaussian vectors of r entries get their d coordinates from: signs and rotations of
-        the basis do not change the answer.
+        Maps Gaussian vectors of length r to d coordinates, so that signs and rotations of the basis
+        do not change the result.
     avoided : ndarray of shape (d,)
         The direction that all points have in common, to which the first f is orthogonal.
     decibels : float
@@ -45,9 +45,10 @@ class VertexSearch:
 
     Notes
     -----
-    Nascimento and Bioucas-Dias, IEEE TGRS 43 (2005), from the mathematics. The published code
-    avoids the last coordinate at first in both cases; here it is the mean direction in the case of
-    little noise, which no choice of basis changes. Three passes over A, an r x r matrix.
+    Implements the formulas of Nascimento and Bioucas-Dias, IEEE TGRS 43 (2005). The published code
+    starts orthogonally to the last coordinate in both cases; here, if there is little noise, it is
+    the mean direction, which does not depend on the basis. This takes three passes over A and an
+    r x r matrix.
     """
 
     basis: FloatArray
@@ -60,7 +61,7 @@ class VertexSearch:
 
     @classmethod
     def of(cls, A: DataMatrix, k: int) -> "VertexSearch":
-        """Return the search in the rows of A."""
+        """Prepare the search among the rows of A."""
         n = len(A)
         gram = A.gram() / n
         mean = A.times_transposed(np.ones((n, 1), dtype=A.dtype)).ravel().astype(np.float64) / n
@@ -77,14 +78,14 @@ class VertexSearch:
         parts = A.times(axes) - mean @ axes
         radius = np.sqrt(float((parts**2).sum(axis=1).max())) or 1.0
         points = np.hstack([parts, np.full((n, 1), radius)])
-        # The appended coordinate has a Gaussian entry of its own, that of the mean.
+        # The appended coordinate uses the component of the Gaussian vector along the mean.
         unit = mean - axes @ (axes.T @ mean)
         unit /= float(np.linalg.norm(unit)) or 1.0
         avoided = np.eye(points.shape[1])[-1]
         return cls(U, scores, points, np.column_stack([axes, unit]), avoided, decibels, k)
 
     def draw(self, rng: np.random.Generator) -> IntArray:
-        """Return the numbers of k rows; some may be the same if the data has fewer vertices."""
+        """Return the indices of k rows, with repetitions if the data has fewer vertices."""
         rows, V = np.empty(self.k, dtype=np.int64), self.avoided[:, None]
         for i in range(self.k):
             w = self.axes.T @ rng.standard_normal(len(self.axes))
@@ -98,12 +99,12 @@ class VertexSearch:
 
 
 def _leading(M: FloatArray, k: int) -> FloatArray:
-    """Return the eigenvectors of the min(k, r) largest eigenvalues, falling."""
+    """Return the eigenvectors of the min(k, r) largest eigenvalues, in descending order."""
     return np.asarray(np.linalg.eigh(0.5 * (M + M.T))[1][:, ::-1][:, :k])
 
 
 def _signal_to_noise(gram: FloatArray, centered: FloatArray, mean: FloatArray, k: int) -> float:
-    """Return the decibels of the power in k principal components over that in the others."""
+    """Return the power in k principal components over that in the others, in decibels."""
     power, n_bands = float(np.trace(gram)), len(mean)
     largest = np.linalg.eigvalsh(centered)[::-1][:k]
     within = float(largest.sum() + mean @ mean)

@@ -1,8 +1,8 @@
-"""Work arrays of a run, reused as soon as nobody holds them.
+"""Work arrays of a run, reused as soon as they are no longer referenced.
 
-Every step of a method asks for an n x k array and drops one. If each came from the system, mapping
+Every step of a method allocates an n x k array and frees one. If each came from the system, mapping
 its pages would cost about as much as the step itself. A `Workspace` belongs to one run, whose
-monitor creates it; code below the monitor calls `empty_like`, which asks the workspace in use.
+monitor creates it; lower-level code calls `empty_like`, which uses the active workspace.
 """
 
 import weakref
@@ -36,11 +36,11 @@ class _Loan(weakref.ref[FloatArray]):
 
 
 class _Shelf(NamedTuple):
-    """The loans of one size and type: those that ended and those that have not been reused.
+    """The loans of one size and type: those that have ended, and all that are kept.
 
-    A loan ends when its array is destroyed; the callback of the weak reference is then the
-    ``append`` of ``ended``. No Python code runs there, so neither a signal nor another thread can
-    come between, and no lock is needed: ``append``, ``pop`` and item access are atomic.
+    A loan ends when its array is destroyed. The callback of the weak reference is ``ended.append``,
+    which runs no Python code, so that no signal handler or other thread can interrupt it. No lock
+    is needed, because ``append``, ``pop`` and item access are atomic.
     """
 
     ended: deque[_Loan]
@@ -50,8 +50,8 @@ class _Shelf(NamedTuple):
 class Workspace:
     """Memory for the work arrays of one run.
 
-    Memory is handed out again only after the array over it and all views of that are gone, however
-    they were held: by a state, a callback, another thread. Threads may share a workspace.
+    Memory is reused only after its array and all views of it are gone, whether they were referenced
+    by a state, a callback or another thread. Threads may share a workspace.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Workspace:
         self._shelves: dict[tuple[int, str], _Shelf] = {}
 
     def empty_like(self, X: FloatArray) -> FloatArray:
-        """Return an uninitialized C-ordered array of the shape and type of X, held by nobody."""
+        """Return an uninitialized C-ordered array of the shape and type of X."""
         key = (X.size, X.dtype.char)
         shelf = self._shelves.get(key)
         if shelf is None:
@@ -88,7 +88,7 @@ class Workspace:
 
     @contextmanager
     def lending(self) -> Iterator[None]:
-        """Let `empty_like` take its arrays from here within this block, then `release`."""
+        """Make this the active workspace of `empty_like` within a block, then `release` it."""
         token = _in_use.set(self)
         try:
             yield
@@ -97,7 +97,7 @@ class Workspace:
             self.release()
 
     def release(self) -> None:
-        """Give idle memory back to the system; memory still held follows with its last holder."""
+        """Return unused memory to the system; referenced memory follows with its last reference."""
         self._shelves = {}
 
 
@@ -105,9 +105,9 @@ _in_use: ContextVar[Workspace | None] = ContextVar("orthoplus_workspace", defaul
 
 
 def empty_like(X: FloatArray) -> FloatArray:
-    """Return an uninitialized C-ordered array of the shape and type of X, held by nobody.
+    """Return an uninitialized C-ordered array of the shape and type of X.
 
-    Its memory comes from the `Workspace` in use, or from the system if there is none.
+    Its memory comes from the active `Workspace`, or from the system if there is none.
     """
     workspace = _in_use.get()
     return np.empty(X.shape, dtype=X.dtype) if workspace is None else workspace.empty_like(X)

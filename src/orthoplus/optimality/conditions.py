@@ -1,12 +1,12 @@
-r"""Optimality conditions over S+ and OB+ as functions: section 2.2 and section 5.1 of the paper.
+r"""Check the optimality conditions over S+ and OB+: sections 2.2 and 5.1 of the paper.
 
-First order, over S+ (Theorem 2.4): :math:`[\mathrm{grad} f]_{ij} = 0` on the support (2.6a) and
-:math:`[\nabla f]_{ij} \ge 0` on the zero rows (2.6b). Second order, on the cone N of (2.11):
-:math:`\langle D, \mathrm{Hess} f[D] \rangle \ge 0` is necessary (2.14). It is sufficient to be
-positive on N without 0: the critical cone C of (2.12) is closed, and on it
-:math:`\langle D, D\,\mathrm{Off}(VV^\top) \rangle \ge 0` vanishes on N only, so by compactness some
-multiplier above (2.10) makes (2.17) hold. Both conditions are therefore decided on the same cone,
-which is not convex; `orthoplus.optimality.critical_cone` says how.
+The first-order conditions over S+ (Theorem 2.4) are :math:`[\mathrm{grad} f]_{ij} = 0` on the
+support (2.6a) and :math:`[\nabla f]_{ij} \ge 0` on the zero rows (2.6b). The second-order condition
+:math:`\langle D, \mathrm{Hess} f[D] \rangle \ge 0` on the cone N of (2.11) is necessary (2.14).
+Strict positivity on N without 0 is sufficient: the critical cone C of (2.12) is closed, and on it
+:math:`\langle D, D\,\mathrm{Off}(VV^\top) \rangle \ge 0` vanishes on N only, so that by compactness
+(2.17) holds for some multiplier above (2.10). Both conditions are therefore decided on the same
+cone, which is not convex; see `orthoplus.optimality.critical_cone`.
 """
 
 import math
@@ -32,51 +32,53 @@ from orthoplus.penalty.family import check_mixing
 
 __all__ = ["OptimalityReport", "check", "check_oblique", "stationarity"]
 
-# How far from its set a point may be, and how many unit roundoffs of its own type.
+# Largest distance of a point from its set, absolute and in unit roundoffs of its dtype.
 _FEASIBILITY = 1e-8
 _POINT_ROUNDOFFS = 8.0
-# A gradient at X that is a smaller share of one elsewhere is small. Over OB+ columns overlap, and
-# gradients are larger than over S+: about k times for orthogonal NMF.
+# The gradient at X counts as small below this fraction of a gradient elsewhere. Over OB+ columns
+# overlap and gradients are larger than over S+, about k times for orthogonal NMF.
 _ELSEWHERE = 1e-2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OptimalityReport:
-    """What `check` and `check_oblique` found at X.
+    """Result of `check` and `check_oblique` at X.
 
     Attributes
     ----------
     set_name : {"S+", "OB+"}
+        The set over which f is minimized.
     X, value
-        The point the report is about (the input, its rounding errors removed), and f there.
+        The point of the report (the input without its rounding errors) and f there.
     is_weakly_stationary, is_stationary : bool
         (2.6a), Definition 2.5; (2.6a) and (2.6b), Theorem 2.4. Over OB+, Theorem 5.1.
     satisfies_weak_second_order : bool or None
         Stationary, and no negative curvature on the support; over OB+ Definition 5.3 (WSOC).
     satisfies_second_order_necessary, satisfies_second_order_sufficient : bool or None
-        Theorems 2.6 and 2.7, over OB+ Theorem 5.2; None where not asked for or not decided.
+        Theorems 2.6 and 2.7, over OB+ Theorem 5.2; None if not requested or not decided.
     explanation : str
-        Why, in a sentence.
+        The reason, in one sentence.
     support_residual, zero_row_residual, stationarity, scale : float
-        The residuals of (2.6a), of (2.6b) and their root of the sum of squares, each divided by
-        ``scale``. Over OB+: ``min(X, rgrad h / scale)`` on the support, at the zeros. The scale is
-        ``||grad f||_F``, but at least a hundredth of that norm at a fixed point of OB+ with
-        positive entries: at a minimizer where the gradient of f vanishes, what is left of it is
-        rounding. The scale is 0 only if both gradients vanish, and so do the residuals then.
+        The residuals of (2.6a), of (2.6b) and the root of the sum of their squares, each divided by
+        ``scale``. Over OB+ they are those of ``min(X, rgrad h / scale)`` on the support and at the
+        zeros. The scale is ``||grad f||_F``, but at least one hundredth of that norm at a fixed
+        point of OB+ with positive entries, because at a minimizer with zero gradient only rounding
+        errors are left. The scale is 0 only if both gradients are zero, and then so are the
+        residuals.
     Lambda, lambda_bar, Z
-        The multipliers of (2.8): of the columns' norms; of ``||XV|| = 1``, the least one (2.10) (0
-        if k = 1, None over OB+); of ``X >= 0``, (2.9).
+        The multipliers of (2.8): of the norms of the columns; of ``||XV|| = 1``, the smallest one
+        (2.10) (0 if k = 1, None over OB+); and of ``X >= 0``, (2.9).
     constraint_qualification : {"LICQ", "CCP", "Guignard only"}
-        The strongest one of Lemma 2.3 that holds.
+        The strongest constraint qualification of Lemma 2.3 that holds.
     smallest_curvature, direction : float or None, ndarray or None
         The smallest ``<D, Hess f[D]>`` over unit D in the span of the critical cone, and a D that
-        attains it; infinite where the span is {0}. None where not computed.
+        attains it; infinite if the span is {0}. None if not computed.
     support_curvature : float or None
-        The same over the D on the support of X; None where the span settled the matter.
+        The same over the D on the support of X; None if the curvature on the span was conclusive.
     escape : ndarray or None
-        A unit D in the cone N with negative curvature, where one was found.
+        A unit D in the cone N with negative curvature, if one was found.
     dimension : int
-        Of the span of the critical cone.
+        Dimension of the span of the critical cone.
 
     Examples
     --------
@@ -129,7 +131,7 @@ class OptimalityReport:
 
 
 def stationarity(X: FloatArray, gradient: FloatArray) -> float:
-    r"""How far X in S+ is from stationary: the residual of (2.6a) and (2.6b), not scaled.
+    r"""Return the residual of (2.6a) and (2.6b) at X in S+, not scaled.
 
     .. math:: \Big( \sum_{(i,j) \in \mathrm{supp}(X)} [\mathrm{grad} f(X)]_{ij}^2 +
               \sum_{(i,j) \in \Omega''_0(X)} \min([\nabla f(X)]_{ij}, 0)^2 \Big)^{1/2}
@@ -141,7 +143,7 @@ def stationarity(X: FloatArray, gradient: FloatArray) -> float:
 
     Notes
     -----
-    O(nk). An entry of X counts as zero only if it is zero.
+    The cost is O(nk). An entry of X counts as zero only if it is exactly zero.
 
     Examples
     --------
@@ -165,19 +167,22 @@ def check(
     Parameters
     ----------
     problem : Problem
-        Second order uses ``hessp``, at best exact; differences add errors near 1e-8 of its size.
+        The problem. The second-order conditions use ``hessp``, preferably exact; differences have
+        relative errors of about 1e-8.
     X : array of shape (n, k)
-        A point of S+ within 1e-8 (float32: within a few unit roundoffs). Its support is where it is
-        positive, however small: set to zero what you mean to be zero.
+        A point of S+ within 1e-8 (float32: within a few unit roundoffs). Its support consists of
+        all positive entries, however small: set entries to zero that should not belong to it.
     tol : float
-        A residual counts as zero up to ``tol * scale``, see `OptimalityReport`, and so does a
-        gradient entry; a curvature up to tol times the larger of the scale and of the largest
-        absolute curvature on the critical space. Nothing changes if f is multiplied by a positive
+        Residuals and gradient entries count as zero up to ``tol * scale``, see `OptimalityReport`;
+        a curvature counts as zero up to tol times the larger of the scale and the largest absolute
+        curvature on the critical space. The result does not change if f is multiplied by a positive
         number.
     second_order : bool
-        False leaves out the second order, which costs up to some hundred Hessian products.
+        Whether to check the second-order conditions, which costs up to some hundred Hessian
+        products.
     V : array of shape (k, r), optional
-        Of the reformulation ``||XV|| = 1``; enters the multipliers. By default e / sqrt(k).
+        Matrix of the reformulation ``||XV|| = 1``, which affects the multipliers. The default is
+        e / sqrt(k).
 
     Returns
     -------
@@ -236,7 +241,7 @@ def check_oblique(
     Parameters
     ----------
     problem : Problem
-        h, for example a `Penalized`.
+        The objective h, for example a `Penalized` problem.
     X : array of shape (n, k)
         A point of OB+ within 1e-8.
     tol, second_order
@@ -260,7 +265,7 @@ def check_oblique(
     X = _as_point(X, problem, "OB+", project_oblique_plus)
     value, G, scale = _evaluate(problem, X)
     Z = riemannian_gradient(X, G)
-    # X has no unit of f: both sides of min(X, grad h) = 0 are compared free of one.
+    # X and grad h have different units: divide the gradient by its scale before comparing them.
     gap = np.minimum(X, Z / (scale or 1.0))
     support, zeros = (float(np.linalg.norm(gap[mask])) for mask in (X > 0, X == 0))
     space = CriticalSpace(X, (X == 0) & (np.abs(G) <= tol * scale), is_exclusive=False)
@@ -278,7 +283,7 @@ def check_oblique(
 
 
 class _FirstOrder(NamedTuple):
-    """What is known of the first order; the fields are those of `OptimalityReport`."""
+    """Results of the first-order conditions; the fields are those of `OptimalityReport`."""
 
     set_name: str
     X: FloatArray
@@ -289,7 +294,7 @@ class _FirstOrder(NamedTuple):
 
 
 def _report(first: _FirstOrder, second: Curvature, tol: float, **others: Any) -> OptimalityReport:
-    """Put the parts together; a point that is not stationary is no second-order point."""
+    """Build the report; a point that is not stationary satisfies no second-order condition."""
     total = math.hypot(first.support_residual, first.zero_row_residual)
     if total > tol and second is not UNKNOWN:
         second = second._replace(
@@ -297,7 +302,7 @@ def _report(first: _FirstOrder, second: Curvature, tol: float, **others: Any) ->
             satisfies_second_order_necessary=False,
             satisfies_second_order_sufficient=False,
             escape=None,
-            explanation="X is not stationary, hence no local minimizer and no second-order point.",
+            explanation="X is not stationary, hence not a local minimizer or second-order point.",
         )
     return OptimalityReport(
         is_weakly_stationary=first.support_residual <= tol,
@@ -316,10 +321,12 @@ def _answer(decision: bool | None) -> str:
 def _as_point(
     X: FloatArray, problem: Problem, set_name: str, nearest: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """X as an exact float64 point of the set, or an error that says how far it is away."""
+    """Return X as an exact float64 point of the set, or raise an error with its distance."""
     X = as_matrix(X, "X")
     if X.shape != tuple(problem.shape):
-        raise InputError(f"`X` has shape {X.shape}, the problem has {tuple(problem.shape)}.")
+        raise InputError(
+            f"`X` has shape {X.shape}, but the problem needs shape {tuple(problem.shape)}."
+        )
     roundoff = _POINT_ROUNDOFFS * math.sqrt(X.shape[1]) * ROUNDOFF[X.dtype]
     point = nearest(X.astype(np.float64))
     distance = float(np.linalg.norm(point - X))
@@ -333,9 +340,9 @@ def _as_point(
 
 
 def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray, float]:
-    """f(X), its gradient, and the size of gradients of f that residuals are compared with.
+    """Return f(X), its gradient, and the scale of gradients to compare residuals with.
 
-    The gradient at X alone would not do as the size: where it vanishes, it is rounding there.
+    The gradient at X alone is not a suitable scale: if it is zero, only rounding is left of it.
     """
     value, gradient = problem.value_and_gradient(X)
     G = as_matrix(gradient, "gradient").astype(np.float64, copy=False)
@@ -347,7 +354,7 @@ def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray, float
 
 
 def _relative(residuals: tuple[float, float], scale: float) -> tuple[float, float]:
-    """Return the residuals over the scale; both are 0 where the scale is."""
+    """Divide the residuals by the scale; both are 0 if the scale is 0."""
     return residuals[0] / (scale or 1.0), residuals[1] / (scale or 1.0)
 
 
@@ -364,28 +371,28 @@ def _stiefel_residuals(X: FloatArray, G: FloatArray) -> tuple[float, float]:
 
 
 def _qualification(X: FloatArray) -> str:
-    """Lemma 2.3."""
+    """Return the strongest constraint qualification that holds at X, Lemma 2.3."""
     if X.shape[1] == 1:
         return "LICQ"
     return "CCP" if X.any(axis=1).all() else "Guignard only"
 
 
 def _mixing(k: int, V: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """diag(VV') and Off(VV')."""
+    """Return diag(VV') and Off(VV')."""
     if V is None:
         return np.full(k, 1.0 / k), (1.0 - np.eye(k)) / k
     V = check_mixing(V)
     if V.shape[0] != k:
-        raise InputError(f"`V` has shape {V.shape}: it must have one row a column of X, k = {k}.")
+        raise InputError(f"`V` has shape {V.shape}: it must have one row per column of X, k = {k}.")
     gram = V @ V.T
     return np.diag(gram), np.asarray(gram - np.diag(np.diag(gram)))
 
 
 def _least_multiplier(X: FloatArray, G: FloatArray, off: FloatArray) -> float:
-    """lambda_bar(X) of (2.10); 0 if k = 1, where any number will do."""
+    """Return lambda_bar(X) of (2.10), or 0 if k = 1, where it is arbitrary."""
     mixed = X @ off
     beside = (X == 0) & (mixed > 0)  # Omega'_0
-    with np.errstate(over="ignore"):  # a tiny entry of X asks for a huge multiplier
+    with np.errstate(over="ignore"):  # a tiny entry of X needs a huge multiplier
         return float((-G[beside] / mixed[beside]).max()) if beside.any() else 0.0
 
 
@@ -395,6 +402,6 @@ def _scaled(factor: float, matrix: FloatArray) -> FloatArray:
 
 
 def _riemannian_hessian(problem: Problem, X: FloatArray, G: FloatArray) -> Linear:
-    """D -> f''(X)[D] - D Diag(X'G), eq. (2.13)."""
+    """Return the map D -> f''(X)[D] - D Diag(X'G), eq. (2.13)."""
     slopes, euclidean = kernels.column_dots(X, G), problem.hessian(X)
     return lambda D: np.asarray(euclidean(D) - D * slopes)

@@ -1,13 +1,14 @@
-r"""Curvature on a cone of directions: the part of the second-order conditions that is algebra.
+r"""Curvature on a cone of directions: the algebraic part of the second-order conditions.
 
-The cone N of (2.11) holds the directions D that are free on the support of X, up to x_j'd_j = 0,
-and nonnegative on some *free entries* where X is zero, over S+ with at most one of them a row.
+The cone N of (2.11) contains the directions D that are free on the support of X, except that
+x_j'd_j = 0, and nonnegative on some *free entries* where X is zero; over S+ at most one free entry
+per row is nonzero.
 
-* No free entries: a linear space, decided by the smallest eigenvalue of the Hessian on it.
-* Negative curvature on the support alone refutes, positive curvature on the span of N proves.
-* Else the faces of N are enumerated where they are few. Where they are not, some directions of N
-  are tried, then the span again with ``lambda_bar D Off(VV')`` added, which vanishes on N; the
-  answer is None if neither settles it. (In general it is NP-hard: copositivity.)
+* Without free entries, N is a linear space, and the smallest eigenvalue of the Hessian decides.
+* Negative curvature on the support refutes, positive curvature on the span of N proves.
+* Otherwise the faces of N are enumerated if there are few. If there are many, some directions of N
+  are tried, then the span again with ``lambda_bar D Off(VV')`` added, which is zero on N. The
+  result is None if neither is conclusive. (In general the problem is NP-hard: copositivity.)
 """
 
 import math
@@ -22,9 +23,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from orthoplus.core.types import BoolArray, FloatArray, Linear
 
-# Up to this dimension the Hessian on the critical space is a small matrix; above, Lanczos.
+# Up to this dimension the Hessian on the critical space is formed; beyond, Lanczos is used.
 _DENSE_DIMENSION = 150
-# Faces of the cone N that are enumerated, and single entries that are tried where they are not.
+# Largest number of faces of N to enumerate, and of single entries to try otherwise.
 MAX_FACES = 4096
 _MAX_TRIALS = 64
 # Restarts of the Lanczos method before it gives up.
@@ -36,14 +37,15 @@ _NO_CONVERGENCE = "Undecided: the Lanczos method did not converge."
 class CriticalSpace:
     """Orthonormal coordinates of {D : x_j'd_j = 0, D = 0 off the support and the free entries}.
 
-    A Householder reflector a column carries x_j to minus the unit vector of its largest entry; the
-    other unit vectors of the support, reflected, are a basis of the complement of x_j. First come
-    the coordinates of the support, then the free entries. O(nk) a change of coordinates.
+    One Householder reflector per column maps x_j to minus the unit vector of its largest entry; the
+    other unit vectors of the support, reflected, are a basis of the complement of x_j. The
+    coordinates of the support come first, then the free entries. A change of coordinates costs
+    O(nk).
     """
 
     X: FloatArray
-    free: BoolArray  # zero entries of X that D may leave, upwards
-    is_exclusive: bool  # at most one of them a row: (2.3)
+    free: BoolArray  # zero entries of X at which D may be positive
+    is_exclusive: bool  # whether at most one of them per row may be nonzero, (2.3)
 
     @cached_property
     def _reflector(self) -> tuple[Any, ...]:
@@ -65,7 +67,7 @@ class CriticalSpace:
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """The coordinates of the free entries; of each group at most one is in a direction of N."""
+        """Return groups of coordinates of free entries; at most one per group is nonzero in N."""
         coordinates = range(self.n_support, self.dimension)
         if not self.is_exclusive:
             return [[c] for c in coordinates]
@@ -94,7 +96,7 @@ class CriticalSpace:
         return np.concatenate([self._reflect(D[rows, columns])[keep], D[self.free]])
 
     def operator(self, curved: Linear) -> Any:
-        """Return the map D -> curved(D) in coordinates: a matrix if it is small."""
+        """Return the map D -> curved(D) in coordinates, as a matrix if it is small."""
 
         def matvec(c: FloatArray) -> FloatArray:
             return self.restrict(curved(self.expand(np.ravel(c))))
@@ -107,13 +109,13 @@ class CriticalSpace:
 
 
 class _Lowest(NamedTuple):
-    value: float  # NaN where Lanczos did not converge
+    value: float  # NaN if Lanczos did not converge
     vector: FloatArray | None
     size: float
 
 
 def _lowest(H: Any, tol: float) -> _Lowest:
-    """Smallest eigenvalue, its unit vector and the largest absolute eigenvalue."""
+    """Return the smallest eigenvalue, its unit vector and the largest absolute eigenvalue."""
     m = H.shape[0]
     if m == 0:
         return _Lowest(math.inf, None, 0.0)
@@ -126,7 +128,7 @@ def _lowest(H: Any, tol: float) -> _Lowest:
     options = {"k": 1, "v0": start, "maxiter": _MAX_RESTARTS}
     try:
         (top,) = np.abs(eigsh(H, which="LM", tol=1e-2, return_eigenvectors=False, **options))
-        # ARPACK's tolerance is relative to the eigenvalue: shifted, it is one relative to ||H||.
+        # ARPACK's tolerance is relative to the eigenvalue; with the shift it is relative to ||H||.
         shift = 1.1 * float(top)
         shifted = LinearOperator(H.shape, matvec=lambda c: shift * c - H @ c, dtype=np.float64)
         values, vectors = eigsh(shifted, which="LA", tol=0.1 * tol, **options)
@@ -146,7 +148,7 @@ def _leading(H: Any, m: int) -> Any:
 
 
 class Curvature(NamedTuple):
-    """What is known of the second order; the fields are those of `OptimalityReport`."""
+    """Results of the second-order conditions; the fields are those of `OptimalityReport`."""
 
     satisfies_weak_second_order: bool | None
     satisfies_second_order_necessary: bool | None
@@ -158,7 +160,9 @@ class Curvature(NamedTuple):
     explanation: str
 
 
-UNKNOWN = Curvature(None, None, None, None, None, None, None, "The second order was not asked for.")
+UNKNOWN = Curvature(
+    None, None, None, None, None, None, None, "The second-order conditions were not requested."
+)
 
 
 def decide_curvature(
@@ -177,12 +181,12 @@ def decide_curvature(
     curved : callable
         ``D -> Hess f(X)[D]``, eq. (2.13).
     coupled : callable or None
-        The same plus ``lambda_bar D Off(VV')``, where that vanishes on the cone.
+        The same plus ``lambda_bar D Off(VV')``, if that is zero on the cone.
     tol : float
-        Curvature counts as zero up to ``tol * max(r, scale)``, r the largest absolute curvature on
-        the space.
+        Curvature counts as zero up to ``tol * max(r, scale)``, where r is the largest absolute
+        curvature on the space.
     scale : float
-        The size of the gradients of f. Where all curvature cancels, r is rounding, and this is not.
+        Scale of the gradients of f, needed if all curvature cancels and r is only rounding.
     """
     H = space.operator(curved)
     whole = _lowest(H, tol)
@@ -223,7 +227,7 @@ def _decided(
     sufficient: bool | None,
     escape: FloatArray | None = None,
 ) -> Curvature:
-    """Say in a sentence what was decided, and why."""
+    """Return the decision with a sentence that explains it."""
     if sufficient:
         why = "A strict local minimizer: all curvature on the critical cone is positive."
     elif necessary is False:
@@ -233,7 +237,7 @@ def _decided(
     elif sufficient is None:
         why = "No negative curvature; whether all of it is positive is undecided."
     else:
-        why = "No negative curvature, but some is zero: possibly a minimizer that is not strict."
+        why = "No negative curvature, but some is zero: possibly a nonstrict minimizer."
     return found._replace(
         satisfies_weak_second_order=True if necessary else found.satisfies_weak_second_order,
         satisfies_second_order_necessary=necessary,
@@ -244,7 +248,7 @@ def _decided(
 
 
 class _Cone(NamedTuple):
-    """The cone N of (2.11) in coordinates, with what there is to decide on it."""
+    """The cone N of (2.11) in coordinates, with the data of the decision."""
 
     space: CriticalSpace
     H: Any
@@ -254,7 +258,11 @@ class _Cone(NamedTuple):
 
 
 def _is_positive(cone: _Cone, shift: float) -> tuple[bool | None, FloatArray | None]:
-    """Whether c'(H + shift I)c > 0 on N without 0; a c where it is not; (None, None) if unknown."""
+    """Decide whether c'(H + shift I)c > 0 on N without 0, and return a c that violates it.
+
+    Return (None, None) if it is not known.
+    """
+    # A face chooses at most one free entry per group, so their number is a product.
     faces = math.prod(1 + len(group) for group in cone.space.groups[:64])
     if isinstance(cone.H, np.ndarray) and faces <= MAX_FACES:
         c = _search_faces(cone.H + shift * np.eye(len(cone.H)), cone.space)
@@ -270,7 +278,7 @@ def _is_positive(cone: _Cone, shift: float) -> tuple[bool | None, FloatArray | N
 
 
 def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
-    """Return a direction of N with c'Hc <= 0, None if there is none; H > 0 on the support.
+    """Return a direction of N with c'Hc <= 0, or None if there is none; H > 0 on the support.
 
     Minimizing over the support leaves the Schur complement Q on the free entries. If Q is not
     strictly copositive on N, then on a smallest face J where it fails the lowest eigenvalue of Q_JJ
@@ -284,9 +292,9 @@ def _search_faces(H: FloatArray, space: CriticalSpace) -> FloatArray | None:
 
 
 def find_nonpositive(Q: FloatArray, groups: list[list[int]]) -> FloatArray | None:
-    """Return v >= 0, not 0, with v'Qv <= 0 and one positive entry per group at most, or None.
+    """Return v >= 0, not 0, with v'Qv <= 0 and at most one positive entry per group, or None.
 
-    One eigenvalue problem for each face of the cone.
+    This solves one eigenvalue problem per face of the cone.
     """
     for face in product(*([-1, *group] for group in groups)):
         J = np.array([c for c in face if c >= 0], dtype=np.intp)
@@ -302,7 +310,7 @@ def find_nonpositive(Q: FloatArray, groups: list[list[int]]) -> FloatArray | Non
 
 
 def _trial_directions(cone: _Cone) -> Iterator[FloatArray]:
-    """Directions of N: the lowest one of its span made to fit, and single free entries."""
+    """Yield directions of N: the lowest one of its span, projected, and single free entries."""
     space = cone.space
     for c in [] if cone.lowest is None else [cone.lowest, -cone.lowest]:
         fitted = np.zeros_like(c)

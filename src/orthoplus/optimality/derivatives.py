@@ -1,6 +1,6 @@
 """Check a gradient and a Hessian product against the function they belong to.
 
-The Taylor remainder at distance t falls like t^2 for a right derivative, like t for a wrong one.
+The Taylor remainder at distance t is O(t^2) for a correct derivative and O(t) for a wrong one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,17 +23,17 @@ from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import ROUNDOFF, FloatArray
 
-# Two steps a decade, from 1e-1 to 1e-9.
+# Two steps per decade, from 1e-1 to 1e-9.
 _STEPS = 10.0 ** -np.arange(1.0, 9.25, 0.5)
-# The slope is fitted to the finest two decades that stand this far above the rounding error.
+# The slope is fitted to the finest two decades that are this far above the rounding error.
 _STRETCH, _ABOVE_NOISE = 5, 30.0
-# Between the slopes 1 and 2, nearer to 2: a fit over two decades is good to about 0.1.
+# Threshold between the slopes 1 and 2; a fit over two decades is accurate to about 0.1.
 _RIGHT_SLOPE = 1.75
 # (4!)^2 / 8!: fourth differences of errors of variance s^2 have variance 70 s^2.
 _FOURTH_DIFFERENCE, _NOISE_SAMPLES = 1.0 / 70.0, 9
-# The median counts: a direction may be nearly orthogonal to G, or terms of higher order cancel.
+# The median direction counts: one may be nearly orthogonal to G, or higher-order terms may cancel.
 _DIRECTIONS = 5
-# A factor counts as 2 or -1 if it is so within three percent, also in float32.
+# A factor counts as 2 or -1 within three percent, which allows for float32.
 _SAME = 0.03
 _FACTORS = {
     -1.0: "the sign is wrong",
@@ -50,7 +50,7 @@ Product = Callable[[FloatArray, FloatArray], Any]
 
 
 class Remainder(NamedTuple):
-    """One row of the table: the step t and the Taylor remainders at it."""
+    """One row of the table: the step t and its Taylor remainders."""
 
     step: float
     gradient: float
@@ -59,25 +59,26 @@ class Remainder(NamedTuple):
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """What `check_gradient` observed.
+    """Result of `check_gradient`.
 
     Attributes
     ----------
     gradient_slope : float
-        Observed order of the remainder: 2 is right, 1 is wrong; ``inf`` where the remainder is
+        Observed order of the remainder: 2 is right, 1 is wrong; ``inf`` if the remainder is
         rounding error at every step, as for a linear f.
     hessian_slope : float or None
-        The same for the Hessian product; None, as all about the Hessian, where there is none.
+        The same for the Hessian product; None, like all about the Hessian, if there is none.
     is_gradient_right, is_hessian_right : bool
-        Slope near 2 or more, or as accurate as differences; the Hessian symmetric as well.
+        Whether the slope is at least near 2, or the error is that of differences; H is symmetric.
     symmetry_defect : float or None
         ``|<D1, H[D2]> - <D2, H[D1]>|`` relative to the norms of its factors.
     ratio : float
-        ``<G, D>`` by the difference quotient of f: 1 is right, -1 a sign, 0.5 a missing factor 2.
+        ``<G, D>`` divided by the difference quotient of f: 1 is right, -1 indicates a wrong sign,
+        0.5 a missing factor 2.
     table : tuple of Remainder
-        The steps and the remainders at them.
+        The steps and their remainders.
     hints : tuple of str
-        What a wrong derivative looks like.
+        Likely causes of a wrong derivative.
 
     Examples
     --------
@@ -99,11 +100,11 @@ class GradientCheck:
 
     @property
     def is_right(self) -> bool:
-        """Nothing wrong was seen."""
+        """Return whether no error was found in the gradient and the Hessian product."""
         return self.is_gradient_right and self.is_hessian_right is not False
 
     def summary(self) -> str:
-        """Return what was observed, in words, and what is likely wrong."""
+        """Return the observations in words, and the likely errors."""
         lines = [
             f"Gradient: {'right' if self.is_gradient_right else 'WRONG'}. "
             f"|f(X + tD) - f(X) - t<G, D>| {_in_words(self.gradient_slope)}.",
@@ -142,30 +143,30 @@ def check_gradient(
     Parameters
     ----------
     problem_or_fun : Problem or callable
-        A problem brings its own gradient and, where it has one, Hessian product; a callable
-        ``fun(X) -> float`` comes with ``jac``.
+        A problem has its own gradient and possibly a Hessian product; a callable
+        ``fun(X) -> float`` needs ``jac``.
     X : array of shape (n, k), optional
-        Where to check; None takes a random positive X. float32 is checked as float32.
+        Point at which to check; by default a random positive X. float32 is checked as float32.
     jac : callable or True
-        ``jac(X) -> gradient``; True says that ``fun`` returns the pair of value and gradient.
+        ``jac(X) -> gradient``; True means that ``fun`` returns the pair (value, gradient).
     hessp : callable, optional
         ``hessp(X, D) -> f''(X)[D]``.
     shape : (int, int), optional
-        The shape of X for a callable without X.
+        Shape of X; needed for a callable if X is not given.
     rng : numpy.random.Generator, optional
-        None takes a fixed seed.
+        Source of random numbers; the default has a fixed seed.
 
     Returns
     -------
     check : GradientCheck
-        ``check.is_right`` decides, ``print(check)`` explains.
+        ``check.is_right`` is the verdict; ``print(check)`` explains it.
 
     Notes
     -----
-    X + tD stays nonnegative if X is, since some f end there. The slope is fitted to the finest
-    steps whose remainder is clear of rounding error, measured by fourth differences (Moré and Wild,
-    *Estimating computational noise*, SIAM J. Sci. Comput. 33, 2011). The direction of median slope
-    counts. About 140 evaluations of f, and as many of G if there is a Hessian product.
+    X + tD stays nonnegative if X is, since some f are undefined elsewhere. The slope is fitted to
+    the finest steps whose remainder is well above rounding error, which is measured by fourth
+    differences (Moré and Wild, *Estimating computational noise*, SIAM J. Sci. Comput. 33, 2011).
+    The direction of median slope counts. It takes about 140 evaluations of f, and of G for hessp.
 
     Examples
     --------
@@ -230,7 +231,7 @@ def _functions(given: Problem | Fun, jac: Fun | bool | None, hessp: Product | No
         value, gradient, product = given, jac, hessp
     else:
         raise InputTypeError(
-            f"`jac={jac!r}` gives no gradient to check. Pass a function, or `jac=True` if `fun` "
+            f"`jac={jac!r}` is not a gradient to check. Pass a function, or `jac=True` if `fun` "
             f"returns (value, gradient)."
         )
     return _Functions(
@@ -243,10 +244,10 @@ def _functions(given: Problem | Fun, jac: Fun | bool | None, hessp: Product | No
 def _of_problem(problem: Problem, has_own: bool) -> tuple[Fun, Fun, Product | None]:
     if not has_own:
         raise InputTypeError(
-            f"`jac` and `hessp` go with a plain function: {type(problem).__name__} brings its own. "
+            f"`jac` and `hessp` are for plain functions: {type(problem).__name__} has its own. "
             f"Pass `problem.value` to check other derivatives against it."
         )
-    # The default of Problem is a difference of gradients: nothing to check.
+    # The default of Problem is a difference of gradients, so there is nothing to check.
     product = problem.hessp if type(problem).hessp is not Problem.hessp else None
     return problem.value, lambda X: problem.value_and_gradient(X)[1], product
 
@@ -260,15 +261,15 @@ def _within_range(matrix: object, X: FloatArray, name: str) -> FloatArray:
 def _point(
     X: FloatArray | None, shape: tuple[int, int] | None, rng: np.random.Generator
 ) -> FloatArray:
-    """X checked, or a random positive one with columns of about unit norm."""
+    """Return the checked X, or a random positive one with columns of about unit norm."""
     if X is None:
         if shape is None:
-            raise InputError("Neither `X` nor `shape` is given: pass one, to say where to check.")
+            raise InputError("Neither `X` nor `shape` is given: pass one of them.")
         check_shape(*shape, "X")
         return np.asarray(rng.uniform(0.5, 1.5, shape) / np.sqrt(shape[0]))
     X = as_matrix(X, "X")
     if shape is not None and X.shape != tuple(shape):
-        raise InputError(f"`X` has shape {X.shape}, where {tuple(shape)} is expected.")
+        raise InputError(f"`X` has shape {X.shape}, but {tuple(shape)} is expected.")
     return X
 
 
@@ -282,7 +283,7 @@ def _direction(X: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Curve:
-    """t -> fun(X + tD): f itself, or its gradient."""
+    """The curve t -> fun(X + tD), where fun is f or its gradient."""
 
     fun: Callable[[FloatArray], FloatArray]
     X: FloatArray
@@ -301,9 +302,9 @@ class _Curve:
 
     @cached_property
     def noise(self) -> float:
-        """Rounding error of one evaluation, by fourth differences (Moré and Wild, 2011)."""
-        # Fourth differences of the smooth part, of order eps^1.6, are far below eps; wider steps
-        # serve an f so coarsely rounded that most of the samples are equal.
+        """Estimate the rounding error of one evaluation by fourth differences (Moré and Wild)."""
+        # Fourth differences of the smooth part, of order eps^1.6, are far below eps. Wider steps
+        # are for an f that is rounded so coarsely that most samples are equal.
         for t in self.eps**0.4 * np.array([1.0, 10.0, 100.0]):
             samples = np.array([self(j * t) for j in range(_NOISE_SAMPLES)])
             if len(np.unique(samples, axis=0)) > _NOISE_SAMPLES // 2:
@@ -314,12 +315,12 @@ class _Curve:
         return _norm(differences) * float(np.sqrt(_FOURTH_DIFFERENCE / len(differences)))
 
     def tolerance(self, scale: float) -> float:
-        """Return the error that differences may have; a rate that is as good as them passes."""
+        """Return the possible error of differences; a rate within this error passes."""
         return float(10.0 * (np.sqrt(self.eps) * scale + self.noise / np.cbrt(self.eps)))
 
     @cached_property
     def rate(self) -> FloatArray:
-        """Derivative at 0 by second-order differences on the side t > 0 only."""
+        """Return the derivative at 0 by one-sided second-order differences, t > 0."""
         t = float(np.cbrt(self.eps))
         return np.asarray((4.0 * self(t) - 3.0 * self.start - self(2.0 * t)) / (2.0 * t))
 
@@ -334,14 +335,14 @@ class _Observation:
 
 
 def _observe(curves: Sequence[_Curve], rates: Sequence[FloatArray]) -> _Observation:
-    """Return the direction in the middle, wrong ones before right ones, then by slope."""
+    """Return the median observation, ordered by correctness and then by slope."""
     scale = max(_norm(rate) for rate in rates)
     seen = [_observe_one(*pair, scale) for pair in zip(curves, rates, strict=True)]
     return sorted(seen, key=lambda one: (one.is_right, one.slope))[len(seen) // 2]
 
 
 def _observe_one(curve: _Curve, rate: FloatArray, scale: float) -> _Observation:
-    """Slope of ||curve(t) - curve(0) - t rate||; ``scale`` is the size of a typical rate."""
+    """Fit the slope of ||curve(t) - curve(0) - t rate||; ``scale`` is the size of the rates."""
     points = [curve(t) for t in _STEPS]
     with np.errstate(invalid="ignore", over="ignore"):  # too coarse a step may overflow
         moves = [point - curve.start for point in points]
@@ -365,7 +366,7 @@ def _observe_one(curve: _Curve, rate: FloatArray, scale: float) -> _Observation:
 
 
 def _asymmetry(directions: Sequence[FloatArray], products: Sequence[FloatArray]) -> float:
-    """Largest |<E, H[D]> - <D, H[E]>| of neighbors, relative to the norms of its factors."""
+    """Return the largest |<E, H[D]> - <D, H[E]>| of neighbors, relative to its factors' norms."""
     defects = [0.0]
     for (D, HD), (E, HE) in pairwise(zip(directions, products, strict=True)):
         size = max(_norm(E) * _norm(HD), _norm(D) * _norm(HE))
@@ -408,7 +409,7 @@ def _factor_hint(name: str, factor: float) -> str:
         if abs(factor - known) <= _SAME * abs(known):
             return f"{name} is {factor:.3g} times the right one: {meaning}."
     if abs(factor) <= _SAME:
-        return f"{name} is zero, or nearly, where the right one is not."
+        return f"{name} is zero or nearly zero, but should not be."
     return f"{name} is the right one times the constant {factor:.6g}."
 
 
@@ -419,7 +420,7 @@ def _fits(rates: Sequence[FloatArray], curves: Sequence[_Curve], factor: float =
 
 
 def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) -> list[str]:
-    """Name the first that fits: a factor, a transposition, an order of entries, no symmetry."""
+    """Name the first explanation that fits: factor, transposition, memory order, asymmetry."""
     directions = [curve.D for curve in f]
 
     def slopes(candidate: FloatArray) -> list[FloatArray]:
@@ -434,7 +435,7 @@ def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) ->
         return ["the entries of the gradient are in column-major order: reshape with order='F'."]
     if _asymmetry(directions, [curve.rate for curve in df]) > _SAME:
         return [f"no function has this gradient: its Jacobian is not symmetric. {_SYMMETRISE}"]
-    return ["the error is no constant factor: a term is missing, or belongs to another function."]
+    return ["the error is not a constant factor: a term is missing, or of another function."]
 
 
 def _hessian_hints(

@@ -1,4 +1,4 @@
-"""The penalty family of the paper, and when a penalty is exact."""
+"""The penalty family of the paper, and the theory of exact penalties."""
 
 from orthoplus.penalty.exactness import (
     ExactPenalty,

@@ -1,9 +1,9 @@
-r"""When the penalty is exact: the constants and the bounds of section 3.
+r"""Conditions under which the penalty is exact: the constants and bounds of section 3.
 
-A penalty is :math:`\sigma \Psi(Q(X))` with an increasing :math:`\Psi`; Q bounds the distance that
-the rounding moves X (Lemma 3.2) and equals :math:`Q_0` on S+. With a Lipschitz constant
-:math:`L_f` of f over OB+ and the separation :math:`\chi_f` of the supports (Assumption 2.1) this
-says how good the rounded minimizer is, and above which :math:`\sigma` its support is optimal.
+A penalty is :math:`\sigma \Psi(Q(X))` with an increasing :math:`\Psi`; Q bounds the distance from X
+to its rounded point (Lemma 3.2) and equals :math:`Q_0` on S+. With a Lipschitz constant
+:math:`L_f` of f over OB+ and the separation :math:`\chi_f` of the supports (Assumption 2.1), the
+bounds tell how good the rounded minimizer is, and for which :math:`\sigma` its support is optimal.
 """
 
 from collections.abc import Callable
@@ -19,20 +19,21 @@ from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
 from orthoplus.geometry.stiefel import random_stiefel_plus
 
-# A column of OB+ and another are at most a quarter circle apart, a chord of sqrt(2).
+# Two nonnegative unit vectors are at most a quarter circle apart: an arc of pi / 2 over a chord of
+# sqrt(2).
 _ARC_OVER_CHORD = np.pi / (2.0 * np.sqrt(2.0))
-# Supports that are enumerated at most.
+# Largest number of supports to enumerate.
 _MAX_SUPPORTS = 100_000
-# Values that differ by no more than this share of their range belong to equal optima.
+# Optima whose values differ by at most this fraction of their range count as equal.
 _SAME_VALUE = 1e-10
-# Points at which an increasing function is looked at before a search between two of them.
+# Number of grid points at which a function is evaluated before a bisection between two of them.
 _GRID = 1025
 _BISECTIONS = 100
 _DOUBLINGS = 200
 
 
 class Measure(NamedTuple):
-    r"""The penalty as a function of the distance: :math:`\Psi`, :math:`Q_0`, and the largest Q.
+    r"""A penalty as a function of the distance: :math:`\Psi`, :math:`Q_0`, and the largest Q.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ def upsilon(measure: Measure, slope: float, k: int) -> float:
     Parameters
     ----------
     measure : Measure
-        Psi and Q_0, as `Penalty.measure` gives them.
+        Psi and Q_0, as returned by `Penalty.measure`.
     slope : float
         L_f / sigma, positive.
     k : int
@@ -75,7 +76,7 @@ def upsilon(measure: Measure, slope: float, k: int) -> float:
     -------
     float
         The largest z, found on a grid and then by bisection. If Psi stays below the last bound
-        everywhere, its inverse does not exist and the largest Q over OB+ takes its place.
+        everywhere, its inverse does not exist and the largest Q over OB+ is used instead.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def upsilon(measure: Measure, slope: float, k: int) -> float:
         top = _inverse(measure, base + float(np.sqrt(2 * k)) * slope)
         if psi(top) <= base + slope * top:
             return top
-        # Both ends matter: near Q_0 the set may be as short as a rounding of `top`.
+        # Resolve both ends: near Q_0 the set may be as short as one unit roundoff of `top`.
         grid = start + (top - start) * np.geomspace(1e-16, 1.0, _GRID)
         fits = [psi(float(z)) <= base + slope * float(z) for z in grid]
         if not any(fits):
@@ -101,7 +102,7 @@ def upsilon(measure: Measure, slope: float, k: int) -> float:
 
 
 def _inverse(measure: Measure, level: float) -> float:
-    """Return the largest z with psi(z) <= level; the largest Q over OB+ if psi never gets there."""
+    """Return the largest z with psi(z) <= level, or the largest Q over OB+ if psi stays below."""
     low, high = measure.start, max(measure.largest, 1.0)
     for _ in range(_DOUBLINGS):
         if measure.psi(high) > level:
@@ -111,7 +112,7 @@ def _inverse(measure: Measure, level: float) -> float:
 
 
 def _last_that(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Bisect between a point where something holds and one where it does not."""
+    """Bisect between a point where a condition holds and one where it does not."""
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -119,7 +120,7 @@ def _last_that(holds: Callable[[float], bool], low: float, high: float) -> float
 
 
 def sharp_threshold(measure: Measure, lipschitz: float, separation: float, k: int) -> float:
-    r"""Return the least sigma above which Theorem 3.4 says that the penalty is exact.
+    r"""Return the smallest sigma above which the penalty is exact by Theorem 3.4.
 
     .. math:: \inf \{\sigma : \Upsilon_{\sigma, Q_0, \Psi} < \kappa_f\}
               = L_f \max_{\kappa_f \le z \le \sqrt{2k}} \frac{z}{\Psi(z) - \Psi(Q_0)}, \qquad
@@ -136,10 +137,11 @@ def sharp_threshold(measure: Measure, lipschitz: float, separation: float, k: in
 
     Notes
     -----
-    The equality: by (3.11), :math:`\Upsilon < \kappa_f` if and only if no :math:`z \ge \kappa_f`
-    has :math:`\sigma (\Psi(z) - \Psi(Q_0)) \le L_f \min(z, \sqrt{2k})`, and beyond
-    :math:`\sqrt{2k}` the right side stays while the left side grows. For :math:`\Psi(z) =
-    (z / \varrho_q)^{2p}` and :math:`\epsilon = 0` it is (3.3).
+    The equality follows from (3.11): :math:`\Upsilon < \kappa_f` if and only if no
+    :math:`z \ge \kappa_f` satisfies
+    :math:`\sigma (\Psi(z) - \Psi(Q_0)) \le L_f \min(z, \sqrt{2k})`, and beyond :math:`\sqrt{2k}`
+    the right side is constant while the left side grows. For
+    :math:`\Psi(z) = (z / \varrho_q)^{2p}` and :math:`\epsilon = 0` it is (3.3).
 
     Examples
     --------
@@ -155,7 +157,10 @@ def sharp_threshold(measure: Measure, lipschitz: float, separation: float, k: in
             return min(z, widest) / (measure.psi(z) - base)
 
         grid = np.geomspace(kappa, max(kappa, widest), _GRID).tolist()
-        grid[0], grid[-1] = kappa, max(kappa, widest)  # exactly: a power has its maximum there
+        grid[0], grid[-1] = (
+            kappa,
+            max(kappa, widest),
+        )  # exact ends: the ratio of a power is largest there
         ratios = [ratio(z) for z in grid]
         best = int(np.argmax(ratios))
         largest = ratios[best]
@@ -176,7 +181,9 @@ def _peak(ratio: Callable[[float], float], low: float, high: float) -> float:
 
 
 class ExactPenalty:
-    r"""What section 3 says of a penalty :math:`\sigma \Psi(Q(X))`; a subclass gives `measure`.
+    r"""The theory of section 3 for a penalty :math:`\sigma \Psi(Q(X))`.
+
+    A subclass implements `measure`.
 
     Examples
     --------
@@ -196,8 +203,8 @@ class ExactPenalty:
     def measure(self, k: int) -> Measure:
         """Return the penalty as Psi(Q(X)), eq. (3.9): Psi and Q_0, for X with k columns."""
         raise NotImplementedError(
-            f"{type(self).__name__} does not say which Psi(Q(X)) it is: define `measure(k)` to "
-            f"have its threshold and its bounds."
+            f"{type(self).__name__} does not implement `measure(k)`, which thresholds and bounds "
+            f"need. Define it to return Psi and Q_0."
         )
 
     def upsilon(self, lipschitz: float, k: int) -> float:
@@ -207,7 +214,7 @@ class ExactPenalty:
         return upsilon(self.measure(k), lipschitz / self.sigma, k)
 
     def rounding_loss(self, lipschitz: float, k: int) -> float:
-        r"""Return :math:`L_f \Upsilon`, by which a rounded minimizer may miss the minimum: (3.10).
+        r"""Return :math:`L_f \Upsilon`, a bound on the loss of a rounded minimizer, (3.10).
 
         .. math:: f(X^*) \le f(X^R_\sigma) \le f(X^*) + L_f \Upsilon_\sigma .
         """
@@ -224,7 +231,7 @@ class ExactPenalty:
         lipschitz : float
             L_f, a Lipschitz constant of f over OB+ (Frobenius norm), ``problem.value_lipschitz``.
         separation : float
-            chi_f, the best value over the supports that are not optimal, minus the optimal value.
+            chi_f, the best value over the nonoptimal supports minus the optimal value.
         k : int
             Number of columns.
 
@@ -253,17 +260,17 @@ class ExactPenalty:
         Parameters
         ----------
         problem : Problem
-            It gives k, and L_f by ``value_lipschitz``.
+            The problem, which provides k and, by ``value_lipschitz``, L_f.
         separation : float
-            chi_f of Assumption 2.1. It is as hard to know as the minimum itself; for tiny problems
-            see `separation_of_supports`.
+            chi_f of Assumption 2.1. It is as hard to compute as the minimum; for tiny problems use
+            `separation_of_supports`.
         lipschitz : float, optional
-            L_f, if the problem does not know it: for example by `estimate_value_lipschitz`.
+            L_f, if the problem does not provide it, for example from `estimate_value_lipschitz`.
         """
         known = problem.value_lipschitz if lipschitz is None else lipschitz
         if known is None:
             raise InputError(
-                f"{type(problem).__name__} does not know a Lipschitz constant of f over OB+. Pass "
+                f"{type(problem).__name__} has no known Lipschitz constant of f over OB+. Pass "
                 f"`lipschitz`, for example `exactness.estimate_value_lipschitz(problem)`."
             )
         return self.threshold(known, separation, problem.shape[1])
@@ -276,24 +283,24 @@ def estimate_value_lipschitz(
 
     .. math:: L_f \approx \frac{\pi}{2 \sqrt 2} \max_X \|\mathrm{grad} f(X)\|_F .
 
-    It is an estimate from below of an upper bound: the true constant may be larger. Use
-    ``problem.value_lipschitz`` where the problem knows it.
+    This estimates an upper bound from below, so the true constant may be larger. Use
+    ``problem.value_lipschitz`` if it is not None.
 
     Parameters
     ----------
     problem : Problem
-        f and its gradient must be finite over OB+.
+        A problem whose f and gradient are finite over OB+.
     n_samples : int
-        Points of OB+ at which the gradient is taken: in turn uniform ones, points of S+, and points
-        with one column repeated, where the columns meet.
+        Number of points of OB+ at which the gradient is evaluated: in turn uniform points, points
+        of S+, and points whose columns are all equal.
     rng : numpy.random.Generator, optional
-        By default the seed 0.
+        Source of random numbers; the default has seed 0.
 
     Notes
     -----
     Two columns of OB+ are joined by an arc within OB+ that is at most :math:`\pi / (2 \sqrt 2)`
-    times as long as their chord, so that factor times the largest Riemannian gradient is a
-    Lipschitz constant. The cost is that of ``n_samples`` gradients.
+    times as long as their chord. Hence this factor times the largest norm of the Riemannian
+    gradient is a Lipschitz constant. The cost is that of ``n_samples`` gradients.
 
     Examples
     --------
@@ -311,15 +318,15 @@ def estimate_value_lipschitz(
         slope = float(np.linalg.norm(riemannian_gradient(X, gradient)))
         if not np.isfinite(value) or not np.isfinite(slope):
             raise InputError(
-                f"f is {value:g} with a gradient of size {slope:g}, not finite at a sampled point "
-                f"of OB+, so it does not have a Lipschitz constant there."
+                f"f is {value:g} with a gradient of norm {slope:g} at a sampled point of OB+: a "
+                f"Lipschitz constant needs finite values. Check f near the boundary of OB+."
             )
         steepest = max(steepest, slope)
     return float(_ARC_OVER_CHORD * steepest)
 
 
 def _sample(shape: tuple[int, int], kind: int, rng: np.random.Generator) -> FloatArray:
-    """Draw a random point of OB+: inside, on S+, or with equal columns."""
+    """Draw a random point of OB+: uniform, in S+, or with equal columns."""
     n, k = shape
     if kind == 1:
         return random_stiefel_plus(n, k, rng)
@@ -336,15 +343,16 @@ def separation_of_supports(problem: Problem) -> float:
     Parameters
     ----------
     problem : Problem
-        With a ``refine`` that gives the best point of a support: linear f, or quadratic f whose
-        blocks have nonnegative eigenvectors. At most 100,000 deals of rows to columns or to none.
+        A problem whose ``refine`` returns the best point of a support: linear f, or quadratic f
+        whose blocks have nonnegative eigenvectors. It may have at most 100,000 assignments of rows
+        to columns or to none.
 
     Returns
     -------
     float
-        0 if a support that is not optimal comes arbitrarily close to the minimum: Assumption 2.1
-        fails then. So it is whenever a minimizer has a row of zeros, because that row may take an
-        arbitrarily small entry.
+        0 if values on a nonoptimal support come arbitrarily close to the minimum, in which case
+        Assumption 2.1 fails. This happens whenever a minimizer has a zero row, because that row may
+        get an arbitrarily small entry.
 
     Examples
     --------
@@ -356,7 +364,8 @@ def separation_of_supports(problem: Problem) -> float:
     if (k + 1) ** n > _MAX_SUPPORTS:
         raise InputError(
             f"A problem of shape ({n}, {k}) has about {float(k + 1) ** n:.2g} supports: too many "
-            f"to enumerate. Use at most {_MAX_SUPPORTS} of them, or bound chi_f by other means."
+            f"to enumerate. Use a problem with at most {_MAX_SUPPORTS}, or bound chi_f by other "
+            f"means."
         )
     values, attained = [], []
     for H in _supports(n, k):
@@ -364,7 +373,7 @@ def separation_of_supports(problem: Problem) -> float:
         if X is None:
             raise InputError(
                 f"{type(problem).__name__} has no closed form for the best point of a support, "
-                f"which the enumeration needs."
+                f"which the enumeration needs. Implement `refine`, or bound chi_f by other means."
             )
         values.append(problem.value(X))
         attained.append(bool(((X > 0) == (H > 0)).all()))

@@ -25,45 +25,45 @@ from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
 from orthoplus.geometry.stiefel import rounding_constant
 from orthoplus.penalty.exactness import ExactPenalty, Measure
 
-# zeta is known to rounding only: derivatives that blow up at zeta + eps = 0 are taken here.
+# zeta has a rounding error; derivatives that are singular at zeta + eps = 0 are evaluated here.
 _ZETA_FLOOR = ROUNDOFF[np.dtype(np.float64)]
 
 
 def check_mixing(V: FloatArray) -> FloatArray:
-    """V as a k x r matrix, checked to be admissible: ||V||_F = 1 and VV' > 0 entrywise.
+    """Return V as a k x r matrix after checking that ||V||_F = 1 and VV' > 0 entrywise.
 
     Examples
     --------
     >>> check_mixing(np.array([[1.0], [-1.0]]) / np.sqrt(2))
     Traceback (most recent call last):
-    orthoplus.InputError: `V` is not admissible: the smallest entry of VV' is -0.5, it must be ...
+    orthoplus.InputError: `V` is not admissible: the smallest entry of VV' is -0.5, but must be ...
     """
     V = as_matrix(V, "V").astype(np.float64, copy=False)
     size, smallest = float(np.linalg.norm(V)), float((V @ V.T).min())
     if abs(size - 1.0) > 1e-6:
         raise InputError(
-            f"`V` is not admissible: its Frobenius norm is {size:.6g}, it must be 1. "
+            f"`V` is not admissible: its Frobenius norm is {size:.6g}, but must be 1. "
             f"Divide V by its norm."
         )
     if smallest <= 0:
         raise InputError(
             f"`V` is not admissible: the smallest entry of VV' is {smallest:.3g}, "
-            f"it must be positive. Use a matrix with positive entries."
+            f"but must be positive. Use a matrix with positive entries."
         )
     return V / size
 
 
 @dataclass(frozen=True)
 class Penalty(ExactPenalty, ABC):
-    r"""sigma * phi(||XV||_F^2); a subclass gives phi with its first two derivatives.
+    r"""A penalty sigma * phi(||XV||_F^2); a subclass implements phi and two derivatives.
 
     Parameters
     ----------
     sigma : float
         Penalty parameter, at least 0.
     V : ndarray of shape (k, r), optional
-        Unit Frobenius norm and VV' > 0. None means e / sqrt(k): then X V V' is the mean of each row
-        and everything costs O(nk) instead of O(nk^2).
+        Matrix of unit Frobenius norm with VV' > 0. None means e / sqrt(k), for which X V V' is the
+        mean of each row and all operations cost O(nk) instead of O(nk^2).
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Penalty(ExactPenalty, ABC):
     3.0
     """
 
-    # The smoothing; a subclass that has one makes it a field.
+    # The smoothing parameter; a subclass with smoothing turns it into a field.
     eps = 0.0
 
     sigma: float
@@ -86,12 +86,12 @@ class Penalty(ExactPenalty, ABC):
 
     @abstractmethod
     def profile(self, s: float) -> tuple[float, float, float]:
-        """phi(s), phi'(s), phi''(s), without sigma."""
+        """Return phi(s), phi'(s) and phi''(s), without sigma."""
 
     def rescaled(self, sigma: float, eps: float) -> Self:
-        """Return this penalty with the parameters of a schedule, which are not checked again.
+        """Return this penalty with other parameters, without checking them again.
 
-        A penalty without a field ``eps`` is not smoothed, and ignores that one.
+        A penalty without a field ``eps`` has no smoothing and ignores ``eps``.
         """
         other = object.__new__(type(self))
         vars(other).update(vars(self), sigma=sigma)
@@ -100,13 +100,13 @@ class Penalty(ExactPenalty, ABC):
         return other
 
     def energy(self, X: FloatArray) -> float:
-        """||XV||_F^2."""
+        """Return ||XV||_F^2."""
         if self.V is None:
             return kernels.row_energy(X)
         return float(np.linalg.norm(X @ self.V)) ** 2
 
     def mix(self, X: FloatArray) -> FloatArray:
-        """X V V', or the n x 1 column of row means that stands for it when V = e / sqrt(k)."""
+        """Return X V V' or, if V = e / sqrt(k), the n x 1 column of row means in its place."""
         if self.V is None:
             return X.mean(axis=1, keepdims=True)
         return np.asarray(X @ (self.V @ self.V.T))
@@ -116,7 +116,7 @@ class Penalty(ExactPenalty, ABC):
         return 1.0 / k if self.V is None else float((self.V @ self.V.T).min())
 
     def smoothness(self, k: int) -> float | None:
-        """Return a Lipschitz constant of the gradient over OB+; None where none is known."""
+        """Return a Lipschitz constant of the gradient over OB+, or None if none is known."""
         return None
 
     def value(self, X: FloatArray) -> float:
@@ -124,7 +124,7 @@ class Penalty(ExactPenalty, ABC):
         return self.sigma * self.profile(self.energy(X))[0]
 
     def gradient(self, X: FloatArray) -> FloatArray:
-        """2 sigma phi'(s) X V V'."""
+        """Return 2 sigma phi'(s) X V V'."""
         slope = self.profile(self.energy(X))[1]
         return np.broadcast_to(2.0 * self.sigma * slope * self.mix(X), X.shape)
 
@@ -143,7 +143,7 @@ class Penalty(ExactPenalty, ABC):
         return product
 
     def hessian_factor(self, X: FloatArray) -> FloatArray | None:
-        """Return 2 sigma phi'(s) VV', the Hessian from the right; None unless phi'' = 0."""
+        """Return H = 2 sigma phi'(s) VV' with Hessian product DH, or None unless phi'' = 0."""
         _, slope, bend = self.profile(self.energy(X))
         k = X.shape[1]
         mixing = np.full((k, k), 1.0 / k) if self.V is None else self.V @ self.V.T
@@ -182,6 +182,7 @@ class PowerPenalty(Penalty):
     def profile(self, s: float) -> tuple[float, float, float]:
         if self.p == 1.0 and self.q == 2.0:
             return s - 1.0 + self.eps, 1.0, 0.0
+        # phi(s) = base^p with base = s^(q/2) - 1 + eps; inner and bend are base' and base''.
         half = self.q / 2.0
         base = max(s**half - 1.0, 0.0) + self.eps
         inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
@@ -191,14 +192,16 @@ class PowerPenalty(Penalty):
         return base**self.p, outer * inner, outer_bend * inner**2 + outer * bend
 
     def smoothness(self, k: int) -> float | None:
-        """2 sigma max phi' + 4 sigma max s|phi''| over 1 <= s <= k, each factor at its largest.
+        """Return 2 sigma max phi' + 4 sigma max s|phi''| over 1 <= s <= k.
 
-        VV' has spectral norm at most 1 and ||XVV'||^2 <= s. Sharp for p = 1, q = 2, where it is
-        2 sigma, section 6.1; None where phi'' is unbounded near S+.
+        The factors are maximized separately; VV' has spectral norm at most 1 and ||XVV'||^2 <= s.
+        The constant is sharp for p = 1, q = 2, where it is 2 sigma, section 6.1. It is None if
+        phi'' is unbounded near S+.
         """
         half, low = self.q / 2.0, self.eps
         if low == 0 and self.p < 2 and self.p != 1:
             return None
+        # base ranges over [low, high]; a power of it is largest at one of the ends.
         high = k**half - 1.0 + low
         outer = self.p * max(low ** (self.p - 1.0), high ** (self.p - 1.0))
         inner = half * max(1.0, k ** (half - 1.0))
@@ -255,10 +258,10 @@ class GeneralPenalty(Penalty):
         top = self._rho * np.sqrt(self.k ** (self.q / 2) - 1 + self.eps)
         grid = np.linspace(self._rho * np.sqrt(self.eps), top, 33)
         values = np.array([self.psi(float(z))[0] for z in grid])
-        if self.k > 1 and not (np.diff(values) > 0).all():  # for k = 1 the range is one point
+        if self.k > 1 and not (np.diff(values) > 0).all():  # for k = 1 the range is a single point
             raise InputError(
                 "`psi` is not strictly increasing on the range of Q: the penalty would not be "
-                "exact. Give a function that grows, with psi(z) -> (value, slope, curvature)."
+                "exact. Pass an increasing function, psi(z) -> (value, slope, curvature)."
             )
 
     @property
@@ -270,7 +273,7 @@ class GeneralPenalty(Penalty):
         base = max(s**half - 1.0, 0.0) + self.eps
         safe = max(base, _ZETA_FLOOR)
         inner, bend = half * s ** (half - 1.0), half * (half - 1.0) * s ** (half - 2.0)
-        # Q = rho sqrt(base), Q' = rho base' / (2 sqrt(base)), and the chain rule twice.
+        # Q = rho sqrt(base) and Q' = rho base' / (2 sqrt(base)); apply the chain rule twice.
         first = self._rho * inner / (2.0 * np.sqrt(safe))
         second = self._rho * (bend / (2.0 * np.sqrt(safe)) - inner**2 / (4.0 * safe**1.5))
         value = self.psi(self._rho * float(np.sqrt(base)))[0]
@@ -278,24 +281,24 @@ class GeneralPenalty(Penalty):
         return value, slope * first, curve * first**2 + slope * second
 
     def measure(self, k: int | None = None) -> Measure:
-        """Return Psi and Q_0 = rho_q sqrt(eps); k is that of the penalty."""
+        """Return Psi and Q_0 = rho_q sqrt(eps); k defaults to that of the penalty."""
         if k not in (None, self.k):
             raise InputError(
-                f"`k={k}` is not the number of columns of this penalty, {self.k}: its constant "
-                f"rho_q depends on it. Make another `GeneralPenalty` with `k={k}`."
+                f"`k={k}` differs from the number of columns of this penalty, {self.k}, on which "
+                f"its constant rho_q depends. Create a `GeneralPenalty` with `k={k}`."
             )
         largest = self._rho * (self.k ** (self.q / 2) - 1.0 + self.eps) ** 0.5
         return Measure(lambda z: self.psi(z)[0], self._rho * self.eps**0.5, largest)
 
     def threshold(self, lipschitz: float, separation: float, k: int | None = None) -> float:
-        """Return the sigma above which the penalty is exact; k is that of the penalty."""
+        """Return the sigma above which the penalty is exact; k defaults to the penalty's own."""
         return super().threshold(lipschitz, separation, self.k if k is None else k)
 
 
 class Evaluation(NamedTuple):
-    """An objective at one point: its gradient is ``gradient + weight * rowmean(X)``.
+    """An objective at one point, with the gradient ``gradient + weight * rowmean(X)``.
 
-    ``energy`` is ||XV||_F^2; NaN where there is no penalty that needs it.
+    ``energy`` is ||XV||_F^2, or NaN if no penalty needs it.
 
     Examples
     --------
@@ -314,17 +317,17 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class Penalized(Problem):
-    """h = f + penalty over OB+, (1.8): again a problem.
+    """The penalized problem h = f + penalty over OB+, (1.8).
 
     Parameters
     ----------
     problem : Problem
         The smooth f.
     penalty : Penalty
-        sigma = 0 leaves f as it is.
+        The penalty; sigma = 0 leaves f unchanged.
     unit : float
-        The size of a gradient that counts as 1 when stationarity is judged, and of an objective
-        whose rounding errors a line search forgives.
+        Scale of the gradient in the stationarity measure, and of the objective in the rounding
+        tolerance of line searches.
 
     Examples
     --------
@@ -346,10 +349,10 @@ class Penalized(Problem):
     def evaluate(
         self, X: FloatArray, energy: float | None = None, known: Known | None = None
     ) -> Evaluation:
-        """Return value and split gradient at X.
+        """Return the value and the split gradient at X.
 
-        ``energy`` is ||XV||^2 for V = e / sqrt(k), if it is known; ``known`` is f at X, if it was
-        evaluated there before.
+        Pass ``energy`` if ||XV||^2 is known for V = e / sqrt(k), and ``known`` if f was evaluated
+        at X before.
         """
         if known is None or known.gradient is None:
             value, G = self.problem.value_and_gradient(X)
@@ -368,7 +371,7 @@ class Penalized(Problem):
         return Evaluation(value, G + weight * penalty.mix(X), 0.0, energy)
 
     def known(self, value: float, gradient: FloatArray | None, energy: float) -> Known:
-        """Return what the value of h and ||XV||^2 at a point tell of f there."""
+        """Return f at a point, derived from the value of h and ||XV||^2 there."""
         f = value - self.penalty.sigma * self.penalty.profile(energy)[0]
         return Known(f, gradient, energy)
 
@@ -398,14 +401,14 @@ class Penalized(Problem):
         return None if added is None else own + added
 
     def stationarity(self, X: FloatArray, at: Evaluation) -> float:
-        """||min(X, grad h(X) / unit)||_F, eq. (4.1)."""
+        """Return ||min(X, grad h(X) / unit)||_F, eq. (4.1)."""
         G, weight = at.gradient, at.weight
         multiplier = kernels.multipliers(X, G, weight)
         return kernels.stationarity_sq(X, G, weight, multiplier, self.unit) ** 0.5
 
     @property
     def lipschitz(self) -> float | None:
-        """That of f, and that of the penalty."""
+        """Return the sum of the Lipschitz constants of f and of the penalty, or None."""
         own = self.problem.lipschitz
         if own is None or self.penalty.sigma == 0.0:
             return own
@@ -414,7 +417,7 @@ class Penalized(Problem):
 
 
 def as_penalized(problem: Problem) -> Penalized:
-    """Return the problem itself if it is penalized already, else with sigma = 0.
+    """Return the problem if it is penalized already, else wrap it with sigma = 0.
 
     Examples
     --------
@@ -426,7 +429,7 @@ def as_penalized(problem: Problem) -> Penalized:
 
 
 def without_penalty(problem: Problem, *, unit: float = 1.0) -> Penalized:
-    """Return f alone, in the form the methods take; ``unit`` is the size of its gradient.
+    """Wrap f without a penalty, as the methods expect it; ``unit`` is the scale of its gradient.
 
     Examples
     --------

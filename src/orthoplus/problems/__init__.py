@@ -1,4 +1,4 @@
-"""One problem per file; the registry gives each its name, and a small instance for the tests."""
+"""One problem per file; the registry has their names and a small instance of each for tests."""
 
 from collections.abc import Callable
 
@@ -79,7 +79,7 @@ def _two_block_example(rng: np.random.Generator) -> TwoBlock:
     return TwoBlock(joint, (_N, _K), np.eye(_K), project_y=polar)
 
 
-# A small random instance of every entry of the registry, on which the tests run it.
+# A small random instance of every registered problem, used by the tests.
 EXAMPLES: dict[str, Callable[[np.random.Generator], Problem]] = {
     "projection": lambda rng: Projection(rng.standard_normal((_N, _K))),
     "trace_min": lambda rng: TraceMin(_symmetric(rng), _K),

@@ -1,4 +1,4 @@
-"""K-indicators: a rotation of an embedding that comes nearest to a clustering, eq. (1.5)."""
+"""K-indicators: find the rotation of an embedding that is closest to a clustering, eq. (1.5)."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -21,18 +21,18 @@ from orthoplus.geometry.stiefel import assemble, fit_weights, polar_factor
 from orthoplus.linalg.row_gains import entries_of, linear_gains, rotated_gain_bounds
 from orthoplus.linalg.workspace import empty_like
 
-# Below one nonzero entry in so many, sums over them are faster than a dense product (measured:
-# 2040 x 102 and 17853 x 1623, one thread).
+# If at most one entry in this many is nonzero, sums over nonzeros are faster than a dense product
+# (measured: 2040 x 102 and 17853 x 1623, one thread).
 _SPARSE_SHARE = 16
-# One row in so many tells how many entries are zero.
+# The fraction of zeros is estimated from one row in this many.
 _SAMPLED_ROWS = 8
-# Within this share of norm sqrt(k) U is left as it is.
+# U is not rescaled if its norm differs from sqrt(k) by less than this fraction.
 _UNIT_SCALE = 1e-3
-# Up to this share of ||U||^2 + k kicks found no other clusters (measured: planted ones with noise,
-# 8 x 2 to 1000 x 20, and tiny random U).
+# If f is below this fraction of ||U||^2 + k, random kicks found no other clusters (measured:
+# planted clusters with noise, 8 x 2 to 1000 x 20, and tiny random U).
 _CLEAR_SHARE = 0.1
-# Alternations on a fixed support, and the relative gain at which they end: each gains about a tenth
-# of the one before on real embeddings.
+# Largest number of alternations on a fixed support, and the relative gain at which they end: on
+# real embeddings each gains about a tenth of the previous one.
 MAX_ALTERNATIONS, ALTERNATION_GAIN = 50, 1e-10
 
 
@@ -49,15 +49,15 @@ class KIndicators(Problem):
     Parameters
     ----------
     U : array of shape (n, k)
-        The embedding: one row for each sample, as many columns as there are clusters. Orthonormal
-        columns in the model; any are taken.
+        The embedding, with one row per sample and one column per cluster. The columns are
+        orthonormal in the model, but any U is accepted.
 
     Notes
     -----
-    The condition of eq. (1.5) that no row of X is zero is left out, as in section 6.3; no column of
-    a point of S+ is. A row is zero at the optimum only where (UY)_i has no positive entry: then
-    its label belongs to the column of the largest, as the estimator gives it. U'X costs O(nk^2) for
-    a dense X and O(nk) for an X of S+, or one as sparse; UY costs O(nk^2).
+    The condition of eq. (1.5) that no row of X is zero is omitted, as in section 6.3. A row is zero
+    at the optimum only if (UY)_i has no positive entry; the estimator then assigns it to the column
+    of the largest entry. U'X costs O(nk^2) for a dense X and O(nk) for X in S+ or equally sparse;
+    UY costs O(nk^2).
 
     Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019).
 
@@ -86,7 +86,7 @@ class KIndicators(Problem):
         return Dense(self.U).squared_norm() + self.U.shape[1]
 
     def cross(self, X: FloatArray) -> FloatArray:
-        """U'X in float64: O(nk) for a point of S+, O(nk^2) where few entries are zero."""
+        """Return U'X in float64: O(nk) for a point of S+, O(nk^2) if few entries are zero."""
         sample = X[::_SAMPLED_ROWS]
         if np.count_nonzero(sample) * _SPARSE_SHARE <= sample.size:
             return kernels.sparse_product(X, self.U).T
@@ -97,19 +97,22 @@ class KIndicators(Problem):
         return self._constant - 2.0 * float(fit)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """Return min over Y, and its gradient -2UY by the envelope theorem."""
+        """Return the minimum over Y, and its gradient -2UY by the envelope theorem."""
         return self.at(self.second_block(X)).value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
-        r"""-2U dY: the derivative of the polar factor of :math:`U^\top X = LSR^\top`.
+        r"""Return D -> -2U dY, with dY the derivative of the polar factor Y.
+
+        With the singular value decomposition :math:`U^\top X = LSR^\top`,
 
         .. math:: dY = L K R^\top, \qquad K_{ij} = (E - E^\top)_{ij} / (s_i + s_j),
                   \quad E = L^\top U^\top D R.
         """
         left, s, right = np.linalg.svd(self.cross(X))
+        # s_i + s_j = 0 makes the polar factor nonsmooth; the division must still be finite.
         sums = np.maximum(s[:, None] + s, np.finfo(np.float64).tiny)
 
         def product(D: FloatArray) -> FloatArray:
@@ -118,11 +121,11 @@ class KIndicators(Problem):
 
         return product
 
-    # --- two blocks: what an alternating method asks for ------------------------------------------
+    # --- two blocks: the interface of alternating methods -----------------------------------------
 
     @property
     def Y0(self) -> FloatArray:
-        """The identity."""
+        """Return the identity, the initial Y."""
         return np.eye(self.shape[1])
 
     def second_block(self, X: FloatArray) -> FloatArray:
@@ -131,15 +134,15 @@ class KIndicators(Problem):
 
     @property
     def minimize_y(self) -> Callable[[FloatArray], FloatArray]:
-        """The closed form of the Y-step."""
+        """Return the closed-form minimizer over Y."""
         return self.second_block
 
     def y_step(self, X: FloatArray, Y: FloatArray, beta: float) -> tuple[FloatArray, float]:
-        """Eq. (6.5a): the polar factor of Y / beta + U'X; and beta."""
+        """Return the polar factor of Y / beta + U'X, eq. (6.5a), and beta."""
         return polar_factor(Y / beta + self.cross(X)), beta
 
     def y_residual(self, X: FloatArray, Y: FloatArray, unit: float = 1.0) -> float:
-        """dist(Y, projection of Y - grad_Y f), the second condition of section 4."""
+        """Return dist(Y, projection of Y - grad_Y f), the second condition of section 4."""
         return float(np.linalg.norm(Y - self.y_step(X, Y, 2.0)[0]))
 
     def at(self, Y: FloatArray) -> "FixedRotation":
@@ -150,32 +153,32 @@ class KIndicators(Problem):
         return self.at(self.second_block(X))
 
     def _rotated(self, Y: FloatArray) -> FloatArray:
-        """UY, in the precision of U."""
+        """Return UY in the precision of U."""
         return np.matmul(self.U, Y.astype(self.U.dtype, copy=False), out=empty_like(self.U))
 
     # --- over S+ ----------------------------------------------------------------------------------
 
     def majorizer(self, X: FloatArray) -> FloatArray:
-        """UY for the best Y: f(Z) <= ||UY - Z||^2 for each Z."""
+        """Return UY for the best Y, as f(Z) <= ||UY - Z||^2 for each Z."""
         return self._rotated(self.second_block(X))
 
     def move_gains(self, X: FloatArray) -> FloatArray:
-        """Twice those of <UY, X>, Y at its best for X: another Y can only add to them."""
+        """Return twice the gains of <UY, X> for the best Y; another Y can only increase them."""
         return 2.0 * linear_gains(*entries_of(X), self.majorizer(X))
 
     def move_gain_bounds(self, X: FloatArray) -> FloatArray:
-        """Twice those of ||U'X||_*, for every Y."""
+        """Return twice the bounds for ||U'X||_*, which hold for every Y."""
         return 2.0 * rotated_gain_bounds(*entries_of(X), self.U, self.cross(X))
 
     def is_clear(self, value: float) -> bool:
-        """Whether UY and X differ by at most a tenth of ||U||^2 + ||X||^2."""
+        """Return whether ||UY - X||^2 is at most a tenth of ||U||^2 + ||X||^2."""
         return value <= _CLEAR_SHARE * self._constant
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """Both closed forms in turn on the support of X, section 4 (i), until neither gains.
+        """Alternate the two closed forms on the support of X, section 4 (i), until neither gains.
 
-        A local minimizer over both blocks; the global one is in closed form for a fixed Y only. An
-        alternation costs O(nk + k^3).
+        The result is a local minimizer over both blocks; a closed form of the global one exists for
+        a fixed Y only. An alternation costs O(nk + k^3).
         """
         k, fit = self.shape[1], -np.inf
         labels, weights = kernels.largest_entries(X)
@@ -202,7 +205,7 @@ class KIndicators(Problem):
             yield project_oblique_plus(self._rotated(Q))
 
     def scaled(self) -> "KIndicators":
-        """Return the problem with ||U||_F^2 = k, as for an orthonormal U: the same minimizers."""
+        """Rescale U to ||U||_F^2 = k, as for an orthonormal U; the minimizers are the same."""
         scale = float(np.sqrt(self.shape[1] / (Dense(self.U).squared_norm() or 1.0)))
         if abs(scale - 1.0) <= _UNIT_SCALE:
             return self
@@ -214,15 +217,15 @@ class KIndicators(Problem):
         return float(2.0 * Dense(self.U).squared_norm() ** 0.5)
 
     def lower_bound(self) -> float:
-        """||U||^2 + k - 2 ||U||_*: the minimum over all orthonormal X; 0 for an orthonormal U.
+        """Return ||U||^2 + k - 2 ||U||_*, less a margin for rounding.
 
-        Less a margin for rounding.
+        It is the minimum over all orthonormal X, and 0 for an orthonormal U.
         """
         fit = np.linalg.svd(self.U.astype(np.float64, copy=False), compute_uv=False).sum()
         return max(self._constant - 2.0 * float(fit) - 0.5 * self.rounding(), 0.0)
 
     def trace_form(self) -> TraceForm:
-        """Return ||U||^2 + k - 2 sqrt(k <UU', XX'>), a bound: ||U'X||_* <= sqrt(k) ||U'X||_F."""
+        """Return a bound, ||U||^2 + k - 2 sqrt(k <UU', XX'>), by ||U'X||_* <= sqrt(k) ||U'X||_F."""
         k, constant = self.shape[1], self._constant
 
         def bound(v: float) -> float:
@@ -235,7 +238,7 @@ class KIndicators(Problem):
 
 
 def _unit_columns(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """Return the weights over the norm of their column; a row with label -1 has none."""
+    """Divide the weights by the norm of their column; rows with label -1 get 0."""
     squares = np.bincount(labels + 1, weights * weights, minlength=k + 1)
     squares[0] = 1.0
     return np.asarray(weights / np.sqrt(squares)[labels + 1])
@@ -243,7 +246,7 @@ def _unit_columns(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class FixedRotation(Problem):
-    """||UY - X||^2 over OB+ for a fixed Y: linear, as the projection of UY."""
+    """The problem ||UY - X||^2 over OB+ for a fixed Y, which is linear in X."""
 
     gradient: FloatArray
     constant: float

@@ -23,7 +23,7 @@ from orthoplus.linalg.spectral_sum import sum_of_squares
 
 # The default weight, in units of the largest squared norm of a row.
 _EVENNESS = 1e4
-# Steps of the power method for the weights: they gain a factor of about the weight each.
+# Limits of the power method for the weights; each step reduces the error by about the weight.
 _MAX_POWERS, _POWER_CHANGE = 1000, 1e-15
 
 
@@ -31,32 +31,37 @@ _MAX_POWERS, _POWER_CHANGE = 1000, 1e-15
 class KMeans(Problem):
     r"""k-means: max :math:`\mathrm{tr}(X^\top AA^\top X)` over X in S+ with :math:`XX^\top e = e`.
 
-    The last equation says that the entries of a column are equal, :math:`x_{ij} \in \{0,
-    n_j^{-1/2}\}` for clusters of :math:`n_j` rows; there the inertia of k-means is
+    The last equation requires that the positive entries of a column are equal,
+    :math:`x_{ij} \in \{0, n_j^{-1/2}\}` for clusters of :math:`n_j` rows. For such X the inertia of
+    k-means is
 
     .. math:: \sum_j \sum_{i \in C_j} \|a_i - c_j\|^2 = \|A\|_F^2 - \|A^\top X\|_F^2,
 
-    and :math:`n - \|X^\top e\|^2 \ge 0` over S+ measures how far it is from holding. So
+    and :math:`n - \|X^\top e\|^2 \ge 0` measures the violation of the equation over S+. Hence
 
     .. math:: f(X) = \|A\|_F^2 - \|A^\top X\|_F^2 + \mu (n - \|X^\top e\|^2)
 
-    is the inertia at the indicator matrix of any labels, and its minimum is not above the least.
+    is the inertia at the indicator matrix of any labels, and its minimum is at most the smallest
+    inertia.
 
     Parameters
     ----------
     A : array of shape (n, r)
-        Of any sign, one sample a row. The mean of the rows is taken off, which changes no inertia.
+        Data with one sample per row. The mean of the rows is subtracted, which does not change the
+        inertia.
     k : int
+        Number of clusters.
     weight : float, optional
-        mu; by default 10^4 times the largest squared norm of a row. Then f is at most a ten
-        thousandth below the inertia of the same labels, so that a minimizer of f is one of k-means.
-        A smaller one makes f easier for methods over OB+, and the weights in a cluster less even.
+        The weight mu; by default 10^4 times the largest squared norm of a row. Then f is at most
+        1e-4 relative below the inertia of the same labels, so that a minimizer of f is one of
+        k-means. A smaller weight makes f easier for methods over OB+, but the entries of a column
+        less equal.
 
     Notes
     -----
     Ding, He and Simon, *On the equivalence of nonnegative matrix factorization and spectral
     clustering* (2005). f is the residual of orthogonal NMF of A with one more column,
-    :math:`\sqrt{\mu} e`. Where mu is at least the largest squared norm of a row, no entry of
+    :math:`\sqrt{\mu} e`. If mu is at least the largest squared norm of a row, no entry of
     :math:`AA^\top + \mu ee^\top` is negative and `refine` is exact.
     A value or gradient costs O(nrk) for A of n x r.
 
@@ -98,7 +103,7 @@ class KMeans(Problem):
 
     @cached_property
     def _extended(self) -> FloatArray:
-        """A with the column sqrt(mu) e."""
+        """Return A with the additional column sqrt(mu) e."""
         ones = np.full((len(self.A), 1), np.sqrt(self.weight or 0.0))
         return np.hstack([self.A, ones])
 
@@ -119,16 +124,16 @@ class KMeans(Problem):
 
     @cached_property
     def lipschitz(self) -> float:
-        """Twice the largest squared singular value."""
+        """Return twice the largest squared singular value."""
         return 2.0 * float(np.linalg.norm(self._extended, 2)) ** 2
 
     @property
     def value_lipschitz(self) -> float:
-        """Return sqrt(k) times that of the gradient, which vanishes at 0."""
+        """Return sqrt(k) times the constant of the gradient, which is zero at X = 0."""
         return float(self.k**0.5 * self.lipschitz)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
-        """-grad f / 2: f is concave."""
+        """Return -grad f / 2, because f is concave."""
         return np.asarray(self._extended @ (self._extended.T @ X))
 
     def refine(self, X: FloatArray) -> FloatArray | None:
@@ -136,6 +141,7 @@ class KMeans(Problem):
         if self.weight is None or self.weight < self._largest(self.A):
             return None
         labels, x = entries_of(X)
+        # Power method in all clusters at once: y_j = sum of x_i a_i, then x_i ~ a_i'y_j.
         for _ in range(_MAX_POWERS):
             Y = kernels.dense_group_sums(self._extended, labels, x, self.k)
             power = np.where(labels >= 0, kernels.dense_group_dots(self._extended, labels, Y), 0.0)
@@ -148,11 +154,11 @@ class KMeans(Problem):
         return assemble(labels, x.astype(X.dtype, copy=False), self.k)
 
     def move_gains(self, X: FloatArray) -> FloatArray:
-        r"""Return what a move lowers the inertia by, exactly (Hartigan and Wong).
+        r"""Return the exact decrease of the inertia by each move (Hartigan and Wong).
 
         .. math:: \frac{n_l}{n_l - 1} \|a_i - c_l\|^2 - \frac{n_j}{n_j + 1} \|a_i - c_j\|^2 .
 
-        For a weight that leaves f further from the inertia, what it lowers f by, as for the trace.
+        For a small weight, where f differs more from the inertia, it is the decrease of f.
         """
         if (self.weight or 0.0) < _EVENNESS * self._largest(self.A):
             row_squares = np.einsum("ij,ij->i", self._extended, self._extended)
@@ -163,14 +169,15 @@ class KMeans(Problem):
             kernels.dense_group_sums(self.A, labels, np.ones(len(labels)), self.k) / sizes[:, None]
         )
         row_squares = np.einsum("ij,ij->i", self.A, self.A)
+        # |a_i - c_j|^2 = |a_i|^2 - 2 a_i'c_j + |c_j|^2, clipped against rounding below zero.
         squares = row_squares[:, None] + (centers**2).sum(axis=1)
         distances = np.maximum(squares - 2.0 * (self.A @ centers.T), 0.0)
         own = np.maximum(labels, 0)
         others = sizes[own] - 1.0
         lost = distances[np.arange(len(labels)), own] * sizes[own] / np.maximum(others, 1.0)
-        lost[(others == 0.0) & (labels >= 0)] = -np.inf  # no cluster may run empty
+        lost[(others == 0.0) & (labels >= 0)] = -np.inf  # no cluster may become empty
         lost = np.where(labels < 0, row_squares + (self.weight or 0.0), lost)
-        gains = np.full((len(labels), self.k + 1), -np.inf)  # every row has a cluster
+        gains = np.full((len(labels), self.k + 1), -np.inf)  # every row stays in a cluster
         gains[:, :-1] = lost[:, None] - sizes / (sizes + 1.0) * distances
         gains[labels >= 0, labels[labels >= 0]] = -np.inf
         return gains
@@ -180,7 +187,7 @@ class KMeans(Problem):
         return self.indicator(search_k_means(self.A, self.k, rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield `start` with ever new seeds."""
+        """Yield `start` again and again, with new random numbers."""
         while True:
             yield self.start(rng)
 
@@ -199,10 +206,7 @@ class KMeans(Problem):
         return 2.0 * rounding_margin(self._total, sum(self._extended.shape), dtype)
 
     def indicator(self, labels: IntArray) -> FloatArray:
-        """Return the X of these labels with equal entries in a column.
-
-        Every cluster needs a row.
-        """
+        """Return the X of these labels with equal entries per column; every cluster needs a row."""
         labels, (n, k) = np.asarray(labels), self.shape
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise InputError(
@@ -212,7 +216,8 @@ class KMeans(Problem):
         if labels.min() < 0 or labels.max() >= k or not cover_columns(labels, k):
             raise InputError(
                 f"`labels` has the values {np.unique(labels).tolist()}: each of 0 to {k - 1} is "
-                f"needed, and no other. `np.unique(labels, return_inverse=True)[1]` numbers groups."
+                f"needed, and no other. Renumber them by "
+                f"`np.unique(labels, return_inverse=True)[1]`."
             )
         return assemble(labels.astype(np.int64), np.ones(n), k)
 

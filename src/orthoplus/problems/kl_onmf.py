@@ -29,7 +29,7 @@ class KLONMF(Problem):
 
     .. math:: D(A \,\|\, M) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il}.
 
-    With the groups fixed the optimum is in closed form: the model of group j is (row sums) x
+    For fixed groups the optimum has a closed form: the model of group j is (row sums) x
     (column sums) / total of its rows, so that up to a constant
 
     .. math:: \min D = -\sum_j \sum_l c_{jl} \log \frac{c_{jl}}{\sum_m c_{jm}}, \qquad
@@ -38,18 +38,19 @@ class KLONMF(Problem):
     Parameters
     ----------
     A : nonnegative array, SciPy sparse matrix or DataMatrix of shape (n, r)
-        Sparse stays sparse: only its stored entries are touched. Arrays of h5py and Zarr and Dask
-        arrays are read in row blocks, see `orthoplus.data.as_data`. A row that is not zero needs
-        an entry in X, or the divergence is infinite.
+        The data. Of a sparse matrix only the stored entries are used. Arrays of h5py and Zarr and
+        Dask arrays are read in blocks of rows, see `orthoplus.data.as_data`. The divergence is
+        infinite if a nonzero row of A has a zero row in X.
     k : int
+        Number of columns of X.
 
     Notes
     -----
-    Nkurunziza, Nahayo and Gillis, arXiv 2410.07786. It is the likelihood of Poisson counts, or a
-    mixture of multinomials with hard labels. For X in S+ the best Y is in closed form,
+    See Nkurunziza, Nahayo and Gillis, arXiv 2410.07786. The objective is the likelihood of Poisson
+    counts, or of a mixture of multinomials with hard labels. For X in S+ the best Y is
     :math:`y_j = c_j / \sum_{i \in C_j} x_{ij}`; elsewhere a row counts in each group by its share,
-    which makes f smooth for X > 0. Because f is infinite at some points of OB+ it has no Lipschitz
-    constant there, and `value_lipschitz` is None. A pass costs O(nnz k). The method for it is
+    which makes f smooth for X > 0. Because f is infinite at some points of OB+, it has no Lipschitz
+    constant, and `value_lipschitz` is None. A pass costs O(nnz k). The recommended method is
     `orthoplus.methods.KLAlternating`.
 
     Examples
@@ -78,30 +79,32 @@ class KLONMF(Problem):
 
     @cached_property
     def row_sums(self) -> Any:
-        """The sum of each row of A, a vector in the form of the data."""
+        """Return the row sums of A as a vector of the data matrix."""
         return self.A.row_sums()
 
     @cached_property
     def total(self) -> float:
-        """The divergence of A from its independence model, (row sums) x (column sums) / total.
+        """Return the divergence of A from (row sums) x (column sums) / total, one group's model.
 
-        It is what one group misses; f over it is the share that is not explained.
+        The ratio of f to it is the unexplained fraction of the data.
         """
         return independence_divergence(self.A)
 
     @cached_property
     def constant(self) -> float:
-        """What f is beyond `orthoplus.data.count_groups.group_divergence`."""
+        """Return the difference of f and `orthoplus.data.count_groups.group_divergence`."""
         return float(self.A.reduce_rows(_sum_of, row_entropies(self.A), vectors_only=True))
 
     def value(self, X: FloatArray) -> float:
         return kl_divergence(self.A, X, self.second_block(X))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """D(A || XY(X)') and its gradient, through Y(X) as well: that part is zero over S+."""
+        """Return D(A || XY(X)') and its gradient, including the part from Y(X), 0 over S+."""
         Y, rows, sizes = self.second_block(X), _row_totals(X), X.sum(axis=0, dtype=np.float64)
         ZY, ZtX = ratio_products(self.A, X, Y)
         in_y = (sizes - ZtX) / _or_one(sizes)  # the gradient in Y, over the size of its column
+        # The chain rule through y_j = (sum of s_ij a_i) / size_j: one term from the shares s_ij,
+        # one from the size of the column.
         through = self.A.times(in_y)
         shares = X / _or_one(rows)
         gradient = Y.sum(axis=0, dtype=np.float64) - ZY - np.einsum("lj,lj->j", Y, in_y)
@@ -109,7 +112,7 @@ class KLONMF(Problem):
         return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """y_j = (sum of s_ij a_i) / (sum of x_ij), with the shares s_ij = x_ij / (sum of row i).
+        """Return y_j = (sum of s_ij a_i) / (sum of x_ij), with shares s_ij = x_ij / (row sum).
 
         Over S+ a share is 0 or 1, and this is the minimizer.
         """
@@ -121,7 +124,7 @@ class KLONMF(Problem):
         return KLFit(self.A, self.second_block(X))
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """Weights as the row sums of A, on the support; its own in a group of zero rows."""
+        """Return weights proportional to the row sums of A; a group of zero rows keeps its own."""
         labels, sizes = labels_of(X), self.A.gather(self.row_sums)
         kept = np.flatnonzero(labels >= 0)
         own = np.bincount(labels[kept], sizes[kept], minlength=self.k) > 0
@@ -129,9 +132,10 @@ class KLONMF(Problem):
         return assemble(labels, weights.astype(X.dtype, copy=False), self.k)
 
     def move_gains(self, X: FloatArray) -> FloatArray:
-        r"""By the closed form: a group adds :math:`s \log s - \sum_l c_l \log c_l`, s its sum.
+        r"""Return exact gains by the closed form, in O(nnz k) for all moves.
 
-        Exact, at O(nnz k) for all moves. A row that is not zero must stay in a group.
+        A group with the total s contributes :math:`s \log s - \sum_l c_l \log c_l`. A nonzero row
+        must stay in a group.
         """
         labels = labels_of(X)
         sums = sum_groups(self.A, self.A.scatter(labels), self.k)
@@ -140,13 +144,13 @@ class KLONMF(Problem):
         return np.asarray(self.A.gather(gains))
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """NNDSVD, its zeros at the mean, with unit columns: so that the divergence is finite."""
+        """Return NNDSVD with zeros replaced by the mean and unit columns; f is finite there."""
         if self.A.has_cheap_products:
             X = svd_start(self.A, self.k, "nndsvd", rng).astype(np.float64)
         else:
             centers = leading_centers(self.A, self.k, rng).vectors
             X = project_oblique_plus(self.A.times(centers.T)).astype(np.float64)
-        # The mean of X, not of A as in NNDSVDa: X grows with the root of A.
+        # Use the mean of X, not of A as in NNDSVDa, because X scales with the square root of A.
         mean = X.mean()
         X = np.where(X > 0, X, mean) + 1e-3 * mean
         return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)
@@ -154,7 +158,7 @@ class KLONMF(Problem):
 
 @dataclass(frozen=True, eq=False)
 class KLFit(Problem):
-    r"""D(A || XY') for a fixed Y; its gradient is :math:`e (e^\top Y) - ZY`, Z = A / XY'."""
+    r"""D(A || XY') for a fixed Y, with the gradient :math:`e (e^\top Y) - ZY`, Z = A / XY'."""
 
     A: Any
     Y: FloatArray
@@ -194,6 +198,8 @@ def _move_gains(
         terms = x_log_x(after) - x_log_x(before)
         return np.asarray(np.bincount(rows, terms, minlength=len(labels)), dtype=np.float64)
 
+    # Loss of the own group, g(c_l) - g(c_l - a), and gain of group j, g(c_j + a) - g(c_j), where
+    # g(c) = sum_l c_l log c_l - s log s.
     own = np.maximum(labels, 0)
     here = sums[own[rows], columns]
     loss = change(np.maximum(here - entries, 0.0), here)
@@ -213,5 +219,5 @@ def _row_totals(X: FloatArray) -> FloatArray:
 
 
 def _or_one(numbers: FloatArray) -> FloatArray:
-    """Return the numbers, 1 in place of 0: what is divided by it is 0 then."""
+    """Replace 0 by 1 in a denominator whose numerator is also 0."""
     return np.where(numbers > 0, numbers, 1.0)

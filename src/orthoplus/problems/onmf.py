@@ -21,7 +21,7 @@ from orthoplus.linalg.spectral_sum import sum_of_squares
 from orthoplus.linalg.starts import leading_centers, svd_start
 from orthoplus.linalg.workspace import empty_like
 
-# X'X this near to I, in roundings, is I.
+# X'X counts as I if it differs by at most this many unit roundoffs.
 _EYE_ROUNDOFFS = 5000
 _ADVICE = (
     "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
@@ -39,27 +39,28 @@ class ONMF(GroupedRows, Problem):
     Parameters
     ----------
     A : nonnegative array, SciPy sparse matrix, LinearOperator or DataMatrix of shape (n, r)
-        Used through products only: never densified nor copied, AA' never formed. A memory map stays
-        on disk. float32 stays float32: products are in its arithmetic, their sums in float64. An
-        operator needs products from both sides. Rows and columns of zeros are kept: a zero row of A
-        may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in row blocks, see
-        `orthoplus.data.as_data`; `SwapSearch` then makes no n x k matrix.
+        The data, used through products only: it is not densified or copied, and AA' is not formed.
+        A memory map stays on disk. For float32 data, products are in float32 and their sums in
+        float64. An operator needs products from both sides. Zero rows and columns are kept; a zero
+        row of A may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in blocks
+        of rows, see `orthoplus.data.as_data`; `SwapSearch` then creates no n x k matrix.
     k : int
+        Number of columns of X.
     quartic : bool
-        True works on the quartic function itself; False, as in the paper, on the partial
-        Gauss-Newton model with Y renewed once an outer iteration.
+        Whether to minimize the quartic function itself. If False, as in the paper, the partial
+        Gauss-Newton model is used, with Y updated once per outer iteration.
     squared_norm : float, optional
-        ||A||_F^2 where it is known; otherwise one pass over A, for an operator min(n, r) products.
+        ||A||_F^2 if known; otherwise it takes one pass over A (operator: min(n, r) products).
     allow_negative : bool
-        True for data of any sign, of which only X must be nonnegative: the projective model, eq.
-        (1.4) as it stands, with a Y of any sign. A group of rows then has no closed form, see
-        `orthoplus.linalg.group_vectors.nonnegative_vectors`; the bound holds all the same. For a
-        Dask array a few vectors of n numbers are then held in this process.
+        Whether A may have negative entries, so that only X must be nonnegative: this is the
+        projective model, eq. (1.4), with a Y of any sign. The best vector of a group then has no
+        closed form, see `orthoplus.linalg.group_vectors.nonnegative_vectors`; the bound remains
+        valid. For a Dask array, a few vectors of length n are held in this process.
 
     Notes
     -----
-    A value or gradient is one product with A and one with A', O(nnz(A) k); with Y held, as in the
-    inner iterations of EP4Orth+, O(nk^2) without A.
+    A value or gradient takes one product with A and one with A', O(nnz(A) k). With Y fixed, as in
+    the inner iterations of EP4Orth+, it takes O(nk^2) and does not access A.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class ONMF(GroupedRows, Problem):
     has_exact_gains: ClassVar[bool] = True
     is_column_symmetric: ClassVar[bool] = True
 
-    A: Any  # a DataMatrix once checked
+    A: Any  # a DataMatrix after validation
     k: int
     quartic: bool = False
     squared_norm: float | None = None
@@ -91,27 +92,28 @@ class ONMF(GroupedRows, Problem):
 
     @cached_property
     def total(self) -> float:
-        """||A||_F^2."""
+        """Return ||A||_F^2."""
         if self.squared_norm is not None:
             return float(self.squared_norm)
         if self.A.has_cheap_products or not self.A.has_entries:
             return self.A.squared_norm()
-        # A pass less: the squares of the rows are needed anyway.
+        # The squares of the rows are needed anyway, so this saves a pass.
         return float(self.A.reduce_rows(np.sum, self.row_squares, vectors_only=True))
 
     @property
     def constant(self) -> float:
-        """What f is at X = 0: ||A||_F^2."""
+        """Return f at X = 0, which is ||A||_F^2."""
         return self.total
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """From the singular vectors of A, as in section 6.2; in the arithmetic of A."""
+        """Return a start from the singular vectors of A, as in section 6.2, in the dtype of A."""
         if self.A.has_cheap_products:
             return svd_start(self.A, self.k, "clipped", rng)
         centers = leading_centers(self.A, self.k, rng)
         return project_oblique_plus(self.A.times(centers.vectors.T))
 
     def value(self, X: FloatArray) -> float:
+        # f = ||A||^2 - 2 tr(W'W) + <X'X, W'W> with W = A'X: no n x r residual is formed.
         gram, core = _grams(X, self.A.times_transposed(X))
         return self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
 
@@ -120,6 +122,7 @@ class ONMF(GroupedRows, Problem):
         gram, core = _grams(X, W)
         MX = self.A.times(W)
         value = self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
+        # grad f = 2 (MX X'X + X W'W) - 4 MX with M = AA'.
         gradient = 2.0 * (MX @ gram.astype(MX.dtype) + X @ core.astype(X.dtype)) - 4.0 * MX
         return value, gradient.astype(X.dtype, copy=False)
 
@@ -133,17 +136,19 @@ class ONMF(GroupedRows, Problem):
         def product(D: FloatArray) -> FloatArray:
             dW = self.A.times_transposed(D)
             MD, d_gram, d_core = self.A.times(dW), D.T @ X, dW.T @ W
+            # The product rule for MX X'X + X W'W, with dX = D and dW = A'D.
             bent = MD @ gram + D @ core + MX @ (d_gram + d_gram.T) + X @ (d_core + d_core.T)
             return np.asarray(2.0 * bent - 4.0 * MD, dtype=D.dtype)
 
         return product
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Y = A'X (X'X)^-1, clipped at 0 unless the data may be negative."""
+        """Return Y = A'X (X'X)^-1, clipped at 0 unless the data may be negative."""
         W = self.A.times_transposed(X)
         gram = _gram(X)
         if np.allclose(gram, np.eye(self.k), atol=_EYE_ROUNDOFFS * np.finfo(X.dtype).eps):
             return W
+        # Overlapping columns of X make X'X nearly singular; the pseudoinverse handles that.
         inverse = np.linalg.pinv(gram, hermitian=True)
         Y = np.matmul(W, inverse.astype(W.dtype), out=empty_like(W))
         return Y if self.allow_negative else np.maximum(Y, 0.0, out=Y)
@@ -156,12 +161,12 @@ class ONMF(GroupedRows, Problem):
         return FactorFit(AY, _gram(Y), self.total)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
-        """AA'X: over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
+        """Return AA'X; over S+ f is ||A||^2 - <AA'X, X>, and AA' is positive semidefinite."""
         return self.A.times(self.A.times_transposed(X)).astype(X.dtype, copy=False)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
         if not (self.A.has_entries and self.A.has_cheap_products):
-            return None  # the squared norms of the rows are not at hand
+            return None  # the squared row norms are not available
         return trace_gains(*entries_of(X), -self.majorizer(X), -self.row_squares)
 
     def refine(self, X: FloatArray) -> FloatArray:
@@ -180,10 +185,10 @@ class ONMF(GroupedRows, Problem):
         return float(4.0 * self.k**0.5 * max(1, self.k - 1) * self.total)
 
     def lower_bound(self) -> float:
-        """||A||^2 minus the k largest squared singular values: the best rank-k residual.
+        """Return ||A||^2 minus the k largest squared singular values, the best rank-k residual.
 
-        Less a margin for rounding; what the singular values might have missed is counted in, see
-        `orthoplus.linalg.spectral_sum`.
+        A margin for rounding is subtracted, and singular values that may have been missed are
+        accounted for, see `orthoplus.linalg.spectral_sum`.
         """
         if self.total == 0.0:
             return 0.0
@@ -209,7 +214,7 @@ class ONMF(GroupedRows, Problem):
 class FactorFit(Problem):
     r"""The partial Gauss-Newton subproblem: :math:`\|A - XY^\top\|_F^2` for a fixed Y.
 
-    Only AY (n x k) and Y'Y (k x k) enter: inner iterations do not touch A.
+    It depends only on AY (n x k) and Y'Y (k x k), so that inner iterations do not access A.
     """
 
     AY: FloatArray
@@ -240,11 +245,11 @@ class FactorFit(Problem):
 
 
 def _gram(X: FloatArray) -> FloatArray:
-    """X'X, summed in float64."""
+    """Return X'X, accumulated in float64."""
     X = X.astype(np.float64, copy=False)
     return np.asarray(X.T @ X)
 
 
 def _grams(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """X'X and W'W, from which the value is a small difference of large numbers: in float64."""
+    """Return X'X and W'W in float64, because the value is a small difference of large numbers."""
     return _gram(X), _gram(W)

@@ -24,7 +24,7 @@ UNIT_ROUNDOFF = 2.0**-53
 class Projection(Problem):
     r"""min :math:`\|X - C\|_F^2` over S+, (6.1).
 
-    Over OB+ the squared distance is linear in X, and this linear function is what the methods see:
+    Over OB+ the squared distance is linear in X, and the methods minimize this linear function:
 
     .. math:: f(X) = \|C\|_F^2 + k - 2 \langle C, X \rangle, \qquad \nabla f = -2C.
 
@@ -34,8 +34,8 @@ class Projection(Problem):
 
     Notes
     -----
-    O(nk) for everything but the bound. `orthoplus.project` solves the same problem with a
-    certificate, and its upper bound of <C, X> is where `lower_bound` comes from.
+    All operations except the bound cost O(nk). `orthoplus.project` solves the same problem with a
+    certificate, and `lower_bound` uses its upper bound of <C, X>.
 
     Examples
     --------
@@ -71,8 +71,8 @@ class Projection(Problem):
     @cached_property
     def _bound(self) -> float:
         found = project_stiefel_plus(self.C)
-        # That bound is rounded up. What is left: k + 1 roundings in a row of C, and at most 63 in
-        # the pairwise sum over the rows and the last two sums.
+        # The bound of <C, X> is rounded up already. Remaining errors: k + 1 unit roundoffs in a row
+        # of C, and at most 63 in the pairwise sum over the rows and the last two sums.
         size = self._constant + 2.0 * abs(found.bound)
         rounding = (self.C.shape[1] + 64) * UNIT_ROUNDOFF * size
         return max(self._constant - 2.0 * found.bound - rounding, 0.0)
@@ -86,7 +86,7 @@ class Projection(Problem):
     def lower_bound(self) -> float:
         """Return ||C||^2 + k - 2 b with the certified bound b of <C, X>, rounded down.
 
-        C is certified at the first call. Where that leaves no gap, the bound is the minimum.
+        C is certified at the first call. If there is no gap, the bound is the minimum.
         """
         return self._bound
 
@@ -100,7 +100,7 @@ class Projection(Problem):
         return np.zeros_like(D)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """C rounded by Procedure 1, as in section 6.1."""
+        """Return C rounded by Procedure 1, as in section 6.1."""
         return keep_largest(self.C)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
@@ -110,7 +110,7 @@ class Projection(Problem):
         return 2.0 * linear_gains(*entries_of(X), self.C)
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """x_j = projection onto OB+ of c_j on the support, section 4 (i)."""
+        """Project each c_j, restricted to the support, onto OB+, section 4 (i)."""
         labels = labels_of(X)
         entries = kernels.gather(self.C, labels).astype(X.dtype, copy=False)
         return fit_support(labels, entries, self.shape[1])
@@ -121,5 +121,5 @@ class Projection(Problem):
 
     @property
     def value_lipschitz(self) -> float:
-        """Return 2 ||C||_F: f is linear over OB+."""
+        """Return 2 ||C||_F, because f is linear over OB+."""
         return float(np.linalg.norm(self._gradient))

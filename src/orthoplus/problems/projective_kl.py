@@ -13,7 +13,7 @@ from orthoplus.data import as_entries
 from orthoplus.data.divergence import kl_divergence, ratio_derivatives, ratio_products
 from orthoplus.linalg.starts import svd_start
 
-# A share of the mean entry that is added to every entry of the start: none is zero.
+# This fraction of the mean entry is added to all entries of the start, so that none is zero.
 _LIFT = 1e-3
 
 
@@ -26,24 +26,24 @@ class ProjectiveKL(Problem):
 
     the model (1.4) of Yang and Oja with the Kullback-Leibler divergence in place of the Frobenius
     norm. At a point of S+ row i of group j is modeled by :math:`x_{ij} \sum_{l \in C_j} x_{lj}
-    a_l`: the weights of a group say both how its rows are mixed into one profile and how much of
-    that profile each row holds.
+    a_l`. The weights of a group determine both how its rows are mixed into one profile and how much
+    of that profile each row has.
 
     Parameters
     ----------
     A : nonnegative array or SciPy sparse matrix of shape (n, r)
-        Sparse stays sparse: only its stored entries are touched, and M is never formed.
+        The data. Of a sparse matrix only the stored entries are used, and M is never formed.
     k : int
         Number of columns of X.
 
     Notes
     -----
-    f is infinite exactly where a row of A that is not zero has no positive entry in X, because its
-    model is zero then. `value` returns inf there, and no line search accepts such a step; so from a
-    start with a finite value the iterates keep an entry in every row that has data, and rounding
-    keeps the largest of them. `start` is positive throughout; give no ``X0`` that has zeros in such
-    a row. Rows of zeros in A may be rows of zeros in X. Near the points where it is infinite f has
-    no bounded gradient, so that `value_lipschitz` is None.
+    f is infinite if and only if a nonzero row of A has no positive entry in X, because its model is
+    then zero. `value` returns inf there, and no line search accepts such a step. From a start with
+    a finite value, the iterates therefore keep an entry in every nonzero row of A, and rounding
+    keeps the largest of them. `start` is positive; an ``X0`` must not be zero in such a row. Zero
+    rows of A may be zero in X. The gradient of f is unbounded near points where f is infinite, so
+    that `value_lipschitz` is None.
 
     The gradient is :math:`(E - Z) A^\top X + A (E - Z)^\top X` with :math:`Z = A \oslash M` and E
     all ones. A value costs one product with A' and M at the nonzero entries of A, O(nnz(A) k); a
@@ -85,7 +85,7 @@ class ProjectiveKL(Problem):
         return self.A.row_sums()
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Return the profiles Y = A'X: the model is XY'."""
+        """Return the profiles Y = A'X of the model XY'."""
         return self.A.rmatmul(X)
 
     def value(self, X: FloatArray) -> float:
@@ -94,6 +94,7 @@ class ProjectiveKL(Problem):
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         Y = self.second_block(X)
         ZY, ZtX = ratio_products(self.A, X, Y)
+        # M = X(A'X)' depends on X twice, which gives the two products with Z = A / M.
         gradient = self._ones_term(X, Y) - ZY - self.A.matmul(ZtX)
         return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
 
@@ -112,12 +113,12 @@ class ProjectiveKL(Problem):
         return product
 
     def _ones_term(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """EY + AE'X: the gradient of the sum of all entries of M."""
+        """Return EY + AE'X, the gradient of the sum of all entries of M."""
         sizes = X.sum(axis=0, dtype=np.float64)
         return np.asarray(Y.sum(axis=0, dtype=np.float64) + np.outer(self._row_sums, sizes))
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """Return NNDSVDa with unit columns: no entry is zero, so that f is finite."""
+        """Return NNDSVDa with unit columns and without zeros, so that f is finite."""
         X = svd_start(self.A, self.k, "nndsvda", rng).astype(np.float64)
         X += _LIFT * X.mean()
         return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)

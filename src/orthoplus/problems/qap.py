@@ -12,11 +12,11 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 
-# Multiples of a number up to so many are exact, and so are their sums.
+# Integer multiples of a power of two, and their sums, are exact up to this many.
 _EXACT = 2.0**53
-# Bits of an entry, relative to the largest one, that the relaxations see.
+# Number of bits of an entry, relative to the largest one, used by the relaxations.
 _BITS = 24
-# Differences of f below this share of the size of its terms are rounding.
+# Differences of f below this fraction of the size of its terms are attributed to rounding.
 _ROUNDING = 1e-12
 
 
@@ -36,14 +36,14 @@ class QAP(Problem):
     A, B : arrays of shape (n, n)
         Any real matrices: neither symmetry nor a zero diagonal is needed.
     C : array of shape (n, n), optional
-        The linear term of Koopmans and Beckmann; by default none.
+        The linear term of Koopmans and Beckmann; by default zero.
     constant : float
-        Added to f.
+        A constant added to f.
 
     Notes
     -----
-    A value or gradient costs two or three products of n x n matrices, `lower_bound` a sort of each
-    row, one product and a linear assignment.
+    A value or gradient costs two or three products of n x n matrices; `lower_bound` sorts each row
+    and takes one product and a linear assignment.
 
     Examples
     --------
@@ -74,8 +74,8 @@ class QAP(Problem):
             object.__setattr__(self, name, matrix)
             if matrix.shape != self.A.shape:
                 raise InputError(
-                    f"`A` has shape {self.A.shape} and `{name}` {matrix.shape}: they must be of "
-                    f"one size. Pad the smaller one with zeros, or call "
+                    f"`A` has shape {self.A.shape} and `{name}` {matrix.shape}: they must have "
+                    f"the same shape. Pad the smaller one with zeros, or call "
                     f"`orthoplus.quadratic_assignment`, which does that and leaves rows unmatched."
                 )
 
@@ -88,7 +88,7 @@ class QAP(Problem):
         return quadratic + self._linear_value(X) + self.constant
 
     def value_of(self, permutation: IntArray | list[int]) -> float:
-        """Return f of the permutation i -> permutation[i]; O(n^2), exact for whole numbers."""
+        """Return f of the permutation i -> permutation[i] in O(n^2), exact for whole numbers."""
         p = self._as_permutation(permutation)
         linear = 0.0 if self.C is None else float(self.C[np.arange(len(p)), p].sum())
         return float(np.vdot(self.A, self.B[np.ix_(p, p)])) + linear + self.constant
@@ -97,8 +97,8 @@ class QAP(Problem):
         p, n = np.asarray(permutation), len(self.A)
         if p.shape != (n,) or p.dtype.kind not in "iu" or (np.sort(p) != np.arange(n)).any():
             raise InputError(
-                f"`permutation` of shape {p.shape} and dtype {p.dtype} does not hold each of 0 to "
-                f"{n - 1} once."
+                f"`permutation` of shape {p.shape} and dtype {p.dtype} does not contain each of 0 "
+                f"to {n - 1} exactly once."
             )
         return p
 
@@ -114,36 +114,36 @@ class QAP(Problem):
         return self._product(D)
 
     def _product(self, D: FloatArray) -> FloatArray:
-        """ADB' + A'DB."""
+        """Return ADB' + A'DB."""
         if self.is_symmetric:
             return np.asarray(2.0 * (self.A @ D @ self.B))
         return np.asarray(self.A @ D @ self.B.T + self.A.T @ D @ self.B)
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether A and B are."""
+        """Return whether A and B are symmetric."""
         return bool((self.A == self.A.T).all() and (self.B == self.B.T).all())
 
     def symmetrized(self) -> "QAP":
-        """Return the problem with both matrices symmetric where one is, and the same f everywhere.
+        """Return an equivalent problem with both matrices symmetric, if one of them is.
 
-        For a symmetric A only the symmetric part of B counts, and the other way round: products and
-        exchanges then cost half.
+        If A is symmetric, only the symmetric part of B matters, and vice versa; products and
+        exchanges then cost half as much.
         """
         return self._symmetrized or self
 
     @cached_property
     def _symmetrized(self) -> "QAP | None":
-        """Another problem with symmetric matrices; None if there is none, or this one has them."""
+        """Return the symmetrized problem, or None if there is none or this one is symmetric."""
         if self.is_symmetric or not ((self.A == self.A.T).all() or (self.B == self.B.T).all()):
             return None
-        # Halves first: the sum of two large entries may overflow.
+        # Halve before adding: the sum of two large entries may overflow.
         A, B = (0.5 * M + 0.5 * M.T for M in (self.A, self.B))
         return QAP(A, B, self.C, self.constant)
 
     @cached_property
     def lipschitz(self) -> float:
-        """2 ||A|| ||B||."""
+        """Return 2 ||A|| ||B||."""
         return 2.0 * float(np.linalg.norm(self.A, 2) * np.linalg.norm(self.B, 2))
 
     @property
@@ -153,15 +153,16 @@ class QAP(Problem):
         return float(len(self.A) ** 0.5 * self.lipschitz) + linear
 
     def start(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a start: equal entries, each made larger at random, at most twice as large."""
+        """Draw a start by multiplying equal entries by random factors between 1 and 2."""
         X = 1.0 + rng.random(self.shape)
         return np.asarray(X / np.linalg.norm(X, axis=0))
 
     def freeze(self, X: FloatArray) -> "QAP":
-        """Return the problem with centered matrices, which has the same value at every permutation.
+        """Return the centered problem, which has the same value at every permutation.
 
-        Symmetric where it can be; A, B lose their means, C those of its rows and columns. Without
-        it f >= 0 would fall as columns meet in one row, and the penalty would have to part them.
+        It is symmetric if possible. The means of A and B, and of the rows and columns of C, are
+        subtracted. Otherwise f >= 0 would decrease as columns share a row, and the penalty would
+        have to separate them.
         """
         return self._centered
 
@@ -179,7 +180,7 @@ class QAP(Problem):
 
     @cached_property
     def size(self) -> float:
-        """The size of f beside that of a penalty: ||A|| ||B|| / n + ||C|| / sqrt(n), centered."""
+        """Return the scale of f, ||A|| ||B|| / n + ||C|| / sqrt(n) of the centered matrices."""
         centered, n = self._centered, len(self.A)
         size = float(np.linalg.norm(centered.A) * np.linalg.norm(centered.B)) / n
         if centered.C is not None:
@@ -188,21 +189,22 @@ class QAP(Problem):
 
     @cached_property
     def tolerance(self) -> float:
-        """The difference of two values of f that may be rounding alone."""
+        """Return the largest difference of two values of f that is attributed to rounding."""
         size = float(np.linalg.norm(self.A) * np.linalg.norm(self.B)) + abs(self.constant)
         return _ROUNDING * (size + (0.0 if self.C is None else float(np.linalg.norm(self.C))))
 
     @cached_property
     def normalized(self) -> "QAP":
-        """The problem for the relaxations: centered, of size 1, with ||A|| = ||B||.
+        """Return the problem for the relaxations: centered, of scale 1, with ||A|| = ||B||.
 
-        Entries are rounded to 24 bits first. Whatever scale the data have, the rounded ones are the
-        same, so that ties, of which graphs have many, are resolved in the same way.
+        Entries are rounded to 24 bits first. The rounded entries do not depend on the scale of the
+        data, so that ties, which are common in graphs, are always broken in the same way.
         """
         a, b = float(np.abs(self.A).max()) or 1.0, float(np.abs(self.B).max()) or 1.0
         C = None if self.C is None else _rounded(self.C / (a * b))
         coarse = QAP(_rounded(self.A / a), _rounded(self.B / b), C)
         centered, n = coarse._centered, len(self.A)
+        # Scale A and B to a common norm such that ||A|| ||B|| / n + ||C|| / sqrt(n) = 1.
         sizes = [float(np.linalg.norm(M)) or 1.0 for M in (centered.A, centered.B)]
         share = (sizes[0] * sizes[1] / n / coarse.size) ** 0.5
         A, B = (
@@ -211,20 +213,21 @@ class QAP(Problem):
         return QAP(A, B, None if centered.C is None else centered.C / coarse.size)
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """X itself: it is the only point of its support."""
+        """Return X, the only point with its support."""
         return X
 
     def match(self, rows: IntArray, columns: IntArray) -> "QAP":
-        """Return what is left of the problem once row ``rows[i]`` is matched to ``columns[i]``.
+        """Return the remaining problem after row ``rows[i]`` is matched to ``columns[i]``.
 
-        Its rows and columns are the others, in order. Pairs of a matched and an open row go into
-        its linear term.
+        It consists of the other rows and columns, in order. Pairs of a matched and an unmatched row
+        become part of its linear term.
         """
         n = len(self.A)
         if not len(rows) == len(np.unique(rows)) == len(np.unique(columns)) == len(columns):
             raise InputError(
-                f"`rows` has {len(rows)} entries, {len(np.unique(rows))} of them different, "
-                f"`columns` {len(columns)} and {len(np.unique(columns))}: each has one partner."
+                f"`rows` has {len(rows)} entries, {len(np.unique(rows))} of them distinct, "
+                f"`columns` {len(columns)} and {len(np.unique(columns))}: pass distinct rows and "
+                f"columns of the same number."
             )
         i, j = np.delete(np.arange(n), rows), np.delete(np.arange(n), columns)
         A, B = self.A, self.B
@@ -241,13 +244,13 @@ class QAP(Problem):
     def lower_bound(self) -> float:
         """Return the bound of Gilmore and Lawler, less a margin for rounding.
 
-        Exact for whole numbers.
+        The margin is zero for whole numbers.
         """
         return self.gilmore_lawler()[0] - 0.5 * self.rounding()
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
-        """0 for whole numbers, or multiples of a power of two, whose sums are exact."""
-        # A cost of Gilmore and Lawler is at most ||a_i|| ||b_j||, and n of them are added.
+        """Return 0 for whole numbers and multiples of a power of two, whose sums are exact."""
+        # A cost of Gilmore and Lawler is at most ||a_i|| ||b_j||, and n of them are summed.
         rows, columns = (float(np.linalg.norm(M, axis=1).max()) for M in (self.A, self.B))
         size = len(self.A) * rows * columns + abs(self.constant)
         if self.C is not None:
@@ -262,10 +265,10 @@ class QAP(Problem):
 
         .. math:: L_{ij} = A_{ii} B_{jj} + C_{ij} + \min_{\tau} \sum_{l \ne i} A_{il} B_{j\tau(l)},
 
-        the minimum over all matchings tau of the other entries: one row ascending, the other
-        descending. The bound is the linear assignment with costs L; for A = 0 or B = 0 it is f. If
-        one of A and B is symmetric, the other has a symmetric part with a bound of its own: then
-        the larger one is returned.
+        where the minimum over all matchings tau of the other entries is attained with one row
+        ascending and the other descending. The bound is the value of the linear assignment problem
+        with costs L; for A = 0 or B = 0 it equals the minimum of f. If one of A and B is symmetric,
+        the other may be replaced by its symmetric part, and the larger of both bounds is returned.
         """
         bounds = [self._gilmore_lawler]
         if self._symmetrized is not None:
@@ -277,6 +280,7 @@ class QAP(Problem):
     def _gilmore_lawler(self) -> tuple[float, IntArray]:
         from scipy.optimize import linear_sum_assignment  # slow to import
 
+        # The smallest inner product of two rows over all matchings has opposite orders.
         rising, falling = _sorted_off_diagonal(self.A), _sorted_off_diagonal(self.B)[:, ::-1]
         L = rising @ falling.T + np.outer(np.diag(self.A), np.diag(self.B))
         if self.C is not None:
@@ -286,19 +290,19 @@ class QAP(Problem):
 
 
 def _rounded(M: FloatArray) -> FloatArray:
-    """Entries rounded to so many bits below the leading one of the largest."""
+    """Round the entries to a fixed number of bits below the leading bit of the largest."""
     grid = 2.0 ** (np.frexp(np.abs(M).max())[1] - _BITS)
     return np.asarray(np.rint(M / grid) * grid)
 
 
 def _sorted_off_diagonal(M: FloatArray) -> FloatArray:
-    """Return the entries of each row but the diagonal one, ascending; shape (n, n - 1)."""
+    """Return the off-diagonal entries of each row in ascending order, shape (n, n - 1)."""
     n = len(M)
     return np.sort(M[~np.eye(n, dtype=bool)].reshape(n, n - 1), axis=1)
 
 
 def _grain(M: FloatArray) -> float:
-    """Return the largest power of two of which all entries are multiples; infinite for zeros."""
+    """Return the largest power of two that divides all entries, infinite if all are zero."""
     mantissa, exponent = np.frexp(M[M != 0])
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     return float(np.ldexp(whole & -whole, exponent - 53).min(initial=np.inf))

@@ -1,4 +1,4 @@
-"""A user's own smooth f, from callables."""
+"""Problems with a user-defined smooth f, given by callables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FunWithGradient = Callable[[FloatArray], tuple[float, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class Smooth(Problem):
-    """f given by callables for its value, gradient and Hessian product.
+    """A problem given by callables for the value, gradient and Hessian product of f.
 
     Parameters
     ----------
@@ -25,20 +25,20 @@ class Smooth(Problem):
     size : (int, int)
         The shape (n, k) of X.
     jac : callable, True or None
-        ``jac(X) -> gradient`` of the shape of X. None takes central differences of ``fun``: 2nk
-        evaluations a gradient, for small problems only.
+        ``jac(X) -> gradient`` of the shape of X. None uses central differences of ``fun``, with 2nk
+        evaluations per gradient, which is for small problems only.
     curvature : callable, optional
-        ``curvature(X, D) -> f''(X)[D]``. None takes differences of two gradients.
+        ``curvature(X, D) -> f''(X)[D]``. None uses differences of two gradients.
     smoothness : float, optional
-        A Lipschitz constant of the gradient over OB+, where known.
+        A Lipschitz constant of the gradient over OB+, if known.
     steepness : float, optional
-        A Lipschitz constant of f itself over OB+, where known.
+        A Lipschitz constant of f itself over OB+, if known.
 
     Notes
     -----
     The cost is that of the callables; Hessian products by differences cost one gradient more.
-    They are given copies of X and their answers are copied, so they may overwrite either. Where f
-    is NaN or infinite its gradient is not asked for: no step ends there.
+    They receive copies of X and their results are copied, so they may overwrite either. If f is NaN
+    or infinite, its gradient is not evaluated, because no step ends there.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Smooth(Problem):
         result = self.fun(X.copy())
         if not isinstance(result, tuple) or len(result) != 2:
             raise InputTypeError(
-                "`jac=True` says that `fun` returns (value, gradient), but it returned "
+                "`jac=True` means that `fun` returns (value, gradient), but it returned "
                 f"{type(result).__name__}. Return a pair, or pass `jac` as a callable."
             )
         return as_value(result[0]), result[1]
@@ -104,7 +104,7 @@ class Smooth(Problem):
         return as_matrix_like(product, X, "The Hessian product")
 
     def _difference_gradient(self, X: FloatArray) -> FloatArray:
-        gradient, moved = np.empty(X.shape), X.astype(np.float64)  # the step drowns in float32
+        gradient, moved = np.empty(X.shape), X.astype(np.float64)  # float32 would lose the step
         for index in np.ndindex(X.shape):
             here = float(X[index])
             t = DIFFERENCE_STEP * max(1.0, abs(here))

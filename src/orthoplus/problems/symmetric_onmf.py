@@ -23,20 +23,21 @@ from orthoplus.linalg.symmetric import bottom_of_blocks, sum_of_smallest
 class SymmetricONMF(Problem):
     r"""min :math:`\|M - XX^\top\|_F^2` over S+: a similarity as a sum of disjoint groups.
 
-    Over S+ it is :math:`\|M\|_F^2 - 2\,\mathrm{tr}(X^\top M X) + k`; off S+, where the penalty
-    method walks, the quartic function itself.
+    Over S+ the objective is :math:`\|M\|_F^2 - 2\,\mathrm{tr}(X^\top M X) + k`; outside S+, where
+    the iterates of the penalty method are, it is the quartic function.
 
     Parameters
     ----------
     M : array or SciPy sparse matrix of shape (n, n)
-        Symmetric, of any sign. Used through products; XX' is never formed, sparse stays sparse.
+        Symmetric matrix with entries of any sign, used through products. XX' is never formed, and
+        sparse matrices stay sparse.
     k : int
         Number of columns of X.
 
     Notes
     -----
-    Symmetric NMF of Kuang, Ding and Park, SDM 2012, with orthonormal columns. The groups do not
-    depend on the scale of M, nor on its diagonal where that is constant.
+    This is the symmetric NMF of Kuang, Ding and Park, SDM 2012, with orthonormal columns. The
+    groups depend neither on the scale of M nor on a constant added to its diagonal.
     A product costs O(nnz(M) k).
 
     Examples
@@ -64,7 +65,7 @@ class SymmetricONMF(Problem):
 
     @cached_property
     def total(self) -> float:
-        """||M||_F^2."""
+        """Return ||M||_F^2."""
         return entry_squares(self.M)
 
     @cached_property
@@ -72,6 +73,7 @@ class SymmetricONMF(Problem):
         return -SymmetricMap(self.M)
 
     def value(self, X: FloatArray) -> float:
+        # ||M - XX'||^2 = ||M||^2 - 2 <MX, X> + ||X'X||^2: XX' is not formed.
         gram = X.T @ X
         return self.total - 2.0 * float(np.vdot(self.M @ X, X)) + float(np.vdot(gram, gram))
 
@@ -98,14 +100,11 @@ class SymmetricONMF(Problem):
         return float(4.0 * self.k**0.5 * (self._negated.norm + self.k))
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """Return the dominant eigenvector of each block, section 4 (ii).
-
-        None where it has mixed signs.
-        """
+        """Return the dominant eigenvectors of the blocks, section 4 (ii); None for mixed signs."""
         return bottom_of_blocks(self._negated, X)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
-        """MX + s X, s the largest eigenvalue of -M: on S+ f falls with <(M + sI) X, X>."""
+        """Return MX + s X, s the largest eigenvalue of -M; f decreases with <(M + sI) X, X>."""
         return np.asarray(self.M @ X + self._negated.largest * X)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
@@ -113,7 +112,7 @@ class SymmetricONMF(Problem):
         return next(self.starts(rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """From the leading eigenvectors of M, see `orthoplus.linalg.starts.eigenvector_starts`."""
+        """Yield starts from the leading eigenvectors of M, see `eigenvector_starts`."""
         return eigenvector_starts(self._negated, self.k, rng)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
@@ -123,9 +122,9 @@ class SymmetricONMF(Problem):
         )
 
     def lower_bound(self) -> float:
-        r"""||M||^2 + k - 2 (sum of the k largest eigenvalues): the minimum over orthonormal X.
+        r"""Return ||M||^2 + k - 2 (sum of the k largest eigenvalues), less a margin for rounding.
 
-        Less a margin for rounding; see `orthoplus.linalg.spectral_sum`.
+        It is the minimum over all orthonormal X; see `orthoplus.linalg.spectral_sum`.
         """
         least = sum_of_smallest(self._negated, self.k).lower
         return max(self.total + self.k + 2.0 * least - 0.5 * self.rounding(), 0.0)

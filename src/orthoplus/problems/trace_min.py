@@ -1,4 +1,4 @@
-"""Trace minimization over S+, eq. (1.2), and the models that are instances of it."""
+"""Trace minimization over S+, eq. (1.2), and models of this form."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,16 +38,16 @@ class TraceMin(Problem):
     Parameters
     ----------
     M : array, SciPy sparse matrix, LinearOperator or SymmetricMap of shape (n, n)
-        Used through products; a sparse matrix stays sparse.
+        The matrix, used through products; a sparse matrix stays sparse.
     k : int
         Number of columns of X.
 
     Notes
     -----
-    The best X on a given support has the bottom eigenvector of each block of M as its columns,
-    where these are nonnegative. The sum of the k smallest eigenvalues of M is a lower bound: the
-    minimum over all orthonormal X.
-    A value or gradient is one product MX: O(n^2 k), or O(nnz(M) k) where M is sparse.
+    The columns of the best X on a given support are the bottom eigenvectors of the blocks of M, if
+    these are nonnegative. The sum of the k smallest eigenvalues of M, the minimum over all
+    orthonormal X, is a lower bound.
+    A value or gradient takes one product MX, O(n^2 k), or O(nnz(M) k) if M is sparse.
 
     Examples
     --------
@@ -83,12 +83,12 @@ class TraceMin(Problem):
 
     @cached_property
     def symmetric(self) -> SymmetricMap:
-        """M with its blocks and eigenvectors."""
+        """Return M as a `SymmetricMap`, with its blocks and eigenvectors."""
         return self.M if isinstance(self.M, SymmetricMap) else SymmetricMap(self.M)
 
     @cached_property
     def lipschitz(self) -> float:
-        """2 ||M||, bounded by the largest absolute row sum where M has entries."""
+        """Return 2 ||M||, or a bound from the largest absolute row sum if M has entries."""
         return 2.0 * self.symmetric.norm
 
     @property
@@ -97,10 +97,7 @@ class TraceMin(Problem):
         return float(self.k**0.5 * self.lipschitz)
 
     def refine(self, X: FloatArray) -> FloatArray | None:
-        """Return the bottom eigenvector of each block, section 4 (ii).
-
-        None where one has mixed signs.
-        """
+        """Return the bottom eigenvectors of the blocks, section 4 (ii); None if signs are mixed."""
         return bottom_of_blocks(self.symmetric, X)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
@@ -112,7 +109,7 @@ class TraceMin(Problem):
         return next(self.starts(rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """From the bottom eigenvectors of M, see `orthoplus.linalg.starts.eigenvector_starts`."""
+        """Yield starts from the bottom eigenvectors of M, see `eigenvector_starts`."""
         return eigenvector_starts(self.symmetric, self.k, rng)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
@@ -124,7 +121,7 @@ class TraceMin(Problem):
     def lower_bound(self) -> float:
         """Return the sum of the k smallest eigenvalues of M, less a margin for rounding.
 
-        What the eigenvalues might have missed is counted in, see `orthoplus.linalg.spectral_sum`.
+        Possibly missed eigenvalues are accounted for, see `orthoplus.linalg.spectral_sum`.
         """
         return sum_of_smallest(self.symmetric, self.k).lower - 0.5 * self.rounding()
 
@@ -140,10 +137,10 @@ class TraceMin(Problem):
 
 @dataclass(frozen=True, eq=False)
 class FactorTrace(GroupedRows, TraceMin):
-    r"""max :math:`\|A^\top X\|_F^2` over S+: `TraceMin` with :math:`M = -AA^\top` and A at hand.
+    r"""max :math:`\|A^\top X\|_F^2` over S+: `TraceMin` with :math:`M = -AA^\top` and known A.
 
-    A search over groups of rows works on A itself, as for orthogonal NMF, from which this differs
-    by the constant :math:`\|A\|_F^2`. `nonnegative_pca` makes it.
+    A search over groups of rows works on A itself, as for orthogonal NMF, whose objective differs
+    by the constant :math:`\|A\|_F^2`. Create it by `nonnegative_pca`.
 
     Examples
     --------
@@ -155,22 +152,22 @@ class FactorTrace(GroupedRows, TraceMin):
 
     @cached_property
     def A(self) -> DataMatrix:  # type: ignore[override]
-        """The factor, of shape (n, r)."""
+        """Return the factor of shape (n, r)."""
         return as_data(self.M.factors[0][0], check=False)
 
     @cached_property
     def allow_negative(self) -> bool:  # type: ignore[override]
-        """Whether A has a negative entry."""
+        """Return whether A has a negative entry."""
         return self.A.least_and_largest()[1] < 0
 
     @cached_property
     def total(self) -> float:
-        """||A||_F^2."""
+        """Return ||A||_F^2."""
         return self.A.squared_norm()
 
     @property
     def constant(self) -> float:
-        """What f is at X = 0."""
+        """Return f at X = 0."""
         return 0.0
 
     def trace_form(self) -> TraceForm:
@@ -190,21 +187,21 @@ class FactorTrace(GroupedRows, TraceMin):
 
 
 def nonnegative_pca(A: Any, k: int, *, center: bool = False) -> TraceMin:
-    r"""Nonnegative principal components: :math:`M = -AA^\top`, never formed.
+    r"""Return the problem of nonnegative principal components, :math:`M = -AA^\top`.
 
     .. math:: \max_{X \in S_+} \|A^\top X\|_F^2 .
 
     Parameters
     ----------
     A : array or SciPy sparse matrix of shape (n, r)
-        Row i holds the r observations of variable i: the transpose of scikit-learn's data matrix.
-        Entries of any sign.
+        Row i holds the r observations of variable i; this is the transpose of scikit-learn's data
+        matrix. Entries may have any sign.
     k : int
         Number of components.
     center : bool
-        Subtract the mean of each row, as PCA does. A sparse A stays as it is:
-        :math:`M = -(AA^\top - r\, m m^\top)`, m the row means, which loses digits where the means
-        are far larger than the deviations.
+        Whether to subtract the mean of each row, as PCA does. A sparse A is not changed;
+        :math:`M = -(AA^\top - r\, m m^\top)` with the row means m is used instead, which loses
+        digits if the means are much larger than the deviations.
 
     Notes
     -----
@@ -222,12 +219,14 @@ def nonnegative_pca(A: Any, k: int, *, center: bool = False) -> TraceMin:
     -29.0
     """
     M = negative_gram(A, centered=center)
-    # One factor: a search over groups of its rows is to be had.
+    # With a single factor, a search over groups of its rows is possible.
     return FactorTrace(M, k) if len(M.factors) == 1 else TraceMin(M, k)
 
 
 def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin:
-    r"""Nonnegative Laplacian embedding: :math:`M = D - W`, D the row sums of W.
+    r"""Return the problem of the nonnegative Laplacian embedding, :math:`M = D - W`.
+
+    D is the diagonal matrix of the row sums of W.
 
     Parameters
     ----------
@@ -236,13 +235,14 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
     k : int
         Number of groups.
     normalized : bool
-        :math:`M = I - D^{-1/2} W D^{-1/2}` instead, for groups of equal volume rather than equal
-        size: at :math:`x_j = D^{1/2} 1_{C_j} / \|\cdot\|` the value is the normalized cut.
+        Whether to use :math:`M = I - D^{-1/2} W D^{-1/2}`, for groups of equal volume rather than
+        equal size: at :math:`x_j = D^{1/2} 1_{C_j} / \|\cdot\|` the value is the normalized cut.
 
     Notes
     -----
-    With the weights free, a group costs the smallest eigenvalue of its block of M, at most its cut
-    over its size: a relaxation of the ratio cut, and a partition of least Dirichlet energy.
+    With free weights, the cost of a group is the smallest eigenvalue of its block of M, which is at
+    most its cut divided by its size. This is a relaxation of the ratio cut, and a partition of
+    smallest Dirichlet energy.
     A product costs O(nnz(W) k).
 
     References
@@ -260,7 +260,9 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
 
 
 def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
-    r"""Return the ratio cut of a graph: the Laplacian embedding, with weights drawn to be equal.
+    r"""Return the problem of the ratio cut of a graph.
+
+    It is the Laplacian embedding with an additional term that favors equal weights,
 
     .. math:: \mathrm{tr}(X^\top (D - W) X) + \tau \big(1 - \|X^\top 1\|^2 / n\big)
 
@@ -271,15 +273,15 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
     k : int
         Number of groups.
     evenness : float
-        :math:`\tau`, in units of the mean degree; 0 leaves the Laplacian embedding.
+        Weight :math:`\tau` in units of the mean degree; 0 gives the Laplacian embedding.
 
     Notes
     -----
-    The second term is nonnegative over S+, and zero for the X with equal entries in each column and
-    no row of zeros only. There the value is the ratio cut, the sum over the groups of the cut over
-    the size. As :math:`\tau` grows, minimizers tend to those of the ratio cut. M is
-    :math:`D - W + \tau (I/k - 11^\top/n)`, kept as a sparse matrix and a product.
-    A product costs O(nnz(W) k): the dense term is a product of two vectors.
+    The second term is nonnegative over S+, and zero only if the entries of each column are equal
+    and no row is zero. For such X the value is the ratio cut, the sum over the groups of the cut
+    divided by the size. As :math:`\tau` grows, minimizers tend to those of the ratio cut. M is
+    :math:`D - W + \tau (I/k - 11^\top/n)`, stored as a sparse matrix and a product.
+    A product costs O(nnz(W) k), because the dense term is a product of two vectors.
 
     References
     ----------
@@ -304,16 +306,16 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
 def discriminative_spectral(
     W: Any, mu: float, k: int, *, A: Any, ridge: float = 1.0, normalized: bool = False
 ) -> TraceMin:
-    r"""Discriminative nonnegative spectral clustering: :math:`M = D - W + \mu R`.
+    r"""Return the problem of discriminative spectral clustering, :math:`M = D - W + \mu R`.
 
     .. math:: \mathrm{tr}(X^\top R X) = \min_{Z, b} \|X - AZ - 1b^\top\|_F^2
               + \gamma \|Z\|_F^2, \qquad
               R = H - \tilde A (\tilde A^\top \tilde A + \gamma I)^{-1} \tilde A^\top,
 
-    with :math:`H = I - 11^\top / n` and :math:`\tilde A = HA`: groups that a linear function of the
-    features tells apart cost less. Where the entries of each column are equal it is
+    with :math:`H = I - 11^\top / n` and :math:`\tilde A = HA`. Groups that are separated by a
+    linear function of the features cost less. If the entries of each column are equal, it is
     :math:`k - 1 - \mathrm{tr}((S_t + \gamma I)^{-1} S_b)` with the total scatter :math:`S_t` of the
-    features and the scatter :math:`S_b` of the group means: discriminant analysis.
+    features and the scatter :math:`S_b` of the group means, as in discriminant analysis.
 
     Parameters
     ----------
@@ -324,16 +326,17 @@ def discriminative_spectral(
     k : int
         Number of groups.
     A : array or SciPy sparse matrix of shape (n, r)
-        Features, a row for each of the n objects.
+        Features, with one row per object.
     ridge : float
-        :math:`\gamma > 0`.
+        Regularization :math:`\gamma > 0`.
     normalized : bool
-        Take the normalized Laplacian, as in `laplacian_embedding`.
+        Whether to use the normalized Laplacian, as in `laplacian_embedding`.
 
     Notes
     -----
-    R is kept as a product with a core of r x r; sparse A stays sparse. Cost O(n r^2 + r^3) once:
-    reduce very many features first. The ridge regression of X on A labels new objects.
+    R is stored as a product with an r x r core; sparse A stays sparse. The setup costs
+    O(n r^2 + r^3), so a large number of features should be reduced first. The ridge regression of X
+    on A gives labels of new objects.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Two-block problems, eq. (1.9): min f(X, Y), X in S+, Y in a simple closed set."""
+"""Two-block problems, eq. (1.9): minimize f(X, Y) over X in S+ and Y in a simple closed set."""
 
 import math
 from collections.abc import Callable
@@ -27,17 +27,17 @@ class TwoBlock(Problem):
     size : (int, int)
         The shape (n, k) of X.
     Y0 : ndarray
-        A first second block, of any shape, in its set.
+        The initial second block, of any shape, in its set.
     project_y : callable, optional
         ``project_y(Y) -> Y``, the projection onto the set; None means no constraint.
     minimize_y : callable, optional
-        ``minimize_y(X) -> Y``, the closed-form minimizer over the set, where there is one.
+        ``minimize_y(X) -> Y``, the closed-form minimizer over the set, if there is one.
     curvature : callable, optional
-        ``curvature(X, Y, D) -> f_XX(X, Y)[D]``; None takes differences of two gradients.
+        ``curvature(X, Y, D) -> f_XX(X, Y)[D]``; None uses differences of two gradients.
 
     Notes
     -----
-    The cost is that of the callables. Section 4 and eq. (4.25) of the paper.
+    The cost is that of the callables. See section 4 and eq. (4.25) of the paper.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class TwoBlock(Problem):
         return Y if self.project_y is None else np.asarray(self.project_y(Y))
 
     def evaluate(self, X: FloatArray, Y: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """f(X, Y) and its two gradients, checked; zeros where f is NaN or infinite."""
+        """Return f(X, Y) and its two checked gradients, which are 0 if f is NaN or infinite."""
         given, in_x, in_y = self.fun(X.copy(), Y.copy())
         value = as_value(given)
         if not np.isfinite(value):
@@ -84,13 +84,13 @@ class TwoBlock(Problem):
         return FixedBlock(self, Y)
 
     def second_block(self, X: FloatArray) -> FloatArray:
-        """Return the minimizer over Y: closed form, or projected gradient from Y0."""
+        """Return the minimizer over Y, by closed form or projected gradient from Y0."""
         if self.minimize_y is not None:
             return np.asarray(self.minimize_y(X))
         return self.improve_y(X, self.Y0, max_steps=_MAX_Y_STEPS)
 
     def improve_y(self, X: FloatArray, Y: FloatArray, *, max_steps: int) -> FloatArray:
-        """Projected gradient steps in Y from the given one, with backtracking; never worse."""
+        """Make projected gradient steps in Y with backtracking; the result is never worse."""
         beta, size = 0.0, float(np.linalg.norm(Y))
         for _ in range(max_steps):
             moved, beta = self.y_step(X, Y, beta)
@@ -101,14 +101,14 @@ class TwoBlock(Problem):
         return Y
 
     def y_step(self, X: FloatArray, Y: FloatArray, beta: float) -> tuple[FloatArray, float]:
-        """One projected gradient step in Y with the descent condition of PALM; and its length.
+        """Make one projected gradient step in Y with PALM's descent condition; return its length.
 
-        From beta = 0 the first trial moves Y by about twice its norm, at any scale of f.
+        For beta = 0 the first trial moves Y by about twice its norm, for any scale of f.
         """
         value, _, gradient = self.evaluate(X, Y)
         if beta == 0.0:
             slope, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(Y))
-            # A power of two: halving then ends at 1/L exactly where L is one, as for a distance.
+            # A power of two: halving then reaches 1/L exactly if L is one, as for a distance.
             beta = 2.0 ** round(math.log2((size or 1.0) / (slope or 1.0)))
         beta *= 2.0
         for _ in range(60):
@@ -121,7 +121,7 @@ class TwoBlock(Problem):
         return Y, beta
 
     def y_residual(self, X: FloatArray, Y: FloatArray, unit: float = 1.0) -> float:
-        """dist(Y, projection of Y - grad_Y f / unit), the second condition of section 4."""
+        """Return dist(Y, projection of Y - grad_Y f / unit), the second condition of section 4."""
         gradient = self.evaluate(X, Y)[2]
         return float(np.linalg.norm(Y - self.onto_set(Y - gradient / unit)))
 
@@ -132,7 +132,7 @@ class TwoBlock(Problem):
         return as_value(self.fun(X.copy(), Y.copy())[0])
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
-        """Return min over Y of f(X, Y), and its gradient in X by the envelope theorem."""
+        """Return the minimum of f(X, Y) over Y, and its gradient in X by the envelope theorem."""
         return self.at(self.second_block(X)).value_and_gradient(X)
 
     def warm(self, Y: FloatArray) -> "TwoBlock":
@@ -144,7 +144,7 @@ class TwoBlock(Problem):
 
 @dataclass(frozen=True, eq=False)
 class FixedBlock(Problem):
-    """f(., Y) for a fixed second block."""
+    """The problem f(., Y) for a fixed second block."""
 
     joint: TwoBlock
     Y: FloatArray

@@ -1,4 +1,4 @@
-"""The projection onto S+, globally optimal with a proof where one is found."""
+"""The projection onto S+, with a certificate of global optimality if one is found."""
 
 from orthoplus.projection.certify import CertifiedProjection, project_stiefel_plus
 

@@ -1,11 +1,11 @@
-"""Branch and bound for the projection onto S+, on the part that the first bound leaves open.
+"""Branch and bound for the projection onto S+, on the part that the first bound leaves undecided.
 
-A node is the relaxation of a `Core` with limits on how many rows of a kind a column may have. If
-the optimum of the relaxation gives a column a broken number of them, one child rounds the limit
-down, the other up; equal rows are never told apart. A column that is left without a positive entry
-takes one row at its cost: one child gives it the row that it would take, the other forbids that.
-The node of largest bound, which is the bound of all, is always the next one. See `relaxed_node` for
-the bound of a node.
+A node is the relaxation of a `Core` with limits on the number of rows of a kind in each column. If
+the relaxation assigns a fractional number to a column, one child rounds the limit down and the
+other rounds it up, so that equal rows are never distinguished. A column without a positive entry
+takes one row at its cost: one child assigns the row that it would take, the other forbids it.
+The next node is always the one with the largest bound, which is the bound of the whole tree. See
+`relaxed_node` for the bound of a node.
 """
 
 import heapq
@@ -27,18 +27,18 @@ from orthoplus.projection.repartition import repartition
 from orthoplus.projection.row_counts import rows_almost_decide, solve_row_counts
 from orthoplus.projection.search import Assignment
 
-# The relaxation of a node is solved to this part of the gap.
+# The relaxation of a node is solved to this fraction of the gap.
 RELAXATION_SHARE = 0.01
-# Counts nearer than this to a whole number are whole.
+# Counts closer than this to a whole number count as whole.
 WHOLE = 1e-7
-# Shares of nodes are kept as starts for their children, up to so many numbers.
+# Shares of nodes are stored as starts for their children, up to this many numbers in total.
 MAX_STORED = 1 << 25
-# A node counts as a pass for each so many pairs, at least as one.
+# A node counts as one pass per this many pairs, and at least as one.
 NODE_PAIRS = 1 << 12
-# A linear program takes as long as a node for each so many pairs. After the first one, further ones
-# are solved if it closed this part of the gap.
+# A linear program takes as long as one node per PROGRAM_PAIRS pairs. After the first program,
+# further ones are solved only if it closed the fraction PROGRAM_SHARE of the gap.
 PROGRAM_PAIRS, PROGRAM_SHARE = 64, 0.1
-# Rows of two columns are dealt again, from another start each time, after so many nodes.
+# Number of nodes between two repartitions, each of which has a different start.
 NODES_PER_DEAL = 25
 
 Sharpen = Callable[[Core, Relaxed], Relaxed | None]
@@ -46,7 +46,7 @@ Sharpen = Callable[[Core, Relaxed], Relaxed | None]
 
 @dataclass(frozen=True)
 class _Node:
-    """Decisions on the way from the root, the bound there, and what to decide next."""
+    """The decisions on the path from the root, the bound, and the next decision."""
 
     decisions: Decisions
     bound: float
@@ -55,7 +55,7 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Split:
-    """A pair with a broken count, or a kind of which a column without positive entry takes one."""
+    """A pair with a fractional count, or the kind of row that a nonpositive column takes."""
 
     pair: int = -1
     count: float = 0.0
@@ -64,25 +64,25 @@ class _Split:
 
 @dataclass
 class _Tree:
-    """The open nodes, the best assignment, and the largest bound of the nodes that are done."""
+    """The open nodes, the best assignment, and the largest bound of the finished nodes."""
 
     core: Core
     budget: Budget
     best: Assignment
-    known: float  # a bound from elsewhere
+    known: float  # a bound from another source
     passes: float
     sharpen: Sharpen | None  # a sharper relaxation, if the core has a structure for it
     weights: FloatArray  # w of the last node
     heap: list[tuple[float, int, _Node]] = field(default_factory=list)
     done: float = -np.inf
     stored: int = 0
-    order: "count[int]" = field(default_factory=lambda: count(0, -1))  # ties: the last one first
+    order: "count[int]" = field(default_factory=lambda: count(0, -1))  # newest first among ties
 
     @property
     def bound(self) -> float:
-        """The bound of all assignments: open nodes, those that are done, and pairs left out.
+        """Return the bound of all assignments: open nodes, finished nodes, and excluded pairs.
 
-        What is out of the core is not better than the best assignment, to rounding.
+        An assignment outside the core is not better than the best one, up to rounding.
         """
         largest = max(-self.heap[0][0] if self.heap else -np.inf, self.done)
         largest = max(largest, self.best.value + ROUNDING * self.best.size)
@@ -99,9 +99,9 @@ class _Tree:
 
 
 def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
-    """Branch as far as the budget goes; return the best assignment and the bound.
+    """Branch until the budget is spent; return the best assignment and the bound.
 
-    ``known`` is a bound from elsewhere, which need not be that of ``search.weights``.
+    ``known`` is a bound from another source, which may differ from that of ``search.weights``.
     """
     known = min(known, search.bound)
     tree = _Tree(
@@ -140,7 +140,7 @@ def _children(node: _Node) -> list[_Node]:
 
 
 def _visit(tree: _Tree, node: _Node) -> _Node:
-    """Solve the relaxation of the node: its bound, an assignment, and what to decide next."""
+    """Solve the relaxation of the node for its bound, an assignment and the next decision."""
     core, nothing = tree.core, replace(node, bound=-np.inf, split=None)
     tree.passes += max(1.0, len(core.pairs.column) / NODE_PAIRS)
     tol = RELAXATION_SHARE * (node.bound - tree.best.value)
@@ -163,7 +163,7 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
 
 
 def _find_sharper(core: Core) -> Sharpen | None:
-    """Return the relaxation for sums on a lattice, that for gains which hardly differ, or none."""
+    """Return the relaxation for sums on a lattice, the one for similar gains, or None."""
     lattice = find_lattice(core)
     if lattice is not None:
         return partial(solve_chords, lattice)
@@ -171,7 +171,7 @@ def _find_sharper(core: Core) -> Sharpen | None:
 
 
 def _sharpened(tree: _Tree, sharpen: Sharpen, relaxed: Relaxed, bound: float) -> Relaxed:
-    """Return the bound and the shares of the sharper relaxation, and an assignment from these."""
+    """Solve the sharper relaxation for its bound, shares and a rounded assignment."""
     tree.passes += len(relaxed.share) / PROGRAM_PAIRS
     sharper = sharpen(tree.core, relaxed)
     if sharper is None or bound - sharper.bound < PROGRAM_SHARE * (bound - tree.best.value):
@@ -183,7 +183,7 @@ def _sharpened(tree: _Tree, sharpen: Sharpen, relaxed: Relaxed, bound: float) ->
 
 
 def _whole(core: Core, share: FloatArray) -> FloatArray:
-    """Whole counts near the shares, with the same sum for each kind."""
+    """Round the shares to whole counts with the same sum for each kind."""
     whole, kind = np.floor(share + WHOLE), core.kind
     missing = np.rint(np.bincount(kind, share - whole, minlength=len(core.counts)))
     order = np.lexsort((whole - share, kind))
@@ -193,13 +193,12 @@ def _whole(core: Core, share: FloatArray) -> FloatArray:
 
 
 def _split(core: Core, relaxed: Relaxed) -> _Split | None:
-    """Return the kind whose broken counts cost most to round, and the most broken.
+    """Return the fractional count to branch on, or None if all counts are decided.
 
-    The result is None if all is decided.
-
-    Moving d = part (1 - part) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2
-    to second order, as w_j = 1 / (2 sqrt(S_j)). A column of tiny entries may live on a tiny part
-    of a row: where no other count is broken, that is the one to split.
+    It is the most fractional count of the kind that is most expensive to round. Moving
+    d = part (1 - part) P_ij in or out of S_j costs w_j (d / (2 sqrt(S_j)))^2 = w_j^3 d^2 to second
+    order, as w_j = 1 / (2 sqrt(S_j)). A column of tiny entries may hold only a tiny part of a row;
+    this is used if no other count is fractional.
     """
     pairs, weights = core.pairs, relaxed.weights[core.pairs.column]
     for least in (WHOLE, 0.0):
@@ -215,9 +214,9 @@ def _split(core: Core, relaxed: Relaxed) -> _Split | None:
 
 
 def _split_whole(core: Core, relaxed: Relaxed) -> _Split | None:
-    """Return a pair whose count is whole but not decided; None if all are decided.
+    """Return a pair whose count is whole but not decided, or None if all are decided.
 
-    First those of columns without rows: the chords of `lattice` let a column go empty.
+    Columns without rows come first, because the chords of `lattice` allow empty columns.
     """
     low, high = relaxed.limits
     is_open = np.flatnonzero(low < high)

@@ -1,12 +1,12 @@
-r"""The projection onto S+ = {X >= 0, X'X = I}, globally optimal with a proof where one is found.
+r"""The projection onto S+ = {X >= 0, X'X = I}, with a certificate of optimality if one is found.
 
 .. math:: \max_{X \in S_+} \langle C, X \rangle
           = \max_{\pi} \sum_j \Big(\sum_{i : \pi(i) = j} \max(C_{ij}, 0)^2\Big)^{1/2}
 
-over assignments pi of rows to columns (a column whose rows have no positive entry counts with its
-largest). `dual` holds the relaxation and its bound, `search` the assignments,
-`passes` closes in on the optimum from both sides, `prices` tightens the bound
-where rows are shared, `branch` splits what is left over, and this module holds the whole together.
+over assignments pi of rows to columns (a column whose rows have no positive entry contributes its
+largest entry). `dual` has the relaxation and its bound, `search` the assignments, `passes` improves
+value and bound by passes over C, `prices` tightens the bound for rows that are shared, `branch` is
+the branch and bound for the remaining gap, and this module combines them.
 """
 
 from dataclasses import dataclass, replace
@@ -45,27 +45,28 @@ from orthoplus.projection.search import (
     row_weights,
 )
 
-# Squares of entries in this range neither overflow nor vanish; outside it C is scaled (a copy).
+# Squares of entries in this range neither overflow nor underflow; otherwise a scaled copy is used.
 SAFE_RANGE = (1e-20, 1e20)
-# A column whose entries are smaller than this part of the largest counts as one without positive
-# entry: what it adds is below rounding, and the square of its weight would overflow.
+# A column whose entries are below this fraction of the largest counts as one without a positive
+# entry: its contribution is below rounding, and the square of its weight would overflow.
 NEGLIGIBLE = 1e-100
-# Negative entries of a scaled C are cut off here: sums of them stay in range.
+# Negative entries of a scaled C are clipped here, so that their sums stay in range.
 LOWEST = {np.dtype(np.float64): -1e250, np.dtype(np.float32): -1e36}
-TINY_ROWS = 10  # up to here all assignments are tried
+TINY_ROWS = 10  # up to this many rows, all assignments are compared
 # Rows per column, and size, up to which a matching of rows is tried as a second start.
 MATCHING_ROWS, MATCHING_SIZE = 4, 1 << 18
-# Polishing looks at so many pairs per row beside the maximum on average, in all, and in one row.
+# Polishing: average number of pairs per row besides the maximum, number of pairs in total, largest
+# number per row, and number of sweeps.
 POLISH_PAIRS, POLISH_SIZE, POLISH_WIDTH, POLISH_SWEEPS = 6.0, 1 << 16, 8, 50
-# Pricing rows looks at so many pairs per row beside the maximum on average, and in all.
+# Pricing: average number of pairs per row besides the maximum, and number of pairs in total.
 PRICED_PAIRS, PRICED_SIZE = 32.0, 1 << 18
-# Branching pays soon where columns have fewer rows than this on average, or where the gap is so
-# large that a few heavy rows must be its cause. Elsewhere only passes beyond the usual number are
-# spent on it. It looks at so many pairs.
+# Branching is tried early if columns have fewer than BRANCH_ROWS rows on average, or if the gap
+# exceeds BRANCH_GAP, which must then be caused by a few heavy rows. Otherwise it only gets the
+# passes beyond USUAL_PASSES. It handles at most BRANCH_SIZE pairs.
 BRANCH_ROWS, BRANCH_GAP, USUAL_PASSES, BRANCH_SIZE = 20, 1e-5, 100, 1 << 18
-# The full search: rows that are open, nodes visited.
+# Limits of the exhaustive search: number of open rows, and of visited nodes.
 MAX_SEARCH_ROWS, MAX_NODES = 200, 200_000
-HUGE = 1e300  # the weight of a column that has no part in the dual
+HUGE = 1e300  # the weight of a column that does not take part in the dual
 
 
 @dataclass(frozen=True)
@@ -77,18 +78,18 @@ class CertifiedProjection:
     labels : ndarray of shape (n,)
         The column of each row's positive entry, -1 for a zero row.
     weights : ndarray of shape (n,)
-        That entry; 0 for a zero row.
+        The positive entry of each row, 0 for a zero row.
     value, bound : float
-        <C, X>, and an upper bound of it over S+; ``bound >= value``.
+        The value <C, X> and its upper bound over S+; ``bound >= value``.
     status : Status
         ``CERTIFIED`` if the gap is at most the tolerance, else ``GAP_LEFT``.
     passes : float
-        Entries of C that were read to find it, in units of n k, and nodes of branch and bound.
+        Number of entries of C that were read, in units of nk, plus nodes of branch and bound.
     n_columns : int
-        k.
+        Number k of columns.
     size : float
-        The sum of the absolute values <c_j, x_j> of the columns, which the gap is relative to. It
-        is ``value`` unless a column has to do without a positive entry.
+        Sum of the absolute values |<c_j, x_j>| of the columns, the scale of the gap. It equals
+        ``value`` unless a column has no positive entry.
 
     Examples
     --------
@@ -112,17 +113,17 @@ class CertifiedProjection:
 
     @property
     def gap(self) -> float:
-        """``(bound - value) / max(|bound|, size)``: optimal if that is no more than rounding."""
+        """Return ``(bound - value) / max(|bound|, size)``, zero to rounding if optimal."""
         return gap_of_maximum(self.value, self.bound, self.size)
 
     @cached_property
     def X(self) -> FloatArray:
-        """The dense n x k matrix."""
+        """Return the dense n x k matrix."""
         return spread(self.labels, self.weights.astype(np.float64, copy=False), self.n_columns)
 
 
 def gap_of_maximum(value: float, bound: float, size: float) -> float:
-    """(bound - value) / max(|bound|, size), 0 where the bound is the value."""
+    """Return (bound - value) / max(|bound|, size), or 0 if the bound equals the value."""
     return relative_gap(-value, -bound, size=size) or 0.0
 
 
@@ -138,35 +139,36 @@ def project_stiefel_plus(
     Parameters
     ----------
     C : ndarray of shape (n, k), n >= k >= 1
-        Finite; float32 or float64, any memory order, memory-mapped or not; not modified.
+        Finite matrix in float32 or float64, in any memory order, possibly memory-mapped; not
+        modified.
     tol : float
-        The relative gap at which the point counts as optimal; a smaller one than 2^-46 counts as
-        2^-46, which is rounding.
+        Relative gap at which the point counts as optimal. Values below 2^-46, the rounding level,
+        are replaced by it.
     max_passes : int, optional
-        Most passes over C; a node of branch and bound counts as one, or as several if much is left
-        open. Some ten end the relaxation; more are only used to branch on rows that it splits.
-        None: 100, or any number if there is a time limit.
+        Largest number of passes over C; a node of branch and bound counts as one, or as several for
+        a large core. About ten passes solve the relaxation; more are used only to branch on rows
+        that it splits. The default is 100, or no limit if there is a time limit.
     time_limit : float, optional
-        Seconds after which no further pass or node begins.
+        Number of seconds after which no further pass or node is started.
 
     Returns
     -------
     CertifiedProjection
-        Exactly feasible. Among equally good points which one is not specified. The bound is rounded
-        up, so it holds in exact arithmetic.
+        An exactly feasible point. Which of several equally good points is returned is not
+        specified. The bound is rounded up, so that it holds in exact arithmetic.
 
     Raises
     ------
     ValueError
-        If <C, X> or its bound is beyond the largest floating-point number.
+        If <C, X> or its bound exceeds the largest floating-point number.
 
     Notes
     -----
-    ``docs/paper.md``, row "projection onto S+". No algorithm is known that is fast for every C: the
-    bound is that of a concave relaxation, tight for the planted matrices of the paper and close
-    when n >> k; few rows that are left open, or n <= 10, are searched completely, more of them by
-    branch and bound. n = k is a linear assignment problem. A pass costs O(nk), 3 to 12 are usual;
-    memory beyond C is O(n + k).
+    See ``docs/paper.md``, row "projection onto S+". No algorithm is known that is fast for every C.
+    The bound is that of a concave relaxation, which is tight for the planted matrices of the paper
+    and close if n >> k. If few rows are left undecided, or n <= 10, all assignments are searched;
+    otherwise branch and bound is used. For n = k it is a linear assignment problem. A pass costs
+    O(nk), and 3 to 12 passes are usual; the memory in addition to C is O(n + k).
 
     Examples
     --------
@@ -183,15 +185,15 @@ def project_stiefel_plus(
     best, bound, passes = _solve(scaled, _divided(maxima, scale), budget)
     used = np.flatnonzero(best.labels >= 0)
     if scale != 1.0 and (scaled[used, best.labels[used]] <= LOWEST[C.dtype]).any():
-        # A column has to take an entry that dwarfs all positive ones: these do not count then.
+        # A column must take a negative entry that dwarfs all positive ones: scale by that entry.
         scaled, scale = _scaled(C, float(np.abs(C).max()))
         best, bound, passes = _solve(scaled, _divided(np.minimum(maxima, 0.0), scale), budget)
     value, bound, size = best.value * scale, bound * scale, best.size * scale
     if not np.isfinite([value, bound, size]).all():
         raise InputError(
             f"`C` has entries as large as {float(np.abs(C).max()):.3g}: <C, X> or its upper bound "
-            f"is beyond the largest floating-point number. Divide `C` by a number, for example by "
-            f"that entry, which does not change the nearest point."
+            f"exceeds the largest floating-point number. Divide `C` by a number, for example by "
+            f"that entry; this does not change the nearest point."
         )
     weights = row_weights(scaled, best.labels)
     labels = np.where(weights > 0.0, best.labels, -1)
@@ -201,7 +203,7 @@ def project_stiefel_plus(
 
 
 def make_budget(tol: float, max_passes: int | None, time_limit: float | None) -> Budget:
-    """Return the budget of the options; without any limit, the usual number of passes."""
+    """Return the budget for these options; the default is the usual number of passes."""
     if time_limit is None:
         return Budget(tol, USUAL_PASSES if max_passes is None else max_passes)
     passes = np.inf if max_passes is None else max_passes
@@ -209,7 +211,7 @@ def make_budget(tol: float, max_passes: int | None, time_limit: float | None) ->
 
 
 def _scaled(C: FloatArray, top: float) -> tuple[FloatArray, float]:
-    """C over a power of two, so that squares of entries near ``top`` are in range; a copy if so."""
+    """Divide C by a power of two if needed to keep squares of entries near ``top`` in range."""
     if top <= 0.0:  # no squares are needed
         top = max(float(np.abs(C).max()), 1.0)
     if SAFE_RANGE[0] < top < SAFE_RANGE[1]:
@@ -219,13 +221,13 @@ def _scaled(C: FloatArray, top: float) -> tuple[FloatArray, float]:
 
 
 def _divided(C: FloatArray, scale: float) -> FloatArray:
-    """C / scale, cut off where negative entries would leave the range."""
+    """Return C / scale, with negative entries clipped to the floating-point range."""
     with np.errstate(over="ignore"):
         return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype]))
 
 
 def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignment, float, float]:
-    """Return the best assignment, a bound that is not below its value, and the passes."""
+    """Return the best assignment, a bound of at least its value, and the number of passes."""
     n, k = C.shape
     maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
     if n == k or (maxima <= 0.0).all():
@@ -235,12 +237,12 @@ def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignmen
     else:
         search = _certify(C, maxima, budget)
         return search.best, max(search.bound, search.best.value), search.passes
-    # All assignments were compared: only rounding is left.
+    # All assignments were compared, so the gap consists of rounding only.
     return best, best.value + ROUNDING * best.size, passes
 
 
 def _one_row_each(C: FloatArray) -> Assignment:
-    """Solve n = k, or no positive entry: one row for each column, a linear assignment problem."""
+    """Assign one row to each column (n = k, or no positive entry) by linear assignment."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     rows, columns = linear_sum_assignment(C, maximize=True)
@@ -250,7 +252,7 @@ def _one_row_each(C: FloatArray) -> Assignment:
 
 
 def _certify(C: FloatArray, maxima: FloatArray, budget: Budget) -> Search:
-    """Pass until the gap is closed or the relaxation is solved, then search whole rows."""
+    """Make passes until the gap is closed or the relaxation is solved, then search whole rows."""
     search = run(C, maxima, start_search(C, maxima), budget)
     if not search.is_closed(budget):
         search = _polish(C, maxima, _try_matching(C, search), budget)
@@ -262,7 +264,7 @@ def _certify(C: FloatArray, maxima: FloatArray, budget: Budget) -> Search:
     passes = priced.passes if _pays_soon(C, priced, budget) else max(priced.passes, USUAL_PASSES)
     if budget.is_spent(passes):
         return priced
-    # What is left open follows from D(w) at w, not from the bound of the prices.
+    # Which pairs are undecided follows from D(w) at w, not from the bound of the prices.
     core, search = open_core(C, maxima, replace(priced, bound=search.bound), BRANCH_SIZE)
     if core is None:
         return replace(search, bound=priced.bound)
@@ -270,7 +272,7 @@ def _certify(C: FloatArray, maxima: FloatArray, budget: Budget) -> Search:
 
 
 def _pays_soon(C: FloatArray, search: Search, budget: Budget) -> bool:
-    """Whether branching is likely to close the gap within the usual number of passes."""
+    """Return whether branching is likely to close the gap within the usual number of passes."""
     n, k = C.shape
     if n < BRANCH_ROWS * k or not search.is_closed(replace(budget, tol=BRANCH_GAP)):
         return True
@@ -280,7 +282,7 @@ def _pays_soon(C: FloatArray, search: Search, budget: Budget) -> bool:
 
 
 def _price(C: FloatArray, search: Search, budget: Budget) -> Search:
-    """Return the bound of whole rows, where the pairs that can still matter are not too many."""
+    """Tighten the bound by pricing rows, if the number of relevant pairs is not too large."""
     mean_pairs = 1.0 + min(PRICED_PAIRS, PRICED_SIZE / len(C))
     limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
     if limit > unit * window_slack(C, root, mean_pairs):
@@ -290,7 +292,7 @@ def _price(C: FloatArray, search: Search, budget: Budget) -> Search:
 
 
 def _try_matching(C: FloatArray, search: Search) -> Search:
-    """Where columns have few rows: start again from one row each, the others to their maximum."""
+    """Try a second start if columns have few rows: a matching, other rows at their maximum."""
     n, k = C.shape
     if n > MATCHING_ROWS * k or n * k > MATCHING_SIZE:
         return search
@@ -304,16 +306,16 @@ def _try_matching(C: FloatArray, search: Search) -> Search:
 
 
 def _polish(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
-    """Double moves over the pairs that can still matter; a full search if these are few.
+    """Try double moves over the relevant pairs, and an exhaustive search if these are few.
 
-    By the identity in `chain_moves_into` a better assignment uses only pairs with slack
-    max_l w_l P_il - w_j P_ij below the gap: pairs beyond it are excluded for good.
+    By the identity in `chain_moves_into`, a better assignment only uses pairs whose slack
+    max_l w_l P_il - w_j P_ij is below the gap, so all other pairs are excluded.
     """
     positive = maxima > 0.0
     mean_pairs = 1.0 + min(POLISH_PAIRS, POLISH_SIZE / len(C))
     limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
     slack = min(limit, unit * window_slack(C, root, mean_pairs))
-    is_complete = slack == limit  # all pairs that matter, not only the nearest
+    is_complete = slack == limit  # all relevant pairs, not only the nearest ones
     width = C.shape[1] if is_complete else POLISH_WIDTH
     pairs, search = _pairs_around(C, search, slack, width)
     weights = np.where(positive, search.weights, HUGE)
@@ -338,7 +340,7 @@ def _pairs_around(C: FloatArray, search: Search, slack: float, width: int) -> tu
 
 
 def _improve(C: FloatArray, pairs: Pairs, search: Search, weights: FloatArray) -> Search:
-    """Single and double moves from the best assignment."""
+    """Improve the best assignment by single and double moves."""
     labels = search.best.labels
     chosen = local_search(
         pairs, chosen_of_labels(pairs, labels), C.shape[1], POLISH_SWEEPS, weights
@@ -349,7 +351,7 @@ def _improve(C: FloatArray, pairs: Pairs, search: Search, weights: FloatArray) -
 
 
 def _search_all(C: FloatArray, pairs: Pairs, search: Search) -> Search:
-    """Try all assignments that the bound leaves open; if that ends, the best one is optimal."""
+    """Search all assignments that the bound does not exclude; a completed search is a proof."""
     chosen = chosen_of_labels(pairs, search.best.labels)
     pairs, chosen = near_pairs(pairs, chosen, search.weights, search.gap * WIDER)
     rows = np.flatnonzero(np.diff(pairs.start) > 1)

@@ -1,10 +1,10 @@
-"""The part of a projection onto S+ that a bound leaves open, as a problem of its own.
+"""The part of a projection onto S+ that a bound leaves undecided, as a smaller problem.
 
-If D(w) exceeds the best value by g, an assignment that is better uses no pair further than g below
-the maximum of w_j P_ij in its row, by the identity in `reference.pairs.chain_moves_into`. Rows with
-one pair left are decided: those of a column have the effect of one row that holds the sum of
-their P. Of the rows that are open, equal ones are interchangeable, so they form one kind, and only
-*how many* rows of a kind a column has matters.
+If D(w) exceeds the best value by g, a better assignment uses no pair that is more than g below the
+maximum of w_j P_ij in its row, by the identity in `reference.pairs.chain_moves_into`. Rows with one
+remaining pair are decided; the decided rows of a column act like a single row with the sum of their
+P. Among the open rows, equal ones are interchangeable: they form one kind, and only the *number* of
+rows of a kind in each column matters.
 """
 
 from dataclasses import dataclass, replace
@@ -26,27 +26,26 @@ from orthoplus.projection.dual import (
 from orthoplus.projection.passes import Search
 from orthoplus.projection.search import Assignment, evaluate, fill_columns, local_search
 
-WIDER = 1.0 + 1e-9  # rounding must not drop a pair whose slack is the gap
-SWEEPS = 50  # of moves after rounding
-# Moves, and double moves, are tried where there are no more pairs of single rows.
+WIDER = 1.0 + 1e-9  # so that rounding does not drop a pair at the edge
+SWEEPS = 50  # number of sweeps of moves after rounding
+# Largest numbers of pairs of single rows for which moves and double moves are tried.
 MOVE_PAIRS, DOUBLE_MOVE_PAIRS = 1 << 15, 1 << 11
 
 
 @dataclass(frozen=True)
 class Core:
-    """Kinds of equal rows, their pairs, and how to get back to the rows of C.
+    """Kinds of equal rows, their pairs, and the map back to the rows of C.
 
-    The first kinds stand for the decided rows, one for each column that has any; then come the
-    kinds of open rows. A kind may have no pairs: rows without positive entry that a column may
-    need.
+    The first kinds represent the decided rows, one kind per column that has any; the kinds of open
+    rows follow. A kind may have no pairs: rows without a positive entry that a column may need.
     """
 
     C: FloatArray
-    pairs: Pairs  # of the kinds; a share counts rows, that of the best assignment
-    counts: FloatArray  # rows of each kind
+    pairs: Pairs  # pairs of the kinds; shares are the numbers of rows in the best assignment
+    counts: FloatArray  # number of rows of each kind
     members: IntArray  # rows of C, kind by kind; -1 for the decided rows
-    labels: IntArray  # of the decided rows; -1 elsewhere
-    entries: FloatArray  # C of one row of each kind; empty if no column can be without rows
+    labels: IntArray  # labels of the decided rows; -1 elsewhere
+    entries: FloatArray  # C of one row of each kind; empty if no column can be left without rows
 
     @property
     def n_columns(self) -> int:
@@ -60,17 +59,17 @@ class Core:
 
     @cached_property
     def members_of_pairs(self) -> IntArray:
-        """One row of C of each pair's kind, -1 for decided rows."""
+        """Return one row of C for the kind of each pair, -1 for decided rows."""
         first = np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.int64)
         return self.members[first[self.kind]]
 
     @property
     def can_force(self) -> bool:
-        """Whether a column may be left without a positive entry, so that it must take some row."""
+        """Return whether a column may have no positive entry, so that it must take some row."""
         return len(self.entries) > 0
 
     def improve(self, counts: FloatArray, weights: FloatArray, best: Assignment) -> Assignment:
-        """Return the better of ``best`` and what moves of rows make of whole ``counts``."""
+        """Return the better of ``best`` and a local search from the whole ``counts``."""
         pairs, chosen = _expand(self, counts)
         if len(pairs.column) <= MOVE_PAIRS:
             is_small = len(pairs.column) <= DOUBLE_MOVE_PAIRS
@@ -86,14 +85,14 @@ class Core:
         return self.adopt(np.where(chosen >= 0, column, -1)[self.members >= 0], best)
 
     def adopt(self, columns: IntArray, best: Assignment) -> Assignment:
-        """Return the better of ``best`` and the assignment that gives open rows these columns."""
+        """Return the better of ``best`` and the assignment with these columns for open rows."""
         labels = self.labels.copy()
         labels[self.members[self.members >= 0]] = columns
         found = evaluate(self.C, fill_columns(self.C, labels))
         return found if found.value > best.value else best
 
     def gains_of_rows(self) -> FloatArray:
-        """P_ij of the open rows, 0 where they have no pair; in the order of ``members``."""
+        """Return P_ij of the open rows in the order of ``members``, 0 without a pair."""
         kind = self.kind
         gains = np.zeros((len(self.counts), self.n_columns))
         gains[kind, self.pairs.column] = self.pairs.gain
@@ -101,15 +100,15 @@ class Core:
         return np.asarray(gains[copies[self.members >= 0]])
 
     def fixed_sums(self) -> FloatArray:
-        """S_j of the decided rows."""
+        """Return S_j of the decided rows."""
         pairs, is_fixed = self.pairs, self.members_of_pairs < 0
         return column_sums(pairs.column[is_fixed], pairs.gain[is_fixed], self.n_columns)
 
 
 def _expand(core: Core, counts: FloatArray) -> tuple[Pairs, IntArray]:
-    """Pairs of single rows, and the pair that each of them has if each pair has ``counts`` rows.
+    """Return the pairs of single rows, and a pair for each row such that ``counts`` are met.
 
-    Rows of a kind get its pairs in turn; a row for which no count is left has none, -1.
+    The rows of a kind get its pairs in turn; surplus rows get -1.
     """
     start, size = core.pairs.start, np.diff(core.pairs.start)
     copies = core.counts.astype(np.int64)
@@ -132,10 +131,7 @@ def _expand(core: Core, counts: FloatArray) -> tuple[Pairs, IntArray]:
 def open_core(
     C: FloatArray, maxima: FloatArray, search: Search, max_pairs: int
 ) -> tuple[Core | None, Search]:
-    """Return what the bound of ``search`` leaves open.
-
-    The result is None if that is more than ``max_pairs`` pairs.
-    """
+    """Return the core that the bound of ``search`` leaves, or None if it exceeds ``max_pairs``."""
     n, k = C.shape
     limit, (root, unit) = search.gap * WIDER, unit_root(search.weights)
     if limit > unit * window_slack(C, root, 1.0 + max_pairs / n):
@@ -159,20 +155,20 @@ def open_core(
 def _may_be_taken(
     C: FloatArray, positive: BoolArray, pairs: Pairs, weights: FloatArray, limit: float
 ) -> BoolArray:
-    """Rows that a column without positive entry may take in an assignment that is better.
+    """Return the rows that a column without a positive entry may take in a better assignment.
 
-    The row loses max_l w_l P_il. A column that has no positive entry at all takes one of its
-    best rows at any rate: only what is lost beyond that counts.
+    The row loses max_l w_l P_il. A column that has no positive entry at all takes one of its best
+    rows in any case, so only the additional loss counts.
     """
     n, k = C.shape
     tops = row_tops(pairs, weights)
     may = (tops > 0.0) & (tops <= limit)
     merit = C[:, ~positive] - tops[:, None]
     best = np.sort(merit, axis=0)[-min(n, k) :][0] if merit.shape[1] else np.zeros(0)
-    # The k-th best row of a column is always to be had, whatever the other columns take.
+    # The k-th best row of a column is always available, whatever the other columns take.
     may |= (merit >= best - limit).any(axis=1)
     without = np.flatnonzero(tops == 0.0)
-    if len(without):  # of these rows a column needs to know its k best only
+    if len(without):  # a column needs only its k best of these rows
         order = np.argsort(-C[without], axis=0, kind="stable")[:k]
         needed = np.zeros(n, dtype=bool)
         needed[without[order.ravel()]] = True
@@ -207,19 +203,21 @@ def _make_core(C: FloatArray, pairs: Pairs, is_open: BoolArray, can_force: bool)
     members = np.concatenate([np.full(len(held), -1), *kinds]).astype(np.int64)
     entries = np.zeros((0, k))
     if can_force:
-        entries = np.full((len(counts), k), -np.inf)  # a decided row is never taken
+        entries = np.full(
+            (len(counts), k), -np.inf
+        )  # a decided row is never taken by another column
         entries[len(held) :] = C[first]
     return Core(C, of_kinds, counts, members, labels, entries)
 
 
 def has_equal_rows(C: FloatArray) -> bool:
-    """Whether at least half of a sample of rows are equal to another one."""
+    """Return whether at least half of a sample of rows are equal to another row."""
     sample = sample_rows(C)
     return 2 * len({row.tobytes() for row in sample}) <= len(sample)
 
 
 def _kinds(C: FloatArray, pairs: Pairs, rows: IntArray, can_force: bool) -> list[IntArray]:
-    """Rows that are equal in all that matters, in lists: in their pairs, or in all entries."""
+    """Return lists of equivalent rows, with equal pairs or, if ``can_force``, equal entries."""
     found: dict[bytes, list[int]] = {}
     for i in rows:
         here = slice(pairs.start[i], pairs.start[i + 1])

@@ -1,4 +1,4 @@
-r"""The relaxation of the projection onto S+ and its dual, which bounds it.
+r"""The relaxation of the projection onto S+, and its dual bound.
 
 With :math:`P_{ij} = \max(C_{ij}, 0)^2` and rows that may be shared between columns,
 
@@ -10,8 +10,8 @@ is concave. From :math:`\sqrt S = \min_{w > 0} (w S + 1 / (4 w))`, at the best s
 .. math:: D(w) = \Big(\sum_i \max_j w_j P_{ij} \cdot \sum_j 1 / w_j\Big)^{1/2}
 
 is an upper bound for every :math:`w > 0`; it costs one pass over C. The pass also collects, for
-each row, the columns that come near its maximum. The relaxation restricted to these pairs is solved
-by exact line searches inside rows, which do not touch C, and gives the next w.
+each row, the columns near its maximum. The relaxation restricted to these pairs is solved by exact
+line searches within rows, which do not access C, and gives the next w.
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,12 @@ from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs
 
-SAMPLE_ENTRIES = 1 << 15  # a sample of rows that costs little beside a pass
-MAX_SWEEPS = 3000  # over the pairs, in one restricted problem
-REFRESH_SWEEPS = 16  # after so many sweeps the sums are added up afresh
-# Bounds are raised by this share of the terms they add up, 64 roundings: compensated sums of P take
-# 2, sums over at most 32 blocks 32, the comparison of w_j P_ij in a row 4, the rest is for D(w).
+SAMPLE_ENTRIES = 1 << 15  # size of a sample of rows that is cheap compared with a pass
+MAX_SWEEPS = 3000  # largest number of sweeps over the pairs of a restricted problem
+REFRESH_SWEEPS = 16  # number of sweeps after which the sums are recomputed
+# Bounds are increased by this fraction of the sum of their terms, 64 unit roundoffs: compensated
+# sums of P take 2, sums over at most 32 blocks 32, the comparison of w_j P_ij in a row 4, and the
+# rest covers D(w).
 ROUNDING = 2.0**-47
 
 
@@ -41,13 +42,13 @@ class Shares:
 
 
 def no_pairs(n: int) -> Pairs:
-    """No pairs for any of n rows."""
+    """Return an empty set of pairs for n rows."""
     zero = np.zeros(0)
     return Pairs(np.zeros(n + 1, dtype=np.int64), zero.astype(np.int32), zero, zero)
 
 
 def pairs_of_labels(labels: IntArray) -> Pairs:
-    """One pair with the whole share for each row that has a label (gain is left out)."""
+    """Return one pair of share 1 for each row that has a label; the gains are left empty."""
     start = np.concatenate([[0], np.cumsum(labels >= 0)])
     column = labels[labels >= 0].astype(np.int32)
     return Pairs(start, column, np.zeros(0), np.ones(len(column)))
@@ -59,20 +60,20 @@ def row_of_pairs(pairs: Pairs) -> IntArray:
 
 
 def pair_sums(pairs: Pairs, k: int) -> FloatArray:
-    """S_j, the sum of share * gain over the pairs of column j."""
+    """Return S_j, the sum of share * gain over the pairs of column j."""
     sums = np.bincount(pairs.column, weights=pairs.share * pairs.gain, minlength=k)
-    return sums.astype(np.float64)  # an empty count is of integers
+    return sums.astype(np.float64)  # bincount of nothing returns integers
 
 
 def held_pairs(pairs: Pairs) -> Pairs:
-    """Return the pairs that have a share."""
+    """Return the pairs with a positive share."""
     held = pairs.share > 0.0
     start = np.concatenate([[0], np.cumsum(held)])[pairs.start]
     return Pairs(start, pairs.column[held], pairs.gain[held], pairs.share[held])
 
 
 def row_tops(pairs: Pairs, weights: FloatArray) -> FloatArray:
-    """max_j w_j P_ij over the pairs of each row, 0 for a row without pairs."""
+    """Return max_j w_j P_ij over the pairs of each row, 0 for a row without pairs."""
     tops = np.zeros(len(pairs.start) - 1)
     filled = np.flatnonzero(np.diff(pairs.start) > 0)
     if len(filled):
@@ -95,16 +96,17 @@ def near_pairs(
 
 
 def sample_rows(C: FloatArray) -> FloatArray:
-    """Return a few evenly spaced rows of C in float64, negative entries at zero."""
+    """Return a few evenly spaced rows of C in float64, with negative entries set to zero."""
     n, k = C.shape
     step = max(1, n * k // max(SAMPLE_ENTRIES, 16 * k))
     return np.maximum(np.asarray(C[::step], dtype=np.float64), 0.0)
 
 
 def initial_root(C: FloatArray, maxima: FloatArray) -> FloatArray:
-    """sqrt(w) to begin with: w_j ~ 1 / sum_i P_ij, estimated on a sample of rows.
+    """Return the initial sqrt(w), w_j ~ 1 / sum_i P_ij, estimated from a sample of rows.
 
-    Only ratios of weights matter. Taken to the largest column, they do not change if C is scaled.
+    Only ratios of weights matter. Relative to the largest column, they do not depend on the scale
+    of C.
     """
     sample = sample_rows(C)
     norms = np.sqrt((sample * sample).mean(axis=0) * len(C))
@@ -114,16 +116,16 @@ def initial_root(C: FloatArray, maxima: FloatArray) -> FloatArray:
 
 
 def unit_root(weights: FloatArray) -> tuple[FloatArray, float]:
-    """sqrt(w / unit) and the unit, the largest weight: a root that does not change if C is scaled.
+    """Return sqrt(w / unit) and the unit, the largest weight, to be independent of C's scale.
 
-    A distance s in units of w_j P_ij is s / unit at this root.
+    A difference s of values w_j P_ij becomes s / unit.
     """
     unit = float(weights.max())
     return np.sqrt(weights / unit), unit
 
 
 def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
-    """Return the ratio to the row maximum that some ``mean_pairs`` entries of a row exceed."""
+    """Return the ratio to the row maximum that ``mean_pairs`` entries per row exceed on average."""
     priced = sample_rows(C) * root
     top = priced.max(axis=1, keepdims=True)
     ratios = (priced / np.where(top > 0.0, top, 1.0)).ravel()
@@ -132,9 +134,9 @@ def window_ratio(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
 
 
 def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
-    """Return the distance below the row maximum of w_j P_ij within which ``mean_pairs`` lie.
+    """Return the distance from the row maximum of w_j P_ij that includes ``mean_pairs`` entries.
 
-    Inf: all.
+    It is infinite if all entries are included.
     """
     priced = (sample_rows(C) * root) ** 2
     slack = (priced.max(axis=1, keepdims=True) - priced)[priced > 0.0]
@@ -145,12 +147,14 @@ def window_slack(C: FloatArray, root: FloatArray, mean_pairs: float) -> float:
 def scaled_dual(
     root: FloatArray, sums: FloatArray, positive: npt.NDArray[np.bool_]
 ) -> tuple[float, FloatArray]:
-    """D(w), rounded up, and w at its best scale, for the sums S of the pass at w.
+    """Return D(w), rounded up, and w at its best scale, for the sums S of the pass at w.
 
-    Only the columns that are ``positive`` have a part in it.
+    Only the columns in ``positive`` take part.
     """
     weights = root * root
-    earned = float((weights[positive] * sums[positive]).sum())  # pairwise sums: few roundings
+    earned = float(
+        (weights[positive] * sums[positive]).sum()
+    )  # pairwise summation: small rounding error
     inverse = float((1.0 / weights[positive]).sum())
     scale = np.sqrt(inverse / (4.0 * earned))
     return float(np.sqrt(earned * inverse)) * (1.0 + ROUNDING), weights * scale
@@ -171,7 +175,7 @@ def solve_shares(pairs: Pairs, rows: IntArray, k: int, gap_tol: float) -> Shares
 
 
 def next_root(sums: FloatArray, root: FloatArray) -> FloatArray:
-    """sqrt(w) for w ~ 1 / sqrt(S), 1 for the largest S; a column that has nothing keeps its own."""
+    """Return sqrt(w) for w ~ 1 / sqrt(S), 1 for the largest S; columns with S = 0 keep theirs."""
     held = sums > 0.0
     if not held.any():
         return root

@@ -1,14 +1,14 @@
-r"""A sharper bound of the projection onto S+ where the sums of columns lie on a lattice.
+r"""A sharper bound of the projection onto S+ if the sums of columns lie on a lattice.
 
-If all open rows that a column may take add a multiple of the same number :math:`u_j` (matrices of
-zeros and ones, small integers, equal rows), then :math:`S_j = b_j + m u_j` with a whole m, and
+If the gains of all open rows of a column are multiples of the same number :math:`u_j` (matrices of
+zeros and ones, small integers, equal rows), then :math:`S_j = b_j + m u_j` with an integer m, and
 the square root may be replaced by its chords between these points. The relaxation with chords is a
 linear program. For every :math:`w > 0` it is bounded by
 
 .. math:: \sum_i \max_j w_j P_{ij} + \sum_j \max_m \big(\sqrt{b_j + m u_j} - w_j (b_j + m u_j)\big)
 
-and the w of its solution makes this bound equal to its optimum. With gains that are equal within
-each column it has a solution in whole rows: it is a network flow.
+and the w of its solution makes this bound equal to its optimum. If the gains within each column are
+equal, it is a network flow problem and has an integral solution.
 """
 
 from dataclasses import dataclass, replace
@@ -22,31 +22,31 @@ from orthoplus.projection.dual import ROUNDING, sample_rows
 from orthoplus.projection.program import maximize_linear
 from orthoplus.projection.relaxed_node import Relaxed
 
-# A gain may be this many times the lattice constant, which is the smallest gain over one of these.
+# Largest multiple of the lattice constant; candidates are the smallest gain over these divisors.
 MAX_MULTIPLE, DIVISORS = 1 << 20, (1, 2, 4, 9, 16, 25)
-# Chords are tried at so many points to both sides of the sums of the relaxation.
+# Number of lattice points on both sides of the sums of the relaxation for which chords are used.
 N_POINTS = 6
-MAX_PAIRS = 1 << 15  # of a linear program
-LEAST_GAIN = 1e-40  # of the largest: solvers of linear programs do not see less
+MAX_PAIRS = 1 << 15  # largest number of pairs in a linear program
+LEAST_GAIN = 1e-40  # relative to the largest gain; LP solvers ignore smaller coefficients
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """b_j and u_j of each column."""
+    """The offset b_j and the spacing u_j of each column."""
 
     base: FloatArray
     unit: FloatArray
 
     def defects(self, weights: FloatArray) -> FloatArray:
-        """1 / (4 w_j) minus what column j can reach at w: min_m w_j (sqrt(S) - 1 / (2 w_j))^2."""
-        best = 0.25 / weights**2  # S without the lattice
+        """Return min_m w_j (sqrt(S) - 1 / (2 w_j))^2 over the lattice points S of column j."""
+        best = 0.25 / weights**2  # the best S without the lattice
         below = np.maximum(np.floor((best - self.base) / self.unit), 0.0)
         points = self.base + self.unit * np.stack([below, below + 1.0])
         return np.asarray((weights * (np.sqrt(points) - 0.5 / weights) ** 2).min(axis=0))
 
 
 def find_lattice(core: Core) -> Lattice | None:
-    """Return the lattice of all columns; None if the open rows of one have no common measure."""
+    """Return the lattice of all columns, or None if the gains of a column have no common unit."""
     pairs, is_open = core.pairs, core.members_of_pairs >= 0
     k = core.n_columns
     if not is_open.any() or len(pairs.gain) > MAX_PAIRS:
@@ -64,14 +64,14 @@ def find_lattice(core: Core) -> Lattice | None:
 
 
 def has_common_measure(C: FloatArray) -> bool:
-    """Whether the squares of the positive entries of each column seem to lie on a lattice."""
+    """Return whether the squared positive entries of each column seem to lie on a lattice."""
     sample = sample_rows(C)
     gains = (sample[:, j][sample[:, j] > 0.0] ** 2 for j in range(C.shape[1]))
     return all(len(gain) == 0 or _common_measure(gain) > 0.0 for gain in gains)
 
 
 def _common_measure(gains: FloatArray) -> float:
-    """Return a number of which all gains are multiples to working precision; 0 if none is found."""
+    """Return a number of which all gains are multiples to working precision, or 0."""
     least, most = gains.min(), gains.max()
     if least <= 0.0:
         return 0.0
@@ -87,10 +87,7 @@ def _common_measure(gains: FloatArray) -> float:
 
 
 def solve_chords(lattice: Lattice, core: Core, relaxed: Relaxed) -> Relaxed | None:
-    """Return the relaxation with chords: its shares and weights, and its bound.
-
-    The result is None if that fails.
-    """
+    """Solve the relaxation with chords for its shares, weights and bound; None if that fails."""
     pairs, positive, limits = core.pairs, relaxed.positive, relaxed.limits
     solved = _solve_program(lattice, core, relaxed)
     if solved is None or not (solved[1][positive] > 0.0).all():
@@ -107,10 +104,11 @@ def solve_chords(lattice: Lattice, core: Core, relaxed: Relaxed) -> Relaxed | No
 def _solve_program(
     lattice: Lattice, core: Core, relaxed: Relaxed
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the linear program in the counts of pairs and the parts of points b_j + m u_j.
+    """Solve the linear program in the counts of pairs and the weights of points b_j + m u_j.
 
-    Its constraints: each kind is used up; the multiples m of a column are those of its points; the
-    parts of a column's points add up to 1. Returns the counts and the weights w.
+    The constraints are: all rows of each kind are used; the multiple m of a column is the weighted
+    mean of its points; the weights of a column's points sum to 1. Return the counts and the dual
+    weights w.
     """
     pairs, kind, k, n_kinds = core.pairs, core.kind, core.n_columns, len(relaxed.counts)
     n_pairs, limits = len(kind), relaxed.limits
@@ -139,7 +137,7 @@ def _solve_program(
 
 
 def _points(lattice: Lattice, sums: FloatArray, most: FloatArray) -> FloatArray:
-    """Multiples m for each column: some next to its sum, the smallest, and one out of reach."""
+    """Return multiples m for each column: some near its sum, the smallest, and one too large."""
     near = np.rint((sums - lattice.base) / lattice.unit)
     points = np.maximum(near[:, None] + np.arange(-N_POINTS, N_POINTS + 1), 0.0)
     return np.column_stack([np.zeros(len(sums)), points, most + 1.0])

@@ -1,12 +1,12 @@
-r"""The projection onto S+ of a matrix in row blocks: rows that are decided are merged into one.
+r"""The projection onto S+ of a matrix in row blocks, by merging rows that are decided.
 
-A pass at weights w bounds the value by D(w), see `dual`, and tells for each row how far the second
-best of its :math:`w_j P_{ij}` is below the best. Rows where that is far go to their best column;
-those of a column have, together, the same effect as one row with the root of their sum of P. What
-is left, k such rows and the rows that are nearly tied, is a projection that fits into memory.
+A pass at weights w bounds the value by D(w), see `dual`, and determines for each row the difference
+between the two largest :math:`w_j P_{ij}`. Rows with a large difference are assigned to their best
+column; the assigned rows of a column act like one row with the root of the sum of their P. These k
+rows and the rows that are nearly tied form a projection problem that fits into memory.
 
-If D(w) exceeds the best value v by g, an assignment that is better than v leaves no row further
-than g from its best column: where all rows within g were left open, the small problem decides.
+If D(w) exceeds the best value v by g, an assignment better than v has no row more than g below its
+best column. If all rows within g were left open, the small problem therefore decides.
 """
 
 from dataclasses import dataclass
@@ -31,27 +31,28 @@ from orthoplus.projection.certify import (
 from orthoplus.projection.dual import next_root, scaled_dual
 from orthoplus.projection.passes import Budget
 
-# Rows that are brought into memory: for the first weights, and those that are nearly tied.
+# Number of rows loaded into memory for the first weights, and of nearly tied rows.
 SAMPLE_ROWS, OPEN_ROWS = 1 << 13, 1 << 15
-# A small `memory_limit` makes them fewer, down to so many for each column.
+# A small `memory_limit` reduces these, down to this many per column.
 FEWEST_PER_COLUMN = 4
-# More of them than wanted may be nearly tied; never more than this many times.
+# If more rows are tied than wanted, at most this many times the wanted number is loaded.
 MOST_OPEN = 4.0
-# So many passes in a row that neither raise the value nor lower the bound are the last.
+# The search ends after this many consecutive passes without progress in value or bound.
 MAX_STALLS = 3
-# Relative changes below this are rounding.
+# Relative changes below this are attributed to rounding.
 ROUNDING = 1e-14
-# Sums over blocks collect more roundings than those in memory: 2^9 of 2^18 rows each make 2^11.
+# Sums over blocks have larger rounding errors than sums in memory: 2^9 blocks of 2^18 rows each
+# have an error of 2^11 unit roundoffs.
 BLOCK_ROUNDING = 2.0**-42
 
 
 class UndecidedColumnError(InputError):
-    """Columns have too few positive entries: the rows they take are not to be had from blocks."""
+    """Report columns with too few positive entries, whose rows cannot be found block by block."""
 
 
 @dataclass(frozen=True)
 class MergedProjection:
-    """As `CertifiedProjection`, with labels and weights in the form of the blocks."""
+    """A `CertifiedProjection` with labels and weights as vectors of the data matrix."""
 
     labels: Any
     weights: Any
@@ -64,13 +65,13 @@ class MergedProjection:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What a pass at weights w found: over all rows, the rows that are decided, and the others."""
+    """Result of a pass at weights w: sums over all rows and over decided rows, and open rows."""
 
     sums: FloatArray  # S_j with every row at its best column
-    fixed: FloatArray  # of the rows that are decided
-    rows: IntArray  # that are open, rising
-    entries: FloatArray  # of these rows
-    reach: float  # all rows whose two best are no further apart are open
+    fixed: FloatArray  # S_j of the decided rows
+    rows: IntArray  # the open rows, ascending
+    entries: FloatArray  # entries of the open rows
+    reach: float  # all rows with a difference up to this are open
 
     def joined(self, other: "_Pass") -> "_Pass":
         return _Pass(
@@ -84,7 +85,7 @@ class _Pass:
 
 @dataclass(frozen=True)
 class _Choice:
-    """An assignment: each row to the largest sqrt(w_j) C_ij, but for some rows."""
+    """An assignment of each row to its largest sqrt(w_j) C_ij, except for some rows."""
 
     value: float
     root: FloatArray
@@ -93,7 +94,7 @@ class _Choice:
 
 
 def project_data(C: DataMatrix, *, small_rows: int, **limits: Any) -> MergedProjection:
-    """Project data of any storage, in memory if it is there or has no more than ``small_rows``."""
+    """Project data in any storage, in memory if it is there or has at most ``small_rows`` rows."""
     if not (C.has_cheap_products or len(C) <= small_rows):
         return project_row_blocks(C, **limits)
     found = project_stiefel_plus(C.to_dense(), **limits)
@@ -111,11 +112,11 @@ def project_data(C: DataMatrix, *, small_rows: int, **limits: Any) -> MergedProj
 def project_row_blocks(
     C: DataMatrix, *, tol: float, max_passes: int | None = None, time_limit: float | None = None
 ) -> MergedProjection:
-    """Maximize <C, X> over S+ with an upper bound, C in row blocks with n > k.
+    """Maximize <C, X> over S+ with an upper bound, for C in row blocks with n > k.
 
-    Only sums of k numbers, a sample of the rows and those that are nearly tied leave their blocks.
-    ``max_passes`` and ``time_limit`` limit the passes over the blocks and, in the small problem of
-    each pass, branch and bound.
+    Only sums of k numbers, a sample of the rows and the nearly tied rows leave their blocks.
+    ``max_passes`` and ``time_limit`` limit the passes over the blocks and the branch and bound in
+    the small problem of each pass.
     """
     n, k = C.shape
     budget = make_budget(tol, max_passes, time_limit)
@@ -140,9 +141,9 @@ def project_row_blocks(
         root = next_root(sums, root)
     if best.value == -np.inf:
         raise UndecidedColumnError(
-            "No choice of rows was found that gives each column of `C` a positive entry: too few "
-            "rows have one, and which others to take cannot be decided block by block. Leave "
-            "columns out, or bring `C` into memory."
+            "No assignment of rows was found that gives each column of `C` a positive entry: too "
+            "few rows have one, and the others cannot be chosen block by block. Remove such "
+            "columns, or load `C` into memory."
         )
     labels, weights = _spread(C, best)
     bound = max(bound, best.value)
@@ -153,21 +154,21 @@ def project_row_blocks(
 
 
 def _fitting(C: DataMatrix, n_rows: int) -> int:
-    """Return how many rows to bring into memory: so many, or fewer if the limit asks for that."""
+    """Return the number of rows to load, reduced if the memory limit requires it."""
     if C.most_rows is None:
         return n_rows
     return min(n_rows, max(C.most_rows, FEWEST_PER_COLUMN * C.shape[1]))
 
 
 def _first_root(C: DataMatrix) -> FloatArray:
-    """sqrt(w) from the projection of a sample of rows; raise where no weights are to be had."""
+    """Return sqrt(w) from the projection of a sample of rows; raise if there are no weights."""
     n, k = C.shape
     maxima = C.reduce_rows(_maxima, combine=np.maximum)
     if (maxima <= 0.0).any():
         column = int(np.flatnonzero(maxima <= 0.0)[0])
         raise UndecidedColumnError(
-            f"Column {column} of `C` has no positive entry: which row it takes cannot be decided "
-            f"block by block. Leave it out, or bring `C` into memory."
+            f"Column {column} of `C` has no positive entry: its row cannot be chosen block by "
+            f"block. Remove the column, or load `C` into memory."
         )
     if not SAFE_RANGE[0] < maxima.max() < SAFE_RANGE[1]:
         raise InputError(
@@ -192,7 +193,7 @@ def _maxima(C: MemoryMatrix) -> FloatArray:
 
 
 def _look(C: MemoryMatrix, numbers: IntArray, root: FloatArray, share: float) -> _Pass:
-    """Leave the rows open whose two best columns are nearest to each other."""
+    """Leave open the rows with the smallest difference between their two best columns."""
     positive = np.maximum(np.asarray(C.to_dense(), dtype=np.float64), 0.0)
     priced = (root * positive) ** 2
     rows = np.arange(len(priced))
@@ -200,7 +201,7 @@ def _look(C: MemoryMatrix, numbers: IntArray, root: FloatArray, share: float) ->
     top = priced[rows, best]
     priced[rows, best] = -1.0
     slack = top - np.maximum(priced.max(axis=1), 0.0) if C.shape[1] > 1 else top + 1.0
-    slack[top <= 0.0] = np.inf  # a row without positive entry is nobody's
+    slack[top <= 0.0] = np.inf  # a row without a positive entry belongs to no column
     gains = positive[rows, best] ** 2
     wanted = int(np.ceil(share * len(rows)))
     is_open, reach = _nearest(slack, wanted)
@@ -211,19 +212,19 @@ def _look(C: MemoryMatrix, numbers: IntArray, root: FloatArray, share: float) ->
 
 
 def _nearest(slack: FloatArray, wanted: int) -> tuple[Any, float]:
-    """Which rows are open, and up to which slack all are."""
+    """Return a mask of the open rows, and the slack up to which all rows are open."""
     if wanted >= len(slack):
         return np.isfinite(slack), np.inf
     edge = float(np.partition(slack, wanted)[wanted])
     is_open = slack <= edge if np.isfinite(edge) else np.isfinite(slack)
     if np.count_nonzero(is_open) <= MOST_OPEN * wanted:
         return is_open, edge
-    is_open = slack < edge  # too many are tied there
+    is_open = slack < edge  # too many rows are tied at the edge
     return is_open, float(slack[is_open].max(initial=-1.0))
 
 
 def _decide(found: _Pass, root: FloatArray, budget: Budget) -> tuple[_Choice, FloatArray, float]:
-    """Solve the small projection: an assignment, its sums, a bound for those with merged rows."""
+    """Solve the small projection for an assignment, its sums, and a bound with merged rows."""
     k = len(root)
     small = np.vstack([np.diag(np.sqrt(found.fixed)), found.entries])
     passes = None if np.isinf(budget.max_passes) else max(int(budget.max_passes), USUAL_PASSES)
@@ -239,7 +240,7 @@ def _decide(found: _Pass, root: FloatArray, budget: Budget) -> tuple[_Choice, Fl
 
 
 def _spread(C: DataMatrix, choice: _Choice) -> tuple[Any, Any]:
-    """Labels and weights of all rows."""
+    """Return the labels and weights of all rows."""
     k = C.shape[1]
     labels = C.map_rows(_best_labels, args=(choice.root,))
     labels = give_rows(C, labels, choice.rows, choice.labels)

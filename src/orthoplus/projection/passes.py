@@ -1,8 +1,8 @@
-"""The passes over C that close the gap of the projection onto S+ from both sides.
+"""Passes over C that improve value and bound of the projection onto S+.
 
-A pass at weights w gives the bound D(w) and the pairs near the row maxima; the relaxation over
-these pairs gives the next w and, rounded, an assignment of whole rows. A pair that was missing
-shows up in the next pass, so the passes end with the relaxation of all pairs solved.
+A pass at weights w gives the bound D(w) and the pairs near the row maxima. The relaxation over
+these pairs gives the next w and, after rounding, an assignment of whole rows. A missing pair is
+found in the next pass, so that finally the relaxation over all pairs is solved.
 """
 
 from dataclasses import dataclass, replace
@@ -38,35 +38,35 @@ from orthoplus.projection.search import (
     round_shares,
 )
 
-# Rows per column from which the weights of a sample are worth having, and the sampling step. The
-# weights of a sample are estimates: its relaxation needs few passes and little accuracy.
+# Least number of rows per column for which weights are computed from a sample, and the sampling
+# step. These weights are estimates, so the relaxation needs few passes and little accuracy.
 COARSE_ROWS, COARSE_STEP = 1024, 16
 COARSE_PASSES, COARSE_TOL = 20.0, 1e-5
-# Pairs per row in the first pass: without and with weights from a sample. And at most, ever.
+# Pairs per row in the first pass, without and with weights from a sample, and at most in any pass.
 FIRST_PAIRS, COARSE_PAIRS, MAX_WIDTH = 8.0, 1.2, 32
-# The relaxation is solved once its own gap is this part of the gap to the best assignment.
+# The relaxation counts as solved if its own gap is this fraction of the gap to the assignment.
 RELAXATION_SHARE = 0.02
-# The restricted problem is solved to this part of the gap, at best to this relative accuracy.
-# Measured: 0.1 instead of 0.01 makes ten times more passes on uniform matrices.
+# The restricted problem is solved to this fraction of the gap, and at most to this accuracy.
+# Measured: 0.1 instead of 0.01 takes ten times as many passes on uniform matrices.
 RESTRICTED_SHARE, RESTRICTED_TOL = 0.01, 1e-14
-# So many passes in a row that close less than this part of the gap are the last.
+# The passes end after MAX_STALLS consecutive ones that close less than this fraction of the gap.
 MAX_STALLS, STALL_SHARE = 5, 0.01
-MAX_RAISES = 4  # passes that only raise the weights of columns without pairs
-ROUNDING_SWEEPS = 5  # of single moves after rounding
+MAX_RAISES = 4  # largest number of passes that only raise the weights of columns without pairs
+ROUNDING_SWEEPS = 5  # number of sweeps of single moves after rounding
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How near to optimal a point has to be, and how long to try.
+    """The required accuracy and the limits of a search.
 
     Attributes
     ----------
     tol : float
         The relative gap at which a point counts as optimal.
     max_passes : float
-        Most passes over C; a node of branch and bound counts as one.
+        Largest number of passes over C; a node of branch and bound counts as one.
     deadline : float
-        On the clock of `time.perf_counter`.
+        Time of `time.perf_counter` at which to stop.
     """
 
     tol: float
@@ -74,7 +74,7 @@ class Budget:
     deadline: float = np.inf
 
     def is_spent(self, passes: float) -> bool:
-        """Whether nothing is left of the passes or of the time."""
+        """Return whether the passes or the time are used up."""
         return passes >= self.max_passes or perf_counter() >= self.deadline
 
     def closing_gap(self, bound: float, best: Assignment) -> float:
@@ -84,30 +84,30 @@ class Budget:
 
 @dataclass(frozen=True)
 class Search:
-    """All that the next pass needs, and the best found so far."""
+    """State of the search: the input of the next pass, and the best assignment and bound."""
 
     root: FloatArray  # sqrt(w) of the next pass
-    ratio: float  # its window, and the widest there was
+    ratio: float  # window of the next pass; `widest` is the widest one so far
     widest: float
-    keep: Pairs  # the point of the relaxation
+    keep: Pairs  # current point of the relaxation
     relaxed: float
     best: Assignment
     bound: float
     weights: FloatArray  # w of the best bound, at its best scale
     passes: float
-    stalls: int = 0  # passes in a row that closed next to nothing of the gap
+    stalls: int = 0  # consecutive passes without progress
 
     @property
     def gap(self) -> float:
-        """What is left between the bound and the value, not relative."""
+        """Return the absolute gap between the bound and the value."""
         return self.bound - self.best.value
 
     def is_closed(self, budget: Budget) -> bool:
-        """Whether the best assignment is optimal to the relative tolerance."""
+        """Return whether the best assignment is optimal to the relative tolerance."""
         return self.gap < np.inf and self.gap <= budget.closing_gap(self.bound, self.best)
 
     def is_relaxed_to(self, tol: float) -> bool:
-        """Whether the relaxation is solved to ``tol`` or as well as the gap asks for, or stalls."""
+        """Return whether the relaxation is solved to ``tol`` or relative to the gap, or stalls."""
         if self.stalls >= MAX_STALLS:
             return True
         enough = max(tol * abs(self.bound), RELAXATION_SHARE * self.gap)
@@ -127,7 +127,7 @@ def start_search(C: FloatArray, maxima: FloatArray) -> Search:
 
 
 def step(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
-    """One pass at w: the bound D(w), the pairs near the maxima, and from them the next w."""
+    """Make one pass at w for the bound D(w), the pairs near the maxima, and the next w."""
     gap = search.gap
     pairs, sums, search = _pass(C, maxima, search)
     bound, weights, forced = _bound(C, maxima, pairs, search.root, sums)
@@ -163,7 +163,7 @@ def _is_stalled(search: Search, gap_before: float) -> bool:
 
 
 def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:
-    """sqrt(w) of the relaxation on a sample of rows; where that has nothing, ``root`` rescaled."""
+    """Return sqrt(w) of the relaxation on a sample of rows, or ``root`` for empty columns."""
     sample = np.ascontiguousarray(C[::COARSE_STEP])
     maxima = kernels.column_maxima(sample)
     known = maxima > 0.0
@@ -178,7 +178,7 @@ def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _pass(C: FloatArray, maxima: FloatArray, search: Search) -> tuple[Pairs, FloatArray, Search]:
-    """Gather pairs; where a column with positive entries has none, raise its weight and repeat."""
+    """Gather pairs; if a column with positive entries has none, raise its weight and repeat."""
     for trial in range(MAX_RAISES + 1):
         window = (search.ratio, 0.0, MAX_WIDTH)
         pairs, sums = kernels.gather_pairs(C, search.root, window, search.keep)
@@ -192,7 +192,7 @@ def _pass(C: FloatArray, maxima: FloatArray, search: Search) -> tuple[Pairs, Flo
 
 
 def _raised(C: FloatArray, root: FloatArray, columns: IntArray, pairs: Pairs) -> FloatArray:
-    """sqrt(w) at which each of the columns ties for the row where it comes nearest."""
+    """Return sqrt(w) at which each of the columns ties for the row where it is closest."""
     root, top = root.copy(), np.sqrt(row_tops(pairs, root * root))
     for j in columns:
         reach = np.max(np.maximum(C[:, j], 0.0) / np.where(top > 0.0, top, np.inf))
@@ -202,7 +202,7 @@ def _raised(C: FloatArray, root: FloatArray, columns: IntArray, pairs: Pairs) ->
 
 @dataclass(frozen=True)
 class _Forced:
-    """Rows given to the columns without positive entry, and what these contribute."""
+    """Rows assigned to the columns without a positive entry, and their contribution."""
 
     columns: IntArray
     rows: IntArray
@@ -212,10 +212,11 @@ class _Forced:
 def _bound(
     C: FloatArray, maxima: FloatArray, pairs: Pairs, root: FloatArray, sums: FloatArray
 ) -> tuple[float, FloatArray, _Forced]:
-    """Return an upper bound of <C, X> over S+, its weights w, and the rows that are forced.
+    """Return an upper bound of <C, X> over S+, its weights w, and the forced rows.
 
-    A column j without positive entry must take a row i, gains C_ij and loses max_l w_l P_il: the
-    best distinct rows are a linear assignment, and its value belongs to the bound.
+    A column j without a positive entry must take a row i; this adds C_ij and removes
+    max_l w_l P_il. The best distinct rows solve a linear assignment problem, whose value is part of
+    the bound.
     """
     dual, weights = scaled_dual(root, sums, maxima > 0.0)
     columns = np.flatnonzero(maxima <= 0.0)
@@ -223,13 +224,13 @@ def _bound(
         return dual, weights, _Forced(columns, columns, 0.0)
     rows, total = give_rows(C, columns, row_tops(pairs, weights))
     entries = np.asarray(C[rows, columns], dtype=np.float64)
-    # total = sum of entries - prices, and the prices are part of D: its rounding covers theirs
+    # total = sum of entries - prices. The prices are part of D, whose rounding covers theirs.
     bound = dual + total + ROUNDING * (dual + 2.0 * float(np.abs(entries).sum()))
     return bound, weights, _Forced(columns, rows, float(entries.sum()))
 
 
 def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: Search) -> Shares:
-    """Return the relaxation over the gathered pairs, without the forced rows."""
+    """Solve the relaxation over the gathered pairs, without the forced rows."""
     is_open = np.diff(pairs.start) > 1
     if len(forced.rows):
         is_open[forced.rows] = False
@@ -241,11 +242,11 @@ def _restricted_optimum(C: FloatArray, pairs: Pairs, forced: _Forced, search: Se
 
 
 def _round(C: FloatArray, shares: Shares, forced: _Forced) -> Assignment:
-    """Each row to its largest share, single moves, and a row for every column that has none."""
+    """Assign each row to its largest share, then make single moves and fill empty columns."""
     k = C.shape[1]
     chosen = local_search(shares.pairs, round_shares(shares), k, ROUNDING_SWEEPS)
     labels, sums = labels_of_chosen(shares.pairs, chosen), chosen_sums(shares.pairs, chosen, k)
-    if (sums > 0.0).all():  # the pairs know it all: no need to touch C
+    if (sums > 0.0).all():  # the pairs suffice; C is not needed
         return Assignment(labels, sums, float(np.sqrt(sums).sum()))
     labels[forced.rows] = forced.columns
     return evaluate(C, fill_columns(C, labels))

@@ -1,18 +1,19 @@
-r"""A bound of the projection onto S+ that gives rows to columns in whole, by pricing the rows.
+r"""A bound of the projection onto S+ for whole rows, by prices for the rows.
 
 The relaxation of `dual` may share rows. With a price lambda_i for each row instead,
 
 .. math:: \sum_j \sqrt{S_j} \le \sum_i \lambda_i + \sum_j \max_{z \in \{0,1\}^n} \Big(
           \Big(\sum_i P_{ij} z_i\Big)^{1/2} - \sum_i \lambda_i z_i\Big)
 
-for every assignment of whole rows and any prices: columns choose rows independently of each other,
-but each as a whole. At :math:`\lambda_i` between the two largest :math:`w_j P_{ij}` of row i this
-is at most D(w). Moving the prices of rows that two columns want, or none, lowers it, and
-the rows that the columns choose, repaired, are assignments worth a local search.
+for every assignment of whole rows and any prices: the columns choose whole rows independently of
+each other. With :math:`\lambda_i` between the two largest :math:`w_j P_{ij}` of row i this is at
+most D(w). Changing the prices of rows that two columns or no column chooses decreases the bound,
+and the chosen rows, after a repair, are good starts for a local search.
 
-With :math:`r_{ij} = w_j P_{ij} - \lambda_i` column j would take the rows of positive r; taking or
-leaving others costs |r|, and brings its sum nearer to the best one, :math:`1 / (4 w_j^2)`. The best
-such flips are found by enumeration: where few rows of a column matter, they are few.
+With :math:`r_{ij} = w_j P_{ij} - \lambda_i`, column j would take the rows of positive r. A flip,
+taking or leaving another row, costs |r| but brings the sum closer to its optimum
+:math:`1 / (4 w_j^2)`. The best set of flips is found by enumeration; usually few rows of a column
+matter.
 """
 
 from dataclasses import dataclass, replace
@@ -32,33 +33,33 @@ from orthoplus.projection.search import (
 )
 
 MAX_STEPS = 60
-REPAIR_EVERY = 10  # steps
+REPAIR_EVERY = 10  # number of steps between two repairs
 REPAIR_SWEEPS = 50
-# The first step is as long as if the bound could fall to the best value, Polyak's rule; it is
-# halved after so many steps that close less than this part of the gap, up to the shortest.
+# The first step has Polyak's length, with the best value as the target. It is halved after
+# STEP_PATIENCE steps that close less than STEP_SHARE of the gap, down to MIN_STEP.
 STEP_PATIENCE, STEP_SHARE, MIN_STEP = 3, 1e-3, 1.0 / 64.0
-# Each direction leans away from the last by this factor where the two disagree.
+# Factor of the deflection of a direction from the previous one if they form an obtuse angle.
 DEFLECTION = 1.5
 
 
 @dataclass(frozen=True)
 class _Market:
-    """The pairs of the rows that are open, sorted by column, and what the other rows give."""
+    """The pairs of the open rows, sorted by column, and the contribution of the other rows."""
 
-    pairs: Pairs  # of all rows
-    place: IntArray  # of the sorted pairs in ``pairs``
-    row: IntArray  # of each sorted pair, counted over the open rows
+    pairs: Pairs  # pairs of all rows
+    place: IntArray  # position of the sorted pairs in ``pairs``
+    row: IntArray  # row of each sorted pair, as an index into ``rows``
     column: IntArray
     gain: FloatArray
-    rows: IntArray  # that are open
-    fixed: FloatArray  # S_j of the rows that have one pair
-    worth: float  # sum_j w_j S_j of these
+    rows: IntArray  # the open rows
+    fixed: FloatArray  # S_j of the rows with a single pair
+    worth: float  # sum_j w_j S_j of these rows
     weights: FloatArray  # w
 
 
 @dataclass(frozen=True)
 class _Quote:
-    """The bound at some prices, and which sorted pairs the columns choose."""
+    """The bound at given prices, and the sorted pairs that the columns choose."""
 
     bound: float
     prices: FloatArray
@@ -71,7 +72,7 @@ class _Quote:
 
 
 def price_rows(pairs: Pairs, search: Search, budget: Budget) -> Search:
-    """Lower the bound, and raise the value, by pricing the rows that have several ``pairs``.
+    """Decrease the bound and increase the value by pricing the rows with several ``pairs``.
 
     Every column must have a positive entry, and ``pairs`` must hold all pairs that a better
     assignment can use: those within the gap of D(w) of the row maximum, w = ``search.weights``.
@@ -111,7 +112,7 @@ def _open_market(pairs: Pairs, weights: FloatArray) -> _Market:
 
 
 def _middle_prices(market: _Market) -> FloatArray:
-    """Half way between the two largest w_j P_ij of each open row."""
+    """Return the mean of the two largest w_j P_ij of each open row."""
     priced = market.weights[market.column] * market.gain
     order = np.lexsort((priced, market.row))
     last = np.searchsorted(market.row[order], np.arange(len(market.rows)), side="right") - 1
@@ -119,14 +120,14 @@ def _middle_prices(market: _Market) -> FloatArray:
 
 
 def _ask(market: _Market, search: Search, prices: FloatArray) -> tuple[Search, _Quote]:
-    """Return the bound at these prices."""
+    """Evaluate the bound at these prices."""
     weights, column, k = market.weights, market.column, len(market.fixed)
     reduced = weights[column] * market.gain - prices[market.row]
     is_chosen = reduced > 0.0
     sums = market.fixed + np.bincount(column[is_chosen], market.gain[is_chosen], minlength=k)
     errors = weights * (np.sqrt(sums) - 0.5 / weights) ** 2
     cost = np.abs(reduced)
-    near = np.flatnonzero(cost < errors[column])  # no other flip can pay
+    near = np.flatnonzero(cost < errors[column])  # other flips cost more than they can save
     near = near[np.lexsort((cost[near], column[near]))]
     shift = np.where(is_chosen[near], -market.gain[near], market.gain[near])
     start = np.searchsorted(column[near], np.arange(k + 1))
@@ -140,7 +141,7 @@ def _ask(market: _Market, search: Search, prices: FloatArray) -> tuple[Search, _
 
 
 def _deflected(direction: FloatArray, last: FloatArray) -> FloatArray:
-    """Return the direction of Camerini, Fratta and Maffioli, which does not zigzag."""
+    """Return the deflected subgradient of Camerini, Fratta and Maffioli, to avoid zigzagging."""
     agreement = float(direction @ last)
     if agreement >= 0.0:
         return direction
@@ -148,12 +149,12 @@ def _deflected(direction: FloatArray, last: FloatArray) -> FloatArray:
 
 
 def _repair(market: _Market, quote: _Quote, search: Search) -> Search:
-    """Each row to a column that chose it, or else to the one it is worth most to; then moves."""
+    """Assign each row to a column that chose it, else to the best one, then make moves."""
     pairs, k = market.pairs, len(market.fixed)
     reduced = market.weights[market.column] * market.gain - quote.prices[market.row]
     order = np.lexsort((reduced, quote.is_chosen))
     chosen = np.where(np.diff(pairs.start) > 0, pairs.start[:-1], -1)
-    chosen[market.rows[market.row[order]]] = market.place[order]  # the last one stays
+    chosen[market.rows[market.row[order]]] = market.place[order]  # the last assignment wins
     chosen = local_search(pairs, chosen, k, REPAIR_SWEEPS, market.weights)
     sums = chosen_sums(pairs, chosen, k)
     value = float(np.sqrt(sums).sum())

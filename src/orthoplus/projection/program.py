@@ -1,11 +1,11 @@
-"""Linear programs, solved to more digits than the defaults of the solver ask for."""
+"""Solve linear programs to higher accuracy than the defaults of the solver."""
 
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 
-# The solver compares with absolute tolerances, at least the first number. Costs of size 1 are
-# multiplied by the second one, so that what is overlooked is below the tolerance of certificates.
+# The solver has absolute tolerances of at least TOLERANCE. Costs of order 1 are multiplied by
+# ENLARGED, so that the error is below the tolerance of certificates.
 TOLERANCE, ENLARGED = 1e-10, 2.0**12
 
 
@@ -20,17 +20,17 @@ def maximize_linear(
     Parameters
     ----------
     gains : ndarray
-        Of size 1.
+        Objective coefficients of order 1.
     entries : list of (rows, columns, values)
-        Of the sparse matrix A; entries at the same place are added.
+        Entries of the sparse matrix A; duplicates are summed.
     right : ndarray
     limits : ndarray of shape (2, len(gains))
 
     Returns
     -------
     x, duals : ndarray
-        The solution and the multiplier of each constraint, d maximum / d right; None if the solver
-        finds none.
+        The solution and the multiplier of each constraint, the derivative of the maximum with
+        respect to ``right``; None if the solver fails.
     """
     from scipy.optimize import linprog  # slow to import
     from scipy.sparse import csr_array

@@ -4,8 +4,8 @@ With :math:`l_{cj} \le z_{cj} \le h_{cj}` rows of kind c for column j, the dual 
 
 .. math:: D(w) = \Big(\sum_c \max_z \sum_j z_{cj} w_j P_{cj} \cdot \sum_j 1 / w_j\Big)^{1/2}
 
-over the columns that can have a positive entry. Each of the others takes one row i, of kind c, at
-what this adds: :math:`C_{ij}` minus what the last row of that kind is worth in the sum above.
+over the columns that can have a positive entry. Each other column takes one row i, of kind c, which
+adds :math:`C_{ij}` minus the value of the last row of that kind in the sum above.
 """
 
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.projection.core import Core
 from orthoplus.projection.dual import ROUNDING
 
-MAX_SWEEPS = 2000  # over the pairs of a node
-COUNT_ROUNDING = 1e-12  # of the sum of the shares of a kind
+MAX_SWEEPS = 2000  # largest number of sweeps over the pairs of a node
+COUNT_ROUNDING = 1e-12  # relative rounding error of the sum of the shares of a kind
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What is decided on the way to a node.
+    """The decisions on the path from the root to a node.
 
     Attributes
     ----------
     limits : tuple of (side, pair, count)
-        Side 0: the pair has at least so many rows; side 1: at most.
+        Side 0 means that the pair has at least ``count`` rows, side 1 at most.
     taken, forbidden : tuple of (kind, column)
-        The column, which has no positive entry, takes a row of that kind, or may not do so.
+        The column, which has no positive entry, must or must not take a row of that kind.
     share : ndarray, optional
         Shares to start from.
     """
@@ -43,28 +43,28 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The optimum of the relaxation, near enough, and a bound that holds for all assignments."""
+    """An approximate optimum of the relaxation, and a bound that holds for all assignments."""
 
-    limits: FloatArray  # of the pairs, low and high
-    counts: FloatArray  # of the kinds, without rows that are taken
+    limits: FloatArray  # lower and upper limits of the pairs
+    counts: FloatArray  # numbers of rows of the kinds, without rows that are taken
     share: FloatArray
     sums: FloatArray
     positive: BoolArray  # columns that can have a positive entry
-    bound: float  # of these columns, rounded up
+    bound: float  # bound for these columns, rounded up
     weights: FloatArray  # w at its best scale
-    last: FloatArray  # what a row of each kind is worth at least, at w
+    last: FloatArray  # smallest value of a row of each kind at w
 
 
 @dataclass(frozen=True)
 class Given:
-    """What columns without positive entry add to the bound, and (kind, column) of the open ones."""
+    """Contribution of columns without a positive entry, and their undecided (kind, column)."""
 
     value: float
     picks: tuple[tuple[int, int], ...] = ()
 
 
 def relax(core: Core, decisions: Decisions, tol: float) -> Relaxed | None:
-    """Solve the relaxation until it can gain at most ``tol``; None if no assignment is left."""
+    """Solve the relaxation to the accuracy ``tol``; return None if no assignment is feasible."""
     state = _apply(core, decisions)
     if state is None:
         return None
@@ -83,7 +83,7 @@ def relax(core: Core, decisions: Decisions, tol: float) -> Relaxed | None:
 
 
 def _apply(core: Core, decisions: Decisions) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Limits of the pairs, counts of the kinds, and shares within the limits; None: impossible."""
+    """Return limits of the pairs, counts of the kinds and feasible shares; None if infeasible."""
     pairs, kind, counts = core.pairs, core.kind, core.counts.copy()
     for c, _ in decisions.taken:
         counts[c] -= 1.0
@@ -99,8 +99,8 @@ def _apply(core: Core, decisions: Decisions) -> tuple[FloatArray, FloatArray, Fl
         return None
     if not core.can_force and (most < counts).any():
         return None
-    counts = np.minimum(counts, most)  # what is left over may be taken by some column
-    # What the others of its kind must have is out of reach for a pair.
+    counts = np.minimum(counts, most)  # surplus rows may be taken by some column
+    # A pair cannot have the rows that the lower limits reserve for other pairs of its kind.
     np.minimum(high, (counts - least)[kind] + low, out=high)
     share = pairs.share if decisions.share is None else decisions.share
     share = np.minimum(np.maximum(share, low), high)
@@ -113,7 +113,7 @@ def _apply(core: Core, decisions: Decisions) -> tuple[FloatArray, FloatArray, Fl
 
 
 def _fit(share: FloatArray, low: FloatArray, high: FloatArray, total: float) -> FloatArray:
-    """Shares within the limits with this sum, near to what they were: the first ones change."""
+    """Adjust the shares, the first ones first, to lie within the limits and have this sum."""
     share = np.minimum(np.maximum(share, low), high)
     missing = total - share.sum()
     room = high - share if missing > 0.0 else share - low
@@ -123,10 +123,7 @@ def _fit(share: FloatArray, low: FloatArray, high: FloatArray, total: float) -> 
 
 
 def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | None:
-    """Return the best distinct rows for the columns without positive entry.
-
-    The result is None if there are too few.
-    """
+    """Return the best distinct rows for the columns without a positive entry, or None."""
     value = float(sum(core.entries[pick] for pick in decisions.taken))
     size = float(sum(abs(core.entries[pick]) for pick in decisions.taken))
     needy = np.setdiff1d(np.flatnonzero(~relaxed.positive), [j for _, j in decisions.taken])
@@ -149,7 +146,7 @@ def give_rows(core: Core, decisions: Decisions, relaxed: Relaxed) -> Given | Non
 
 
 def _free_rows(core: Core, decisions: Decisions, relaxed: Relaxed, merit: FloatArray) -> IntArray:
-    """Return the kinds of rows that may be taken, of equal ones at most one per column."""
+    """Return the kinds of rows that may be taken, with at most one equal row per column."""
     free = core.counts - np.bincount(core.kind, relaxed.limits[0], minlength=len(core.counts))
     for c, _ in decisions.taken:
         free[c] -= 1.0
@@ -159,13 +156,13 @@ def _free_rows(core: Core, decisions: Decisions, relaxed: Relaxed, merit: FloatA
 
 
 def _match(merit: FloatArray) -> IntArray | None:
-    """Return the row of each column in the best matching; None if all have a forbidden pair."""
+    """Return the row of each column in the best matching, or None if none is allowed."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     if merit.shape[0] < merit.shape[1]:
         return None
     try:
         rows, columns = linear_sum_assignment(merit, maximize=True)
-    except ValueError:  # every matching has a pair that is forbidden
+    except ValueError:  # every matching contains a forbidden pair
         return None
     return np.asarray(rows[np.argsort(columns)])

@@ -1,10 +1,11 @@
-r"""Deal the rows of two columns again: assignments that moves of one or two rows do not find.
+r"""Redistribute the rows of two columns, beyond what moves of one or two rows can find.
 
-Rows that are nearly proportional (C of rank one, above all) make the projection a problem of
-number partitioning: the bound is almost attained, but by few of very many assignments. For two
-columns j and l the value is :math:`\sqrt{S_j} + \sqrt{S_l}`. All subsets of some twenty of their
-rows are the sums of two halves: with one half sorted by what it adds to :math:`S_j`, the partner
-that brings a subset of the other half nearest to the best :math:`S_j` is found by bisection.
+Rows that are nearly proportional (as for C of rank one) turn the projection into a number
+partitioning problem: the bound is almost attained, but only by few of very many assignments. For
+two columns j and l the value is :math:`\sqrt{S_j} + \sqrt{S_l}`. All subsets of about twenty of
+their rows are unions of subsets of two halves (meet in the middle): with one half sorted by its
+contribution to :math:`S_j`, bisection finds the partner that brings a subset of the other half
+closest to the optimal :math:`S_j`.
 """
 
 from dataclasses import dataclass
@@ -16,18 +17,18 @@ from orthoplus.projection.core import Core
 from orthoplus.projection.passes import Budget
 from orthoplus.projection.search import Assignment
 
-HALF_ROWS = 11  # of the rows that are dealt again at once
-NEIGHBORS = 2  # to both sides of the best partner
-MAX_ENTRIES = 1 << 20  # of the table of gains
-MIN_ROWS = 5  # moves of one or two rows have found what fewer can gain
-PATIENCE, MIN_TRIALS = 3, 24  # so many vain trials in a row for each column, and in all
+HALF_ROWS = 11  # half the number of rows redistributed at once
+NEIGHBORS = 2  # number of partners tried on both sides of the best one
+MAX_ENTRIES = 1 << 20  # largest size of the table of gains
+MIN_ROWS = 5  # for fewer rows, moves of one or two rows suffice
+PATIENCE, MIN_TRIALS = 3, 24  # consecutive failures per column, and in total, before giving up
 SHUFFLED_ROWS = 6
-MIN_GAIN = 1e-15  # relative to the value: less is rounding
+MIN_GAIN = 1e-15  # smallest gain relative to the value, above rounding
 
 
 @dataclass
 class _Deal:
-    """Open rows and their columns; the gain of each row in each column, 0 where it has no pair."""
+    """Open rows with their columns, and the gain of each row in each column (0 without a pair)."""
 
     gains: FloatArray
     column: IntArray
@@ -49,10 +50,11 @@ def repartition(
     clock: tuple[Budget, float],
     rng: np.random.Generator | None = None,
 ) -> tuple[Assignment, float]:
-    """Two columns at a time while that gains; the best assignment and the passes so far.
+    """Redistribute rows of two columns at a time while it gains; return the best and the passes.
 
-    ``weights`` are dual weights w at their best scale, ``clock`` the budget and the passes before.
-    With ``rng`` some rows go to random columns first: a way out of where the last call ended.
+    ``weights`` are dual weights w at their best scale, ``clock`` has the budget and the number of
+    passes so far. With ``rng``, some rows are moved to random columns first, to leave the local
+    optimum of the last call.
     """
     budget, passes = clock
     deal = _open_deal(core, best)
@@ -67,8 +69,8 @@ def repartition(
     while vain < max(PATIENCE * k, MIN_TRIALS) and not budget.is_spent(passes):
         if bound - best.value <= budget.closing_gap(bound, best):
             break
-        # With S_j at 1 / (4 w_j^2) nothing would be lost. Evening out what two columns have beyond
-        # that, in units of the value, gains about the square of the difference.
+        # S_j = 1 / (4 w_j^2) would be optimal. Balancing the excess of two columns, in units of the
+        # value, gains about the square of their difference.
         beyond = weights * deal.sums - 0.25 / weights
         merit = np.abs(beyond[:, None] - beyond) / (1.0 + tried)
         j, m = (int(c) for c in np.unravel_index(np.argmax(merit), merit.shape))
@@ -87,7 +89,7 @@ def repartition(
 
 
 def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
-    """Return the columns of the rows, with a few rows moved at random; no column is emptied."""
+    """Return the columns of the rows after a few random moves that leave no column empty."""
     column = deal.column.copy()
     for row in rng.permutation(len(column))[:SHUFFLED_ROWS]:
         others = np.flatnonzero(deal.gains[row] > 0.0)
@@ -97,10 +99,7 @@ def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
 
 
 def _open_deal(core: Core, best: Assignment) -> _Deal | None:
-    """Return the table of gains of the open rows.
-
-    The result is None if it is too large, or if a column is empty.
-    """
+    """Return the gains of the open rows, or None if there are too many or a column is empty."""
     rows = core.members[core.members >= 0]
     if len(rows) * core.n_columns > MAX_ENTRIES or not (best.sums > 0.0).all():
         return None
@@ -112,7 +111,7 @@ def _open_deal(core: Core, best: Assignment) -> _Deal | None:
 
 
 def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[float, IntArray]:
-    """Share some rows of columns j and m at best; return the gain, -1 if these are too few."""
+    """Redistribute some rows of columns j and m optimally; return the gain, -1 for too few rows."""
     gains, column, sums = deal.gains, deal.column, deal.sums
     may = ((column == j) | (column == m)) & (gains[:, j] > 0.0) & (gains[:, m] > 0.0)
     rows = np.flatnonzero(may)
@@ -124,7 +123,7 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
     half = len(rows) // 2
     first, second = _subset_sums(to_j[:half], to_m[:half]), _subset_sums(to_j[half:], to_m[half:])
     order = np.argsort(second[0], kind="stable")
-    # At the weights of these sums w_j S_j + w_m S_m hardly changes; the best S_j follows from it.
+    # w_j S_j + w_m S_m hardly changes at the weights of these sums; this gives the optimal S_j.
     ratio = float(np.sqrt(sums[j]) / np.sqrt(sums[m]))  # w_m / w_j
     wanted = (sums[j] + ratio * sums[m]) / (1.0 + 1.0 / ratio)
     at = np.searchsorted(second[0][order], wanted - left[0] - first[0])
@@ -147,14 +146,14 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
 
 
 def _sum_without(deal: _Deal, rows: IntArray, j: int) -> float:
-    """S_j without ``rows``, added up afresh: a difference would leave rounding instead of 0."""
+    """Return S_j without ``rows``, summed anew; a difference would not be exactly 0."""
     is_left = deal.column == j
     is_left[rows] = False
     return float(deal.fixed[j] + deal.gains[is_left, j].sum())
 
 
 def _subset_sums(to_j: FloatArray, to_m: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """For each subset, as bits: what it adds to column j, and what the other rows add to m."""
+    """Return, for each subset as a bit mask, its sum in column j and that of the rest in m."""
     mine, others = np.zeros(1), np.zeros(1)
     for p_j, p_m in zip(to_j, to_m, strict=True):
         mine = np.concatenate([mine, mine + p_j])

@@ -1,15 +1,15 @@
-r"""A sharper bound of the projection onto S+ where the number of a column's rows almost decides it.
+r"""A sharper bound of the projection onto S+ if a column's sum depends mainly on its row count.
 
-If the entries of C hardly differ, m open rows bring the sum of column j into a short interval
+If the entries of C hardly differ, the sum of column j with m open rows lies in a short interval
 :math:`I_{jm}`, from its m smallest to its m largest gains. For every :math:`w > 0` and every
-:math:`\mu`, an assignment of whole rows has at most
+:math:`\mu`, the value of an assignment of whole rows is at most
 
 .. math:: \sum_i \max_j (w_j P_{ij} + \mu_j) + \sum_j \max_m (c_{jm} - \mu_j m), \qquad
           c_{jm} = \max_{S \in I_{jm}} (\sqrt S - w_j S).
 
 The best w and :math:`\mu` are the dual of a linear program in which a column mixes points (m, S) of
-a grid; the grid is refined around its solution. Without the counts, with :math:`\mu = 0`, this is
-the bound D(w), which has to allow for broken numbers of rows.
+a grid; the grid is refined around its solution. Without the counts, for :math:`\mu = 0`, this is
+the bound D(w), which allows fractional numbers of rows.
 """
 
 from dataclasses import dataclass, replace
@@ -23,22 +23,22 @@ from orthoplus.projection.dual import ROUNDING
 from orthoplus.projection.program import maximize_linear
 from orthoplus.projection.relaxed_node import Relaxed
 
-MAX_ROUNDS = 4  # of finer grids of sums
-# So many numbers of rows, and sums, are tried to both sides of those of the relaxation.
+MAX_ROUNDS = 4  # number of refinements of the grid of sums
+# Numbers of row counts, and of sums, on both sides of those of the relaxation.
 N_POINTS, N_SUMS = 2, 4
-MAX_PAIRS = 1 << 14  # of a linear program
-WIDER = 1e-13  # the intervals, relatively: their ends are rounded sums
+MAX_PAIRS = 1 << 14  # largest number of pairs in a linear program
+WIDER = 1e-13  # relative widening of the intervals, whose ends are rounded sums
 
 
 @dataclass(frozen=True)
 class _Intervals:
-    """The ends of I_jm for m = 0..M; NaN beyond the number of rows that a column can have."""
+    """The ends of I_jm for m = 0..M, NaN beyond the largest number of rows of a column."""
 
     low: FloatArray
     high: FloatArray
 
     def most(self, weights: FloatArray) -> FloatArray:
-        """c_jm, -inf where the interval is empty."""
+        """Return c_jm, or -inf if the interval is empty."""
         root = 0.5 / weights[:, None]
         nearest = np.clip(root * root, self.low, self.high)
         most = 0.5 * root - weights[:, None] * (np.sqrt(nearest) - root) ** 2
@@ -46,7 +46,7 @@ class _Intervals:
 
 
 def rows_almost_decide(core: Core) -> bool:
-    """Whether the intervals are apart: gains of a column that differ little beside their number."""
+    """Return whether the intervals are disjoint, as for gains that hardly differ in a column."""
     is_open = core.members_of_pairs >= 0
     column, gain = core.pairs.column[is_open], core.pairs.gain[is_open]
     if not 0 < len(gain) <= MAX_PAIRS:
@@ -60,10 +60,7 @@ def rows_almost_decide(core: Core) -> bool:
 
 
 def solve_row_counts(core: Core, relaxed: Relaxed) -> Relaxed | None:
-    """Return the relaxation with whole numbers of rows: its shares, weights and bound.
-
-    The result is None if it failed.
-    """
+    """Solve the relaxation with whole numbers of rows; return None if that fails."""
     intervals = _intervals(core, relaxed.limits)
     width = (intervals.high - intervals.low).max(axis=1, where=~np.isnan(intervals.low), initial=0)
     found, aims = None, 0.25 / relaxed.weights**2
@@ -92,7 +89,7 @@ def _intervals(core: Core, limits: FloatArray) -> _Intervals:
 def _solve_once(
     core: Core, intervals: _Intervals, relaxed: Relaxed, grid: tuple[FloatArray, FloatArray]
 ) -> Relaxed | None:
-    """One linear program with sums on a grid, and the bound at the w and mu of its dual."""
+    """Solve one linear program with sums on a grid, and return the bound at its dual w and mu."""
     pairs, k = core.pairs, core.n_columns
     is_open, positive = core.members_of_pairs >= 0, relaxed.positive
     solved = _solve_program(core, intervals, relaxed, grid)
@@ -100,7 +97,7 @@ def _solve_once(
         return None
     weights, price = np.where(positive, solved[1], relaxed.weights), solved[2]
     worth = weights[pairs.column] * pairs.gain + np.where(is_open, price[pairs.column], 0.0)
-    shift = max(0.0, -float(worth[is_open].min()))  # a worth below zero would leave its row unused
+    shift = max(0.0, -float(worth[is_open].min()))  # a row with negative worth would stay unused
     worth[is_open] += shift
     tops, last = kernels.capped_tops(
         pairs._replace(gain=worth), relaxed.limits, relaxed.counts, np.ones(k)
@@ -117,10 +114,10 @@ def _solve_once(
 def _solve_program(
     core: Core, intervals: _Intervals, relaxed: Relaxed, grid: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Build the linear program in the counts of pairs and the parts of points (m, S) of columns.
+    """Solve the linear program in the counts of pairs and the weights of points (m, S) of columns.
 
-    Its constraints: each kind is used up; sums and counts of a column are those of its points, and
-    their parts add up to 1. Returns the counts, the weights w and mu.
+    The constraints are: all rows of each kind are used; sum and count of a column are the weighted
+    means of its points, whose weights sum to 1. Return the counts and the dual variables w and mu.
     """
     pairs, kind, k, n_kinds = core.pairs, core.kind, core.n_columns, len(relaxed.counts)
     n_pairs, is_open = len(kind), core.members_of_pairs >= 0
@@ -150,7 +147,7 @@ def _solve_program(
 def _points(
     core: Core, intervals: _Intervals, relaxed: Relaxed, grid: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Numbers m next to those of the relaxation, and sums S near the aims for each, in range."""
+    """Return counts m near those of the relaxation and, for each, sums S near the target."""
     aims, step = grid
     k, pairs = core.n_columns, core.pairs
     open_share = np.where(core.members_of_pairs >= 0, relaxed.share, 0.0)
@@ -161,7 +158,7 @@ def _points(
     at = (np.arange(k)[:, None], m.astype(np.int64))
     low, high = intervals.low[at][:, :, None], intervals.high[at][:, :, None]
     steps = step[:, None, None] * np.arange(-N_SUMS, N_SUMS + 1)
-    # Next to the point of the interval that is nearest to the aim; and its ends.
+    # Use sums around the point of the interval closest to the target, and the ends.
     S = np.clip(np.clip(aims[:, None, None], low, high) + steps, low, high)
     S = np.concatenate([S, low, high], axis=2)
     return np.repeat(m, S.shape[2], axis=1), S.reshape(k, -1)

@@ -1,7 +1,7 @@
-"""Assignments of whole rows for the projection onto S+: rounding, repair, local and full search.
+"""Assignments of whole rows for the projection onto S+: rounding, repair and local search.
 
-An assignment is a vector of labels: the column of each row, -1 for none. It stands for the best X
-with that support, whose value `evaluate` gives.
+An assignment is a vector of labels, the column of each row or -1 for none. It represents the best X
+with that support, whose value `evaluate` computes.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,10 @@ class Assignment:
 
     @property
     def size(self) -> float:
-        """sum_j |<c_j, x_j>|: what rounding is measured by, above |value| if columns are negative.
+        """Return sum_j |<c_j, x_j>|, the scale of rounding errors.
 
-        The columns of positive value contribute sum_j sqrt(S_j); the others make the difference.
+        It exceeds |value| if a column has a negative value. Columns of positive value contribute
+        sum_j sqrt(S_j); the rest of the value comes from the others.
         """
         return 2.0 * float(np.sqrt(self.sums).sum()) - self.value
 
@@ -35,16 +36,18 @@ NO_ASSIGNMENT = Assignment(np.zeros(0, dtype=np.int64), np.zeros(0), -np.inf)
 
 
 def row_weights(C: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the entry of each row in the best X with this support; every column must have a row.
+    """Return the entry of each row in the best X with this support; every column needs a row.
 
-    x_j = c_j^+ / ||c_j^+|| over the rows of j; where they have no positive entry of column j, the
-    unit vector of the largest.
+    x_j = c_j^+ / ||c_j^+|| over the rows of j or, if c_j^+ = 0 there, the unit vector of the
+    largest entry.
     """
     rows = np.flatnonzero(labels >= 0)
     column, entry = labels[rows], _entries(C, labels)
     peak = np.zeros(C.shape[1])
     np.maximum.at(peak, column, entry)
-    weight = np.maximum(entry, 0.0) / np.where(peak > 0.0, peak, 1.0)[column]  # no underflow
+    weight = (
+        np.maximum(entry, 0.0) / np.where(peak > 0.0, peak, 1.0)[column]
+    )  # scaled, to avoid underflow
     length = np.sqrt(np.bincount(column, weights=weight * weight, minlength=len(peak)))
     weight /= np.where(peak > 0.0, length, 1.0)[column]
     for j in np.flatnonzero(peak == 0.0):
@@ -56,7 +59,7 @@ def row_weights(C: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
-    """Return the assignment with its value <C, X>; rows of weight 0 lose their label."""
+    """Evaluate the assignment with its value <C, X>; rows of weight 0 lose their label."""
     weights = row_weights(C, labels)
     labels = np.where(weights > 0.0, labels, -1)
     parts = weights[labels >= 0] * _entries(C, labels)
@@ -65,16 +68,16 @@ def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
 
 
 def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
-    """C_{i, label(i)} of the rows that have a label, in float64."""
+    """Return C_{i, label(i)} of the rows that have a label, in float64."""
     rows = np.flatnonzero(labels >= 0)
     return np.asarray(C[rows, labels[rows]], dtype=np.float64)
 
 
 def give_rows(C: FloatArray, columns: IntArray, price: FloatArray) -> tuple[IntArray, float]:
-    """Distinct rows i(j) for ``columns`` that maximize sum_j C_{i(j), j} - price_{i(j)}.
+    """Find distinct rows i(j) for ``columns`` that maximize sum_j C_{i(j), j} - price_{i(j)}.
 
-    Only the best len(columns) rows of each column can matter; among these a linear assignment.
-    A row of infinite price is never given. Returns the rows and the maximum.
+    Only the best len(columns) rows of each column are relevant; among these it is a linear
+    assignment problem. A row of infinite price is never used. Return the rows and the maximum.
     """
     m = len(columns)
     candidates = []
@@ -93,10 +96,10 @@ def give_rows(C: FloatArray, columns: IntArray, price: FloatArray) -> tuple[IntA
 
 
 def fill_columns(C: FloatArray, labels: IntArray) -> IntArray:
-    """Give each column without a row one, at the least loss; no other column is emptied.
+    """Assign a row to each empty column at the smallest loss, without emptying another column.
 
-    A row i of column l is worth sqrt(S_l) - sqrt(S_l - P_il) there; the largest row of each column
-    is not for sale.
+    Row i of column l contributes sqrt(S_l) - sqrt(S_l - P_il) there; the largest row of each column
+    is never moved.
     """
     n, k = C.shape
     rows = np.flatnonzero(labels >= 0)
@@ -117,10 +120,7 @@ def fill_columns(C: FloatArray, labels: IntArray) -> IntArray:
 
 
 def round_shares(shares: Shares) -> IntArray:
-    """Return the pair of largest share in each row, the first among ties.
-
-    -1 for a row without shares.
-    """
+    """Return the pair of largest share in each row, the first among ties, or -1 without shares."""
     pairs, n = shares.pairs, len(shares.pairs.start) - 1
     chosen = np.full(n, -1)
     filled = np.flatnonzero(np.diff(pairs.start) > 0)
@@ -135,7 +135,7 @@ def round_shares(shares: Shares) -> IntArray:
 
 
 def chosen_of_labels(pairs: Pairs, labels: IntArray) -> IntArray:
-    """Return the pair of each row that belongs to its label; -1 where there is none."""
+    """Return the pair of each row that belongs to its label, or -1 if there is none."""
     row = row_of_pairs(pairs)
     at = np.flatnonzero(pairs.column == labels[row])
     chosen = np.full(len(labels), -1)
@@ -144,21 +144,21 @@ def chosen_of_labels(pairs: Pairs, labels: IntArray) -> IntArray:
 
 
 def labels_of_chosen(pairs: Pairs, chosen: IntArray) -> IntArray:
-    """Return the column of each row's chosen pair, -1 where there is none."""
+    """Return the column of each row's chosen pair, or -1 if there is none."""
     return np.where(chosen >= 0, pairs.column[chosen], -1) if len(pairs.column) else chosen
 
 
 def chosen_sums(pairs: Pairs, chosen: IntArray, k: int) -> FloatArray:
-    """S_j over the chosen pairs."""
+    """Return S_j over the chosen pairs."""
     held = chosen[chosen >= 0]
     sums = np.bincount(pairs.column[held], weights=pairs.gain[held], minlength=k)
-    return sums.astype(np.float64)  # an empty count is of integers
+    return sums.astype(np.float64)  # bincount of nothing returns integers
 
 
 def local_search(
     pairs: Pairs, chosen: IntArray, k: int, sweeps: int, weights: FloatArray | None = None
 ) -> IntArray:
-    """Single moves, and double moves where dual ``weights`` are given, until no row moves."""
+    """Make single moves, and double moves if dual ``weights`` are given, until no row moves."""
     rows = np.flatnonzero((np.diff(pairs.start) > 1) & (chosen >= 0))
     chosen, sums = chosen.copy(), chosen_sums(pairs, chosen, k)
     for _ in range(sweeps):

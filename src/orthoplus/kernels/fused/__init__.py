@@ -1,4 +1,4 @@
-"""The hot loops, compiled with Numba; same names and signatures as in `reference`."""
+"""Kernels compiled with Numba, with the names and signatures of `reference`."""
 
 from orthoplus.kernels.fused.cache import load_numba
 from orthoplus.kernels.fused.centers import alternate_centers, search_swaps

@@ -1,4 +1,4 @@
-"""Where the compiled loops are kept between processes; decided once, when they are imported."""
+"""Choose the folder in which compiled kernels are cached; decided once, at import."""
 
 import logging
 import os
@@ -13,26 +13,27 @@ from typing import Any, Literal
 
 import numba
 
-# What compilation may take in all before a note says so.
+# Total compilation time after which a message is logged.
 _SILENT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class KernelCache:
-    """The folder of the compiled loops, and what kind of folder it is.
+    """The folder of the compiled kernels and its kind.
 
-    Numba looks for a folder itself: that of ``NUMBA_CACHE_DIR`` if set, ``__pycache__`` beside the
-    source (``package``), the user's cache (``user``, as is the first). If none of them can be
-    written, Numba refuses to compile. Then it is a folder of this user alone among the temporary
-    files (``temporary``), or there is no cache (``none``) and each process compiles for itself.
+    Numba tries ``NUMBA_CACHE_DIR`` if set (``user``), ``__pycache__`` next to the source
+    (``package``), and the cache folder of the user (``user``). If none of them is writable, Numba
+    refuses to compile. In this case a private folder among the temporary files is used
+    (``temporary``); if that fails, there is no cache (``none``) and each process compiles for
+    itself.
     """
 
     kind: Literal["package", "user", "temporary", "none"]
     folder: Path | None = None
-    root: Path | None = None  # given to Numba in place of its own choice
+    root: Path | None = None  # overrides Numba's own choice
 
     def njit(self, **options: Any) -> Callable[[Any], Any]:
-        """Return `numba.njit` with these options, and with this cache."""
+        """Return the decorator `numba.njit` with these options and with this cache."""
 
         def decorate(function: Any) -> Any:
             with _cache_dir(self.root):
@@ -42,8 +43,8 @@ class KernelCache:
 
 
 def find_cache() -> KernelCache:
-    """Return the first cache that can be written."""
-    if numba.config.DISABLE_JIT:  # for debugging: nothing is compiled
+    """Return the first cache folder that is writable."""
+    if numba.config.DISABLE_JIT:  # for debugging, when nothing is compiled
         return KernelCache("none")
     folder = _numba_folder(None)
     if folder is not None:
@@ -55,7 +56,7 @@ def find_cache() -> KernelCache:
 
 
 def _probe() -> None:
-    """Stand for the loops of this folder: Numba chooses a cache by the folder of the source."""
+    """Do nothing: Numba chooses the cache by the folder of the source, here that of the kernels."""
 
 
 def _numba_folder(root: Path | None) -> Path | None:
@@ -68,7 +69,7 @@ def _numba_folder(root: Path | None) -> Path | None:
 
 @contextmanager
 def _cache_dir(root: Path | None) -> Iterator[None]:
-    # Numba reads this setting when a function is decorated. Afterwards it is the user's again.
+    # Numba reads this setting when a function is decorated; the user's value is restored.
     before = numba.config.CACHE_DIR
     if root is not None:
         numba.config.CACHE_DIR = str(root)
@@ -79,9 +80,10 @@ def _cache_dir(root: Path | None) -> Iterator[None]:
 
 
 def _temporary_root() -> Path | None:
-    """Return a temporary folder that only this user can write, or None.
+    """Return a temporary folder that only this user can write to, or None.
 
-    Numba runs what it finds there: a folder that somebody else has made, or may write, is not used.
+    Numba executes the code it finds there, so a folder that another user owns or can write to is
+    not used.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
@@ -97,10 +99,10 @@ def _temporary_root() -> Path | None:
 
 
 def load_numba() -> None:
-    """Load what Numba would load at the first call of a loop, about as much as it has loaded.
+    """Load the modules that Numba would otherwise load at the first call of a kernel.
 
-    It takes no further time, and here Ctrl-C can wait for it, see `orthoplus.kernels`: if it comes
-    in between, no later call succeeds.
+    This takes no additional time. It is done here because `orthoplus.kernels` delays Ctrl-C during
+    the import: an interrupt while these modules load would make all later calls fail.
     """
     with suppress(ImportError, AttributeError):  # not a documented part of Numba
         from numba.core.registry import cpu_target
@@ -110,11 +112,11 @@ def load_numba() -> None:
 
 
 class CompileNote:
-    """Say once per process that loops are being compiled, if that takes longer than a second.
+    """Log once per process that kernels are being compiled, if it takes more than a second.
 
-    The logger ``orthoplus`` warns, so that a single line goes to stderr unless logging was set up
-    otherwise; ``logging.getLogger("orthoplus").setLevel("ERROR")`` silences it. Compilation nests:
-    the time of the outermost one counts, and is looked at whenever one ends.
+    The message is a warning of the logger ``orthoplus``: by default one line on stderr.
+    ``logging.getLogger("orthoplus").setLevel("ERROR")`` silences it. Compilations are nested; the
+    time of the outermost one counts, and is checked whenever one ends.
     """
 
     def __init__(self, where: KernelCache) -> None:
@@ -123,18 +125,18 @@ class CompileNote:
         self.is_given = False
 
     def on_start(self, event: Any) -> None:
-        """Follow the begin of a compilation."""
+        """Record the start of a compilation."""
         if self.depth == 0:
             self.since = time.perf_counter()
         self.depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Follow the end of a compilation, and give the note if it is time."""
+        """Record the end of a compilation, and log the message if the time is exceeded."""
         self.depth -= 1
         seconds = self.seconds + time.perf_counter() - self.since
         if self.depth == 0:
             self.seconds = seconds
-        # Functions that other libraries make by `exec` have no module.
+        # Functions that other libraries create with `exec` have no module.
         is_ours = (event.data["dispatcher"].__module__ or "").startswith("orthoplus.")
         if is_ours and seconds > _SILENT_SECONDS and not self.is_given:
             self.is_given = True
@@ -142,7 +144,7 @@ class CompileNote:
 
     @property
     def text(self) -> str:
-        """The line."""
+        """Return the message."""
         kept = f"once; cached in {self.where.folder}"
         if self.where.folder is None:
             kept = "in every process: no folder for them can be written, set NUMBA_CACHE_DIR"
@@ -150,7 +152,7 @@ class CompileNote:
 
 
 def follow_compilation(note: CompileNote) -> None:
-    """Let Numba tell the note when it compiles."""
+    """Register the note as a listener for Numba's compilation events."""
     with suppress(ImportError, AttributeError):  # not a documented part of Numba
         from numba.core import event
 

@@ -22,7 +22,8 @@ _inner = njit(nogil=True, fastmath=_fast, no_cpython_wrapper=True, no_cfunc_wrap
 
 @_inner
 def _renew(B, labels, top, dirty, centers, scores, sums, order):  # type: ignore[no-untyped-def]
-    # IN B, labels, top, dirty; OUT centers and scores of the dirty ones, order: these; sums: room
+    # IN B, labels, top, dirty; OUT centers and scores of the dirty centers, order: their indices;
+    # sums: work array. Returns their number.
     n, d = B.shape
     m = 0
     for j in range(dirty.size):
@@ -64,8 +65,8 @@ def _renew(B, labels, top, dirty, centers, scores, sums, order):  # type: ignore
 
 @_compiled
 def _alternate(B, centers, scores, labels, top, dirty, touched, old, sums, order, steps, goal):  # type: ignore[no-untyped-def]
-    # IN B, steps, goal; IN/OUT centers, scores, labels, top, dirty, touched: the renewed centers
-    # old, sums, order: room. Returns the sum.
+    # IN B, steps, goal; IN/OUT centers, scores, labels, top, dirty, touched: mask of the updated
+    # centers; old, sums, order: work arrays. Returns the sum of the squared scores.
     n, k, value = labels.size, dirty.size, 0.0
     for i in range(n):
         value += top[i] * top[i]
@@ -79,7 +80,7 @@ def _alternate(B, centers, scores, labels, top, dirty, touched, old, sums, order
         for i in range(n):
             labels[i], top[i] = 0, max(scores[0, i], 0.0)
         for j in range(1, k):
-            for i in range(n):  # without a branch: several rows are compared at a time
+            for i in range(n):  # no branch: the compiler compares several rows at a time
                 s = scores[j, i]
                 is_better = s > top[i]
                 labels[i] = j if is_better else labels[i]
@@ -91,14 +92,14 @@ def _alternate(B, centers, scores, labels, top, dirty, touched, old, sums, order
                 dirty[old[i]] = dirty[labels[i]] = True
                 old[i] = labels[i]
         if value + (steps - 1 - step) * (value - last) <= goal:
-            break  # the gains fall from step to step: the goal is out of reach
+            break  # gains decrease from step to step: the goal is out of reach
     return value
 
 
 @_compiled
 def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss, order):  # type: ignore[no-untyped-def]
-    # IN all up to second; OUT arriving: the scores of a row as a center; loss, order: room
-    # Returns the first draw from here on that is worth a trial, its row and the center to go.
+    # IN all up to second; OUT arriving: scores with the row as a center; loss, order: work arrays
+    # Returns the next draw that is worth a trial, its row, and the center to replace.
     n, d = B.shape
     k = loss.size
     for draw in range(first, len(draws)):
@@ -126,7 +127,7 @@ def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss
             else:
                 v = max(s, second[i])
                 loss[labels[i]] += top[i] * top[i] - v * v
-        for j in range(k):  # sort: stable, k is small
+        for j in range(k):  # a stable insertion sort, as k is small
             place = j
             while place > 0 and loss[order[place - 1]] > loss[j]:
                 order[place] = order[place - 1]
@@ -141,7 +142,7 @@ def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss
 
 @_compiled
 def _assign(scores, labels, top, runner, second):  # type: ignore[no-untyped-def]
-    # IN scores; OUT all others: the two best centers of each row and their scores, at least 0
+    # IN scores; OUT all others: the two best centers of each row and their scores (>= 0)
     k, n = scores.shape
     for i in range(n):
         labels[i], runner[i] = 0, 0
@@ -158,8 +159,8 @@ def _assign(scores, labels, top, runner, second):  # type: ignore[no-untyped-def
 
 @_compiled
 def _replace(arriving, dropped, labels, top, runner, second, to_labels, to_top, dirty):  # type: ignore[no-untyped-def]
-    # IN all up to second; OUT to_labels, to_top: with the scores arriving for those of dropped
-    # dirty: added to, the centers that lose or win a row
+    # IN all up to second; OUT to_labels, to_top: labels and scores after the center `dropped` is
+    # replaced by one with the scores `arriving`; dirty: marks the centers that lose or win a row
     for i in range(labels.size):
         before, label, most = labels[i], labels[i], top[i]
         if before == dropped:

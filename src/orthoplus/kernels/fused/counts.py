@@ -1,4 +1,4 @@
-"""The loops of `reference.counts`, compiled: one thread, rows in order, exact arithmetic."""
+"""Compiled loops of `reference.counts`: one thread, rows in order, no fast math."""
 
 import numpy as np
 
@@ -6,12 +6,13 @@ from orthoplus.core.types import FloatArray
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.pairs import TINY, Pairs
 
-_compiled = njit(nogil=True)  # no fast mathematics: ties must stay ties
+_compiled = njit(nogil=True)  # no fast math: ties must stay ties
 
 
 @_compiled
 def _ends_of_row(start, stop, slopes, share, low, high):  # type: ignore[no-untyped-def]
-    # the pair of largest slope that has room, and that of smallest slope that can give; -1: none
+    # Returns the pair of largest slope below its upper limit, the pair of smallest slope above its
+    # lower limit (-1 if there is none), and the difference of the slopes.
     best, worst, most, least = -1, -1, -1.0, np.inf
     for pair in range(start, stop):
         slope = slopes[pair - start]
@@ -43,6 +44,7 @@ def _balance_counts(pairs, limits, sums, sweeps, tol):  # type: ignore[no-untype
             left += rise * most
             to, source, p_to, p_from = column[best], column[worst], gain[best], gain[worst]
             if p_from > 0.0:
+                # Exact line search: t = (p_l S_j / p_j - p_j S_l / p_l) / (p_l + p_j).
                 amount = p_to * (sums[source] / p_from) - p_from * (sums[to] / p_to)
                 amount = min(amount / (p_to + p_from), most)
             if amount > 0.0:
@@ -65,6 +67,7 @@ def balance_counts_into(
 
 @_compiled
 def _capped_tops(start, column, gain, limits, counts, weights):  # type: ignore[no-untyped-def]
+    # IN all; returns the maxima of the linear programs and the price of the last row placed
     n = start.size - 1
     low, high = limits[0], limits[1]
     tops, last = np.zeros(n), np.zeros(n)
@@ -73,7 +76,9 @@ def _capped_tops(start, column, gain, limits, counts, weights):  # type: ignore[
         for pair in range(start[i], start[i + 1]):
             tops[i] += low[pair] * (weights[column[pair]] * gain[pair])
             left -= low[pair]
-        before, after = np.inf, -1  # pairs in descending order of w P, the first of ties first
+        # Visit the pairs in descending order of w P, ties in their order, by repeated selection:
+        # a row has few pairs, and usually one or two of them are enough.
+        before, after = np.inf, -1
         while left > 0.0:
             pick, most = -1, -1.0
             for pair in range(start[i], start[i + 1]):

@@ -1,4 +1,8 @@
-"""The loops of `reference.divergence`, compiled."""
+"""Compiled loops of `reference.divergence`.
+
+A sweep evaluates many logarithms. Cheap bounds on gains and losses come first, so that exact values
+are needed only for the few groups that may improve.
+"""
 
 import numpy as np
 
@@ -8,11 +12,11 @@ from orthoplus.kernels.reference.divergence import MOVE_ROUNDING
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _compiled = njit(nogil=True, fastmath=_FAST)
-# 0 / 0 is discarded: no check for it, so that the loop over the groups is vectorized.
+# Results of 0 / 0 are discarded below; without a check for them the loop over groups vectorizes.
 _bounding = njit(nogil=True, fastmath=_FAST, error_model="numpy")
-# Gains are compared: no fast mathematics.
+# No fast math, because gains are compared.
 _exact = njit(nogil=True)
-# Share of the terms of a bound on gains that may be rounding.
+# Relative rounding error of the bounds on gains and losses.
 BOUND_ROUNDING = 1e-11
 
 
@@ -45,9 +49,9 @@ def _x_log_x(x):  # type: ignore[no-untyped-def]
 @_bounding
 def _most_gains(entries, alone, columns, state, most):  # type: ignore[no-untyped-def]
     # IN entries, alone = a log a of each, columns, state = (sums, terms, totals);
-    # OUT most: no gain of a group is above it; returns the sum of the row
+    # OUT most: upper bounds on the gains of the groups; returns the sum of the row
     # (c + a) log(c + a) - c log c = a log c + (c + a) log(1 + a/c), and for x >= 0
-    # log(1 + x) <= x (6 + x) / (6 + 4x): sums without a logarithm, one division each.
+    # log(1 + x) <= x (6 + x) / (6 + 4x): one division per term instead of a logarithm.
     sums, terms, totals = state
     most[:] = 0.0
     size = 0.0
@@ -68,9 +72,9 @@ def _most_gains(entries, alone, columns, state, most):  # type: ignore[no-untype
 
 @_bounding
 def _least_loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
-    # IN all; returns a number that the loss of the row's group is not below
+    # IN all; returns a lower bound on the loss of the row's group
     # c log c - (c - a) log(c - a) = a log c + (c - a) log(1 + x) with x = a / (c - a), and for
-    # x >= 0 log(1 + x) >= 2x / (2 + x): no logarithm here either.
+    # x >= 0 log(1 + x) >= 2x / (2 + x), which needs no logarithm either.
     sums, terms, totals = state
     least, size = 0.0, 0.0
     for at in range(entries.size):
@@ -86,7 +90,7 @@ def _least_loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
 
 @_exact
 def _loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
-    # IN all; returns what the group of the row loses with it, and the size of the terms it is of
+    # IN all; returns the loss of the group if the row leaves, and the rounding error of the loss
     sums, terms, totals = state
     loss, size = 0.0, 0.0
     for at in range(entries.size):
@@ -99,7 +103,7 @@ def _loss(entries, columns, own, state):  # type: ignore[no-untyped-def]
 
 @_exact
 def _gain(entries, columns, group, state):  # type: ignore[no-untyped-def]
-    # IN all; returns what the group gains by the row
+    # IN all; returns the gain of the group if the row joins
     sums, terms, totals = state
     gain, size = 0.0, 0.0
     for at in range(entries.size):
@@ -111,13 +115,13 @@ def _gain(entries, columns, group, state):  # type: ignore[no-untyped-def]
 
 @_exact
 def _best_group(entries, alone, columns, own, state, most):  # type: ignore[no-untyped-def]
-    # IN all but most, which is overwritten; returns the group where the row gains, -1 for none
+    # IN all but most, which is a work array; returns the best group for the row, -1 to stay
     size = _most_gains(entries, alone, columns, state, most)
     least = _least_loss(entries, columns, own, state)
     slack = BOUND_ROUNDING * (abs(least) + size + _x_log_x(state[2].max() + size))
     most[own] = -np.inf
     if most.max() + slack <= least - slack:
-        return -1  # no gain can exceed the loss: the exact sums need not be made
+        return -1  # no gain can exceed the loss, so exact values are not needed
     loss, rounding = _loss(entries, columns, own, state)
     best, largest = -1, loss + rounding
     for j in range(most.size):

@@ -1,4 +1,4 @@
-"""The exchanges of `reference.exchange`, compiled; B is held with rows and columns in p's order."""
+"""Compiled exchanges of `reference.exchange`; B is stored with its rows and columns in order p."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ _exact = njit(nogil=True)
 
 
 class _State(NamedTuple):
-    """A permutation p, B in its order (one side, or its transpose too), and the differences D."""
+    """A permutation p, B in its order (and its transpose if not symmetric), and the deltas D."""
 
     b: FloatArray
     p: IntArray
@@ -21,14 +21,14 @@ class _State(NamedTuple):
 
 @_exact
 def _renew(A, C, b, p, D, r, row):  # type: ignore[no-untyped-def]
-    # IN A, b: the sides of a matrix, C, p, r; OUT D: all pairs with r, row
-    n, twice = p.size, 2.0 / len(A)  # a symmetric matrix has one side, which counts twice
+    # IN A, b (a matrix and, if not symmetric, its transpose), C, p, r; OUT D: all pairs with r, row
+    n, twice = p.size, 2.0 / len(A)  # rows and columns of a symmetric matrix give equal sums
     for s in range(n):
         row[s] = 0.0
     for side in range(len(A)):
         M, m = A[side], b[side]
         for i in range(n):
-            if i != r:  # the sum runs along s, contiguous; s = i is taken back below
+            if i != r:  # the inner loop over s is contiguous; s = i is subtracted below
                 at, to = M[i, r], m[i, r]
                 for s in range(n):
                     row[s] += (at - M[i, s]) * (m[i, s] - to)
@@ -44,11 +44,12 @@ def _renew(A, C, b, p, D, r, row):  # type: ignore[no-untyped-def]
         D[r, s] = row[s]
 
 
-# Loops alone: slices and new arrays take as long to compile as a dozen of them.
+# Only loops: a slice or a new array takes as long to compile as a dozen loops.
 @_exact
 def _walk(A, C, b, p, D, kicks, space, threshold):  # type: ignore[no-untyped-def]
-    # IN A, C, kicks, threshold; IN/OUT b, p, D; OUT space. First the exchanges of kicks, then the
-    # best one while it gains; returns the change of f and the number of exchanges.
+    # IN A, C, kicks, threshold; IN/OUT b, p, D; OUT space: work arrays. Makes the exchanges of
+    # kicks, then the best exchange while it improves f; returns the change of f and the number of
+    # exchanges.
     n, change, count, twice = p.size, 0.0, 0, 2.0 / len(A)
     row, x, y = space[0], space[1], space[2]
     while True:
@@ -65,15 +66,15 @@ def _walk(A, C, b, p, D, kicks, space, threshold):  # type: ignore[no-untyped-de
                 least = min(least, top)
             if not least < -threshold:
                 return change, count
+            # Take the first pair whose gain equals the best one up to rounding.
             enough, u = min(least + threshold, -threshold), 0
-            while (
-                row[u] > enough
-            ):  # the first pair that gains as much as the best, but for rounding
+            while row[u] > enough:
                 u += 1
             v = u + 1
             while D[u, v] > enough:
                 v += 1
         change, count = change + D[u, v], count + 1
+        # Pairs without u and v: D_rs += (x_r - x_s)(y_s - y_r), in O(1) each.
         for side in range(len(A)):
             for r in range(n):
                 x[r] = A[side, u, r] - A[side, v, r]
@@ -89,19 +90,19 @@ def _walk(A, C, b, p, D, kicks, space, threshold):  # type: ignore[no-untyped-de
                 b[side, u, i], b[side, v, i] = b[side, v, i], b[side, u, i]
             for i in range(n):
                 b[side, i, u], b[side, i, v] = b[side, i, v], b[side, i, u]
-        for end in range(2):
+        for end in range(2):  # pairs with u or v are recomputed, in O(n) each
             _renew(A, C, b, p, D, u if end == 0 else v, row)
 
 
 def _sides(M: FloatArray, count: int) -> FloatArray:
-    """Return M, with its transpose after it if ``count`` is two."""
+    """Stack M and, if ``count`` is two, its transpose."""
     return np.stack([M, M.T][:count])
 
 
 def _start(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray | None = None
 ) -> tuple[FloatArray, _State]:
-    """Return the sides of A and the state of p, whose array it shares; D is made if not given."""
+    """Return the sides of A and the state of p, which shares its array; compute D if not given."""
     count = 1 if (A == A.T).all() and (B == B.T).all() else 2
     state = _State(_sides(B[np.ix_(p, p)], count), p, np.zeros(C.shape) if D is None else D)
     sides = _sides(A, count)
@@ -144,5 +145,5 @@ def exchange_search_into(
         total += change if is_kept else 0.0
         for part, other in zip(kept, now, strict=True) if is_kept else zip(now, kept, strict=True):
             part[...] = other
-    _renew_all(A, C, now)  # the updates have rounded
+    _renew_all(A, C, now)  # recompute: the updates accumulate rounding errors
     return float(total + _walk(A, C, *now, pairs[:0], space, threshold)[0])

@@ -1,4 +1,4 @@
-"""The active-set method of `reference.fractions`, compiled, threads over row blocks."""
+"""Compiled active-set method of `reference.fractions`, with threads over row blocks."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.fractions import SLACK_UNITS
 
 _EPS = float(np.finfo(np.float64).eps)
-# The signs of multipliers decide, so no fast mathematics.
+# No fast math, because the signs of the multipliers decide.
 _exact = njit(nogil=True)
 
 
 @_exact
 def _factorize(G, members, p, L):  # type: ignore[no-untyped-def]
-    # IN G, members[:p]; OUT L = Cholesky's factor of G on them; returns whether it is definite
+    # IN G, members[:p]; OUT L: Cholesky factor of G on the members; returns whether G is definite
     for s in range(p):
         i = members[s]
         for t in range(s + 1):
@@ -60,7 +60,7 @@ def _on_passive_set(b, members, p, sums_to_one, work):  # type: ignore[no-untype
 
 @_exact
 def _move(a, members, p, u):  # type: ignore[no-untyped-def]
-    # IN u; IN/OUT a, members: toward z until an entry vanishes; returns the new p
+    # IN u: the target z; IN/OUT a, members: move toward z until an entry is zero; returns the new p
     ratio, first = 2.0, -1
     for s in range(p):
         if u[s] <= 0.0:
@@ -81,7 +81,7 @@ def _move(a, members, p, u):  # type: ignore[no-untyped-def]
 
 @_exact
 def _entering(G, b, a, members, p, price, barred):  # type: ignore[no-untyped-def]
-    # IN all; returns the column with the largest multiplier, and that
+    # IN all; returns the column with the largest multiplier w_j = b_j - (Ga)_j - lambda, and w_j
     best, top = -1, -np.inf
     for j in range(b.size):
         if a[j] > 0.0 or barred[j]:
@@ -96,7 +96,7 @@ def _entering(G, b, a, members, p, price, barred):  # type: ignore[no-untyped-de
 
 @_exact
 def _first_vertex(G, b, a, members):  # type: ignore[no-untyped-def]
-    # IN G, b; OUT a, members: the best single column; returns its multiplier
+    # IN G, b; OUT a, members: the best vertex of the simplex; returns its multiplier
     best, least = 0, np.inf
     for j in range(b.size):
         value = 0.5 * G[j, j] - b[j]
@@ -123,7 +123,7 @@ def _solve_row(G, b, sums_to_one, a, barred, members, work):  # type: ignore[no-
             barred[new] = True
             continue
         trial = _on_passive_set(b, members, p + 1, sums_to_one, work)
-        if work[1][p] <= 0.0:
+        if work[1][p] <= 0.0:  # only by rounding: bar the column until the point has changed
             barred[new] = True
             continue
         p, price = p + 1, trial
@@ -149,7 +149,7 @@ def _solve_rows(G, B, sums_to_one, out):  # type: ignore[no-untyped-def]  # IN G
 def constrained_fractions(G: FloatArray, B: FloatArray, sums_to_one: bool) -> FloatArray:
     n, k = B.shape
     out, gram = np.empty((n, k), dtype=B.dtype), np.ascontiguousarray(G, dtype=np.float64)
-    # A row takes about k^3 operations: blocks are counted as if each had k^2 times its entries.
+    # A row takes about k^3 operations, so the partition treats it as k^3 entries.
     blocks = partition_rows(n, k**3)
     for_blocks(
         lambda _, rows: _solve_rows(gram, np.ascontiguousarray(B[rows]), sums_to_one, out[rows]),

@@ -1,6 +1,6 @@
-"""The products of `reference.groups`, compiled: one pass over the data each, no copy of it.
+"""Compiled products of `reference.groups`: one pass over the data each, without copying it.
 
-Threads share large matrices by blocks of rows, or of columns where these are contiguous.
+Large matrices are split over threads by rows, or by columns if those are contiguous.
 """
 
 import numpy as np
@@ -10,14 +10,15 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.groups import TIE
 
-# Rows of a block for each group: below, adding its sums to the others takes as long as making them.
+# Least number of rows of a block per group: with fewer rows, adding the partial sums of the blocks
+# takes as long as computing them.
 _ROWS_PER_GROUP = 8
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
-# Scores are compared: no fast mathematics, ties must stay ties.
+# No fast math, because scores are compared and ties must stay ties.
 _exact = njit(nogil=True)
 
 
@@ -91,7 +92,7 @@ def _sums_by_columns(At, labels, weights, W):  # type: ignore[no-untyped-def]
 
 def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     n, r = A.shape
-    A = np.asarray(A)  # a memory map is one to NumPy only
+    A = np.asarray(A)  # Numba does not know memory maps
     if A.flags.f_contiguous and not A.flags.c_contiguous:
         W = np.zeros((k, r))
         for_blocks(
@@ -105,7 +106,7 @@ def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: in
 
 
 def _added(partial: FloatArray) -> FloatArray:
-    """Return the sum over the blocks, in their order, in the memory of the first."""
+    """Sum over the blocks in their order, and overwrite the first with the result."""
     for part in partial[1:]:
         partial[0] += part
     return partial[0]
@@ -166,7 +167,9 @@ def sparse_group_sums(
 ) -> FloatArray:
     data, indices, indptr = parts
     n = len(labels)
-    least = _ROWS_PER_GROUP * size[0] * size[1] * n // max(1, len(data))  # so many entries, in rows
+    least = (
+        _ROWS_PER_GROUP * size[0] * size[1] * n // max(1, len(data))
+    )  # rows that hold this many entries
     blocks = partition_rows(n, max(1, len(data) // max(1, n)), least)
     partial = np.zeros((len(blocks), *size))
 

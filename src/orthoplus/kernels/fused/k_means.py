@@ -1,4 +1,4 @@
-"""The searches of `reference.k_means`, compiled: a sweep is one pass over the rows."""
+"""Compiled searches of `reference.k_means`; a sweep is one pass over the rows."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def _distance(A, i, centers, j):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _mean(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
-    # IN A, labels; OUT centers, sizes; returns the fewest rows of a cluster
+    # IN A, labels; OUT centers, sizes; returns the size of the smallest cluster
     k, d = centers.shape
     for j in range(k):
         sizes[j] = 0.0
@@ -49,7 +49,9 @@ def _inertia(A, labels, centers):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _sweep(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
-    # IN A; OUT labels, centers, sizes (updated); returns the gain
+    # IN A; OUT labels, centers, sizes (updated); returns the decrease of the inertia
+    # A row leaves its cluster l if n_l / (n_l - 1) |a - c_l|^2 exceeds the smallest
+    # n_j / (n_j + 1) |a - c_j|^2 (Hartigan).
     k, d = centers.shape
     gain = 0.0
     for i in range(A.shape[0]):
@@ -82,13 +84,14 @@ def _alternate(A, labels, centers, sizes, value, n_sweeps, goal):  # type: ignor
         gain = _sweep(A, labels, centers, sizes)
         value -= gain
         if gain == 0.0 or (goal > -np.inf and value - (n_sweeps - 1 - sweep) * gain >= goal):
-            break  # gains fall from sweep to sweep
+            break  # gains decrease from sweep to sweep: the goal is out of reach
     return value
 
 
 @_compiled
 def _near(A, labels, centers, own, second, beyond, loss):  # type: ignore[no-untyped-def]
-    # IN A, labels, centers; OUT own distances, the second nearest center and its distance, loss
+    # IN A, labels, centers; OUT own: distance to the own center, second, beyond: the second nearest
+    # center and its distance, loss: increase of the inertia if a center is removed
     k = centers.shape[0]
     for j in range(k):
         loss[j] = 0.0
@@ -105,7 +108,7 @@ def _near(A, labels, centers, own, second, beyond, loss):  # type: ignore[no-unt
 
 @_compiled
 def _at_rank(loss, rank):  # type: ignore[no-untyped-def]
-    # the index of the entry with this many smaller ones, ties by their order
+    # Returns the index of the entry at this position of a stable sort.
     for j in range(loss.size):
         before = 0
         for other in range(loss.size):
@@ -118,6 +121,7 @@ def _at_rank(loss, rank):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _row_at(own, share):  # type: ignore[no-untyped-def]
+    # Returns the first row at which the cumulative sum exceeds this share of the total.
     whole = 0.0
     for i in range(own.size):
         whole += own[i]
@@ -131,7 +135,8 @@ def _row_at(own, share):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _search(A, labels, centers, sizes, draws, n_sweeps):  # type: ignore[no-untyped-def]
-    # IN A, draws, n_sweeps; OUT labels, centers, sizes (updated); returns inertia and failures
+    # IN A, draws, n_sweeps; OUT labels, centers, sizes (updated); returns the inertia and the
+    # number of failed trials since the last success
     n, k = A.shape[0], centers.shape[0]
     _mean(A, labels, centers, sizes)
     value, failed, is_new = _inertia(A, labels, centers), 0, True
@@ -146,6 +151,8 @@ def _search(A, labels, centers, sizes, draws, n_sweeps):  # type: ignore[no-unty
         failed += 1
         removed = _at_rank(loss, min(int(k * draws[trial, 0] * draws[trial, 0]), k - 1))
         row = _row_at(own, draws[trial, 1])
+        # Rows of the removed center go to their second nearest one; the center reappears at `row`
+        # and takes all rows that are closer to it.
         for i in range(n):
             is_removed = labels[i] == removed
             there = beyond[i] if is_removed else own[i]

@@ -1,4 +1,7 @@
-"""The loops over OB+ of `reference.oblique`, compiled: one pass over memory each."""
+"""Compiled loops over OB+ of `reference.oblique`: one pass over memory each.
+
+In all loops ``pull`` is the entry of weight * rowmean(X) that is added to a row of the gradient.
+"""
 
 from collections.abc import Callable
 
@@ -16,9 +19,9 @@ _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _summed(
     work: Callable[[slice, FloatArray], None], X: FloatArray, shape: tuple[int, ...]
 ) -> FloatArray:
-    """Return sums over the rows of X, of this shape; ``work(rows, sums)`` gives those of a block.
+    """Return sums of this shape over the rows of X, computed in blocks.
 
-    ``sums`` starts as zeros.
+    ``work(rows, sums)`` computes those of a block; ``sums`` is initialized with zeros.
     """
     blocks = partition_rows(*X.shape)
     partial = np.zeros((len(blocks), *shape))
@@ -56,7 +59,7 @@ def _gradient_step(X, G, weight, alpha, T, squares):  # type: ignore[no-untyped-
         pull = alpha * weight * total / k
         for j in range(k):
             T[i, j] = max(X[i, j] - alpha * G[i, j] - pull, 0.0)
-            t = np.float64(T[i, j])  # as stored: in float32 it may have underflowed to zero
+            t = np.float64(T[i, j])  # the stored value: in float32 it may be rounded to zero
             squares[j] += t * t
 
 
@@ -104,7 +107,7 @@ def normalize_step_into(
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
-    if X.size < PARALLEL_SIZE:  # a short pass: no blocks
+    if X.size < PARALLEL_SIZE:  # skip the overhead of blocks
         column_squares, sums = np.zeros(X.shape[1]), np.empty(4)
         _gradient_step(X, G, weight, alpha, out, column_squares)
         if not (column_squares.min() >= SQUARES_MIN and column_squares.max() <= SQUARES_MAX):
@@ -157,7 +160,7 @@ def _column_dots(A, B, dots):  # type: ignore[no-untyped-def]  # IN A, B; OUT do
 
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
-    if A.size < PARALLEL_SIZE:  # a short pass: no blocks
+    if A.size < PARALLEL_SIZE:  # skip the overhead of blocks
         dots = np.zeros(A.shape[1])
         _column_dots(A, B, dots)
         return dots
@@ -259,9 +262,9 @@ def gather(C: FloatArray, labels: IntArray) -> FloatArray:
     return out
 
 
-@njit(nogil=True)  # no fast mathematics: the two divisions must stay two
+@njit(nogil=True)  # no fast math: merging the two divisions could overflow
 def _assemble(labels, weights, X, top, norms):  # type: ignore[no-untyped-def]
-    # IN labels, weights; OUT X, top, norms (both zero at first)
+    # IN labels, weights; OUT X, top, norms (both initialized with zeros)
     n, k = X.shape
     for i in range(n):
         if labels[i] >= 0 and weights[i] > top[labels[i]]:

@@ -1,7 +1,7 @@
-"""The loops of `reference.pairs`, compiled: one thread, rows in order, exact arithmetic.
+"""Compiled loops of `reference.pairs`: one thread, rows in order, no fast math.
 
-A row's move changes the sums that the next row sees, so these loops are sequential by nature; they
-touch only the candidate pairs, never the matrix.
+A move of a row changes the sums that the next row sees, so these loops are sequential. They access
+only the candidate pairs, never the matrix.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ from orthoplus.kernels.pairs import (
     Pairs,
 )
 
-# No fast mathematics: same bits as the reference. The first call waits for the compilation, so what
-# takes long to compile is left to NumPy: room, sums of arrays, slices.
+# No fast math, so that results are bitwise equal to the reference. To keep compilation short,
+# allocations, array sums and slices are left to NumPy.
 _compiled = njit(nogil=True)
 _inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by loops only
 
@@ -44,7 +44,7 @@ def _transfer_shares(rows, start, column, gain, share, sums, weight):  # type: i
         if best == worst:
             continue
         amount = share[worst]
-        if p_to > SAFE_GAIN and p_from > SAFE_GAIN:  # one division instead of three
+        if p_to > SAFE_GAIN and p_from > SAFE_GAIN:  # one division instead of three; no underflow
             amount = p_to * p_to * sums[source] - p_from * p_from * sums[to]
             amount = min(amount / (p_to * p_from * (p_to + p_from)), share[worst])
         elif p_to > 0.0 and p_from > 0.0:
@@ -78,8 +78,8 @@ def _single_moves(rows, start, column, gain, chosen, sums):  # type: ignore[no-u
         best, most = -1, (np.sqrt(sums[source]) - np.sqrt(left)) * (1.0 + MOVE_THRESHOLD)
         for pair in range(start[i], start[i + 1]):
             total = sums[column[pair]]
-            # gain / (2 sqrt(total)) bounds the increase and spares the square roots; the square of
-            # the gain alone would underflow first
+            # The increase is at most gain / (2 sqrt(total)), which saves the square roots for most
+            # pairs. Divide before squaring: the square of the gain could underflow.
             if pair == held or (
                 total > 0.0 and gain[pair] * (gain[pair] / total) <= 4.0 * most * most
             ):
@@ -129,8 +129,8 @@ def _column_error(total, weight):  # type: ignore[no-untyped-def]  # e as in `_c
 
 @_inner
 def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[no-untyped-def]
-    # IN all; the move (row, pair) out of the column entered that leaves the least s and e, -1 for
-    # none, and the number of rows looked at
+    # IN all; returns the second move (row, pair) with the smallest change of sum s + sum e, or -1,
+    # and the number of rows examined. Rows and pairs are skipped if even e = 0 is not enough.
     start, column, gain = pairs
     head, after, slack, error = lists
     source, middle, left, entered, spent, most_error, limit, is_emptied = move
@@ -159,8 +159,8 @@ def _best_follower(pairs, chosen, sums, weights, lists, move):  # type: ignore[n
 
 @_inner
 def _make_move(row, to, column, gain, chosen, sums, links):  # type: ignore[no-untyped-def]
-    # IN row, to, column, gain; IN/OUT chosen, sums, links = (head, after, before): the lists of the
-    # rows of each column, from which the row goes into another
+    # IN row, to, column, gain; IN/OUT chosen, sums, links = (head, after, before): a doubly linked
+    # list of the rows of each column; the row moves from one list to another
     head, after, before = links
     held = chosen[row]
     j, m = column[held], column[to]
@@ -191,6 +191,7 @@ def _chain_moves(rows, pairs, chosen, sums, weights, limit, lists, before):  # t
         if head[j] >= 0:
             before[head[j]] = i
         head[j] = i
+    # most_error bounds what any third column can contribute to the gain.
     most_error, moves, looked = 0.0, 0, 0
     for j in range(error.size):
         most_error = max(most_error, error[j])
@@ -233,8 +234,9 @@ def chain_moves_into(
 def _search_rows(  # type: ignore[no-untyped-def]
     rows, pairs, chosen, sums, weights, max_nodes, slack, trial, best, pick, spent, before
 ):
-    # IN rows, pairs = (start, column, gain), weights, max_nodes, slack; trial: the sums of all
-    # other rows; best: the cost so far; IN/OUT chosen, sums; pick, spent, before: room
+    # IN rows, pairs = (start, column, gain), weights, max_nodes, slack, trial: sums over the other
+    # rows, best: the smallest cost so far; IN/OUT chosen, sums; pick, spent, before: work arrays
+    # Depth-first search without recursion: pick[depth] is the pair tried for rows[depth], or -1.
     start, column, gain = pairs
     depth, nodes = 0, 1
     while depth >= 0 and nodes <= max_nodes:
@@ -252,7 +254,7 @@ def _search_rows(  # type: ignore[no-untyped-def]
             depth -= 1
             continue
         i, pair = rows[depth], pick[depth]
-        if pair >= 0:  # back from the subtree of this pair
+        if pair >= 0:  # returned from the subtree of this pair: undo it
             trial[column[pair]] = before[depth]
         pair = start[i] if pair < 0 else pair + 1
         while pair < start[i + 1] and spent[depth] + slack[pair] >= best:
@@ -279,12 +281,12 @@ def search_rows_into(
 ) -> bool:
     slack = _slack(rows, pairs, weights)
     best = float(_column_errors(sums, weights).sum() + slack[chosen[rows]].sum())
-    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
+    # Restore saved sums instead of subtracting: a difference would leave a rounding error, not 0.
     is_other = chosen >= 0
     is_other[rows] = False
     others = chosen[is_other]
     trial = np.bincount(pairs.column[others], pairs.gain[others], minlength=sums.size)
-    trial = trial.astype(np.float64)  # integers if there are no other rows
+    trial = trial.astype(np.float64)  # bincount returns integers if there are no other rows
     room = (np.full(rows.size, -1), np.zeros(rows.size + 1), np.zeros(rows.size))
     given = (rows, pairs[:3], chosen, sums, weights, max_nodes)
     return bool(_search_rows(*given, slack, trial, best, *room))
@@ -292,6 +294,7 @@ def search_rows_into(
 
 @_inner
 def _most_saved(weight, best, size):  # type: ignore[no-untyped-def]
+    # Bounds the decrease of e_j by one flip through the slope of e_j, see the reference.
     root, reach = 0.5 / weight, np.sqrt(best / weight)
     low, high = max(root - reach, 0.0) ** 2 - size, (root + reach) ** 2 + size
     if low <= 0.0:
@@ -303,8 +306,8 @@ def _most_saved(weight, best, size):  # type: ignore[no-untyped-def]
 def _cheapest_flips(  # type: ignore[no-untyped-def]
     start, cost, shift, sums, weights, least, is_flipped, spent, reached, parent, flip
 ):
-    # IN all up to weights; OUT least, is_flipped; the rest: room for the sets of flips of a column,
-    # what each costs, the sum it reaches, the set it extends and by which flip
+    # IN all up to weights; OUT least, is_flipped; the rest are work arrays. They hold the sets of
+    # flips of a column: the cost of a set, the sum it reaches, the set it extends and the new flip.
     for j in range(sums.size):
         weight, root, size, chosen, limit = weights[j], 0.5 / weights[j], 1, 0, np.inf
         best, aim, doubt = weight * (np.sqrt(sums[j]) - root) ** 2, root * root, sums[j]
@@ -326,7 +329,7 @@ def _cheapest_flips(  # type: ignore[no-untyped-def]
                     spent[last] = spent[before] + cost[t]
                     reached[last] = max(reached[before] + shift[t], 0.0)
                     parent[last], flip[last] = before, t
-                    total = reached[last]  # within the doubt: where the error is least
+                    total = reached[last]  # take the most favorable value within the doubt
                     total = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
                     value = spent[last] + weight * (np.sqrt(total) - root) ** 2
                     if value < best:

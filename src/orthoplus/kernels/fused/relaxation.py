@@ -1,4 +1,4 @@
-"""The pass of `reference.relaxation`, compiled: F is formed a few rows at a time, in the cache."""
+"""Compiled loops of `reference.relaxation`; F is computed a few rows at a time to fit the cache."""
 
 import numpy as np
 
@@ -7,10 +7,11 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.relaxation import HUGE
 
-# Rows of F that are formed at a time, and entries between two looks at a ratio.
+# Rows of F computed at a time, and entries after which a ratio is compared with its floor.
 _ROWS, _LOOK = 32, 128
 
 # Sums may be reordered for SIMD; infinity keeps its meaning.
+# The four sums of squares are those of F - P, P - old P, P and D.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 _exact = njit(nogil=True)
 
@@ -20,7 +21,7 @@ def _relax(F, T, G, W, over, inverse, sums):  # type: ignore[no-untyped-def]
     # IN F, G, over, inverse; OUT T (updated), W, sums (added to)
     zero = T.dtype.type(0)
     for i in range(T.shape[0]):
-        primal = change = size = dual = zero  # of one row: float32 is enough
+        primal = change = size = dual = zero  # sums over one row: float32 is precise enough
         for j in range(T.shape[1]):
             f, t = F[i, j], T[i, j]
             p = max(t, zero)
@@ -92,6 +93,7 @@ def relax_into(
 @_exact
 def _sweep(cuts, ratios, T, multipliers, K):  # type: ignore[no-untyped-def]
     # IN cuts, ratios, T; OUT multipliers, K (updated)
+    # Hildreth's step for each cut: m <- max(0, m + <C, P> / |C|^2), K += (change of m) C.
     for c in range(cuts.shape[0]):
         i, j, l = cuts[c, 0], cuts[c, 1], cuts[c, 2]  # noqa: E741
         ij = ratios[i, j]
@@ -142,7 +144,8 @@ def _worst(P, ratios, first, last, least, best, violation):  # type: ignore[no-u
             near[j] = own if j != i and own > floor else zero
         for l in range(n):  # noqa: E741
             if near[l] > zero:
-                # All j at once, as SIMD allows; a search for the largest entry would not vectorize.
+                # Update the maximum for all j at once: this order of the loops vectorizes, a search
+                # for the largest entry of each j would not.
                 row, number, own, weight = P[l], np.int32(l), near[l], weights[l]
                 for j in range(l):
                     value = own - weight * weights[j] * row[j]
@@ -173,6 +176,7 @@ def _ratios(M, first, last, floor, ratios):  # type: ignore[no-untyped-def]
         for l in range(n):  # noqa: E741
             inverse[l] = 1.0 / M[i, l] if M[i, l] > 0.0 else HUGE
         for j in range(n):
+            # Stop early once the ratio 1 / most is below the floor.
             most, start = 0.0, 0
             while start < n and most * floor <= 1.0:
                 stop = min(start + _LOOK, n)

@@ -1,4 +1,4 @@
-"""The passes over rows of `reference.rows`, compiled, threads over row blocks."""
+"""Compiled passes over rows of `reference.rows`, with threads over row blocks."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.kernels.reference.rows import labels_of_choice
 
-# The three passes below take C in any memory order: a block of rows that is not contiguous is
-# copied. They compare products, so no fast mathematics: ties must stay ties.
+# The passes below accept C in any memory order; a block of rows is copied if it is not contiguous.
+# They compare products, so there is no fast math: ties must stay ties.
 _exact = njit(nogil=True)
 _inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by loops only
 
@@ -39,7 +39,7 @@ def column_maxima(C: FloatArray) -> FloatArray:
 
 @_inner
 def _add_into(sums, lost, j, entry):  # type: ignore[no-untyped-def]  # IN/OUT sums, lost
-    # Kahan's sum: the error does not grow with the number of rows, so bounds stay sharp
+    # Kahan summation: the error does not grow with the number of rows, so bounds stay tight.
     term = np.float64(entry) ** 2 - lost[j]
     total = sums[j] + term
     lost[j] = (total - sums[j]) - term
@@ -72,7 +72,8 @@ def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
 
 @_inner
 def _near_columns(C, i, root, window, near):  # type: ignore[no-untyped-def]
-    # IN all but near; OUT near; returns the column of the maximum and the number of near columns
+    # IN all but near; OUT near: the columns with root_j C_ij >= bound; returns the column of the
+    # maximum and the number of near columns
     k = root.size
     ratio, slack, _ = window
     top, best = 0.0, -1
@@ -98,7 +99,8 @@ def _near_columns(C, i, root, window, near):  # type: ignore[no-untyped-def]
 @_inner
 def _merge_row(near, count, best, thin, keep, out):  # type: ignore[no-untyped-def]
     # IN near[:count], best, thin = (offset, step), keep = (column, share, from, to), all ascending;
-    # OUT out = (column, share, from): the thinned union; returns where it ends
+    # OUT out = (column, share, from): the thinned union; returns its end. This merges two sorted
+    # lists; kept pairs and the maximum are never thinned out.
     keep_column, keep_share, at, end = keep
     column, share, m = out
     offset, step = thin
@@ -118,9 +120,9 @@ def _merge_row(near, count, best, thin, keep, out):  # type: ignore[no-untyped-d
 
 @_exact
 def _gather_pairs(C, rows, root, window, keep, start, column, gain, share, near, sums, lost):  # type: ignore[no-untyped-def]
-    # IN C, rows = (number of the first one, the one to begin with), root, window = (ratio, slack,
-    # width), keep = (start, column, share); OUT the rest (sums, lost added to)
-    # Returns the row before which there was no room for a further one, or n.
+    # IN C, rows = (global number of the first row, row to continue with), root, window = (ratio,
+    # slack, width), keep = (start, column, share); OUT the rest (sums, lost are added to)
+    # Returns the first row that the arrays have no space for, or n.
     n, k = C.shape
     width = window[2]
     keep_start, keep_column, keep_share = keep
@@ -132,6 +134,7 @@ def _gather_pairs(C, rows, root, window, keep, start, column, gain, share, near,
         if best >= 0:
             _add_into(sums, lost, best, C[i, best])
             low, high = keep_start[i], keep_start[i + 1]
+            # Most rows have a single candidate; skip the merge for them.
             if count == 1 and (low == high or (low + 1 == high and keep_column[low] == best)):
                 column[m], share[m] = best, 1.0 if low == high else keep_share[low]
                 m += 1
@@ -148,7 +151,7 @@ def _gather_pairs(C, rows, root, window, keep, start, column, gain, share, near,
 def _gather_block(  # type: ignore[no-untyped-def]
     C: FloatArray, first_row: int, root: FloatArray, window, keep, sums: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Return the pairs of a block of rows; their arrays grow as they fill."""
+    """Return the pairs of a block of rows; the arrays grow as needed."""
     n, k = C.shape
     start, row = np.zeros(n + 1, dtype=np.int64), 0
     column, gain, share = np.empty(0, dtype=np.int32), np.empty(0), np.empty(0)
@@ -196,15 +199,15 @@ def _best_partition(C, choice):  # type: ignore[no-untyped-def]  # IN C; OUT cho
     )
     best[0], most[0] = 0.0, -np.inf
     for j in range(k):
-        for i in range(n):  # sets whose last row is i, from the sets of the rows before
+        for i in range(n):  # sets with last row i extend sets of the rows before i
             for rest in range(1 << i):
                 squares[1 << i | rest] = squares[rest] + max(np.float64(C[i, j]), 0.0) ** 2
                 most[1 << i | rest] = max(most[rest], np.float64(C[i, j]))
         for rows in range(1, sets):
             gain[rows] = np.sqrt(squares[rows]) if most[rows] > 0.0 else most[rows]
-        for rows in range(sets - 1, -1, -1):  # downwards: smaller sets still hold column j - 1
+        for rows in range(sets - 1, -1, -1):  # in descending order: smaller sets still hold F_{j-1}
             total, part = -np.inf, rows
-            while part > 0:
+            while part > 0:  # all nonempty subsets of the bit mask, in descending order
                 if best[rows ^ part] + gain[part] >= total:
                     total, choice[j, rows] = best[rows ^ part] + gain[part], part
                 part = (part - 1) & rows
@@ -230,7 +233,7 @@ def _sparse_product(X, U, out):  # type: ignore[no-untyped-def]  # IN X, U; IN/O
 
 
 def sparse_product(X: FloatArray, U: FloatArray) -> FloatArray:
-    # One thread: a second one would need an array of its own as large as the answer.
+    # A single thread: each further one would need its own array of the size of the result.
     out = np.zeros((X.shape[1], U.shape[1]))
     _sparse_product(np.ascontiguousarray(X), np.ascontiguousarray(U), out)
     return out

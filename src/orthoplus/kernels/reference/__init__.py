@@ -1,4 +1,4 @@
-"""The hot loops in plain NumPy: the specification that `fused` is tested against."""
+"""Kernels in plain NumPy: the specification that `fused` is tested against."""
 
 from orthoplus.kernels.reference import (
     centers,

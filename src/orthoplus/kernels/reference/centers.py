@@ -1,7 +1,7 @@
-"""Unit centers of rows and their swaps, in plain NumPy: the specification.
+"""Alternation and swaps of unit centers, in plain NumPy: the specification.
 
-Row b_i of B belongs to the center c_j with the largest score b_i'c_j and is fitted by its square;
-what is sought are k unit centers with the largest sum of squares. A score below zero fits nothing.
+Row b_i of B is assigned to the center c_j with the largest score b_i'c_j. The k unit centers
+maximize the sum of the squared scores, sum_i max_j max(b_i'c_j, 0)^2.
 """
 
 import math
@@ -12,18 +12,19 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["alternate_centers", "search_swaps"]
 
-# A swap is kept if it raises the sum by more than this share of it.
+# A swap is kept if it increases the sum by more than this fraction.
 GAIN = 1e-9
-# A swap that costs more than this share of the mean residual of a group before the alternation is
-# not tried: few of those recover. With k centers the share is larger by the factor 1 + FEW / k:
-# among few centers more of them do, and trials are cheap.
+# A swap is skipped if, before the alternation, it loses more than HOPELESS (1 + FEW / k) times the
+# mean residual of a group: few of those recover. The limit is wider for small k, where more swaps
+# recover and trials are cheap.
 HOPELESS, FEW = 0.5, 10.0
 
 
 def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[FloatArray, float]:
-    """Assign the rows, renew the centers whose rows changed, until none did; and the sum.
+    """Alternate between assigning rows and updating centers; return the centers and the sum.
 
-    A center is renewed by one step of the power method on its rows: c_j ~ sum of (b_i'c_j) b_i.
+    Only centers whose rows changed are updated, by one step of the power method on their rows,
+    c_j ~ sum of (b_i'c_j) b_i. The loop ends if no row changes, or after ``steps`` steps.
     """
     centers = centers.copy()
     scores = centers @ B.T
@@ -35,11 +36,12 @@ def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[F
 def search_swaps(
     B: FloatArray, centers: FloatArray, draws: FloatArray, steps: int
 ) -> tuple[FloatArray, float, int]:
-    """Swap one center for one row, alternate, keep what is better: one trial for each draw.
+    """Replace one center by one row, alternate, and keep improvements; one trial per draw.
 
-    The row is sampled by its squared residual with the second number of the draw. The center to go
-    is the one that costs least beside that row but ``g``, where g is geometric with parameter 1/2
-    by the first number. Returns the centers, their sum, and the failures since the last success.
+    The second number of a draw samples the row with a probability proportional to its squared
+    residual. The first number picks the center to replace: the centers are sorted by their loss,
+    and the position is geometrically distributed with parameter 1/2. Return the centers, their
+    sum, and the number of failed trials since the last success.
     """
     k, squares = len(centers), np.einsum("ij,ij->i", B, B)
     scores = centers @ B.T
@@ -54,6 +56,8 @@ def search_swaps(
         if squares[row] <= 0.0:
             continue
         center = B[row] / math.sqrt(squares[row])
+        # Rows gain where the new center scores higher; a dropped center loses its rows to the
+        # better one of the new center and their second best.
         arriving = np.maximum(B @ center, 0.0)
         gain = np.maximum(arriving**2 - top**2, 0.0).sum()
         lost = np.maximum(arriving, top) ** 2 - np.maximum(arriving, second) ** 2
@@ -65,7 +69,7 @@ def search_swaps(
         trial[dropped], trial_scores[dropped] = center, B @ center
         trial_labels, trial_top, _ = _assign(trial_scores)
         dirty = _changed(labels, trial_labels, k)
-        dirty[dropped] |= bool((labels == dropped).any())  # its rows have another center
+        dirty[dropped] |= bool((labels == dropped).any())  # its rows now have a different center
         goal = value * (1.0 + GAIN)
         trial_value = _alternate(
             B, trial, trial_scores, trial_labels, trial_top, dirty, (steps, goal)
@@ -77,14 +81,14 @@ def search_swaps(
 
 
 def _assign(scores: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Of each row: its center, the first among ties, and its two largest scores, at least 0."""
+    """Return the center of each row, the first among ties, and its two largest scores (>= 0)."""
     ordered = np.sort(np.maximum(scores, 0.0), axis=0)
     second = ordered[-2] if len(scores) > 1 else np.zeros(scores.shape[1])
     return np.maximum(scores, 0.0).argmax(axis=0), ordered[-1], second
 
 
 def _changed(old: IntArray, new: IntArray, k: int) -> BoolArray:
-    """Return the centers that lost or won a row."""
+    """Return a mask of the centers that lost or won a row."""
     dirty = np.zeros(k, dtype=bool)
     moved = old != new
     dirty[old[moved]] = dirty[new[moved]] = True
@@ -100,10 +104,10 @@ def _alternate(  # noqa: PLR0913
     dirty: BoolArray,
     limits: tuple[int, float],
 ) -> float:
-    """Renew the dirty centers and assign again, at most so many times; the sum.
+    """Update the dirty centers and reassign the rows, in place; return the sum.
 
-    It ends early where the last gain, repeated to the end, would not reach the goal: gains fall
-    from step to step. All arrays are changed in place.
+    ``limits`` has the number of steps and the goal. The loop ends early if the last gain, repeated
+    in all remaining steps, would not reach the goal, because gains decrease from step to step.
     """
     (steps, goal), value = limits, float(top @ top)
     for step in range(steps):

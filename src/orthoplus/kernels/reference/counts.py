@@ -1,7 +1,7 @@
-"""Loops over pairs of kinds of equal rows, in plain Python: the specification.
+"""Loops over pairs of groups of equal rows, in plain Python: the specification.
 
-Here a row of ``pairs`` stands for several equal rows, and a share counts how many of them a column
-has. ``limits`` has two rows: the least and the largest count of each pair.
+A row of ``pairs`` represents several equal rows, and a share is the number of them that is assigned
+to the column. ``limits`` has two rows, the smallest and the largest count of each pair.
 """
 
 import numpy as np
@@ -15,13 +15,12 @@ __all__ = ["balance_counts_into", "capped_tops"]
 def balance_counts_into(
     pairs: Pairs, limits: FloatArray, sums: FloatArray, sweeps: int, tol: float
 ) -> None:
-    """Maximize sum_j sqrt(S_j) over counts between limits, S_j = sum of share * gain; in place.
+    """Maximize sum_j sqrt(S_j) over counts within limits, S_j = sum of share * gain; in place.
 
-    Here a row of ``pairs`` stands for several equal rows and a share counts how many of them a
-    column has: ``limits[0] <= share <= limits[1]``, and each sweep keeps the sum of the shares of a
-    row. A sweep makes the exact line search of `transfer_shares_into` in each row, between
-    the pair of largest slope that has room and that of smallest slope that has something to give.
-    The sweeps end if all of them together could gain at most ``tol`` to first order.
+    The counts satisfy ``limits[0] <= share <= limits[1]``, and the sum of the shares of a row does
+    not change. In each row, a sweep performs the exact line search of `transfer_shares_into`, from
+    the pair of smallest slope above its lower limit to the pair of largest slope below its upper
+    limit. The sweeps end if all rows together could gain at most ``tol`` to first order.
     """
     start, column, gain, share = pairs
     low, high = limits
@@ -33,6 +32,7 @@ def balance_counts_into(
             room, held = here[share[here] < high[here]], here[share[here] > low[here]]
             if len(room) == 0 or len(held) == 0:
                 continue
+            # Move share from the pair with the smallest slope to the pair with the largest.
             best = room[np.argmax(slope[room - start[i]])]
             worst = held[np.argmin(slope[held - start[i]])]
             most = min(share[worst] - low[worst], high[best] - share[best])
@@ -60,12 +60,12 @@ def balance_counts_into(
 def capped_tops(
     pairs: Pairs, limits: FloatArray, counts: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Find for each row the most that w_j P_ij gives to ``counts`` equal rows within limits.
+    """Solve a linear program for each row, the best distribution of ``counts`` equal rows.
 
         max sum_j z_j w_j P_ij   over   low_j <= z_j <= high_j,   sum_j z_j = count.
 
-    Returns these, and what the last of the rows is worth there (0 if none is free). The limits
-    must leave room for the counts.
+    Return the maxima and the price w_j P_ij of the last row that was placed freely (0 if none
+    was). The limits must be feasible for the counts.
     """
     start, column, gain, _ = pairs
     low, high = limits
@@ -73,6 +73,7 @@ def capped_tops(
     for i in range(len(start) - 1):
         here = np.arange(start[i], start[i + 1])
         priced = weights[column[here]] * gain[here]
+        # Greedy is optimal: fill the columns in descending order of w_j P_ij.
         total, left = float(priced @ low[here]), counts[i] - low[here].sum()
         for at in np.argsort(-priced, kind="stable"):
             taken = min(high[here[at]] - low[here[at]], left)

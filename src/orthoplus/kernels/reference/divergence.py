@@ -1,6 +1,6 @@
-"""Loops of the Kullback-Leibler divergence, in plain NumPy: the specification.
+"""Loops for the Kullback-Leibler divergence, in plain NumPy: the specification.
 
-A matrix is given as CSR parts (data, indices, indptr); for a dense one ``indices`` is empty.
+A matrix is passed as CSR parts (data, indices, indptr); for a dense matrix ``indices`` is empty.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = ["move_rows_into", "sampled_products"]
 
-# A move must gain this share of the terms it is the difference of.
+# Least gain of a move, relative to the terms whose difference it is.
 MOVE_ROUNDING = 1e-12
 
 
 def sampled_products(
     indices: IntArray, indptr: IntArray, X: FloatArray, Y: FloatArray
 ) -> FloatArray:
-    """x_i'y_l at each entry (i, l) of the pattern, in float64; X is n x k, Y is r x k."""
+    """Return x_i'y_l at each entry (i, l) of the pattern, in float64; X is n x k, Y is r x k."""
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return np.einsum("pj,pj->p", X[rows], Y[indices], dtype=np.float64)
 
@@ -27,13 +27,13 @@ def move_rows_into(
     sums: FloatArray,
     counts: IntArray,
 ) -> int:
-    r"""One sweep over the rows, each moved to the group where the divergence is least.
+    r"""Sweep over the rows once and move each to the group with the smallest divergence.
 
-    With the sums c_l over a group and its total s, the group contributes -g(c), where
-    g(c) = sum_l c_l log c_l - s log s; row a moves from group j to the group m with the largest
-    g(c_m + a) - g(c_m), if that is above g(c_j) - g(c_j - a) and j keeps a row. ``labels`` (n),
-    ``sums`` (r x k) and ``counts`` (k), the rows of each group, are renewed after each move; rows
-    with label -1 stay. Returns the number of moves.
+    A group with the column sums c_l and the total s contributes -g(c) to the objective, where
+    g(c) = sum_l c_l log c_l - s log s. Row a moves from group j to the group m with the largest
+    g(c_m + a) - g(c_m), if that exceeds g(c_j) - g(c_j - a) and j keeps at least one row.
+    ``labels`` (n), ``sums`` (r x k) and ``counts`` (k), the numbers of rows per group, are updated
+    after each move; rows with label -1 stay. Return the number of moves.
     """
     data, indices, indptr = parts
     columns = np.arange(sums.shape[0])

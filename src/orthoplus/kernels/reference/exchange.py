@@ -10,15 +10,15 @@ from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = ["exchange_deltas", "exchange_search_into", "exchange_update_into"]
 
-# An exchange must gain this share of n max|A| max|B| + max|C|: rounding alone must not move.
+# Least gain of an exchange relative to n max|A| max|B| + max|C|, above the rounding error.
 EXCHANGE_THRESHOLD = 1e-12
-# Exchanges at random before a descent: the least, the most as a share of n, and the most. A longer
-# kick of a large instance costs more descent than it finds (measured on six families of instances).
+# Number of random exchanges before a descent: the minimum, the maximum as a fraction of n, and the
+# absolute maximum. Longer kicks did not pay off in measurements on six families of instances.
 KICK_LEAST, KICK_SHARE, KICK_MOST = 3, 0.5, 12
 
 
 def exchange_deltas(A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray) -> FloatArray:
-    """D_rs = f(p with r and s exchanged) - f(p) for r < s, zero elsewhere; O(n^3).
+    """Return D_rs = f(p with r and s exchanged) - f(p) for r < s, zero elsewhere; O(n^3).
 
     With b_ij = B_{p(i)p(j)}
 
@@ -46,14 +46,14 @@ def _delta(A: FloatArray, b: FloatArray, c: FloatArray, r: int, s: int) -> float
 def exchange_update_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray, pair: tuple[int, int]
 ) -> None:
-    """Exchange (u, v) = pair in p, and make D the differences of the new permutation; O(n^2).
+    """Exchange (u, v) = pair in p, and update D for the new permutation; O(n^2).
 
-    For r, s other than u, v only the terms l = u, v of the sum have changed, O(1) a pair:
+    For r, s other than u, v only the terms l = u, v of the sum change, O(1) per pair:
 
         D_rs += (x_r - x_s)(y_s - y_r) + (x'_r - x'_s)(y'_s - y'_r),
         x = A_u. - A_v.,  y = b_v. - b_u.,  x' = A_.u - A_.v,  y' = b_.v - b_.u  (b before).
 
-    The 2n - 3 pairs with u or v are computed anew, O(n) each.
+    The 2n - 3 pairs that contain u or v are recomputed, O(n) each.
     """
     u, v = pair
     b = B[np.ix_(p, p)]
@@ -70,17 +70,19 @@ def exchange_update_into(
 def exchange_search_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, draws: FloatArray
 ) -> float:
-    """Descend repeatedly: pairwise exchange, then kicks and descents for ``len(draws)`` exchanges.
+    """Run an iterated local search: pairwise exchange, then kicks and descents.
 
-    A descent makes the best exchange until none gains. A kick exchanges some pairs at random, the
-    pair of step t by ``draws[t]``; where the descent from there ends above the best permutation so
-    far, it is taken back. Kicks grow by one, from the least to the largest size and round again;
-    after a gain they start anew. Without draws it is the plain pairwise exchange method.
+    A descent makes the best exchange until none improves f. A kick exchanges some random pairs, the
+    pair of step t by ``draws[t]``; if the descent that follows ends above the best permutation so
+    far, the kick is undone. The size of the kicks grows by one from the minimum to the maximum and
+    then starts again, as it does after an improvement. The search ends after ``len(draws)``
+    exchanges; without draws it is the plain pairwise exchange method.
 
-    Stützle, European J. Oper. Res. 174 (2006). ``p`` becomes the best permutation, from which no
-    exchange gains; returns the change of f, at most 0. O(n^2) per exchange. Of the exchanges whose
-    gains differ from the largest by rounding only, the first is made: rounding depends on the scale
-    of A, B and C, and the path must not.
+    ``p`` is overwritten with the best permutation, which no exchange improves. Return the change of
+    f, at most 0. The cost is O(n^2) per exchange. Among exchanges whose gains agree up to rounding,
+    the first one is made: rounding depends on the scale of A, B and C, and the path must not.
+
+    Reference: Stützle, European J. Oper. Res. 174 (2006).
     """
     n, threshold = len(p), exchange_threshold(A, B, C)
     pairs, (least, most) = drawn_pairs(draws, n), kick_sizes(n)
@@ -99,20 +101,20 @@ def exchange_search_into(
         if change + gain <= threshold:
             total += change + gain
             p[:], D = now, now_D
-    D = exchange_deltas(A, B, C, p)  # anew: the updates have rounded
+    D = exchange_deltas(A, B, C, p)  # recompute: the updates accumulate rounding errors
     return total + _descend_into(A, B, C, p, D, threshold)[0]
 
 
 def _descend_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray, threshold: float
 ) -> tuple[float, int]:
-    """Make the best exchange while one gains; return the change of f, and how many."""
+    """Make the best exchange while one improves f; return the change of f and their number."""
     change, count, upper = 0.0, 0, np.triu(np.ones(D.shape, dtype=bool), 1)
     while len(p) > 1:
         least = D[upper].min()
         if least >= -threshold:
             break
-        # The bound -threshold keeps out pairs that gain by rounding only: those could cycle.
+        # The bound -threshold excludes pairs that gain by rounding only, which could cycle.
         is_tied = upper & (D <= min(least + threshold, -threshold))
         r, s = divmod(int(is_tied.argmax()), len(p))
         change, count = change + float(D[r, s]), count + 1
@@ -121,18 +123,18 @@ def _descend_into(
 
 
 def drawn_pairs(draws: FloatArray, n: int) -> IntArray:
-    """Return a pair r < s per row of two numbers of [0, 1), each pair with the same probability."""
+    """Convert each row, two numbers in [0, 1), to a pair r < s; all pairs are equally likely."""
     r, s = (draws[:, 0] * n).astype(np.int64), (draws[:, 1] * (n - 1)).astype(np.int64)
     s += s >= r
     return np.sort(np.column_stack([r, s]), axis=1)
 
 
 def kick_sizes(n: int) -> tuple[int, int]:
-    """Return the least and the largest number of exchanges in a kick."""
+    """Return the smallest and the largest number of exchanges in a kick."""
     return KICK_LEAST, max(KICK_LEAST, min(int(KICK_SHARE * n), KICK_MOST))
 
 
 def exchange_threshold(A: FloatArray, B: FloatArray, C: FloatArray) -> float:
-    """Return what an exchange must gain to count."""
+    """Return the least gain of an exchange that is not attributed to rounding."""
     size = len(A) * np.abs(A).max() * np.abs(B).max() + np.abs(C).max()
     return float(EXCHANGE_THRESHOLD * size)

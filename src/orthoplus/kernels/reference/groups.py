@@ -1,6 +1,6 @@
-"""Products of the data with a matrix of one entry a row, in plain NumPy: the specification.
+"""Products of the data with a matrix that has one entry per row, in plain NumPy: the specification.
 
-Row i belongs to group ``labels[i]``, or to none where that is negative. Sums are in float64.
+Row i belongs to group ``labels[i]``, or to no group if the label is negative. Sums are in float64.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ __all__ = [
     "sparse_group_sums",
 ]
 
-# Two scores this near, in units of the rounding, are equal.
+# Two scores that differ by at most this many unit roundoffs count as equal.
 TIE = 100
 
 
@@ -28,7 +28,7 @@ def best_columns(scores: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """W_j = sum of weights[i] * A[i] over the rows i of group j: k x r."""
+    """Return the k x r matrix with W_j = sum of weights[i] * A[i] over the rows i of group j."""
     W = np.zeros((k, A.shape[1]))
     for j in range(k):
         rows = np.flatnonzero(labels == j)
@@ -37,7 +37,7 @@ def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: in
 
 
 def dense_group_dots(A: FloatArray, labels: IntArray, W: FloatArray) -> FloatArray:
-    """A[i]'W_j for the group j of each row i, 0 for a row without: n numbers."""
+    """Return A[i]'W_j for the group j of each row i, and 0 for a row without a group."""
     dots = np.einsum("ij,ij->i", A, W[labels], dtype=np.float64)
     return np.where(labels >= 0, dots, 0.0)
 
@@ -48,7 +48,7 @@ def sparse_group_sums(
     weights: FloatArray,
     size: tuple[int, int],
 ) -> FloatArray:
-    """`dense_group_sums` for CSR parts (data, indices, indptr), size = (k, r)."""
+    """Compute `dense_group_sums` for CSR parts (data, indices, indptr); size = (k, r)."""
     data, indices, indptr = parts
     rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
     kept = labels[rows] >= 0
@@ -60,7 +60,7 @@ def sparse_group_sums(
 def sparse_group_dots(
     parts: tuple[FloatArray, IntArray, IntArray], labels: IntArray, W: FloatArray
 ) -> FloatArray:
-    """`dense_group_dots` for CSR parts (data, indices, indptr)."""
+    """Compute `dense_group_dots` for CSR parts (data, indices, indptr)."""
     data, indices, indptr = parts
     rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
     dots = np.bincount(rows, data * W[labels[rows], indices], minlength=len(labels))

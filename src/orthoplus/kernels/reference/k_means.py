@@ -8,7 +8,7 @@ from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = ["move_k_means", "swap_k_means"]
 
-# A fall of the inertia by less than this share of it, or of a term of it, is rounding.
+# A decrease of the inertia, or of one of its terms, below this fraction is attributed to rounding.
 GAIN = 1e-12
 
 
@@ -19,13 +19,13 @@ class _Clusters(NamedTuple):
 
 
 def move_k_means(A: FloatArray, labels: IntArray, k: int, n_sweeps: int) -> tuple[IntArray, float]:
-    """Move rows one by one to where the inertia falls most, until no move gains; and the inertia.
+    """Move single rows while the inertia decreases; return the new labels and the inertia.
 
-    A row a of a cluster of n_l rows with the mean c_l goes to the cluster j with the least
-    n_j / (n_j + 1) |a - c_j|^2, if that is below n_l / (n_l - 1) |a - c_l|^2 (Hartigan). The means
-    follow at once. No cluster runs empty.
+    A row a of a cluster with n_l rows and mean c_l moves to the cluster j with the smallest
+    n_j / (n_j + 1) |a - c_j|^2, if that is below n_l / (n_l - 1) |a - c_l|^2 (Hartigan's method).
+    The means are updated after each move. No cluster becomes empty.
 
-    IN A, labels (all of 0 to k - 1 occur), n_sweeps at most over all rows. Returns new labels.
+    IN A, labels (each of 0 to k - 1 occurs), n_sweeps: the largest number of sweeps over all rows.
     """
     found = _clusters_of(A, labels.copy(), k)
     value = _inertia(A, found)
@@ -36,15 +36,16 @@ def move_k_means(A: FloatArray, labels: IntArray, k: int, n_sweeps: int) -> tupl
 def swap_k_means(
     A: FloatArray, labels: IntArray, k: int, draws: FloatArray, n_sweeps: int
 ) -> tuple[IntArray, float, int]:
-    """Try to take one center away and to put one elsewhere, and keep what lowers the inertia.
+    """Remove one center and place it at a row, and keep the swap if the inertia decreases.
 
-    A trial has two numbers of [0, 1): the centers are in the order of what their rows would lose,
-    and that at the place k u^2 is taken away; the new one is at the row where the sum of the
-    squared distances exceeds v times all of it. Rows go to their nearest centers, then
-    `move_k_means` follows for at most ``n_sweeps`` sweeps, given up once the goal is out of reach.
+    A trial uses two numbers u and v in [0, 1). The centers are sorted by the increase of the
+    inertia that their removal causes, and the one at position k u^2 is removed. The new center is
+    the first row at which the cumulative sum of squared distances exceeds v times the total. Rows
+    are assigned to their nearest centers, then `move_k_means` runs for at most ``n_sweeps`` sweeps
+    and is abandoned if it cannot reach the goal.
 
-    IN A, labels, draws of shape (trials, 2), n_sweeps. Returns new labels, their inertia, and how
-    many trials at the end failed.
+    IN A, labels, draws of shape (trials, 2), n_sweeps. Return the new labels, their inertia, and
+    the number of failed trials since the last success.
     """
     best = _clusters_of(A, labels.copy(), k)
     value, n_failed = _inertia(A, best), 0
@@ -81,7 +82,7 @@ def _alternate(A: FloatArray, found: _Clusters, value: float, n_sweeps: int, goa
         gain = sum(_move(A[i], i, found) for i in range(len(A)))
         value -= gain
         if gain == 0.0 or value - (n_sweeps - 1 - sweep) * gain >= goal > -np.inf:
-            break  # gains fall from sweep to sweep
+            break  # gains decrease from sweep to sweep: the goal is out of reach
     return value
 
 
@@ -90,6 +91,7 @@ def _move(a: FloatArray, i: int, found: _Clusters) -> float:
     own = int(labels[i])
     if sizes[own] < 2:
         return 0.0
+    # Increase of the inertia if the row joins a cluster, and decrease if it leaves its own.
     costs = sizes / (sizes + 1) * ((a - centers) ** 2).sum(axis=1)
     left = sizes[own] / (sizes[own] - 1) * float(((a - centers[own]) ** 2).sum())
     costs[own] = np.inf
@@ -105,7 +107,7 @@ def _move(a: FloatArray, i: int, found: _Clusters) -> float:
 
 
 def _swapped(A: FloatArray, best: _Clusters, u: float, v: float) -> _Clusters | None:
-    """Return the clusters after a swap; None if one ran empty."""
+    """Return the clusters after a swap, or None if one became empty."""
     labels, k = best.labels, len(best.centers)
     distances = _distances(A, best.centers)
     rows = np.arange(len(A))
@@ -118,6 +120,7 @@ def _swapped(A: FloatArray, best: _Clusters, u: float, v: float) -> _Clusters | 
     row = min(int(np.searchsorted(mass, v * mass[-1], side="right")), len(A) - 1)
     new = np.where(labels == removed, second, labels)
     there = np.where(labels == removed, distances[rows, second], own)
+    # The removed center reappears at `row` and takes all rows that are closer to it.
     moved = ((A - A[row]) ** 2).sum(axis=1) < there
     moved[row] = True
     new[moved] = removed

@@ -1,4 +1,4 @@
-"""The hot loops in plain NumPy: the specification that `fused` is tested against.
+"""Loops over OB+ in plain NumPy: the specification that `fused` is tested against.
 
 All matrices are n x k. ``weight`` multiplies the row-mean part of a gradient: with V = e / sqrt(k),
 X V V' is the row mean of X repeated k times, so the gradient of the penalized objective is
@@ -25,12 +25,12 @@ __all__ = [
 ]
 
 
-# Column sums of squares outside of this range may have underflowed or overflowed.
+# Column sums of squares outside this range may have underflowed or overflowed.
 SQUARES_MIN, SQUARES_MAX = 1e-280, 1e280
 
 
 def row_energy(X: FloatArray) -> float:
-    """||X V||_F^2 = sum_i (sum_j X_ij)^2 / k for V = e / sqrt(k)."""
+    """Return ||X V||_F^2 = sum_i (sum_j X_ij)^2 / k for V = e / sqrt(k)."""
     sums = X.sum(axis=1, dtype=np.float64)
     return float(sums @ sums) / X.shape[1]
 
@@ -38,7 +38,7 @@ def row_energy(X: FloatArray) -> float:
 def gradient_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> FloatArray:
-    """Compute out = max(X - alpha (G + weight rowmean(X)), 0), and its k column sums of squares."""
+    """Compute out = max(X - alpha (G + weight rowmean(X)), 0); return its squared column norms."""
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
     gradient = G + weight * mean
     np.maximum(X - alpha * gradient, 0.0, out=out, casting="same_kind")
@@ -48,9 +48,9 @@ def gradient_step_into(
 def normalize_step_into(
     T: FloatArray, scale: FloatArray, X: FloatArray
 ) -> tuple[float, float, float, float]:
-    """T = T diag(scale), in place; with S = T - X returns what the step-size rule needs.
+    """Scale T = T diag(scale) in place, and return the products that the step-size rule needs.
 
-    <S, S>, ||T V||^2, <S, T V V'>, <S, X V V'> for V = e / sqrt(k).
+    With S = T - X and V = e / sqrt(k) these are <S, S>, ||T V||^2, <S, T V V'>, <S, X V V'>.
     """
     np.multiply(T, scale, out=T, casting="same_kind")
     k = X.shape[1]
@@ -68,9 +68,9 @@ def normalize_step_into(
 def secant_products(
     new: tuple[FloatArray, FloatArray, float], old: tuple[FloatArray, FloatArray, float]
 ) -> tuple[float, float]:
-    """<S, Z> and <Z, Z> for the last step S and its change of gradient Z.
+    """Return <S, Z> and <Z, Z> for the last step S and the change Z of the gradient.
 
-    Each argument is (X, G, weight), with the gradient G + weight rowmean(X).
+    Each argument is (X, G, weight) and has the gradient G + weight rowmean(X).
     """
     means = [X.mean(axis=1, keepdims=True, dtype=np.float64) for X, _, _ in (new, old)]
     gradients = [at[1] + at[2] * mean for at, mean in zip((new, old), means, strict=True)]
@@ -79,12 +79,12 @@ def secant_products(
 
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
-    """diag(A'B): the k inner products of the columns."""
+    """Return diag(A'B), the k inner products of the columns."""
     return np.einsum("ij,ij->j", A, B, dtype=np.float64)
 
 
 def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
-    """diag(X'(G + weight rowmean(X))), the multipliers of the unit columns."""
+    """Return diag(X'(G + weight rowmean(X))), the multipliers of the unit-norm constraints."""
     gradient = G + weight * X.mean(axis=1, keepdims=True, dtype=np.float64)
     return np.einsum("ij,ij->j", X, gradient, dtype=np.float64)
 
@@ -92,7 +92,10 @@ def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
 def stationarity_sq(
     X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray, unit: float
 ) -> float:
-    """||min(X, (G + weight rowmean(X) - X diag(multiplier)) / unit)||_F^2, eq. (4.1) squared."""
+    """Return the square of the residual in eq. (4.1).
+
+    ||min(X, (G + weight rowmean(X) - X diag(multiplier)) / unit)||_F^2
+    """
     mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
     residual = np.minimum(X, (G + weight * mean - X * multiplier) / unit)
     return float((residual * residual).sum())
@@ -101,10 +104,10 @@ def stationarity_sq(
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
-    """`gradient_step_into` and `normalize_step_into` in one call.
+    """Run `gradient_step_into` and `normalize_step_into` in one call.
 
-    None, with ``out`` not normalized, where a column's sum of squares may have under- or
-    overflowed: such a column is to be projected with care.
+    Return None, with ``out`` not normalized, if the sum of squares of a column may have underflowed
+    or overflowed; the caller then has to project with scaling.
     """
     squares = gradient_step_into(X, G, weight, alpha, out)
     if squares.min() < SQUARES_MIN or squares.max() > SQUARES_MAX:
@@ -113,18 +116,18 @@ def projected_step_into(
 
 
 def restrict_into(X: FloatArray, G: FloatArray, support: BoolArray, out: FloatArray) -> int:
-    """Compute out = G on the support, 0 off it; return the number of nonzeros of X off it."""
+    """Set out = G on the support and 0 elsewhere; return the number of nonzeros of X elsewhere."""
     np.copyto(out, np.where(support, G, 0.0), casting="same_kind")
     return int(np.count_nonzero(X[~support]))
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """Build the matrix with ``weights[i]`` in column ``labels[i]``, its columns normalized."""
+    """Build the matrix with ``weights[i]`` in column ``labels[i]``, then normalize its columns."""
     rows = np.flatnonzero(labels >= 0)
     columns, entries = labels[rows], weights[rows]
     top = np.zeros(k, dtype=weights.dtype)
     np.maximum.at(top, columns, entries)
-    entries = entries / top[columns]  # first by the largest entry: no overflow, no underflow
+    entries = entries / top[columns]  # scale first, to avoid overflow and underflow
     norms = np.sqrt(np.bincount(columns, entries.astype(np.float64) ** 2, minlength=k))
     X = np.zeros((len(labels), k), dtype=weights.dtype)
     X[rows, columns] = entries / norms[columns]
@@ -132,12 +135,15 @@ def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 
 
 def gather(C: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the entry of each row in the column of its label; 0 where that is -1."""
+    """Return the entry of each row in the column of its label, or 0 if the label is -1."""
     return np.where(labels >= 0, C[np.arange(len(C)), labels], C.dtype.type(0))
 
 
 def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the column and value of each row's largest entry, the first among ties; else -1, 0."""
+    """Return the column and value of each row's largest entry, the first among ties.
+
+    A row without a positive entry gets -1 and 0.
+    """
     labels = X.argmax(axis=1)
     entries = X[np.arange(len(X)), labels]
     is_positive = entries > 0

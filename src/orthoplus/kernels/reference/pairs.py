@@ -1,8 +1,8 @@
 """Loops over candidate pairs (row, column) of an assignment, in plain Python: the specification.
 
-The objective is sum_j sqrt(S_j) with S_j the sum of share * gain over the pairs of column j, where
-gain is P_ij = max(C_ij, 0)^2. ``sums`` holds S, ``rows`` the rows that a loop may change, and
-``chosen[i]`` the pair that has all of row i (-1 for none).
+The objective is sum_j sqrt(S_j), where S_j is the sum of share * gain over the pairs of column j
+and the gain is P_ij = max(C_ij, 0)^2. ``sums`` holds S, ``rows`` the rows that a loop may change,
+and ``chosen[i]`` the pair to which row i is assigned as a whole (-1 for none).
 """
 
 import numpy as np
@@ -27,16 +27,18 @@ __all__ = [
 
 
 def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> float:
-    """One sweep of exact line searches between two pairs of a row; shares and sums in place.
+    """Sweep over the rows with an exact line search between two pairs each; update in place.
 
-    In row i let l be the pair of largest w * gain and j that of the smallest among those with a
-    share, w = 1 / (2 sqrt(S)). The best amount to move from j to l is
+    In row i let l be the pair with the largest w * gain, and j the pair with the smallest among
+    those with a positive share, where w = 1 / (2 sqrt(S)). The optimal amount to move from j to l
+    is
 
         t = (p_l S_j / p_j - p_j S_l / p_l) / (p_l + p_j),   at most the share of j.
 
-    This order of operations has no product that can underflow. A gain p_j = 0 gives up its share.
+    In this order of operations no product can underflow. If p_j = 0, the whole share moves.
 
-    Returns the sum over ``rows`` of max_j w_j p_j - sum_j share_j w_j p_j as met on the way.
+    Return the sum over ``rows`` of max_j w_j p_j - sum_j share_j w_j p_j, evaluated when the sweep
+    reaches the row.
     """
     start, column, gain, share = pairs
     gap = 0.0
@@ -61,10 +63,10 @@ def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> floa
 
 
 def single_moves_into(rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray) -> int:
-    """One sweep that moves whole rows while sum_j sqrt(S_j) grows; returns the number of moves.
+    """Sweep over the rows and move each if sum_j sqrt(S_j) increases; return the number of moves.
 
-    A row goes from pair j to the pair l of largest sqrt(S_l + p_l) - sqrt(S_l) if that exceeds
-    sqrt(S_j) - sqrt(S_j - p_j). No column is emptied.
+    A row moves from pair j to the pair l with the largest sqrt(S_l + p_l) - sqrt(S_l) if that
+    exceeds sqrt(S_j) - sqrt(S_j - p_j). No column becomes empty.
     """
     start, column, gain, _ = pairs
     moves = 0
@@ -91,17 +93,17 @@ def single_moves_into(rows: IntArray, pairs: Pairs, chosen: IntArray, sums: Floa
 def chain_moves_into(
     rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
 ) -> int:
-    """One sweep of double moves, row a from j to l and then row b from l to m (m = j: a swap).
+    """Sweep over double moves: row a from j to l, then row b from l to m (a swap if m = j).
 
-    For each pair (a, l) the double move of largest increase of sum_j sqrt(S_j) is made, if one
-    increases it and empties no column; among equals any. ``weights`` serve to skip: with dual
-    weights w (at the best scale) and slack
-    s = max_l w_l p_l - w_j p_j of a pair, every assignment has
+    For each pair (a, l), make the double move with the largest increase of sum_j sqrt(S_j) that
+    leaves no column empty; ties are broken arbitrarily. ``weights`` are used for pruning: with dual
+    weights w (at the best scale) and the slack s = max_l w_l p_l - w_j p_j of a pair, every
+    assignment satisfies
 
         sum_j sqrt(S_j) = D(w) - sum_i s_i - sum_j e_j,   e_j = w_j (sqrt(S_j) - 1 / (2 w_j))^2,
 
-    so a double move gains at most what s and e of its rows and columns can give back. A
-    sweep ends after ``MAX_FOLLOWERS`` second rows. Returns the number of double moves.
+    so the gain of a double move is at most the sum of s and e over its rows and columns. A sweep
+    ends after ``MAX_FOLLOWERS`` second rows. Return the number of double moves.
     """
     moves = 0
     for a in rows:
@@ -131,7 +133,7 @@ def _best_follower(
     sums: FloatArray,
     move: tuple[int, int, float],
 ) -> tuple[int, int]:
-    """Return the row and pair whose move out of the column just entered makes the sum largest."""
+    """Return the row b and the pair of the best second move, out of the column that a entered."""
     a, first, most = move
     middle, before = pairs.column[first], float(np.sqrt(sums).sum())
     best = (-1, -1)
@@ -159,15 +161,16 @@ def search_rows_into(
     weights: FloatArray,
     max_nodes: int,
 ) -> bool:
-    """Depth-first search over all choices of pairs for ``rows``; keeps the best in place.
+    """Search all choices of pairs for ``rows`` depth first, and store the best one in place.
 
-    With s and e as in `chain_moves_into` the sum of s over the rows decided so far must stay below
-    D(w) minus the best value. Returns whether the search ended within ``max_nodes`` nodes: then no
-    choice of these rows closes more than ``SEARCH_THRESHOLD`` of what is left of D(w).
+    With s and e as in `chain_moves_into`, a branch is cut if the sum of s over its rows reaches
+    D(w) minus the best value. Return whether the search was completed within ``max_nodes`` nodes.
+    If so, no choice for these rows reduces the remaining gap to D(w) by more than the fraction
+    ``SEARCH_THRESHOLD``.
     """
     slack = [_slack(pairs, int(i), weights) for i in rows]
     root = 0.5 / weights
-    # Sums are only added to, and restored: a difference would leave rounding instead of 0.
+    # Restore saved sums instead of subtracting: a difference would leave a rounding error, not 0.
     others = np.delete(chosen, rows)
     trial, pick = np.zeros(len(sums)), chosen[rows].copy()
     np.add.at(trial, pairs.column[others[others >= 0]], pairs.gain[others[others >= 0]])
@@ -199,7 +202,7 @@ def search_rows_into(
 
 
 def _slack(pairs: Pairs, i: int, weights: FloatArray) -> FloatArray:
-    """max_l w_l p_l - w_j p_j for the pairs j of row i."""
+    """Return max_l w_l p_l - w_j p_j for the pairs j of row i."""
     here = slice(pairs.start[i], pairs.start[i + 1])
     priced = weights[pairs.column[here]] * pairs.gain[here]
     return np.asarray(priced.max() - priced)
@@ -208,14 +211,15 @@ def _slack(pairs: Pairs, i: int, weights: FloatArray) -> FloatArray:
 def cheapest_flips(
     start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Find for each column j the set F of flips t that costs least, in whole.
+    """Find the set F of flips t with the smallest total cost for each column j.
 
         min over F of   sum_F cost_t + e_j(S_j + sum_F shift_t),   e_j(S) = w_j (sqrt(S) - r_j)^2,
 
-    r_j = 1 / (2 w_j). The flips of j are ``start[j]:start[j+1]``, ascending in the cost. Returns
-    the minima and whether each flip is in its set. A column with more than ``MAX_FLIP_SETS`` sets
-    to look at gets a lower bound: the cost of the first flip that was left out. Where a sum is
-    uncertain, because parts of it are taken off, its least e_j counts: no minimum is too large.
+    where r_j = 1 / (2 w_j). The flips of j are ``start[j]:start[j+1]``, sorted by cost. Return the
+    minima and a mask of the flips in the optimal sets. A column with more than ``MAX_FLIP_SETS``
+    candidate sets gets a lower bound, the cost of the first flip that was left out. If subtraction
+    makes a sum inexact, the smallest e_j within its error is used, so that the result is a valid
+    lower bound.
     """
     least, is_flipped = np.empty(len(sums)), np.zeros(len(cost), dtype=bool)
     for j, (weight, total) in enumerate(zip(weights, sums, strict=True)):
@@ -226,9 +230,9 @@ def cheapest_flips(
         chosen: tuple[int, ...] = ()
         limit = np.inf
         for t in range(start[j], start[j + 1]):
-            if cost[t] >= best:
+            if cost[t] >= best:  # costs ascend: no later flip can be part of a better set
                 break
-            if cost[t] >= _most_saved(weight, best, abs(shift[t])):
+            if cost[t] >= _most_saved(weight, best, abs(shift[t])):  # cannot save what it costs
                 continue
             if 2 * len(sets) > MAX_FLIP_SETS:
                 limit = cost[t]
@@ -246,7 +250,7 @@ def cheapest_flips(
 
 
 def _least_error(weight: float, total: float, doubt: float) -> float:
-    """Return the least e_j(S) for S within ``doubt`` of ``total``."""
+    """Return the smallest e_j(S) over all S within ``doubt`` of ``total``."""
     root = 0.5 / weight
     aim = root * root
     nearest = min(total + doubt, aim) if total < aim else max(total - doubt, aim)
@@ -254,10 +258,10 @@ def _least_error(weight: float, total: float, doubt: float) -> float:
 
 
 def _most_saved(weight: float, best: float, size: float) -> float:
-    """Bound what one flip of this size can take off e_j, in a set that costs at most ``best``.
+    """Bound the decrease of e_j by one flip of this size, in a set of total cost <= ``best``.
 
-    Such a set ends within sqrt(best / w) of r in sqrt(S), and e_j is convex in S: its slope one
-    flip before bounds what the flip saves.
+    For such a set, sqrt(S) ends within sqrt(best / w) of r. As e_j is convex in S, its slope one
+    flip earlier bounds the decrease.
     """
     root, reach = 0.5 / weight, np.sqrt(best / weight)
     low, high = max(root - reach, 0.0) ** 2 - size, (root + reach) ** 2 + size

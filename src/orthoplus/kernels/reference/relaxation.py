@@ -1,4 +1,4 @@
-"""The pass of the relaxation's ADMM over its n x n matrices, in plain NumPy: the specification."""
+"""Loops over the n x n matrices of the relaxation (ADMM and cuts), in NumPy: the specification."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from orthoplus.core.types import FloatArray, IntArray
 
 __all__ = ["least_ratios", "relax_into", "sweep_cuts_into", "worst_cuts"]
 
-# In place of the reciprocal of 0: a product with 0 is still 0.
+# Replaces 1 / 0; unlike infinity, its product with 0 is still 0.
 HUGE = 1e300
 
 
@@ -18,14 +18,14 @@ def relax_into(
     W: FloatArray,
     weights: tuple[float, float],
 ) -> FloatArray:
-    """Take one step from T, and form the matrix W that is projected next.
+    """Perform one ADMM step from T, and compute the matrix W to project next.
 
-    With F = LR', P = max(T - K, 0) and D = T - P, where K is the offset (None for zeros, infinity
-    where P is to be 0),
+    With F = LR', P = max(T - K, 0) and D = T - P, where K is the offset (None for zeros, infinite
+    at entries where P must be 0),
 
         T <- a F + (1 - a) P + D,   W <- P - D + G / penalty   with the new P and D.
 
-    IN factors (L, R), offset, G, weights (a, 1 / penalty); OUT T (updated), W. Returns the sums of
+    IN factors (L, R), offset, G, weights (a, 1 / penalty); OUT T (updated), W. Return the sums of
     squares of F - P, P - old P, P and D.
     """
     over, inverse = weights
@@ -49,9 +49,9 @@ def sweep_cuts_into(
     multipliers: FloatArray,
     offset: FloatArray,
 ) -> None:
-    """Improve the multipliers of all cuts in turn (Hildreth): P = max(T - K, 0) nears them all.
+    """Update the multipliers of all cuts in turn (Hildreth's method for P = max(T - K, 0)).
 
-    Cut c has the rows (i, j, l) = cuts[c] and says, with the ratios R,
+    Cut c has the rows (i, j, l) = cuts[c] and is the inequality, with the ratios R,
 
         R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl <= 0,   or for l = -1   R_ij P_ij - P_ii <= 0.
 
@@ -62,7 +62,7 @@ def sweep_cuts_into(
     for c, (i, j, l) in enumerate(cuts):  # noqa: E741
         entries = _entries(i, j, l, ratios)
         value = sum(weight * max(T[a, b] - offset[a, b], 0.0) for a, b, weight in entries)
-        # Off the diagonal a weight stands for two entries of half of it.
+        # An off-diagonal weight is split evenly between the two symmetric entries.
         norm = sum(weight * weight * (1.0 if a == b else 0.5) for a, b, weight in entries)
         change = max(multipliers[c] + value / norm, 0.0) - multipliers[c]
         multipliers[c] += change
@@ -81,11 +81,12 @@ def _entries(i: int, j: int, l: int, ratios: FloatArray) -> list[tuple[int, int,
 def worst_cuts(
     P: FloatArray, ratios: FloatArray, least: tuple[float, float]
 ) -> tuple[IntArray, FloatArray]:
-    """Return, for each pair (i, j), the cut of these rows that P violates most, see above.
+    """Return the most violated cut for each pair (i, j), see `sweep_cuts_into`.
 
-    It is the row l = best[i, j] with the largest R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl, or
-    -1 for the pair itself, and that number. Only j and l > j with R_ij P_ij, R_il P_il above
-    ``least[0]`` P_ii and ``least[1]`` count, else it is 0. P is symmetric.
+    ``best[i, j]`` is the row l with the largest R_ij P_ij + R_il P_il - P_ii - R_ij R_il P_jl, or
+    -1 if the cut without a third row is violated more; ``violation[i, j]`` is that number. Only j
+    and l > j for which R_ij P_ij and R_il P_il exceed ``least[0]`` P_ii and ``least[1]`` are
+    considered; otherwise the violation is 0. P is symmetric.
     """
     n = len(P)
     best, violation = np.full((n, n), -1, dtype=np.int64), np.zeros((n, n))
@@ -103,13 +104,13 @@ def worst_cuts(
 
 
 def least_ratios(M: FloatArray, floor: float) -> FloatArray:
-    """Return the least M_il / M_jl over the l with M_jl > 0, for all i and j.
+    """Return the smallest ratio M_il / M_jl over the l with M_jl > 0, for all i and j.
 
-    M has no negative entry. Ratios below ``floor`` are 0, as are those for a row j of zeros.
+    M is nonnegative. Ratios below ``floor`` are set to 0, as are those for a zero row j.
     """
     ratios = np.zeros_like(M)
     for i, row in enumerate(M):
-        # Where M_il is 0, any positive M_jl makes the ratio 0.
+        # min_l M_il / M_jl = 1 / max_l (M_jl / M_il); M_il = 0 < M_jl gives the ratio 0.
         inverse = np.divide(1.0, row, out=np.full(len(M), HUGE), where=row > 0)
         most = (M * inverse).max(axis=1)
         useful = (most > 0) & (most * floor <= 1)

@@ -1,4 +1,4 @@
-"""The passes of the certified projection, and products with few rows or entries: the specification.
+"""Passes over the rows for the certified projection, in plain NumPy: the specification.
 
 P_ij = max(C_ij, 0)^2 is never formed; weights w enter through ``root = sqrt(w)``.
 """
@@ -18,15 +18,16 @@ __all__ = [
 
 
 def column_maxima(C: FloatArray) -> FloatArray:
-    """max_i C_ij for each column j; C in any memory order."""
+    """Return max_i C_ij for each column j; C may have any memory order."""
     return np.asarray(C.max(axis=0), dtype=np.float64)
 
 
 def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Give each row to argmax_j w_j P_ij, P_ij = max(C_ij, 0)^2 and w = root^2 > 0.
+    """Assign each row to argmax_j w_j P_ij, where P_ij = max(C_ij, 0)^2 and w = root^2 > 0.
 
-    Returns the labels (the smallest column among ties; -1 for a row without positive entry) and
-    S_j = sum of P_ij over the rows of j. Then sum_i max_j w_j P_ij = w'S. C in any memory order.
+    Return the labels (the first column among ties; -1 for a row without a positive entry) and
+    S_j, the sum of P_ij over the rows of j. Then sum_i max_j w_j P_ij = w'S. C may have any memory
+    order.
     """
     priced = C * root
     labels = priced.argmax(axis=1)
@@ -39,15 +40,16 @@ def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
 def gather_pairs(
     C: FloatArray, root: FloatArray, window: tuple[float, float, int], keep: Pairs
 ) -> tuple[Pairs, FloatArray]:
-    """`assign_rows` and, in the same pass, the pairs of each row that come near its maximum.
+    """Run `assign_rows` and collect, in the same pass, the pairs of each row near its maximum.
 
     With window = (ratio, slack, width) the pairs of row i are those with C_ij > 0 and
 
         w_j P_ij >= ratio^2 max_l w_l P_il - slack,
 
-    every s-th of them, s = ceil(number / width), counted from i; and always the maximum and the
-    pairs of ``keep``, whose shares they inherit (a row that has none there: all to the maximum). A
-    row without positive entry has no pairs. Returns the pairs and S.
+    thinned to every s-th of them, s = ceil(number / width), with an offset of i. The maximum and
+    the pairs of ``keep`` are always included; the latter keep their shares. For a row without pairs
+    in ``keep``, the maximum gets the share 1. A row without a positive entry has no pairs. Return
+    the pairs and S.
     """
     ratio, slack, width = window
     labels, sums = assign_rows(C, root)
@@ -72,13 +74,13 @@ def gather_pairs(
 
 
 def best_partition(C: FloatArray) -> IntArray:
-    """Assign all rows to non-empty columns at best, by dynamic programming.
+    """Assign all rows optimally to nonempty columns, by dynamic programming.
 
-    With f_j(T) = (sum_{i in T} P_ij)^(1/2), or max_{i in T} C_ij where that is not positive,
+    With f_j(T) = (sum_{i in T} P_ij)^(1/2), or max_{i in T} C_ij if that is not positive,
 
-        F_j(U) = max over non-empty T within U of F_{j-1}(U - T) + f_j(T),   F_0(empty) = 0.
+        F_j(U) = max over nonempty T within U of F_{j-1}(U - T) + f_j(T),   F_0(empty) = 0.
 
-    Sets of rows are bits of an integer: O(3^n k), for tiny n only.
+    A set of rows is a bit mask. The cost is O(3^n k), so this is for tiny n only.
     """
     n, k = C.shape
     best = np.where(np.arange(1 << n) == 0, 0.0, -np.inf)
@@ -99,11 +101,15 @@ def best_partition(C: FloatArray) -> IntArray:
 
 
 def sparse_product(X: FloatArray, U: FloatArray) -> FloatArray:
-    """X'U for an X that is mostly zeros: O(nk) to find the others, O(r) for each; U is n x r."""
+    """Return X'U for a mostly zero n x k matrix X and an n x r matrix U.
+
+    The cost is O(nk) to find the nonzeros, and O(r) for each.
+    """
     return np.asarray(X.T @ U, dtype=np.float64)
 
 
 def labels_of_choice(choice: IntArray, n: int) -> IntArray:
+    """Trace back the sets that `best_partition` chose, from the last column to the first."""
     labels, left = np.empty(n, dtype=np.int64), (1 << n) - 1
     for j in reversed(range(len(choice))):
         part = int(choice[j, left])
