@@ -171,7 +171,7 @@ def test_bench_is_silent_when_asked(small_projection):
 def test_bench_without_data_says_what_to_do(small_projection):
     done = run("bench", "text", "--quick")
     assert done.exit_code == 2
-    assert "The data set T-l10 is not there" in done.stderr
+    assert "The data set T-l10 was not found" in done.stderr
     assert "Traceback" not in done.output
 
 
