@@ -87,7 +87,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """A dense or CSR matrix with one sample per row, and the class 0, 1, ... of each row.
+    """A dense or CSR matrix with one sample per row, and the class of each row, from 0.
 
     Examples
     --------
