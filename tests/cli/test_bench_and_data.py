@@ -180,10 +180,10 @@ def test_bench_without_data_says_what_to_do(small_projection):
     [
         (["bench", "texts"], "`texts` is not a table"),
         (["bench", "text", "--data", "nowhere"], "`--data nowhere` is not a folder"),
-        (["bench", "text", "--resume"], "`--resume` needs `--output DIR`"),
-        (["data", "path", "Iris"], "`Iris` is not a set"),
+        (["bench", "text", "--resume"], "`--resume` requires `--output DIR`"),
+        (["data", "path", "Iris"], "Unknown data set `Iris`"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),
-        (["data", "path", "Yale"], "`orthoplus data fetch Yale` gets it"),
+        (["data", "path", "Yale"], "Run `orthoplus data fetch Yale`"),
     ],
 )
 def test_bad_request_is_one_sentence(small_projection, words, message):

@@ -113,7 +113,9 @@ def test_fetch_stops_reading_a_file_that_is_too_long(documents, tmp_path, addres
 
 @pytest.mark.parametrize("base", ["{address}/elsewhere", "http://127.0.0.1:9", "file:///nowhere"])
 def test_fetch_without_the_file_says_what_to_do(documents, tmp_path, address, base):
-    with pytest.raises(FetchError, match=r"could not be downloaded .*Without internet, download"):
+    with pytest.raises(
+        FetchError, match=r"could not be downloaded .*Without internet access, download"
+    ):
         fetch("T-l10", tmp_path / "sets", base=base.format(address=address))
     assert list((tmp_path / "sets").iterdir()) == []
 
