@@ -333,7 +333,7 @@ def test_gifti_files_are_the_columns_of_a_surface(tmp_path):
     with pytest.raises(op.InputError, match="both None"):
         op.brain.load_surface()
     write_gifti(tmp_path / "small.func.gii", A[:30, [0]])
-    with pytest.raises(op.InputError, match="vertices: resample"):
+    with pytest.raises(op.InputError, match="resample them to one mesh"):
         op.brain.load_surface(left=[tmp_path / "small.func.gii", tmp_path / "right.func.gii"])
 
 

@@ -50,7 +50,7 @@ def bench(  # noqa: PLR0913
     jsonl: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=opt.OUTPUT,
-                     help="Print every row as a line of JSON as soon as it is computed."),
+                     help="Write every row to this file as JSON, as soon as it is computed."),
     ] = None,
     seed: opt.Seed = 0,
     limit: Annotated[
