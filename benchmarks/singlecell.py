@@ -29,7 +29,7 @@ DEPTH, SPREAD, SHARE_UP, FOLD, SHAPE = 200.0, 0.3, 0.1, 2.0, 2.0
 
 
 def simulate(n_cells, n_genes, n_types, seed=0):
-    """Return counts as CSR in float32, made some thousand cells at a time, and the types."""
+    """Simulate counts as CSR in float32, in blocks of cells; return them and the cell types."""
     rng = np.random.default_rng(seed)
     levels = rng.lognormal(0.0, 1.0, n_genes)
     ups = rng.random((n_types, n_genes)) < SHARE_UP
@@ -46,7 +46,7 @@ def simulate(n_cells, n_genes, n_types, seed=0):
 
 
 def timed(words, work):
-    """Run a step, print its processor seconds and its seconds, and return both."""
+    """Run a step, and print and return its CPU seconds and wall time."""
     cpu, clock = time.process_time(), time.perf_counter()
     work()
     spent = np.array([time.process_time() - cpu, time.perf_counter() - clock])

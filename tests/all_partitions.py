@@ -1,4 +1,4 @@
-"""All partitions of a few rows, and the best value over them: what no bound may fall below."""
+"""Enumerate all partitions of a few rows to find the best value, which no bound may violate."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Every support of S+ for tiny n: what the optimum is, without a method."""
+"""Enumerate all supports of S+ for tiny n to find the optimum without a solver."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Data for the tests: a seeded generator, and the real data where they are to be had."""
+"""Fixtures of the tests: a seeded generator, and the real data sets if available."""
 
 import os
 from pathlib import Path
@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def rng():
-    """A generator of its own for each test; nightly runs set another seed."""
+    """Return a separate generator for each test; nightly runs set another seed."""
     return np.random.default_rng(int(SEED or 0))
 
 
 @pytest.fixture
 def load_data():
-    """``load_data(name)`` reads one real data set; the test is skipped where it is absent."""
+    """Return ``load_data(name)``, which reads a data set, or skips the test if it is missing."""
     folder = Path(os.environ.get("ORTHOPLUS_DATA") or ROOT.parent / "shared" / "data")
 
     def load(name):
@@ -49,7 +49,7 @@ def load_data():
 
 @pytest.fixture
 def small_data(tmp_path, rng, monkeypatch):
-    """A folder with the sets of a quick run; another method gets a tenth of a second."""
+    """Return a folder with the data sets of a quick run; baselines get a tenth of a second."""
     monkeypatch.setattr("orthoplus.bench.table.QUICK_LIMIT", 0.1)
     write_sets(tmp_path / "data", rng)
     return tmp_path / "data"

@@ -1,4 +1,4 @@
-"""The same matrix in every storage that `orthoplus.data` reads."""
+"""Provide the same matrix in every storage that `orthoplus.data` reads."""
 
 import dask.array as da
 import h5py
@@ -18,7 +18,7 @@ HEIGHT = 4
 
 
 def limit_of(width, height=HEIGHT):
-    """Return the memory limit that gives blocks of so many rows."""
+    """Return the memory limit that gives blocks of this many rows."""
     return 8 * height * width * 8
 
 
@@ -28,7 +28,7 @@ def in_blocks(A, height=HEIGHT):
 
 
 def uneven_chunks(n):
-    """Return heights of chunks: one of one row, empty ones, and the rest in two."""
+    """Return heights of chunks: one with a single row, empty ones, and two with the rest."""
     rest = max(n - 1, 0)
     return (0, min(n, 1), rest // 2, 0, rest - rest // 2)
 

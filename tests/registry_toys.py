@@ -1,4 +1,4 @@
-"""A pytest plugin that puts the files of ``examples/extend`` and a baseline into the registries."""
+"""Pytest plugin that registers the methods of ``examples/extend`` and a baseline."""
 
 import runpy
 from pathlib import Path

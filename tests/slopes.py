@@ -1,4 +1,4 @@
-"""Derivatives against differences: the order at which Taylor's remainder falls.
+"""Check derivatives by the order at which Taylor's remainder decreases.
 
 A right derivative gives 2, a wrong one 1. On these steps the estimate is good to 0.1 or so where
 directions are short against X: tests ask for 1.8.

@@ -1,4 +1,4 @@
-"""Small stand-ins for the real data, in the same format."""
+"""Create small substitutes for the real data sets, in the same format."""
 
 import numpy as np
 from scipy.sparse import csr_array

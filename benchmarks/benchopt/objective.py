@@ -8,7 +8,7 @@ from orthoplus.geometry.stiefel import violation
 
 
 class Objective(BaseObjective):
-    """What an answer is worth: its residual, rounded and refitted, and how far it is from S+."""
+    """Evaluate a result: its residual after rounding and refitting, and its distance to S+."""
 
     name = "Orthogonal NMF"
     requirements = ["pip::orthoplus"]
@@ -18,7 +18,7 @@ class Objective(BaseObjective):
         self.A, self.k, self.labels = A, n_components, labels
 
     def get_objective(self):
-        """What every solver is given: a nonnegative matrix, dense or sparse, and k."""
+        """Return the input of every solver: a nonnegative matrix, dense or sparse, and k."""
         return {"A": self.A, "n_components": self.k}
 
     def evaluate_result(self, X):
@@ -37,5 +37,5 @@ class Objective(BaseObjective):
         return figures
 
     def get_one_result(self):
-        """A point of the right shape, for benchopt's own tests."""
+        """Return a point of the right shape, for benchopt's own tests."""
         return {"X": np.eye(self.A.shape[0], self.k)}

@@ -1,4 +1,4 @@
-"""CPU seconds of a first call in a fresh environment, with nothing compiled, and of the next one.
+"""Measure the CPU seconds of a first call with nothing compiled, and of the next one.
 
 Each call has an interpreter of its own and an empty cache; "warm" is the same with the cache that
 the first one left. Give folders with other versions of the package to compare them in turn:

@@ -1,4 +1,4 @@
-"""The house in figures: lines by room, sizes of functions and modules, and tests of types.
+"""Print code statistics: lines per folder, sizes of functions and modules, and type checks.
 
 A room is a folder of ``src/orthoplus``; the modules at its top are one room, ".". The lines of a
 function are those of its body without the docstring; those of a module are all of its lines.
@@ -41,7 +41,7 @@ def names_in(node) -> set[str]:
 
 
 def count_calls(tree) -> Counter[str]:
-    """Count the tests of types: by isinstance, by issparse, and by attributes."""
+    """Count type checks: by isinstance, by issparse, and by attributes."""
     counts: Counter[str] = Counter()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -60,7 +60,7 @@ def count_calls(tree) -> Counter[str]:
 
 
 def count_words(text: str) -> Counter[str]:
-    """Count the comments that silence the checker of types, and `Any` outside of imports."""
+    """Count the comments that silence the type checker, and `Any` outside of imports."""
     counts: Counter[str] = Counter()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

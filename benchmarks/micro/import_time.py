@@ -1,4 +1,4 @@
-"""What ``import orthoplus`` costs on top of NumPy and SciPy, in fresh interpreters.
+"""Measure the time of ``import orthoplus`` on top of NumPy and SciPy, in fresh interpreters.
 
 As after an installation: the first import, which compiles to bytecode, is not counted. Both sides
 take turns, and the least time of each counts.

@@ -1,4 +1,4 @@
-"""How much of a full EP4Orth+ solve is spent outside compiled kernels and BLAS.
+"""Measure how much of a full EP4Orth+ solve is spent outside compiled kernels and BLAS.
 
 The compiled functions and the problem's evaluations (BLAS products) are timed from outside, within
 the solve that is timed as a whole: what is left is Python and NumPy. Each has two stopwatches, one
@@ -21,7 +21,7 @@ REPEATS = {"projection": 100, "trace": 1, "ONMF": 3}
 
 
 class Stopwatch:
-    """Adds up the time spent inside wrapped calls."""
+    """Add up the time spent inside wrapped calls."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -40,7 +40,7 @@ class Stopwatch:
 
 
 def measure(problem, method, targets) -> tuple[float, float, int]:
-    """Seconds of one solve, those outside of the targets, and the calls of these."""
+    """Return the seconds of one solve, those outside the targets, and the calls of the targets."""
     inner, outer = Stopwatch(), Stopwatch()
     saved = [(owner, name, getattr(owner, name)) for owner, name in targets]
     try:

@@ -1,4 +1,4 @@
-"""The fused penalty step against plain NumPy: gradient, clamp, norms, inner products.
+"""Compare the fused penalty step with plain NumPy: gradient, clamp, norms, inner products.
 
 Both sides are timed in turn in one run, some calls in a row as in a solver, and the best counts,
 so that a busy machine disturbs them alike. "copies" is the time of the fused step in units of
@@ -19,7 +19,7 @@ IN_A_ROW = 4
 
 
 def penalty_step(kernels, X, G, T):
-    """One projected gradient step on the penalized objective, with all sums its caller needs."""
+    """Take one projected gradient step on the penalized objective, with all required sums."""
     squares = kernels.gradient_step_into(X, G, WEIGHT, ALPHA, T)
     return kernels.normalize_step_into(T, 1.0 / np.sqrt(squares), X)
 

@@ -1,4 +1,4 @@
-"""CPU seconds of the compiled swaps, and of the alternation before them, with warm loops.
+"""Measure the CPU seconds of the compiled swaps and of the alternation before them.
 
 The versions of the package that are given take turns in processes of their own:
 ``python benchmarks/micro/swaps.py src ../before/src``. Each figure is the least of some runs.

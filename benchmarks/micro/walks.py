@@ -1,4 +1,4 @@
-"""How many functions and modules of orthoplus a call passes through.
+"""Count the functions and modules of orthoplus that a call passes through.
 
 Each call runs once to import and compile what it needs, and is then followed with `sys.setprofile`,
 in all threads. A function counts once, however often it is called; compiled kernels and the frames

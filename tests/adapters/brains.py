@@ -1,4 +1,4 @@
-"""Tiny heads for tests: four quarters of a ball that vary together over subjects."""
+"""Create tiny brain images: four quarters of a ball that vary together over subjects."""
 
 import nibabel
 import numpy as np

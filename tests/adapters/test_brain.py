@@ -210,7 +210,7 @@ def test_masker_keeps_its_own_options():
         (3, "not an image: pass a file name"),
         ([np.ones(3)], "not an image"),
         ([], "empty"),
-        ("nowhere.nii.gz", "not there"),
+        ("nowhere.nii.gz", "does not exist"),
         ("no-*-where.nii", "matches no file"),
         ("a.func.gii", "load_surface"),
         (nibabel.Nifti1Image(np.ones((2, 2, 2, 2, 2)), np.eye(4)), "3D images, or 4D"),
@@ -222,7 +222,7 @@ def test_what_is_not_an_image_is_said_in_a_sentence(imgs, words):
 
 
 def test_mask_that_is_none_is_said_in_a_sentence():
-    with pytest.raises(op.InputError, match=r"`mask` is .*: pass an image of 0 and 1"):
+    with pytest.raises(op.InputError, match=r"`mask` is .*; pass a binary image"):
         op.brain.Parcellation(2, mask=BRAIN).fit(as_image(BRAIN, A))
 
 
@@ -326,14 +326,14 @@ def test_gifti_files_are_the_columns_of_a_surface(tmp_path):
     alone = op.brain.load_surface(right=str(tmp_path / "right.func.gii"))
     model = op.brain.Parcellation(2).fit(alone)
     assert model.labels_img_.data.parts["right"].min() >= 1
-    with pytest.raises(op.InputError, match="left hemisphere has 1 maps, the right one 6"):
+    with pytest.raises(op.InputError, match="left hemisphere has 1 maps, but the right one has 6"):
         op.brain.load_surface(
             left=tmp_path / "sub-0_hemi-L.func.gii", right=tmp_path / "right.func.gii"
         )
     with pytest.raises(op.InputError, match="both None"):
         op.brain.load_surface()
     write_gifti(tmp_path / "small.func.gii", A[:30, [0]])
-    with pytest.raises(op.InputError, match="vertices: resample"):
+    with pytest.raises(op.InputError, match="resample them to one mesh"):
         op.brain.load_surface(left=[tmp_path / "small.func.gii", tmp_path / "right.func.gii"])
 
 

@@ -178,5 +178,5 @@ def test_what_is_not_there_is_named(cells, change, words):
     adata.var["none"] = False
     with pytest.raises(op.InputError, match=words):
         op.singlecell.onmf(adata, **{"n_components": 2} | change)
-    with pytest.raises(op.InputError, match="an AnnData object is needed"):
+    with pytest.raises(op.InputError, match="an AnnData object is expected"):
         op.singlecell.onmf(cells[0], 2)

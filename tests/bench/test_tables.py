@@ -188,7 +188,7 @@ def test_growth_table_covers_dense_and_sparse(monkeypatch):
 def test_missing_data_is_a_sentence_not_a_traceback(tmp_path):
     outcome = run_quick("text", tmp_path)
     assert outcome.rows == ()
-    assert "The data set T-l10 is not there" in outcome.failure
+    assert "The data set T-l10 was not found" in outcome.failure
     assert "orthoplus data fetch T-l10" in outcome.failure
 
 

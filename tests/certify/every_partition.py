@@ -1,4 +1,4 @@
-"""The optimum of <M, XX'> over S+ for tiny n, by all groups of rows."""
+"""Compute the optimum of <M, XX'> over S+ for tiny n by enumerating all groups of rows."""
 
 import numpy as np
 

@@ -171,7 +171,7 @@ def test_bench_is_silent_when_asked(small_projection):
 def test_bench_without_data_says_what_to_do(small_projection):
     done = run("bench", "text", "--quick")
     assert done.exit_code == 2
-    assert "The data set T-l10 is not there" in done.stderr
+    assert "The data set T-l10 was not found" in done.stderr
     assert "Traceback" not in done.output
 
 
@@ -180,10 +180,10 @@ def test_bench_without_data_says_what_to_do(small_projection):
     [
         (["bench", "texts"], "`texts` is not a table"),
         (["bench", "text", "--data", "nowhere"], "`--data nowhere` is not a folder"),
-        (["bench", "text", "--resume"], "`--resume` needs `--output DIR`"),
-        (["data", "path", "Iris"], "`Iris` is not a set"),
+        (["bench", "text", "--resume"], "`--resume` requires `--output DIR`"),
+        (["data", "path", "Iris"], "Unknown data set `Iris`"),
         (["data", "fetch", "UrbanCrop"], "UrbanCrop cannot be downloaded: it was made from"),
-        (["data", "path", "Yale"], "`orthoplus data fetch Yale` gets it"),
+        (["data", "path", "Yale"], "Run `orthoplus data fetch Yale`"),
     ],
 )
 def test_bad_request_is_one_sentence(small_projection, words, message):

@@ -143,7 +143,7 @@ def test_prove_says_how_far_the_best_clustering_may_be(grouped):
     assert proof["history"][0]["kind"] == "spectral"
     assert op.Certificate.load("out/proof.npz").verify(op.problems.ONMF(A, 3))
     page = Path("out/report.html").read_text()
-    assert "proven that no clustering explains more" in page
+    assert "Provably, no clustering explains more" in page
     assert "quick bound" not in page
 
 
@@ -158,7 +158,7 @@ def test_a_better_partition_that_the_proof_finds_is_what_is_written(tmp_path, mo
     before = json.loads(Path("before/run.json").read_text())["result"]["objective"]
     done = run("cluster", "data.npy", *options, "-o", "out", "--prove", 4)
     assert "The proof found a better partition: explained" in done.stdout
-    assert "The files hold it." in done.stdout
+    assert "It was written." in done.stdout
     record = json.loads(Path("out/run.json").read_text())
     value = record["result"]["objective"]
     assert value == pytest.approx(record["proof"]["value"])
@@ -256,8 +256,8 @@ def test_plain_lines_when_there_is_no_terminal(grouped):
 def test_run_that_does_not_converge_is_written_with_code_1(grouped):
     done = run("cluster", "data.csv", "-k", 3, "--max-iter", 1)
     assert done.exit_code == 1
-    assert "What there is was written to data-k3" in done.stdout
-    assert "Raise `--max-iter`, or leave it out." in done.stdout
+    assert "Best result so far written to data-k3" in done.stdout
+    assert "Raise `--max-iter`, or omit it." in done.stdout
     record = json.loads(Path("data-k3/run.json").read_text())
     assert record["result"]["status"] == "MAX_ITER"
 
@@ -298,7 +298,7 @@ def test_interrupt_in_the_run_writes_what_there_is(grouped, monkeypatch):
     done = run("cluster", "data.csv", "-k", 3)
     assert done.exit_code == 130
     assert "Interrupted" in done.stdout
-    assert "What there is was written" in done.stdout
+    assert "Best result so far written" in done.stdout
     assert json.loads(Path("data-k3/run.json").read_text())["result"]["iterations"] == 3
 
 
@@ -333,8 +333,8 @@ def test_ctrl_c_on_a_terminal_ends_the_panel_and_leaves_whole_files(tmp_path):
     assert "Traceback" not in shown
     for part in ("Reading big.npy", "800 x 80 in 20 clusters", "Ctrl-C stops and writes", "╭"):
         assert part in shown
-    assert "What there is was written to out" in shown
-    assert "To go on from the checkpoint:" in shown
+    assert "Best result so far written to out" in shown
+    assert "To continue from the checkpoint:" in shown
     assert sorted(os.listdir(tmp_path / "out")) == FILES
 
 
@@ -357,11 +357,11 @@ def read_until(terminal, is_enough):
 def bad_calls():
     """(name, words, what the sentence says); each a file or an option that cannot work."""
     return [
-        ("absent", ["cluster", "no.csv", "-k", 3], "`no.csv` is not there"),
+        ("absent", ["cluster", "no.csv", "-k", 3], "`no.csv` does not exist"),
         ("text", ["cluster", "text.csv", "-k", 1], r"line 3, column 2 \(`b`\): `oops` is not a"),
         ("pickle", ["cluster", "pickle.npy", "-k", 1], "pickled Python objects"),
         ("truncated", ["cluster", "short.npy", "-k", 1], "truncated or damaged"),
-        ("type", ["cluster", "a.docx", "-k", 1], "unsupported type `.docx`"),
+        ("type", ["cluster", "a.docx", "-k", 1], "unsupported file type `.docx`"),
         ("zip", ["cluster", "bomb.npz", "-k", 1], "declares"),
         ("index", ["cluster", "index.npz", "-k", 1], "column index 9"),
         ("mat", ["unmix", "bad.mat", "-k", 1], "not a MATLAB file"),
@@ -369,39 +369,39 @@ def bad_calls():
         ("nan", ["cluster", "nan.npy", "-k", 1], r"NaN or infinite, the first at row 2, column 1"),
         ("negative", ["cluster", "neg.npy", "-k", 1], r"row 1, column 2 \(-2\)"),
         ("k", ["cluster", "data.csv", "-k", 31], "exceeds the 30 rows"),
-        ("k0", ["cluster", "data.csv", "-k", 0], "`-k 0`: there is at least 1 cluster"),
+        ("k0", ["cluster", "data.csv", "-k", 0], "`-k 0`: at least 1 cluster"),
         ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
         ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
         ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),
         ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`--method magic` is"),
         ("unmixing", ["cluster", "data.csv", "-k", 2, "--method", "unmixing"], "one of auto, ep4"),
-        ("seed", ["cluster", "data.csv", "-k", 2, "--seed", "x"], "--seed.*a whole number"),
+        ("seed", ["cluster", "data.csv", "-k", 2, "--seed", "x"], "--seed.*an integer"),
         ("no time", ["cluster", "data.csv", "-k", 2, "--time-limit", 0], "at least 0.001"),
         ("no state", ["cluster", "data.csv", "-k", 2, "--resume", "data.csv"], "not a checkpoint"),
         ("materials", ["unmix", "cube.npy", "-k", "two"], "`-k two` is not a number of materials"),
         ("unmix method", ["unmix", "cube.npy", "-k", 2, "--method", "x"], "`--method x`"),
-        ("resume", ["cluster", "data.csv", "-k", 2, "--resume", "no.npz"], "no such file"),
+        ("resume", ["cluster", "data.csv", "-k", 2, "--resume", "no.npz"], "file does not exist"),
         ("state", ["cluster", "data.csv", "-k", 2, "--resume", "bomb.npz"], "not a saved state"),
         ("starts", ["cluster", "data.csv", "-k", 2, "--method", "ep4orth", "--n-init", 2,
                     "--checkpoint", "s.npz"],
          "holds one run"),
-        ("folder", ["cluster", "data.csv", "-k", 2, "-o", "few.txt"], "needs a folder"),
+        ("folder", ["cluster", "data.csv", "-k", 2, "-o", "few.txt"], "a folder is expected"),
         ("shape", ["unmix", "nan.npy", "-k", 1, "--shape", "5x5"], "25 pixels.*--bands-first"),
         ("wide", ["project", "wide.npy"], "more columns than rows"),
         ("empty", ["cluster", "empty.csv", "-k", 1], "`empty.csv` is empty"),
         ("empty npz", ["cluster", "empty.npz", "-k", 1], "not an .npz archive"),
         ("empty mat", ["unmix", "empty.mat", "-k", 1], "not a MATLAB file|damaged"),
         ("rows", ["cluster", "rows.npy", "-k", 1], "an empty matrix"),
-        ("header", ["cluster", "header.csv", "-k", 1], "a header and no rows"),
-        ("ragged", ["cluster", "ragged.csv", "-k", 1], "line 3 has 3 cells, line 1 has 2"),
+        ("header", ["cluster", "header.csv", "-k", 1], "a header but no rows"),
+        ("ragged", ["cluster", "ragged.csv", "-k", 1], "line 3 has 3 cells, but line 1 has 2"),
         ("folder in", ["cluster", ".", "-k", 1], "is a folder"),
         ("vector", ["cluster", "vector.npy", "-k", 1], "5 numbers.*|has no matrix"),
         ("words", ["cluster", "words.npy", "-k", 1], "has no matrix of numbers"),
         ("key", ["cluster", "bomb.npz:Z", "-k", 1], "has no array `Z`"),
-        ("nan labels", ["cluster", "data.csv", "-k", 2, "--labels", "no.txt"], "is not there"),
+        ("nan labels", ["cluster", "data.csv", "-k", 2, "--labels", "no.txt"], "does not exist"),
         ("tol", ["cluster", "data.csv", "-k", 2, "--tol", -1], "tol"),
         ("tol of auto", ["cluster", "data.csv", "-k", 2, "--tol", 0.1], "add `--method ep4orth`"),
-        ("tol of kl", ["cluster", "data.csv", "-k", 2, "--loss", "kl", "--tol", 1], "--tol. needs"),
+        ("tol of kl", ["cluster", "data.csv", "-k", 2, "--loss", "kl", "--tol", 1], "requires"),
         ("seconds", ["cluster", "data.csv", "-k", 2, "--time-limit", "nan"], "time-limit"),
         ("complex", ["cluster", "complex.npy", "-k", 1], "holds complex numbers"),
         ("years", ["cluster", "years.csv", "-k", 1], "Pass --header or --no-header"),
@@ -504,7 +504,7 @@ def test_ctrl_c_while_writing_finishes_the_files_once(grouped, monkeypatch, n_si
         assert written == FILES
     else:
         assert written == ["labels.csv"]
-        assert "others missing" in done.stderr
+        assert "others are missing" in done.stderr
 
 
 HOSTILE_NAME = '[red]x\x1b[2J\u202e\n,"=1+1<b>.csv'

@@ -111,7 +111,7 @@ def test_sigterm_saves_and_stops(tmp_path):
         shown, errors = child.communicate(timeout=120)
     assert child.returncode == 143, errors
     assert "Traceback" not in errors
-    assert "What there is was written to out" in shown
+    assert "Best result so far written to out" in shown
     assert "--resume state.npz" in shown
     assert (tmp_path / "out" / "labels.csv").exists()
     check_whole_files(tmp_path)

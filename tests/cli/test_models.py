@@ -78,9 +78,9 @@ def test_margins_of_the_page_are_those_of_the_table(corpus):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--row-names", "short.txt"), "`--row-names short.txt` has 3 names, but the file has 60"),
+        (("--row-names", "short.txt"), "`--row-names short.txt` has 3 names, but the data have 60"),
         (("--column-names", "docs.txt"), "are these the names of the rows?"),
-        (("--row-names", "gone.txt"), "`gone.txt` is not there"),
+        (("--row-names", "gone.txt"), "`gone.txt` does not exist"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(corpus, words, message):
@@ -161,18 +161,18 @@ def test_scaled_columns_find_the_wines_and_the_note_names_the_option(tmp_path, m
     with np.load("scaled/components.npz") as file:  # in the units of the data
         assert_same_up_to_scale(file["components"], model.components_)
     page = Path("scaled/report.html").read_text(encoding="utf-8")
-    assert "each feature over its largest value, rows of unit norm" in page
+    assert "features divided by their largest value, rows scaled to unit norm" in page
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--loss", "poisson"), "`--loss poisson` is not known: choose one of frobenius, kl"),
-        (("--weighting", "idf"), "`--weighting idf` is not known: choose one of none, tfidf"),
-        (("--scale-rows", "max"), "`--scale-rows max` is not known: choose one of none, l1, l2"),
-        (("--scale-columns", "1"), "`--scale-columns 1` is not known"),
-        (("--loss", "kl", "--prove", "3"), "`--prove` needs `--loss frobenius`"),
-        (("--loss", "kl", "--method", "ep4orth"), "`--method ep4orth` needs `--loss frobenius`"),
+        (("--loss", "poisson"), "`--loss poisson` is unknown; choose one of frobenius, kl"),
+        (("--weighting", "idf"), "`--weighting idf` is unknown; choose one of none, tfidf"),
+        (("--scale-rows", "max"), "`--scale-rows max` is unknown; choose one of none, l1, l2"),
+        (("--scale-columns", "1"), "`--scale-columns 1` is unknown"),
+        (("--loss", "kl", "--prove", "3"), "`--prove` requires `--loss frobenius`"),
+        (("--loss", "kl", "--method", "ep4orth"), "`--method ep4orth` requires `--loss frobenius`"),
     ],
 )
 def test_bad_model_is_one_sentence_with_code_2(corpus, words, message):

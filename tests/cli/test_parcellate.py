@@ -174,18 +174,21 @@ def test_surfaces_in_label_files_out(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["no.nii.gz", "-k", 3], "`no.nii.gz` is not there."),
+        (["no.nii.gz", "-k", 3], "`no.nii.gz` does not exist."),
         (["sub-00.nii.gz", "a_hemi-L.func.gii", "-k", 3], "Some files are volumes"),
-        (["sub-00.nii.gz", "-k", "3-5", "--mask", "mask.nii.gz"], "at least four are needed"),
+        (["sub-00.nii.gz", "-k", "3-5", "--mask", "mask.nii.gz"], "requires at least 4"),
         (["sub-00.nii.gz", "-k", 999, "--mask", "mask.nii.gz"], "`-k 999` exceeds the"),
         (["sub-00.nii.gz", "-k", "x"], "`-k x` is not a number of parcels"),
-        (["sub-00.nii.gz", "-k", 2, "--negative", "no"], "`--negative no` is not known"),
-        (["sub-00.nii.gz", "-k", 2, "--space", "a_b"], "letters and digits only"),
+        (["sub-00.nii.gz", "-k", 2, "--negative", "no"], "`--negative no` is unknown"),
+        (["sub-00.nii.gz", "-k", 2, "--space", "a_b"], "only letters and digits"),
         (["signed.nii.gz", "-k", 2, "--mask", "mask.nii.gz"], "pass `--negative clip`"),
-        (["a_hemi-L.func.gii", "-k", 2, "--mask", "mask.nii.gz"], "`--mask` is for volumes"),
+        (
+            ["a_hemi-L.func.gii", "-k", 2, "--mask", "mask.nii.gz"],
+            "`--mask` applies only to volumes",
+        ),
         (["sub-00.nii.gz", "-k", 2, "--mask", "a_hemi-L.func.gii"], "is a surface, not a volume"),
         (["text.nii.gz", "-k", 2], "cannot be read as an image"),
-        (["plain.func.gii", "-k", 2], "write `hemi-L` or `hemi-R`"),
+        (["plain.func.gii", "-k", 2], "include `hemi-L` or `hemi-R`"),
     ],
 )
 def test_bad_input_is_one_sentence_with_code_2(folder, words, message):

@@ -94,15 +94,15 @@ def test_columns_can_be_halved_and_beware_is_a_note(planted):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-k", "three"), "`-k three` is not a number of clusters: give one number such as 8, or"),
+        (("-k", "three"), "`-k three` is not a number of clusters; pass an integer such as 8, or"),
         (("-k", "2-"), "`-k 2-` is not a number of clusters"),
         (("-k", "9-2"), "write the smaller number first, `-k 2-9`"),
         (("-k", "0-3"), "at least 1 cluster"),
         (("-k", "2-31"), "End the range at 30"),
         (("-k", "2-61", "--split", "columns"), "exceeds the 60 rows"),
-        (("-k", "3", "--split", "rows"), "give a range such as `-k 2-12`"),
-        (("-k", "2-4", "--split", "both"), "`--split both` is not known: choose one of rows, col"),
-        (("-k", "2-4", "--split", "columns", "--loss", "kl"), "needs `--loss frobenius`"),
+        (("-k", "3", "--split", "rows"), "a range such as `-k 2-12`"),
+        (("-k", "2-4", "--split", "both"), "`--split both` is unknown; choose one of rows, col"),
+        (("-k", "2-4", "--split", "columns", "--loss", "kl"), "requires `--loss frobenius`"),
     ],
 )
 def test_bad_range_is_one_sentence_with_code_2(planted, words, message):
@@ -117,7 +117,7 @@ def test_gaps_and_a_range_are_refused(planted):
     Path("x.csv").write_text("a,b\n1,2\n,3\n4,1\n1,5\n", encoding="utf-8")
     done = run("cluster", "x.csv", "-k", "1-2", "--missing", "mask")
     assert done.exit_code == 2
-    assert "`-k 1-2` cannot go with `--missing mask`" in done.stderr
+    assert "`-k 1-2` cannot be combined with `--missing mask`" in done.stderr
 
 
 def test_numbers_of_clusters_and_materials():
@@ -186,7 +186,7 @@ def test_ctrl_c_while_choosing_k_saves_the_fits_and_says_how_to_go_on(planted, m
     assert Path("out/labels.csv").read_bytes() == Path("whole/labels.csv").read_bytes()
     # The file is that of a fit now, for one k.
     wrong = run("cluster", "x.npy", "-k", "2-6", "--resume", "c.npz")
-    assert (wrong.exit_code, "give that number instead of `-k 2-6`" in wrong.output) == (2, True)
+    assert (wrong.exit_code, "pass that number instead of `-k 2-6`" in wrong.output) == (2, True)
 
 
 def test_ctrl_c_in_a_fit_ends_the_choice(planted, monkeypatch):

@@ -113,7 +113,7 @@ def test_spectra_have_wavelengths_units_and_scale(scene):
     assert library.bands.band_unit == "Nanometers"
     np.testing.assert_allclose(library.spectra, spectra.T, rtol=1e-6)
     page = Path("out/report.html").read_text(encoding="utf-8")
-    for word in ("wavelength (nm)", "reflectance", "dry soil", "1 of 5 bands are marked bad"):
+    for word in ("wavelength (nm)", "reflectance", "dry soil", "1 of 5 bands are marked as bad"):
         assert word in page
     record = json.loads(Path("out/run.json").read_text())
     assert record["result"]["materials"] == ["water", "dry soil", "leaf"]
@@ -140,12 +140,12 @@ def test_image_from_other_files_has_no_place_but_a_format(scene, rng):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--format", "png"), "`--format png`: write one of envi, geotiff, npz"),
-        (("--names", "water"), "3 different ones, separated by commas"),
-        (("--names", "a,a,b"), "3 different ones"),
-        (("--names", "a,{b,c"), "names may not hold any of"),
+        (("--format", "png"), "`--format png` is unknown; choose one of envi, geotiff, npz"),
+        (("--names", "water"), "3 distinct names, separated by commas"),
+        (("--names", "a,a,b"), "3 distinct names"),
+        (("--names", "a,{b,c"), "names must not contain any of"),
         (("--memory-limit", "much"), "`--memory-limit much`"),
-        (("--bands-first",), "`s.hdr` says how its pixels lie"),
+        (("--bands-first",), "`s.hdr` defines the order of its pixels"),
     ],
 )
 def test_bad_options_are_explained(scene, words, message):

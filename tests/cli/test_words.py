@@ -91,7 +91,7 @@ def test_stopped_run_with_a_checkpoint_prints_what_resumes_it(tmp_path, monkeypa
         done = run("cluster", *parts)
     assert done.exit_code == 130
     command = done.stdout.splitlines()[-1].strip()
-    assert done.stdout.splitlines()[-2] == "To go on from the checkpoint:"
+    assert done.stdout.splitlines()[-2] == "To continue from the checkpoint:"
     assert json.loads(Path("part/run.json").read_text())["resume_command"] == command
     again = shlex.split(command)
     assert again[:3] == ["orthoplus", "cluster", "my data.npz"]

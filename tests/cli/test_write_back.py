@@ -88,8 +88,8 @@ def test_file_is_left_as_it_was_if_writing_fails(cells, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("cells.h5ad", "--transpose"), "`--write-back` cannot go with `--transpose`"),
-        (("x.npy",), "`--write-back` is for .h5ad files"),
+        (("cells.h5ad", "--transpose"), "`--write-back` cannot be combined with `--transpose`"),
+        (("x.npy",), "`--write-back` requires an .h5ad file"),
         (("odd.h5ad",), "but the matrix that was clustered has 8"),
     ],
 )

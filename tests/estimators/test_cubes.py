@@ -76,9 +76,9 @@ def test_list_of_pixels_is_a_data_array_of_two_dimensions(cube):
 
 def test_data_array_without_a_spectral_dimension_is_refused(cube):
     da = labeled(cube).rename(band="time")
-    with pytest.raises(op.InputError, match=r"one called `band` or `wavelength`"):
+    with pytest.raises(op.InputError, match=r"one named `band` or `wavelength`"):
         unmix(da, 3)
-    with pytest.raises(op.InputTypeError, match="a DataArray is needed"):
+    with pytest.raises(op.InputTypeError, match="a DataArray is expected"):
         unmix(labeled(cube).to_dataset(name="reflectance"), 3)
 
 

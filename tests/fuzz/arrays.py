@@ -237,7 +237,7 @@ def trace_of(error: Exception) -> str:
 
 
 def attack_arrays(tries: int, seed: int) -> dict:
-    """Return what so many calls came to, in a process that may crash."""
+    """Return the outcomes of several calls, run in a process that may crash."""
     found: dict = {"tries": 0, "faults": []}
     while found["tries"] < tries:
         words = [sys.executable, __file__, str(found["tries"]), str(tries), str(seed)]

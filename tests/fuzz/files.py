@@ -21,7 +21,7 @@ MOST_MEMORY, MOST_SECONDS = 2 * LIMIT + (100 << 20), 5.0
 
 
 def attack_files(tries: int, seed: int, share_on_trial: float = 0.04) -> dict:
-    """Return what happened to so many files: how many there were, and each that did not hold."""
+    """Read many corrupted files; return their number and the failures."""
     found: dict = {"tries": 0, "refused": 0, "read": 0, "seconds": 0.0, "megabytes": 0.0}
     found |= {"trials_megabytes": 0.0, "faults": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +128,7 @@ def _processor_seconds() -> float:
 
 
 def _peak(*, reset: bool = False) -> int:
-    """Return the most memory this process has had since the last reset, on Linux; else 0."""
+    """Return the peak memory of this process since the last reset, on Linux; else 0."""
     if not os.path.exists("/proc/self/clear_refs"):
         return 0
     if reset:

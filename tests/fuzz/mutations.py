@@ -1,4 +1,4 @@
-"""Sound files of every format, and ways to spoil them: by chance, and on purpose."""
+"""Create intact files of every format, and corrupt them randomly or on purpose."""
 
 import gzip
 import io

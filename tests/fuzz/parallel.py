@@ -1,4 +1,4 @@
-"""The same fits one after the other and at once: in threads, forked processes, loky, asyncio."""
+"""Run the same fits sequentially and in parallel: threads, forks, loky, asyncio."""
 
 import asyncio
 import hashlib
@@ -36,7 +36,7 @@ def small_fit(seed: int) -> str:
 
 
 def in_threads(seeds: list[int], n_threads: int) -> list[str]:
-    """Return the digests of fits in so many threads at once."""
+    """Return the digests of fits in several threads at once."""
     with ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(small_fit, seeds))
 
@@ -90,7 +90,7 @@ WAYS = {"threads": in_threads, "fork": in_forks, "loky": in_loky, "asyncio": in_
 
 
 def attack_parallel(way: str, tries: int, seed: int, n_at_once: int = 8) -> dict:
-    """Return how many of so many fits have the bits of the same fit alone."""
+    """Return how many parallel fits are bit-identical to the same fit alone."""
     seeds = [seed + i for i in range(tries)]
     alone = [small_fit(own) for own in seeds]
     order = np.random.default_rng(seed).permutation(tries)  # whatever ran before

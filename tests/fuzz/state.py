@@ -1,4 +1,4 @@
-"""Processes that are killed at random times: what they leave is whole, and goes on to the end."""
+"""Kill processes at random times; their files must be intact and let the run continue."""
 
 import os
 import signal

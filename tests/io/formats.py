@@ -1,4 +1,4 @@
-"""The same small matrix and cube, written in every format that is read."""
+"""Write the same small matrix and cube in every supported format."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""Tables as people have them, each with the truth beside it: what is read, or why it is refused.
+"""Tables as found in practice, each with the expected content or the reason for refusal.
 
 A new case is one entry of `READ` or `REFUSED`.
 """
@@ -58,7 +58,7 @@ def case(file, content, truth=None, **options) -> Case:
 
 
 def with_column(name, cells, at=3, **how) -> str:
-    """Write the body with one more column of words at this place."""
+    """Write the body with an additional text column at this position."""
     lines = text(**how).splitlines()
     out = []
     for line, cell in zip(lines, [name, *cells], strict=True):
@@ -110,7 +110,7 @@ def frame(method: str, *, index=None, columns=NAMES, more=None, index_name=None,
 
 
 def clusters(n=24) -> np.ndarray:
-    """Rows that neither rise nor fall, so that only a header does."""
+    """Return rows that are not monotone, so that only a header is."""
     rng = np.random.default_rng(0)
     return np.round(rng.random((n, 6)) * 9 + 1, 2)
 
@@ -515,19 +515,19 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "running numbers with a name": (
         "t.csv",
         text(rows=tuple("12345"), corner="day"),
-        r"column 1 \(`day`\) holds running numbers.*--drop day.*--index day",
+        r"column 1 \(`day`\) seems to hold running numbers.*--drop day.*--index day",
         TableOptions(),
     ),
     "running numbers inside": (
         "t.csv",
         with_column("n", "12345"),
-        r"column 4 \(`n`\) holds running numbers",
+        r"column 4 \(`n`\) seems to hold running numbers",
         TableOptions(),
     ),
     "identifiers inside": (
         "t.csv",
         with_column("patient_id", IDENTIFIERS),
-        r"`patient_id`\) holds identifiers.*--drop patient_id",
+        r"`patient_id`\) seems to hold identifiers.*--drop patient_id",
         TableOptions(),
     ),
     "numeric classes": (
@@ -557,13 +557,13 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "thousands or decimals": (
         "t.csv",
         "a;b\n1,234;2,345\n3,456;4,567\n",
-        "mark for thousands",
+        "thousands separator",
         TableOptions(),
     ),
     "thousands in quotes": (
         "t.csv",
         'a,b\n"1,234.5",2\n"3,456.5",4\n',
-        "not a number|holds words",
+        "not a plain number|holds words",
         TableOptions(),
     ),
     "gap": (
@@ -579,7 +579,7 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
         TableOptions(),
     ),
     "decimal comma late": ("t.csv", text(sep=";") + "1,5;2;3\n", "decimal comma", TableOptions()),
-    "percent": ("t.csv", "a,b\n1,2\n3,4\n5,12%\n", "write it without marks", TableOptions()),
+    "percent": ("t.csv", "a,b\n1,2\n3,4\n5,12%\n", "Remove thousands", TableOptions()),
     "underscores are no digits": (
         "t.csv",
         "a,b\n1,2\n1_000,4\n5,6\n",
@@ -589,22 +589,27 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "title above the header": (
         "t.csv",
         "Measurements of May\n" + text(),
-        "nothing may stand above the header|cells",
+        "the header must be the first line|cells",
         TableOptions(),
     ),
-    "short row": ("t.csv", text() + "1,2\n", "line 7 has 2 cells, line 2 has 3", TableOptions()),
+    "short row": (
+        "t.csv",
+        text() + "1,2\n",
+        "line 7 has 2 cells, but line 2 has 3",
+        TableOptions(),
+    ),
     "header longer than the rows": (
         "t.csv",
         "a,b,c,d\n1,2,3\n4,5,6\n",
-        "every column needs a name",
+        "Every column needs a name",
         TableOptions(),
     ),
     "header shorter than the rows": ("t.csv", "a,b\n1,2,3\n4,5,6\n", "cells", TableOptions()),
-    "only words": ("t.csv", "a,b\nu,v\nw,x\n", "holds words|no columns of numbers", TableOptions()),
+    "only words": ("t.csv", "a,b\nu,v\nw,x\n", "holds words|no numeric columns", TableOptions()),
     "no such column": (
         "t.csv",
         text(),
-        "--drop z.*no such column. It has a, b, c",
+        "--drop z.*no such column. Its columns are a, b, c",
         TableOptions(drop=("z",)),
     ),
     "column with two roles": ("t.csv", text(), "both name", TableOptions(index="a", drop=("a",))),
@@ -620,23 +625,33 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "thousands with points": (
         "t.csv",
         "a;b\n1.234;2\n456;4\n12.000;5\n",
-        "mark for thousands.*--decimal \\.",
+        "thousands separator.*--decimal \\.",
         TableOptions(),
     ),
     "thousands with points, twice": (
         "t.csv",
         "a;b\n1.234.567;2\n4;4\n5;5\n",
-        "without marks",
+        "thousands, percent|thousands separators",
         TableOptions(),
     ),
-    "thousands with spaces": ("t.csv", "a;b\n1 234;2\n3 456;4\n", "without marks", TableOptions()),
+    "thousands with spaces": (
+        "t.csv",
+        "a;b\n1 234;2\n3 456;4\n",
+        "thousands, percent|thousands separators",
+        TableOptions(),
+    ),
     "thousands in Switzerland": (
         "t.csv",
         "a;b\n1'234;2\n3'456;4\n",
-        "without marks",
+        "thousands, percent|thousands separators",
         TableOptions(),
     ),
-    "currency": ("t.csv", "a,b\n$12,3\n$4,5\n", "without marks", TableOptions()),
+    "currency": (
+        "t.csv",
+        "a,b\n$12,3\n$4,5\n",
+        "thousands, percent|thousands separators",
+        TableOptions(),
+    ),
     "below detection": (
         "t.csv",
         "a,b\n<0.5,2\n1.2,4\n2.5,5\n",
@@ -658,7 +673,7 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "dates as numbers": (
         "t.csv",
         text(rows=[f"2024010{i}" for i in range(1, 6)], corner="date"),
-        r"column 1 \(`date`\) holds numbers that only rise or fall.*--index date",
+        r"column 1 \(`date`\) seems to hold increasing or decreasing numbers.*--index date",
         TableOptions(),
     ),
     "years as rows": ("t.csv", text(rows=YEARS[:5], corner="year"), "--index year", TableOptions()),
@@ -695,7 +710,7 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "two indices of pandas": (
         "t.csv",
         text(np.column_stack([np.arange(5), BODY]), ("Unnamed: 0", *NAMES), tuple("01234")),
-        r"column 2 \(`Unnamed: 0`\) holds running numbers.*--drop 'Unnamed: 0'",
+        r"column 2 \(`Unnamed: 0`\) seems to hold running numbers.*--drop 'Unnamed: 0'",
         TableOptions(),
     ),
     "codes inside": ("t.csv", with_column("plz", CODES), "holds codes.*--drop plz", TableOptions()),
@@ -726,7 +741,7 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "wrong separator as given": (
         "t.csv",
         text(),
-        "no separator `tab`.*','",
+        "--sep tab.*','",
         TableOptions(sep="tab"),
     ),
     "web page": ("t.csv", "<!DOCTYPE html><html></html>", "web page", TableOptions()),

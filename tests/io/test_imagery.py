@@ -55,7 +55,7 @@ def test_image_finds_its_header(tmp_path, ending):
 
 def test_image_without_header_says_where_one_was_looked_for(tmp_path):
     (tmp_path / "s.img").write_bytes(b"0" * 100)
-    with pytest.raises(FileError, match=r"no ENVI header beside it: none of s\.img\.hdr, s\.hdr"):
+    with pytest.raises(FileError, match=r"no ENVI header: none of s\.img\.hdr, s\.hdr"):
         read_cube(tmp_path / "s.img")
 
 
@@ -70,7 +70,7 @@ def test_header_says_units_place_and_names(tmp_path):
     assert (about.fwhm, about.band_names) == (("1", "3", "4"), ("a", "c", "d"))
     assert about.units == "Micrometers"
     assert about.place.envi == {"map info": MAP_INFO}
-    assert content.notes == ("1 of 4 bands are marked bad and were left out.",)
+    assert content.notes == ("1 of 4 bands are marked as bad and were left out.",)
 
 
 def test_values_are_scaled_as_the_header_says(tmp_path):
@@ -147,26 +147,26 @@ def test_other_files_are_not_read_in_blocks(tmp_path):
 
 
 HOSTILE = {
-    "data file = ../secret.img": "`data file = ../secret.img`: the name of a file in the folder",
+    "data file = ../secret.img": "`data file = ../secret.img`; it must name a file in the folder",
     "data file = /etc/passwd": "`data file = /etc/passwd`",
     "data file = {..}": r"`data file = \.\.`",
     "data file = link.img": "`data file = link.img`",
     "data file = missing.img": "`data file = missing.img`",
-    "data ignore value = none": "`data ignore value = none`: a number is needed",
-    "reflectance scale factor = 0": "`reflectance scale factor = 0`: a positive number",
+    "data ignore value = none": "`data ignore value = none`; a number is expected",
+    "reflectance scale factor = 0": "`reflectance scale factor = 0`; it must be positive",
     "reflectance scale factor = nan": "`reflectance scale factor = nan`",
     "reflectance scale factor = 1e999": "`reflectance scale factor = inf`",
-    "bbl = {1, 1}": "`bbl` has 2 entries; 4 numbers in braces, one per band",
-    "bbl = {1, 1, x, 1}": "`bbl` has 4 entries; 4 numbers",
+    "bbl = {1, 1}": "`bbl` has 2 entries; it must list 4 numbers in braces, one per band",
+    "bbl = {1, 1, x, 1}": "`bbl` has 4 entries; it must list 4 numbers",
     "bbl = 1": "`bbl` has 0 entries",
-    "bbl = {0, 0, 0, 0}": "`bbl` marks all 4 bands bad",
+    "bbl = {0, 0, 0, 0}": "`bbl` marks all 4 bands as bad",
     "bbl = {1, 1, nan, 1}": "`bbl`",
     "data gain values = {1, 1, 0, 1}": "`data gain values` has a 0",
     "data gain values = {1, 2, 3, 4}\nreflectance scale factor = 10": "both",
-    "byte order = 2": "`byte order = 2`: 0 or 1",
+    "byte order = 2": "`byte order = 2`; it must be 0 or 1",
     "header offset = 999999999999": "declares 2 lines x 3 samples x 4 bands",
     "lines = 999999999999\nsamples = 999999999999": "declares 999999999999 lines",
-    "lines = 1e3": "`lines = 1e3`: a whole number",
+    "lines = 1e3": "`lines = 1e3`; an integer",
     "lines = \u0662": "`lines = \u0662`",
 }
 
@@ -201,7 +201,8 @@ def test_ground_control_points_are_noted(tmp_path):
     with rasterio.open(path, "r+") as file:
         file.gcps = (points, rasterio.CRS.from_epsg(32611))
     assert (
-        "The image has ground control points, which are not written again." in read_cube(path).notes
+        "The image has ground control points, which are not copied to the results."
+        in read_cube(path).notes
     )
 
 

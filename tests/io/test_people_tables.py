@@ -109,5 +109,5 @@ def test_labels_that_are_not_plain_are_refused(tmp_path, content, message):
 def test_labels_in_another_order_are_put_in_order(tmp_path):
     assert align(("x", "y", "z"), ("z", "x", "y"), tmp_path) == [1, 2, 0]
     assert align(("x", "y"), ("1", "2"), tmp_path) is None
-    with pytest.raises(FileError, match="not `z`"):
+    with pytest.raises(FileError, match="not for `z`"):
         align(("x", "y", "z"), ("x", "y", "w"), tmp_path)

@@ -159,7 +159,7 @@ def test_key_is_split_off_unless_a_file_has_that_name(tmp_path):
 
 def test_key_is_asked_for_when_two_arrays_fit(tmp_path):
     np.savez(tmp_path / "two.npz", left=DENSE, right=DENSE)
-    with pytest.raises(FileError, match=r"2 arrays.*`left` \(4 x 3 numbers\).*--key"):
+    with pytest.raises(FileError, match=r"2 suitable arrays.*`left` \(4 x 3 numbers\).*--key"):
         read_matrix(tmp_path / "two.npz")
     np.testing.assert_array_equal(read_matrix(tmp_path / "two.npz", "right").values, DENSE)
     with pytest.raises(FileError, match="has no array `up`"):

@@ -1,4 +1,4 @@
-"""The paper's sets of text and images, from the folder ORTHOPLUS_DATA."""
+"""Load the paper's text and image data sets from the folder ORTHOPLUS_DATA."""
 
 from benchopt import BaseDataset
 
@@ -7,7 +7,7 @@ from orthoplus.datasets.real import IMAGE_SETS, TEXT_SETS
 
 
 class Dataset(BaseDataset):
-    """Of the paper's section 6.2.2; `orthoplus data fetch` downloads them."""
+    """Data sets of section 6.2.2 of the paper; `orthoplus data fetch` downloads them."""
 
     name = "documents"
     parameters = {"set": [*TEXT_SETS, *IMAGE_SETS]}

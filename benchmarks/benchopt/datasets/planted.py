@@ -7,7 +7,7 @@ from orthoplus.datasets import planted_onmf
 
 
 class Dataset(BaseDataset):
-    """Of the paper's section 6.2.1."""
+    """The synthetic data of section 6.2.1 of the paper."""
 
     name = "planted"
     parameters = {"n, r, k": [(1000, 3000, 10)], "xi": [0.1, 1.0, 10.0]}

@@ -11,7 +11,7 @@ NAMES = ("uonmf", "yoo_choi", "opnmf", "onpmf", "em_onmf", "hals_onmf", "k_means
 
 
 class Solver(BaseSolver):
-    """With the options of its own paper; K-means and NMF take a single step, the whole fit."""
+    """A baseline with the options of its paper; K-means and NMF take a single step."""
 
     name = "baseline"
     sampling_strategy = "callback"

@@ -9,7 +9,7 @@ from orthoplus.linalg.starts import svd_start
 
 
 class Solver(BaseSolver):
-    """A point of the curve is an outer iteration: one value of the penalty."""
+    """EP4Orth+; a point of the curve is an outer iteration, one value of the penalty."""
 
     name = "EP4Orth"
     sampling_strategy = "callback"

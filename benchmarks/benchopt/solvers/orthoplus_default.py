@@ -8,7 +8,7 @@ from orthoplus import OrthogonalNMF
 
 
 class Solver(BaseSolver):
-    """`OrthogonalNMF(n_components)`, to its own end."""
+    """`OrthogonalNMF(n_components)` until it converges."""
 
     name = "orthoplus"
     sampling_strategy = "run_once"
@@ -19,7 +19,7 @@ class Solver(BaseSolver):
         self.model = OrthogonalNMF(n_components, random_state=0)
 
     def warm_up(self):
-        """Compile before the clock runs."""
+        """Compile before timing starts."""
         OrthogonalNMF(2).fit(self.A[:20])
 
     def run(self, _):

@@ -1,4 +1,4 @@
-"""Adapters to the libraries of a field, each optional: imported when they are asked for."""
+"""Optional adapters to domain libraries, imported on first access."""
 
 from importlib import import_module
 from typing import Any

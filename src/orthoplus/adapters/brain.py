@@ -1,4 +1,4 @@
-"""Parcellations of brain images by orthogonal NMF, with the interface of nilearn."""
+"""Parcellate brain images by orthogonal NMF, with an interface like nilearn's."""
 
 import colorsys
 import warnings
@@ -32,13 +32,13 @@ from orthoplus.model_selection import RankSelection, select_rank
 __all__ = ["ImageMatrix", "Parcellation", "load_surface"]
 
 NEGATIVE = ("error", "clip", "allow")
-# A turn of the color circle by the golden angle: neighboring numbers get colors far apart.
+# Step around the color circle by the golden ratio, so that consecutive parcels differ in color.
 _GOLDEN_TURN = 0.61803398875
 
 
 @dataclass
 class ImageTags(InputTags):  # type: ignore[misc]
-    """Say that images of volumes and of surfaces are accepted, in the words of nilearn."""
+    """Declare in nilearn's tags that volume and surface images are accepted."""
 
     niimg_like: bool = True
     surf_img: bool = True
@@ -47,33 +47,33 @@ class ImageTags(InputTags):  # type: ignore[misc]
 class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Divide the voxels or vertices of brain images into parcels that vary together.
 
-    The matrix A has a row per voxel and a column per subject or time point, as in OPNMF, and
+    The matrix A has one row per voxel and one column per subject or time point, as in OPNMF, and
 
     .. math:: \min_X \|A - XX^\top A\|_F^2, \qquad X^\top X = I, \ X \ge 0
 
-    gives each voxel to one parcel, with a weight: no threshold is needed. The parameters are those
-    of `nilearn.regions.Parcellations`, as far as both have them.
+    assigns each voxel to one parcel with a weight; no threshold is needed. Parameters have the
+    names of `nilearn.regions.Parcellations` if it has them, too.
 
     Parameters
     ----------
     n_parcels : int, default=50
         The number of parcels.
     mask : image, path or masker of nilearn, default=None
-        Where to look. A NiftiMasker or SurfaceMasker (or its Multi form) keeps its own options in
-        place of those below. By default a MultiNiftiMasker computes the mask from the images, and
-        surfaces are taken whole.
+        The voxels or vertices to use. A NiftiMasker or SurfaceMasker (or its Multi variant) is
+        used with its own options instead of those below. By default, a MultiNiftiMasker computes
+        the mask of volumes, and all vertices of surfaces are used.
     negative : {"error", "clip", "allow"}, default="error"
-        What negative values mean: an error; "clip" uses the positive part of the images; "allow"
-        keeps them, so that weights are nonnegative and the values of parcels have any sign, which
-        suits time series that were standardized.
+        How to treat negative values: "error" raises, "clip" sets them to zero, and "allow" keeps
+        them, which suits standardized time series. In the last case only the weights are
+        nonnegative, while the values of parcels may have any sign.
     method : {"auto", "ep4orth"} or object, default="auto"
         As in `OrthogonalNMF`.
     n_init : int, default=None
-        Searches, of which the best is kept; by default those of the method.
+        Number of starts, of which the best is kept; the default depends on the method.
     random_state : int, RandomState or None, default=0
-        For all that is drawn at random: the same seed gives the same parcels.
+        Source of randomness; the same seed gives the same parcels.
     smoothing_fwhm : float, default=None
-        Width of a Gaussian smoothing in millimeters.
+        Full width at half maximum of a Gaussian smoothing, in millimeters.
     standardize : {"zscore_sample", "psc", True, False, None}, default=None
         As in nilearn, over the time points of each 4D image, or over all 3D images. A z-score has
         negative values.
@@ -86,56 +86,56 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     high_pass : float, default=None
         The lowest frequency that is kept, in Hertz.
     t_r : float, default=None
-        Seconds between two time points.
+        Repetition time: seconds between two time points.
     target_affine : array, default=None
-        The grid to which images are resampled.
+        Affine of the grid to which images are resampled.
     target_shape : tuple of int, default=None
-        The size of that grid.
+        Shape of that grid.
     mask_strategy : str, default="background"
-        How the mask is computed if none is given.
+        How to compute the mask if none is given.
     mask_args : dict, default=None
-        Options for that.
+        Additional arguments for computing the mask.
     with_bound : bool, default=False
-        Whether `estimator_` has a bound of how good any parcellation can be.
+        Whether `estimator_` computes a bound on the objective of any parcellation.
     memory_limit : int or str, default="1GB"
-        In bytes or as in "512MB". A matrix of voxels by samples that is larger is kept in a
+        Size in bytes or as in "512MB". A larger matrix of voxels by samples is kept in a
         temporary file and read in blocks of rows.
     memory : joblib.Memory or str, default=None
-        Where the masker keeps what it has computed.
+        Cache of the masker.
     memory_level : int, default=0
-        How much of it.
+        How much the masker caches.
     n_jobs : int, default=1
-        Processes of the masker while it computes a mask, and of the methods that have several runs.
+        Number of processes for computing masks and for methods with several runs.
     verbose : int, default=0
-        How much the masker prints.
+        Verbosity of the masker.
 
     Attributes
     ----------
     estimator_ : OrthogonalNMF
-        The factorization: ``components_`` are the values of each parcel in the samples of the fit,
-        ``score``, ``result_`` and ``certify`` as everywhere. Its labels count from 0.
+        The fitted factorization. Its ``components_`` are the values of each parcel in the samples
+        of the fit; its labels start at 0.
     labels_img_ : Nifti1Image or SurfaceImage
-        The parcel of each voxel, from 1; 0 is background, and voxels that are 0 in all images.
+        The parcel of each voxel, from 1. Background and voxels that are 0 in all images have 0.
     lut_ : DataFrame
         The look-up table of nilearn and BIDS: ``index, name, color``, and ``size``, the number of
         voxels or vertices. Its first row is the background.
     mask_img_ : Nifti1Image or SurfaceImage
         The mask.
     masker_ : masker of nilearn
-        Takes images to the rows of the matrix and back.
+        The fitted masker, which converts between images and rows of the matrix.
     n_elements_ : int
         The number of parcels.
     n_negative_ : int
-        How many negative values the images of the fit had inside the mask.
+        Number of negative values inside the mask in the images of the fit.
     weights_img_ : Nifti1Image or SurfaceImage
         How strongly each voxel belongs to its parcel; the mean over a parcel is 1.
 
     Notes
     -----
-    3D images, one per subject, are one series; each 4D image is a series of its own, and
+    3D images, one per subject, form one series together; each 4D image is a series, and
     `transform` returns a list if there are several. Volumes are read a few at a time, but a series
-    that is cleaned over time (``standardize``, ``detrend``, filters, confounds) is in memory at
-    once.
+    that is cleaned over time (``standardize``, ``detrend``, filters, confounds) is loaded as a
+    whole.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, imgs: Any, y: object = None, confounds: Any = None) -> Self:
-        """Find the parcels of images.
+        """Compute the parcels of images.
 
         Parameters
         ----------
@@ -210,13 +210,13 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._fit(imgs, confounds, None)
 
     def fit_watched(self, imgs: Any, confounds: Any = None, **watch: Any) -> Self:
-        """Find the parcels as `fit` does, with options of `solve` that watch a run."""
+        """Fit like `fit`, with options of `solve` that monitor the run, such as a callback."""
         return self._fit(imgs, confounds, watch)
 
     def read(self, imgs: Any, confounds: Any = None) -> ImageMatrix:
-        """Return the matrix of voxels by samples, which `fit` and `reproducibility` take too.
+        """Read images to a matrix of voxels by samples, which `fit` and `reproducibility` accept.
 
-        Sets ``masker_`` and ``mask_img_``.
+        This sets ``masker_`` and ``mask_img_``.
         """
         check_installed(("nibabel", "nilearn"), "A parcellation of images", extra="brain")
         check_choice(self.negative, "negative", NEGATIVE)
@@ -229,21 +229,21 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if found.n_negative and self.negative == "error":
             raise InputError(
                 f"The images have {found.n_negative} negative values inside the mask (the smallest "
-                f'is {found.least:.3g}): pass `negative="clip"` to use their positive part, or '
-                f'`negative="allow"` to keep them, which needs only the weights to be nonnegative.'
+                f'is {found.least:.3g}); pass `negative="clip"` to set them to zero, or '
+                f'`negative="allow"` to keep them; then only the weights are nonnegative.'
             )
         return found
 
     def reproducibility(
         self, imgs: Any, ranks: Iterable[int], confounds: Any = None, **options: Any
     ) -> RankSelection:
-        """Compare parcellations of two halves of the subjects, over numbers of parcels.
+        """Compare parcellations of two halves of the subjects for several numbers of parcels.
 
         Parameters
         ----------
         imgs, confounds
-            As in `fit`. 3D images, and the volumes of a single 4D image, are subjects; of several
-            4D images each is a subject.
+            As in `fit`. A subject is a 3D image, a volume of a single 4D image, or one of several
+            4D images.
         ranks : iterable of int
             The numbers of parcels to try, such as ``range(5, 31)``.
         **options
@@ -252,9 +252,10 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         RankSelection
-            Per number of parcels the adjusted Rand index of the two halves (``stability``), the
-            mean cosine of their matched weight maps (``cosine``), how well one half predicts
-            hidden values of the other (``heldout``), and a recommendation; ``plot()`` draws it.
+            For each number of parcels, the adjusted Rand index of the two halves (``stability``),
+            the mean cosine of their matched weight maps (``cosine``), and the error of one half in
+            predicting hidden values of the other (``heldout``); and a recommendation. ``plot()``
+            draws the curves.
         """
         data = self._matrix(imgs, confounds)
         own: dict[str, Any] = {"n_jobs": self.n_jobs, "allow_negative": self.negative == "allow"}
@@ -267,13 +268,13 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, imgs: Any, confounds: Any = None) -> Any:
         """Return the value of each parcel in each image.
 
-        It is the mean over the parcel, weighted as in the fit: least squares for multiples of the
-        weights. ``NiftiLabelsMasker(labels_img_)`` of nilearn takes means without weights.
+        It is the least-squares coefficient of the weights of the parcel, a weighted mean.
+        nilearn's ``NiftiLabelsMasker(labels_img_)`` computes means without weights.
 
         Returns
         -------
         signals : ndarray of shape (n_samples, n_parcels)
-            A list of them if ``imgs`` is a list of several 4D images.
+            A list of arrays if ``imgs`` has several 4D images.
         """
         check_is_fitted(self)
         series = as_series(imgs, confounds)
@@ -294,11 +295,11 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate(found)
 
     def fit_transform(self, imgs: Any, y: object = None, confounds: Any = None) -> Any:
-        """Find the parcels, and return their values in the same images."""
+        """Compute the parcels, and return their values in the same images."""
         return self.fit(imgs, confounds=confounds).transform(imgs, confounds)
 
     def inverse_transform(self, signals: Any) -> Any:
-        """Return the images that belong to values of parcels: value times weight of each voxel.
+        """Convert values of parcels to images: the value times the weight of each voxel.
 
         Parameters
         ----------
@@ -352,7 +353,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self.read(imgs, confounds)
         if not hasattr(self, "masker_"):
             raise InputError(
-                "This matrix was read by another `Parcellation`: call `read` of this one."
+                "This matrix was read by another `Parcellation`; call `read` of this one."
             )
         return imgs
 
@@ -365,14 +366,14 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_empty = int(np.count_nonzero(sizes[1:] == 0))
         if n_empty:
             warnings.warn(
-                f"{n_empty} of the {self.n_parcels} parcels are empty: fewer describe the images "
-                f"as well.",
+                f"{n_empty} of the {self.n_parcels} parcels are empty; a smaller `n_parcels` "
+                f"describes the images equally well.",
                 UserWarning,
                 stacklevel=4,
             )
 
     def _labels_and_weights(self) -> tuple[IntArray, FloatArray]:
-        """Return the parcel of each row, from 0 and -1 for none, and weights of mean 1."""
+        """Return the parcel of each row, -1 for none, and weights of mean 1 per parcel."""
         labels, found = self.estimator_.labels_, self.estimator_.result_
         weights = np.where(labels == found.labels, found.weights, 0.0).astype(np.float64)
         used = labels >= 0
@@ -382,7 +383,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return labels, np.where(used, weights * scale[np.maximum(labels, 0)], 0.0)
 
     def _maps(self) -> csr_array:
-        """Return the weights as a matrix of parcels by voxels."""
+        """Return the weights as a sparse matrix of parcels by voxels."""
         labels, weights = self._labels_and_weights()
         rows = np.flatnonzero(labels >= 0)
         shape = (self.n_parcels, len(labels))
@@ -403,7 +404,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def look_up_table(sizes: IntArray) -> Any:
-    """Return the look-up table of parcels of these sizes, the first of which is the background.
+    """Return the look-up table for these sizes, the first of which is that of the background.
 
     Examples
     --------
@@ -425,7 +426,7 @@ def look_up_table(sizes: IntArray) -> Any:
 
 
 def parcel_color(j: int) -> str:
-    """Return the color of parcel j, counted from 0, as in "#cf3e3e"."""
+    """Return the color of parcel j, counted from 0, for example "#cf3e3e"."""
     saturation, value = ((0.70, 0.81), (0.55, 0.95), (0.80, 0.62))[j % 3]
     parts = colorsys.hsv_to_rgb(j * _GOLDEN_TURN % 1.0, saturation, value)
     return "#" + "".join(f"{round(255 * part):02x}" for part in parts)

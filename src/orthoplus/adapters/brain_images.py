@@ -1,7 +1,7 @@
-"""Images of brains as one matrix: a row per voxel or vertex, a column per image or time point.
+"""Convert brain images to a matrix with a row per voxel or vertex and a column per sample.
 
-Images pass through a masker of nilearn a few volumes at a time; a matrix that is larger than the
-memory limit goes to a temporary file and is read from there in blocks of rows.
+Images pass through a nilearn masker a few volumes at a time. A matrix that exceeds the memory
+limit is written to a temporary file and read in blocks of rows.
 """
 
 import glob
@@ -22,15 +22,15 @@ from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.stored import parse_memory
 
-# Options of a masker that need all samples of a series at once, and the value that leaves them out.
+# Options of a masker that need all samples of a series at once.
 _CLEANING = ("standardize", "detrend", "low_pass", "high_pass", "high_variance_confounds")
 _ADVICE = (
     "pass a file name such as 'sub-*.nii.gz', a nibabel image, a nilearn SurfaceImage, or a list "
     "of them"
 )
-# Of the memory limit, the share for volumes that are read at a time, and for columns that wait.
+# Shares of the memory limit for the volumes read at a time and for columns not yet written.
 _VOLUME_SHARE, _COLUMN_SHARE = 0.125, 0.125
-# Columns that are written at a time, so that a row is not touched for every image.
+# Number of columns written at a time, so that not every image touches every row of the file.
 _LEAST_COLUMNS, _MOST_COLUMNS = 16, 64
 
 
@@ -44,18 +44,18 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImageMatrix:
-    """The matrix of some images: what `Parcellation.read` returns, and `fit` takes.
+    """The matrix of some images, as returned by `Parcellation.read` and accepted by `fit`.
 
     Attributes
     ----------
     values : ndarray of shape (n_voxels, n_samples)
-        In memory, or a memory map of a temporary file.
+        The values, in memory or as a memory map of a temporary file.
     counts : tuple of int
-        The samples of each series: of each 4D image, or of all 3D images together.
+        Number of samples of each series: of each 4D image, or of all 3D images together.
     n_negative, least : int, float
-        How many entries were negative, and the smallest entry.
+        Number of negative entries, and the smallest entry.
     memory_limit : int or None
-        How many bytes may be read at a time, if the values are in a file.
+        Number of bytes that may be read at a time, if the values are in a file.
     """
 
     values: FloatArray
@@ -66,20 +66,20 @@ class ImageMatrix:
 
     @property
     def groups(self) -> IntArray | None:
-        """The series of each column, None if there is only one and each column is a subject."""
+        """Return the series of each column; None if there is only one, of subjects."""
         if len(self.counts) == 1:
             return None
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
 
 def _nilearn(module: str) -> Any:
-    """Return a module of nilearn; one sentence if the package is not installed."""
+    """Import a module of nilearn; raise `MissingPackageError` if it is not installed."""
     require("nilearn", "A parcellation of images", extra="brain")
     return import_module(f"nilearn.{module}")
 
 
 def as_series(imgs: Any, confounds: Any = None) -> list[Series]:
-    """Return the images in series: each 4D image is one, and 3D images are one together.
+    """Split images into series: each 4D image is one, and all 3D images form one together.
 
     Examples
     --------
@@ -98,18 +98,18 @@ def as_series(imgs: Any, confounds: Any = None) -> list[Series]:
 
 
 def is_surface(image: Any) -> bool:
-    """Return whether this is a surface image of nilearn."""
+    """Return whether the image is a nilearn surface image."""
     return hasattr(image, "mesh") and hasattr(getattr(image, "data", None), "parts")
 
 
 def _listed(imgs: Any) -> list[Any]:
-    """Return the images that were passed, wildcards expanded, as a list."""
+    """Return the images as a list, with wildcards expanded."""
     if isinstance(imgs, (str, Path)):
         if not glob.has_magic(str(imgs)):
             return [imgs]
         found = sorted(glob.glob(str(Path(imgs).expanduser())))
         if not found:
-            raise FileError(f"`{imgs}` matches no file: check the folder and the pattern.")
+            raise FileError(f"`{imgs}` matches no file; check the folder and the pattern.")
         return list(found)
     if is_surface(imgs) or hasattr(imgs, "affine"):
         return [imgs]
@@ -125,12 +125,12 @@ def _not_an_image(value: Any, name: str) -> InputTypeError:
         return InputTypeError(f"`{name}` is {describe(value)}, not an image: {_ADVICE}.")
     return InputTypeError(
         f"`{name}` is an array of shape {value.shape}, not an image: {_ADVICE}. A matrix of voxels "
-        f"by subjects goes to `OrthogonalNMF(k).fit(A)`."
+        f"by subjects can be passed to `OrthogonalNMF(k).fit(A)`."
     )
 
 
 def _n_samples(image: Any) -> int:
-    """Return the time points of an image, 0 for one that has no axis of time."""
+    """Return the number of time points of an image; 0 if it has no time axis."""
     if is_surface(image):
         return int(image.shape[1]) if len(image.shape) > 1 else 0
     if isinstance(image, (str, Path)):
@@ -139,14 +139,14 @@ def _n_samples(image: Any) -> int:
         raise _not_an_image(image, "imgs")
     if len(image.shape) not in (3, 4):
         raise InputError(
-            f"An image has shape {tuple(image.shape)}: 3D images, or 4D images with time points "
-            f"or subjects along the last axis, are needed."
+            f"An image has shape {tuple(image.shape)}; expected 3D images, or 4D images with time "
+            f"points or subjects along the last axis."
         )
     return int(image.shape[3]) if len(image.shape) == 4 else 0
 
 
 def _opened(path: str | Path) -> Any:
-    """Return the image of a file, of which only the header has been read."""
+    """Open an image file; only its header is read."""
     nibabel = require("nibabel", "Reading an image", extra="brain")
     if str(path).endswith((".gii", ".gii.gz")):
         raise FileError(
@@ -156,7 +156,7 @@ def _opened(path: str | Path) -> Any:
     try:
         return nibabel.load(path, keep_file_open=True)
     except FileNotFoundError:
-        raise FileError(f"`{path}` is not there.") from None
+        raise FileError(f"`{path}` does not exist.") from None
     except (nibabel.filebasedimages.ImageFileError, EOFError, OSError) as error:
         raise FileError(f"`{path}` cannot be read as an image ({error}).") from error
 
@@ -167,14 +167,14 @@ def _listed_confounds(confounds: Any, n_series: int) -> Sequence[Any]:
     given = confounds if isinstance(confounds, (list, tuple)) else [confounds]
     if len(given) != n_series:
         raise InputError(
-            f"`confounds` has {len(given)} tables for {n_series} series of images: pass one for "
-            f"each 4D image, or one for all 3D images together."
+            f"`confounds` has {len(given)} tables for {n_series} series of images; pass one table "
+            f"per 4D image, or one for all 3D images together."
         )
     return given
 
 
 def make_masker(estimator: Any, series: list[Series]) -> Any:
-    """Return a fitted masker with the options of a `Parcellation`; a masker keeps its own."""
+    """Return a fitted masker with the options of a `Parcellation`, unless one is given."""
     maskers = _nilearn("maskers")
     from sklearn.base import clone
 
@@ -189,7 +189,7 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
         masker = kind(mask_img=mask)
         known = masker.get_params()
         own = {name: value for name, value in estimator.get_params().items() if name in known}
-        # The words that nilearn is about to ask for in place of True and False.
+        # nilearn is deprecating True and False in favor of these values.
         own["standardize"] = {True: "zscore_sample", False: None}.get(
             own["standardize"], own["standardize"]
         )
@@ -203,7 +203,7 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
 
 @contextmanager
 def _in_a_sentence() -> Iterator[None]:
-    """Raise what nilearn says of images or a mask as an `InputError` of one sentence."""
+    """Turn nilearn's errors about images and masks into an `InputError` of one sentence."""
     try:
         yield
     except InputError:
@@ -221,17 +221,17 @@ def _check_mask(mask: Any, image: Any) -> None:
         if is_surface(mask) == is_surface(image):
             return
         one, other = ("surface", "volumes") if is_surface(mask) else ("volume", "surfaces")
-        raise InputError(f"`mask` is a {one}, but the images are {other}: pass a mask of theirs.")
+        raise InputError(f"`mask` is a {one}, but the images are {other}; pass a matching mask.")
     raise InputTypeError(
-        f"`mask` is {describe(mask)}: pass an image of 0 and 1, its file name, or a NiftiMasker or "
+        f"`mask` is {describe(mask)}; pass a binary image, its file name, or a NiftiMasker or "
         f"SurfaceMasker of nilearn."
     )
 
 
 def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[FloatArray]:
-    """Yield the samples of a series inside the mask, some at a time, as (samples, voxels).
+    """Yield the samples of a series inside the mask in blocks of shape (samples, voxels).
 
-    All samples at once if the masker cleans over time, or if there are confounds.
+    There is a single block if the masker cleans over time, or if there are confounds.
     """
     if series.confounds is not None or any(getattr(masker, name, None) for name in _CLEANING):
         own = {} if series.confounds is None else {"confounds": [series.confounds]}
@@ -254,7 +254,7 @@ def _joined(images: tuple[Any, ...]) -> Any:
 
 
 def _volumes(image: Any, n_bytes: int) -> Iterator[Any]:
-    """Yield the image in pieces of so many bytes along the last axis; one volume at least."""
+    """Split an image along the last axis into pieces of at most ``n_bytes``, or one volume."""
     if is_surface(image):
         yield image
         return
@@ -269,20 +269,20 @@ def _volumes(image: Any, n_bytes: int) -> Iterator[Any]:
 
 
 def _loaded(image: Any) -> Any:
-    """Return the image with its data in memory, so that it is read once."""
+    """Load the data of an image into memory, so that the file is read only once."""
     return type(image)(np.asanyarray(image.dataobj), image.affine, image.header)
 
 
 def _warn_of_gaps(masker: Any, image: Any) -> None:
-    """Say how many values inside the mask are not finite: nilearn takes them for 0."""
+    """Warn about values inside the mask that are not finite, which nilearn replaces by 0."""
     if is_surface(image) or image.shape[:3] != masker.mask_img_.shape:
         return
     inside = np.asarray(masker.mask_img_.dataobj) > 0
     n_bad = int(np.count_nonzero(~np.isfinite(np.asarray(image.dataobj)[inside])))
     if n_bad:
         warnings.warn(
-            f"{n_bad} values of an image are NaN or infinite inside the mask and count as 0, as "
-            f"everywhere in nilearn: use a smaller mask, or fill them in first.",
+            f"{n_bad} values of an image are NaN or infinite inside the mask and are replaced by "
+            f"0, as in nilearn. Use a smaller mask, or impute them first.",
             UserWarning,
             stacklevel=2,
         )
@@ -291,7 +291,7 @@ def _warn_of_gaps(masker: Any, image: Any) -> None:
 def read_matrix(
     masker: Any, series: list[Series], memory_limit: int | str, *, is_clipped: bool = False
 ) -> ImageMatrix:
-    """Return the matrix of all series; with ``is_clipped`` negative entries become 0."""
+    """Read the matrix of all series; with ``is_clipped``, negative entries become 0."""
     limit = parse_memory(memory_limit)
     n_samples, n_negative, least = sum(part.n_samples for part in series), 0, 0.0
     writer: _Columns | None = None
@@ -308,7 +308,7 @@ def read_matrix(
 
 
 class _Columns:
-    """Writes the columns of a matrix, many at a time, to memory or to a file without a name."""
+    """Write the columns of a matrix, several at a time, to memory or to a temporary file."""
 
     def __init__(self, first: FloatArray, n_samples: int, limit: int) -> None:
         shape = (first.shape[1], n_samples)
@@ -322,7 +322,7 @@ class _Columns:
         self.done = 0
 
     def add(self, block: FloatArray) -> None:
-        """Take the next columns, a row each."""
+        """Add the next columns, given as rows."""
         self.waiting.append(block)
         if sum(map(len, self.waiting)) >= self.most:
             self._write()
@@ -332,7 +332,7 @@ class _Columns:
         self._write()
         if self.done != self.values.shape[1]:
             raise InputError(
-                f"The images gave {self.done} samples, {self.values.shape[1]} were expected."
+                f"The images have {self.done} samples; {self.values.shape[1]} were expected."
             )
         return self.values
 
@@ -345,21 +345,21 @@ class _Columns:
 
 
 def _temporary(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
-    """Return a memory map of a file without a name, which goes with the last reference to it."""
-    with tempfile.TemporaryFile() as file:  # the map has a handle of its own
+    """Return a memory map of an unnamed file, which is deleted with the last reference."""
+    with tempfile.TemporaryFile() as file:  # the map keeps its own handle
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
 def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
-    """Return the surface image of GIFTI files: a row per vertex, a column per map.
+    """Load GIFTI files to a surface image with a row per vertex and a column per map.
 
     Parameters
     ----------
     left, right : file name, pattern such as "sub-*_hemi-L.func.gii", or list of them
-        The files of each hemisphere, in the same order of subjects; one hemisphere may be left
-        out. A file with several maps gives several columns.
+        The files of each hemisphere, with the subjects in the same order; one hemisphere may be
+        omitted. A file with several maps gives several columns.
     mesh : PolyMesh of nilearn, or dict of file names of surfaces by "left" and "right", optional
-        Only pictures and smoothing need it: without one the image has a stand-in.
+        Required only for pictures and smoothing; by default a placeholder is used.
 
     Returns
     -------
@@ -381,11 +381,11 @@ def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
     given = {"left": left, "right": right}
     data = {name: _read_maps(files) for name, files in given.items() if files is not None}
     if not data:
-        raise InputError("`left` and `right` are both None: give the files of a hemisphere.")
+        raise InputError("`left` and `right` are both None; pass the files of a hemisphere.")
     if len({maps.shape[1] for maps in data.values()}) > 1:
         raise InputError(
-            f"The left hemisphere has {data['left'].shape[1]} maps, the right one "
-            f"{data['right'].shape[1]}: give both for the same subjects, in the same order."
+            f"The left hemisphere has {data['left'].shape[1]} maps, but the right one has "
+            f"{data['right'].shape[1]}; pass both for the same subjects, in the same order."
         )
     if mesh is None:
         faces = np.array([[0, 1, 2]])
@@ -397,7 +397,7 @@ def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
 
 
 def _read_maps(files: Any) -> FloatArray:
-    """Return the maps of some files, a column each."""
+    """Read the maps of some files as columns."""
     load = _nilearn("surface").load_surf_data
     columns = []
     for name in _listed(files):
@@ -408,7 +408,7 @@ def _read_maps(files: Any) -> FloatArray:
         columns.append(maps.reshape(len(maps), -1))
     if len({len(maps) for maps in columns}) > 1:
         raise FileError(
-            f"The surfaces have {sorted({len(maps) for maps in columns})} vertices: resample them "
-            f"to one mesh first."
+            f"The surfaces have different numbers of vertices, "
+            f"{sorted({len(maps) for maps in columns})}; resample them to one mesh first."
         )
     return np.hstack(columns)

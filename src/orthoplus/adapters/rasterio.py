@@ -1,4 +1,4 @@
-"""Open datasets of rasterio as images: ``orthoplus.unmix(dataset, 4)``."""
+"""Use open rasterio datasets as images: ``orthoplus.unmix(dataset, 4)``."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from orthoplus.io.imagery import usable_lines
 
 
 def open_cube(dataset: Any, *, in_blocks: bool) -> Cube:
-    """Return the pixels of a dataset: scaled, and zeros if they have no data."""
+    """Return the scaled pixels of a dataset; pixels without data are zero."""
     raw, about = describe_dataset(dataset)
     lines, notes = usable_lines(raw, Path(about.path))
     return Cube(lines if in_blocks else lines[:], notes=notes)

@@ -1,4 +1,4 @@
-"""Orthogonal NMF of single cells: results in an AnnData object, as scanpy's tools leave theirs."""
+"""Orthogonal NMF of single cells; results are stored in an AnnData object, as in scanpy."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from orthoplus.estimators import OrthogonalNMF
 from orthoplus.model_selection import select_rank
 from orthoplus.model_selection.rank_selection import RankProgress, RankSelection
 
-# The column of ``adata.var`` that scanpy marks genes in, used if it is there.
+# The column of ``adata.var`` in which scanpy marks highly variable genes.
 HIGHLY_VARIABLE = "highly_variable"
 
 
@@ -32,27 +32,27 @@ def onmf(
     copy: bool = False,
     **options: Any,
 ) -> Any:
-    """Cluster the cells of an AnnData object by orthogonal NMF, each cluster with its genes.
+    """Cluster the cells of an AnnData object by orthogonal NMF.
 
     Parameters
     ----------
     adata : AnnData
         Cells by genes, nonnegative; dense or sparse, in memory or backed. A backed matrix is read
-        in blocks of rows, and never as a whole.
+        in blocks of rows.
     n_components : int
         The number of clusters.
     layer : str, optional
         The layer to use instead of ``adata.X``.
     mask_var : str, optional
-        The column of ``adata.var`` that says which genes to use; None for all. The default is what
-        ``scanpy.pp.highly_variable_genes`` writes; without that column all genes are used.
+        Boolean column of ``adata.var`` that selects the genes; None for all. The default is the
+        column of ``scanpy.pp.highly_variable_genes``, or all genes if it does not exist.
     key_added : str
-        Under which name the results are stored.
+        Name under which the results are stored.
     copy : bool
-        Whether to return a copy with the results, instead of writing them into ``adata``.
+        Whether to return a copy with the results instead of modifying ``adata``.
     **options
-        Those of `orthoplus.OrthogonalNMF`, such as ``loss="kullback-leibler"`` for raw counts,
-        ``random_state`` or ``memory_limit``.
+        Parameters of `orthoplus.OrthogonalNMF`, such as ``loss="kullback-leibler"`` for raw
+        counts, ``random_state`` or ``memory_limit``.
 
     Returns
     -------
@@ -60,17 +60,17 @@ def onmf(
         The copy, or None. The results are:
 
         ``.obs[key_added]``
-            The cluster of each cell, categorical; missing for a cell without any count.
+            The cluster of each cell, categorical; missing for a cell without counts.
         ``.obs[key_added + "_margin"]``
-            How much better the own component fits than the second best: the difference of the
-            cosines, or of the log-likelihoods per count.
+            How much better the component of the cell fits than the second best: the difference of
+            the cosines, or of the log-likelihoods per count.
         ``.obsm["X_" + key_added]``
-            The coefficients, one per cell.
+            The coefficients, one row per cell.
         ``.varm[key_added]``
             The components, genes by clusters; zeros for genes that were not used.
         ``.uns[key_added]``
-            ``params``, the share ``explained``, how the run ended (``message``), and ``notes``:
-            what to try if the data look like raw counts.
+            ``params``, the share ``explained``, how the run ended (``message``), and ``notes``
+            with suggestions if the data look like raw counts.
 
     Examples
     --------
@@ -107,20 +107,20 @@ def rank(
     progress: bool = True,
     **options: Any,
 ) -> RankSelection:
-    """Recommend the number of clusters of the cells, with the reasons.
+    """Recommend the number of clusters of the cells, and give the reasons.
 
     Parameters
     ----------
     adata : AnnData
         As in `onmf`.
     ranks : iterable of int
-        The numbers to try, such as ``range(2, 21)``.
+        The numbers of clusters to try, such as ``range(2, 21)``.
     layer, mask_var : str, optional
         As in `onmf`.
     progress : bool
-        Whether to show a bar; it needs tqdm, which scanpy brings.
+        Whether to show a progress bar; requires tqdm, which scanpy installs.
     **options
-        Those of `orthoplus.select_rank`, such as ``loss`` or ``n_jobs``.
+        Parameters of `orthoplus.select_rank`, such as ``loss`` or ``n_jobs``.
 
     Returns
     -------
@@ -139,10 +139,10 @@ def rank(
 
 
 def check_anndata(adata: Any) -> None:
-    """Raise unless this is an AnnData object."""
+    """Raise an error unless ``adata`` is an AnnData object."""
     if not all(hasattr(adata, name) for name in ("X", "obs", "var", "obsm", "varm", "uns")):
         raise InputTypeError(
-            f"`adata` is an object of type {type(adata).__name__}: an AnnData object is needed. "
+            f"`adata` has type {type(adata).__name__}; an AnnData object is expected. "
             f"For a matrix use `orthoplus.OrthogonalNMF(n_components).fit(X)`."
         )
 
@@ -150,7 +150,7 @@ def check_anndata(adata: Any) -> None:
 def _copied(adata: Any) -> Any:
     if adata.isbacked:
         raise InputError(
-            "`copy=True` would load all of a backed AnnData object: leave it out, since only the "
+            "`copy=True` would load a backed AnnData object into memory. Omit it, since only the "
             "results are written, or load the object with `adata.to_memory()` first."
         )
     return adata.copy()
@@ -159,14 +159,14 @@ def _copied(adata: Any) -> Any:
 def _read_cells(
     adata: Any, layer: str | None, mask_var: str | None, memory_limit: int | str | None
 ) -> tuple[DataMatrix, IntArray | None]:
-    """Return the cells, and the genes that are used; None for all."""
+    """Return the matrix of the cells, and the selected genes or None for all."""
     if layer is not None and layer not in adata.layers:
         known = ", ".join(map(repr, adata.layers)) or "none"
-        raise InputError(f"`layer={layer!r}` is not in `adata.layers`: it has {known}.")
+        raise InputError(f"`layer={layer!r}` is not in `adata.layers`, which has {known}.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
-        raise InputError("`adata.X` is empty: name the `layer` that has the data.")
-    # Entries are checked when they are factorized; the sign and the gaps too.
+        raise InputError("`adata.X` is None; pass the `layer` that has the data.")
+    # The entries, including their signs and missing values, are checked by the estimator.
     A = as_data(X, "adata.X", memory_limit=memory_limit, check=False)
     if mask_var is None or (mask_var == HIGHLY_VARIABLE and mask_var not in adata.var):
         return A, None
@@ -187,7 +187,7 @@ def _take_columns(block: MemoryMatrix, columns: IntArray) -> DataMatrix:
 def _write(
     adata: Any, key: str, model: OrthogonalNMF, A: DataMatrix, genes: IntArray | None
 ) -> None:
-    """Write labels, margins, coefficients and components."""
+    """Store labels, margins, coefficients and components in ``adata``."""
     pandas = require("pandas", "AnnData", extra="singlecell")
     labels, H = np.asarray(model.labels_), model.components_
     names = [str(j) for j in range(len(H))]
@@ -200,21 +200,21 @@ def _write(
 
 
 def _notes(A: DataMatrix, model: OrthogonalNMF) -> list[str]:
-    """Return what to try: for counts another loss or logarithms, else the notes of the fit."""
+    """Suggest another loss or logarithms for raw counts; else return the notes of the fit."""
     facts = count_facts(A)
     if not facts.are_counts:
         return list(model.result_.notes)
     if model.loss == "kullback-leibler":
         return []
     return [
-        f"The data look like raw counts (whole numbers; the variance of the genes is "
-        f'{facts.dispersion:.1f} times their mean): pass `loss="kullback-leibler"`, which is made '
-        f"for counts, or call `scanpy.pp.normalize_total` and `scanpy.pp.log1p` first."
+        f"The data look like raw counts (integers; the variance of the genes is "
+        f'{facts.dispersion:.1f} times their mean). Pass `loss="kullback-leibler"`, which is '
+        f"designed for counts, or call `scanpy.pp.normalize_total` and `scanpy.pp.log1p` first."
     ]
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as something that files of AnnData can hold."""
+    """Convert a parameter to a value that AnnData files can store."""
     return value if isinstance(value, (str, bool, int, float)) else str(value)
 
 
@@ -222,7 +222,7 @@ def _plain(value: Any) -> Any:
 def _progress_bar(
     callback: Callable[[RankProgress], object] | None, is_shown: bool
 ) -> Iterator[Callable[[RankProgress], object] | None]:
-    """Yield the callback that moves a bar, if there is none and tqdm is installed."""
+    """Yield a callback that updates a progress bar, if none is given and tqdm is installed."""
     if callback is not None or not is_shown or find_spec("tqdm") is None:
         yield callback
         return

@@ -1,4 +1,4 @@
-"""Images of Spectral Python: ``orthoplus.unmix(spectral.open_image("scene.hdr"), 4)``."""
+"""Use images of Spectral Python: ``orthoplus.unmix(spectral.open_image("scene.hdr"), 4)``."""
 
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,17 @@ from orthoplus.io.imagery import RawImage, usable_lines
 
 
 def open_cube(image: Any, *, in_blocks: bool) -> Cube:
-    """Return the pixels of an image, open or loaded: zeros if they have no data, no bad bands."""
+    """Return the pixels of an image without bad bands; pixels without data are zero."""
     if not hasattr(image, "shape") or len(image.shape) != 3:
         raise InputTypeError(
-            f"`cube` is a {type(image).__name__} of Spectral Python: an image (lines, samples, "
-            f"bands) is needed."
+            f"`cube` is a {type(image).__name__} of Spectral Python; an image (lines, samples, "
+            f"bands) is expected."
         )
     metadata, n_bands = getattr(image, "metadata", None) or {}, int(image.shape[2])
     good, ignored = metadata.get("bbl"), metadata.get("data ignore value")
     has_list = good is not None and len(good) == n_bands
     is_bad = np.array(good, dtype=float) == 0.0 if has_list else np.zeros(n_bands, dtype=bool)
-    # Values come divided by the scale factor, and so does the one that stands for no data.
+    # Spectral Python divides values by the scale factor, including the no-data value.
     scale = float(getattr(image, "scale_factor", 1.0) or 1.0)
     nodata = None if ignored is None else float(ignored) / scale
     is_open = hasattr(image, "read_subregion")

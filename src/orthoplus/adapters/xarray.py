@@ -1,4 +1,4 @@
-"""DataArrays of xarray as images: ``orthoplus.unmix(da, 4)`` gives DataArrays with coordinates."""
+"""Use xarray DataArrays as images: ``orthoplus.unmix(da, 4)`` returns labeled DataArrays."""
 
 from functools import partial
 from pathlib import Path
@@ -11,9 +11,9 @@ from orthoplus.core.extras import require
 from orthoplus.estimators.cubes import FRACTIONS, SPECTRA, Cube
 from orthoplus.io.imagery import RawImage, lacks_data, usable_lines
 
-# What the dimension of the spectra may be called.
+# Names of the spectral dimension.
 SPECTRAL = ("band", "bands", "wavelength", "wavelengths", "channel", "channels", "wl", "lambda")
-# Where readers keep the value of pixels without data.
+# Attributes in which readers store the no-data value.
 _NODATA = ("_FillValue", "nodata", "missing_value")
 MATERIAL = "material"
 
@@ -22,14 +22,14 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
     """Return the pixels of a DataArray, with its dimensions in any order."""
     if not (hasattr(cube, "dims") and hasattr(cube, "data") and hasattr(cube, "coords")):
         raise InputTypeError(
-            f"`cube` is a {type(cube).__name__} of xarray: a DataArray is needed. Pass one "
+            f"`cube` is a {type(cube).__name__} of xarray; a DataArray is expected. Pass one "
             f'variable of a Dataset, such as `cube["name"]`.'
         )
     bands = [dim for dim in cube.dims if str(dim).lower() in SPECTRAL]
     if len(bands) != 1 or cube.ndim not in (2, 3):
         raise InputError(
-            f"`cube` has the dimensions {cube.dims}: two of space, or one of pixels, and one "
-            f"called `band` or `wavelength` are needed. Use `cube.rename(...)`."
+            f"`cube` has the dimensions {cube.dims}; it must have two spatial dimensions, or one "
+            f"of pixels, and one named `band` or `wavelength`. Use `cube.rename(...)`."
         )
     ordered = cube.transpose(..., bands[0])
     nodata = next((cube.attrs[name] for name in _NODATA if cube.attrs.get(name) is not None), None)
@@ -46,9 +46,9 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
 
 
 def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
-    """Return the image as stored, read when it is needed; a list of pixels is one column wide."""
+    """Describe the stored image, which is read lazily; a list of pixels has width 1."""
     if ordered.dtype.kind not in "fiub":
-        raise InputTypeError(f"`cube` has dtype {ordered.dtype}: real numbers are needed.")
+        raise InputTypeError(f"`cube` has dtype {ordered.dtype}; real numbers are required.")
     height, n_bands = ordered.shape[0], ordered.shape[-1]
     shape = (height, ordered.shape[1] if ordered.ndim == 3 else 1, n_bands)
 
@@ -61,7 +61,7 @@ def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
 
 
 def _in_chunks(ordered: Any, nodata: float | None) -> Cube:
-    """Return the pixels of a lazy DataArray as a Dask matrix; none of them is read here."""
+    """Return the pixels of a chunked DataArray as a Dask matrix, without computing them."""
     dask_array = require("dask.array", "A DataArray of Dask", extra="dask")
     pixels = ordered.data.reshape((-1, ordered.shape[-1])).rechunk({1: -1})
     is_empty = dask_array.map_blocks(_lacks_any, pixels, nodata, dtype=bool, drop_axis=1)
@@ -70,16 +70,16 @@ def _in_chunks(ordered: Any, nodata: float | None) -> Cube:
 
 
 def _lacks_any(block: Any, nodata: float | None) -> Any:
-    """Return the pixels that lack data in any band; in all, if zeros stand for no data."""
+    """Return the pixels without data in any band or, if the no-data value is 0, in all bands."""
     gaps = lacks_data(block, nodata)
     return lacks_data(block, None).any(axis=1) | gaps.all(axis=1) if nodata == 0.0 else gaps.any(1)
 
 
 def _label(cube: Any, values: Any, kind: str) -> Any:
-    """Return values as a DataArray with the coordinates of the cube; materials are numbered."""
+    """Return values as a DataArray with the coordinates of the cube and numbered materials."""
     *space, band = cube.dims
     dims = {FRACTIONS: (*space, MATERIAL), SPECTRA: (MATERIAL, band)}.get(kind, tuple(space))
-    # A coordinate such as that of the grid mapping has no dimension, and comes along.
+    # Coordinates without dimensions, such as the grid mapping, are kept.
     kept = {
         name: coord
         for name, coord in cube.coords.items()

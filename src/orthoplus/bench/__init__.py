@@ -1,4 +1,4 @@
-"""Benchmark tables: one file per table, and a registry that loads it when asked.
+"""Benchmark tables: one module per table, and a registry that imports it on demand.
 
 A table yields rows, the paper's printed figures beside ours where it has them;
 `orthoplus.bench.output` shows them on a terminal, as JSON lines, as Markdown and as a page.

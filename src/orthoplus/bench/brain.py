@@ -20,11 +20,11 @@ from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.methods.baselines import OPNMF
 
-# Voxels, subjects, parcels.
+# Numbers of voxels, subjects and parcels.
 SIZE, QUICK_SIZE = (200_000, 300, 20), (8_000, 40, 8)
 NOISE, SMOOTHING = 0.8, 1.0
 IMAGES, BLOCKS, MATRIX, OTHER = "images", "images, in blocks", "matrix", "OPNMF"
-# A share of the size of the matrix, so that it goes to a file.
+# Memory limit relative to the size of the matrix, so that it is kept in a file.
 BLOCK_SHARE = 0.5
 
 
@@ -55,7 +55,7 @@ def make_images(folder: Path, n: int, r: int, k: int, seed: int) -> None:
 
 
 def _voronoi(places: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """Return k compact parts of about the same size: Lloyd's iterations on a sample."""
+    """Return k compact regions of similar size, by Lloyd's iterations on a sample."""
     sample = places[rng.choice(len(places), min(4000, len(places)), replace=False)]
     seeds = sample[:k].copy()
     for _ in range(20):
@@ -70,7 +70,7 @@ def _nearest(places: FloatArray, seeds: FloatArray) -> IntArray:
 
 
 def run_images(folder: Path, k: int, seed: int, limit: float, share: float = 0.0) -> dict[str, Any]:
-    """Fit a `Parcellation` to the files; with a share, within that much of the matrix's size."""
+    """Fit a `Parcellation` to the files, with a memory limit relative to the matrix if given."""
     from orthoplus.adapters.brain import Parcellation
 
     size = (folder / "matrix.npy").stat().st_size
@@ -102,7 +102,7 @@ def run_matrix(folder: Path, k: int, seed: int, limit: float) -> dict[str, Any]:
 
 
 def run_opnmf(folder: Path, k: int, seed: int, limit: float) -> dict[str, Any]:
-    """Run OPNMF on the matrix up to the limit of processor seconds."""
+    """Run OPNMF on the matrix within the limit of CPU seconds."""
     read = timed(lambda: np.load(folder / "matrix.npy"))
     found = timed(lambda: baseline(OPNMF)(read.value, k, seed, limit))
     answer = found.value
@@ -130,7 +130,7 @@ RUNS: dict[str, Callable[..., dict[str, Any]]] = {
 
 def measure(method: str, folder: Path, k: int, seed: int, limit: float) -> Figures:
     """Run a method on the files; memory is the peak over the size of the matrix."""
-    with tempfile.TemporaryDirectory() as small:  # compile and import before memory is looked at
+    with tempfile.TemporaryDirectory() as small:  # compile and import before memory is measured
         make_images(Path(small), 500, 8, 3, 0)
         for name in dict.fromkeys((MATRIX, method)):
             RUNS[name](Path(small), 3, 0, 0.1)
@@ -151,7 +151,7 @@ def tasks(session: Session) -> Items:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say whether the parcels agree, and compare seconds and memory with OPNMF's."""
+    """Report whether the parcels agree, and compare seconds and memory with OPNMF."""
     lines = []
     for methods in rows.by_case().values():
         if not set(RUNS) <= set(methods):

@@ -1,4 +1,4 @@
-"""Rows as text: one cell per figure, the paper's in brackets, the best of a case marked."""
+"""Format rows as text: our figure, the paper's in brackets, and the best one marked."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,7 +9,7 @@ from orthoplus.report.page import GridCell
 
 
 class Line(NamedTuple):
-    """A row as cells; the method has a star if the row has a note."""
+    """A row as cells; a star marks the method if the row has a note."""
 
     case: str
     method: str
@@ -23,7 +23,7 @@ def lines_of(outcome: Outcome) -> list[Line]:
     for case, rows in Rows(outcome.rows).by_case().items():
         best = [_best(column, rows.values()) for column in columns]
         for method, row in rows.items():
-            # The paper's figures are those of the full sizes.
+            # The paper's figures refer to the full sizes.
             row = replace(row, paper={}) if outcome.is_quick else row
             cells = tuple(_cell(c, row, b) for c, b in zip(columns, best, strict=True))
             lines.append(Line(case, f"{method}{'*' if row.note else ''}", cells))
@@ -31,7 +31,7 @@ def lines_of(outcome: Outcome) -> list[Line]:
 
 
 def remarks_of(outcome: Outcome) -> list[str]:
-    """Return what the columns mean, and the notes of the rows, those that are equal together."""
+    """Return the meanings of the columns and the notes of the rows, equal notes merged."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in outcome.rows:
         if row.note:
@@ -52,7 +52,7 @@ def _cell(column: Column, row: Row, best: float | None) -> GridCell:
 
 
 def _format(value: Figure, spec: str) -> str:
-    """Return a number as the column prints it; exponents without leading zeros."""
+    """Format a number for its column; exponents have no leading zeros."""
     if value is None or value != value:  # NaN
         return "-"
     if isinstance(value, str):

@@ -31,11 +31,11 @@ from orthoplus.problems import ONMF, QAP, Projection, laplacian_embedding, nonne
 from orthoplus.run.api import solve
 
 HELD, NOT_HELD = "held", "did not hold"
-# ||X'X - I|| of a factor that counts as orthogonal, and of one whose columns are so by a formula.
+# Largest ||X'X - I|| of a factor that counts as orthogonal, and of one orthogonal by construction.
 ORTHOGONAL, EXACTLY_ORTHOGONAL = 1e-3, 1e-10
-# Purities in percent that differ by no more match; values, relatively.
+# Tolerances for equal purities (in percentage points) and equal values (relative).
 PURITY_TIE, VALUE_TIE = 1.0, 1e-6
-# A little more time, as SEPPG's authors say, is at most this factor.
+# Largest factor that passes for "a little more time", the words of SEPPG's authors.
 LITTLE_MORE = 3.0
 # The gap to the best known value, in percent, that Wen and Yin print for the largest instance.
 WEN_YIN_GAP = 0.842
@@ -51,12 +51,12 @@ class Labeled(NamedTuple):
 
     @property
     def k(self) -> int:
-        """The number of classes."""
+        """Return the number of classes."""
         return len(np.unique(self.classes))
 
 
 class Check(NamedTuple):
-    """The figure of a method, what it is compared with, and whether the claim held."""
+    """The figure of a method, the figure it is compared with, and whether the claim held."""
 
     own: float
     other: float
@@ -106,7 +106,7 @@ def _runs(session: Session, name: str, data: str) -> Runs:
 
 
 def _case(data: str) -> str:
-    """Return the name under which the session keeps runs on a data set."""
+    """Return the key under which the session caches runs on a data set."""
     return f"claims {data}"
 
 
@@ -171,7 +171,7 @@ def _general(session: Session, method: str, name: str) -> Run:
 
 
 def check_values(session: Session, name: str, *, method: str, other: str) -> Check:
-    """Compare values of f from the same start: it is to be no higher, but for a tie."""
+    """Compare values of f from the same start: the claim is that f is not higher, up to ties."""
     own, than = _general(session, method, name), _general(session, other, name)
     is_held = own.value <= than.value + VALUE_TIE * abs(than.value)
     return Check(own.value, than.value, is_held, own.cpu, than.cpu)
@@ -203,7 +203,7 @@ def check_descent(session: Session, name: str) -> Check:
 
 
 def check_manifold(session: Session, name: str) -> Check:
-    """Look at the columns of Wen and Yin's last point, before it is rounded."""
+    """Check the columns of Wen and Yin's last point, before rounding."""
     problem = smooth_problems(session)[name]
     run = timed(lambda: solve(problem, method=WenYin(), with_bound=False))
     U: Any = run.value.state.factor
@@ -221,7 +221,7 @@ def _assignment(session: Session, name: str) -> tuple[FloatArray, FloatArray, fl
 
 
 def _penalty_gap(session: Session, name: str) -> float:
-    """Run EP4Orth+ from the starts that the others have, and keep the best permutation."""
+    """Run EP4Orth+ from the same starts as the others, and keep the best permutation."""
     A, B, best = _assignment(session, name)
     problem = QAP(A, B)
     starts = problem.starts(np.random.default_rng(session.seed))
@@ -328,7 +328,7 @@ def _measure(session: Session, check: Callable[..., Check], name: str) -> Figure
 
 
 def _cut_runs(session: Session, check: Callable[..., Check], name: str) -> str:
-    """Name the methods of a check that the limit of seconds ended before their own end."""
+    """Name the methods of a check that the time limit stopped."""
     options = check.keywords if isinstance(check, partial) else {}
     methods = [options.get("name"), options.get("method"), options.get("other")]
     cut = []
@@ -342,7 +342,7 @@ def _cut_runs(session: Session, check: Callable[..., Check], name: str) -> str:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say for each claim on how many data sets it held."""
+    """Report for each claim on how many data sets it held."""
     lines = []
     for claim, found in rows.by_case().items():
         n_held = sum(row.figures.get("verdict") == HELD for row in found.values())

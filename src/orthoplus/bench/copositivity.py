@@ -32,18 +32,18 @@ HORN = np.array(
 Integers = list[list[int]]
 
 
-# --- the oracle: exact, and no line of it is shared with the library ----------------------------
+# --- the oracle: exact, and independent of the code of the library ------------------------------
 
 
 def as_integers(M: FloatArray) -> Integers:
-    """Return M times a positive number as rows of Python integers."""
+    """Scale M by a positive number to rows of Python integers."""
     parts = [[Fraction(float(entry)) for entry in row] for row in M]
     common = max(entry.denominator for row in parts for entry in row)  # powers of two
     return [[int(entry * common) for entry in row] for row in parts]
 
 
 def determinant(B: Integers) -> int:
-    """Eliminate in integers (Bareiss)."""
+    """Run fraction-free elimination in integers (Bareiss)."""
     B, sign, last = [list(row) for row in B], 1, 1
     for k in range(len(B) - 1):
         if B[k][k] == 0:
@@ -59,7 +59,7 @@ def determinant(B: Integers) -> int:
 
 
 def fails(B: Integers) -> bool:
-    """Tell whether B is not copositive, all its smaller principal submatrices being so."""
+    """Return whether B is not copositive, given that its smaller principal submatrices are."""
     if determinant(B) >= 0:
         return False
     for i in range(len(B)):
@@ -71,7 +71,7 @@ def fails(B: Integers) -> bool:
 
 
 def is_copositive_exactly(M: FloatArray) -> bool:
-    """Decide by all faces."""
+    """Decide copositivity by checking all faces."""
     B = as_integers(M)
     return not any(
         fails([[B[i][j] for j in face] for i in face])
@@ -81,7 +81,7 @@ def is_copositive_exactly(M: FloatArray) -> bool:
 
 
 def value_is_negative(M: FloatArray, x: FloatArray) -> bool:
-    """Tell whether x'Mx < 0 for x >= 0, exactly."""
+    """Return whether x >= 0 and x'Mx < 0 hold exactly."""
     (weights,), rows = as_integers(x[None]), as_integers(M)
     products = [sum(m * b for m, b in zip(row, weights, strict=True)) for row in rows]
     total = sum(a * product for a, product in zip(weights, products, strict=True))
@@ -98,7 +98,7 @@ def symmetric(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def whole_numbers(rng: np.random.Generator, n: int) -> FloatArray:
-    """Draw small whole numbers, the diagonal nonnegative."""
+    """Draw small integers with a nonnegative diagonal."""
     M = np.triu(rng.integers(-2, 3, (n, n)))
     M = M + np.triu(M, 1).T
     np.fill_diagonal(M, rng.integers(0, 4, n))
@@ -106,13 +106,13 @@ def whole_numbers(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def signs(rng: np.random.Generator, n: int) -> FloatArray:
-    """Draw a unit diagonal and entries -1, 0 and 1: often on the border."""
+    """Draw a unit diagonal and entries -1, 0 and 1, which is often on the boundary."""
     M = np.triu(rng.choice([-1, 0, 1, 1], (n, n)), 1)
     return (M + M.T + np.eye(n)).astype(float)
 
 
 def near_horn(rng: np.random.Generator, n: int) -> FloatArray:
-    """Shift the Horn matrix, which lies on the border, by a tiny or a clear amount."""
+    """Shift the Horn matrix, which is on the boundary, by a tiny or a large amount."""
     M = np.eye(max(n, 5))
     M[:5, :5] = HORN
     M += rng.choice([-1, 0, 0, 1]) * 10.0 ** rng.integers(-17, -1) * np.eye(len(M))
@@ -121,7 +121,7 @@ def near_horn(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def singular(rng: np.random.Generator, n: int) -> FloatArray:
-    """Add a semidefinite matrix of low rank, in whole numbers, to a nonnegative one."""
+    """Add a semidefinite integer matrix of low rank to a nonnegative one."""
     F = rng.integers(-3, 4, (n, int(rng.integers(1, n + 1))))
     N = np.triu(rng.integers(0, 3, (n, n)) * rng.choice([0, 1], (n, n)), 1)
     return np.asarray(F @ F.T + N + N.T).astype(float)
@@ -172,7 +172,7 @@ def check_verdict(M: FloatArray) -> tuple[bool | None, bool]:
 
 
 def count_verdicts(kind: str, count: int, rng: np.random.Generator) -> dict[str, object]:
-    """Return the numbers of verdicts and of wrong ones; a note has the first wrong one."""
+    """Count verdicts and wrong verdicts; a note shows the first wrong one."""
     verdicts, note = Counter({"wrong": 0, **dict.fromkeys(VERDICTS.values(), 0)}), ""
     for _ in range(count):
         M = KINDS[kind](rng, int(rng.integers(2, LARGEST_ORDER + 1)))
@@ -197,7 +197,7 @@ def _measure(session: Session, kind: str, number: int) -> Figures:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many verdicts were checked, and how many are wrong."""
+    """Report how many verdicts were checked, and how many are wrong."""
     count = sum(sum(rows.numbers(verdict)) for verdict in VERDICTS.values())
     return [f"{count:,.0f} verdicts checked, {sum(rows.numbers('wrong')):.0f} wrong."]
 

@@ -1,4 +1,4 @@
-"""Document clusters by every model a user may choose: counts and tf-idf, divergence and squares."""
+"""Compare models for clustering documents: counts and tf-idf, divergence and squares."""
 
 import warnings
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from orthoplus.datasets import LabelledData, load_labelled
 from orthoplus.datasets.real import TEXT_SETS
 from orthoplus.problems import KLONMF
 
-# Starts of the methods that have no default of their own that is good enough, and columns of LSA.
+# Number of starts of methods whose own default is too small, and dimension of LSA.
 _STARTS, _LSA_COLUMNS = 10, 100
 _MAX_ROUNDS = 100
 KL_RAW, KL_TFIDF = "KL, counts", "KL, tf-idf"
@@ -80,7 +80,7 @@ def _unit(rows: FloatArray) -> FloatArray:
 
 
 _KL = partial(_onmf, loss="kullback-leibler")
-# Whether the counts are weighted by tf-idf, rows of unit norm, and the method.
+# Name -> (whether to weight the counts by tf-idf, method).
 METHODS: dict[str, tuple[bool, Labeller]] = {
     KL_RAW: (False, _KL),
     "KL, counts, unit rows": (False, partial(_KL, row_scale="l2")),
@@ -104,7 +104,7 @@ def tasks(session: Session) -> Items:
 
 
 def _warm_up(A: Any) -> None:
-    """Compile and import what the methods need, so that no run is charged for it."""
+    """Compile and import all methods first, so that no run includes that time."""
     for is_weighted, label in METHODS.values():
         label(weigh(A) if is_weighted else A, 2, 0)
 
@@ -137,7 +137,7 @@ def _divergence(A: Any, labels: IntArray, k: int) -> float:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say the means of purity and NMI over the sets, the best first."""
+    """Report the mean purity and NMI over the data sets, best first."""
     lines, by_method = [], rows.by_method()
     for key, title in (("purity", "purity"), ("nmi", "NMI")):
         means = {

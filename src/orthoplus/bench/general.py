@@ -1,4 +1,4 @@
-"""How often the general solver is right: tiny instances by brute force, medium ones by others."""
+"""Check the general solver: tiny instances by brute force, medium ones by other methods."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -18,18 +18,18 @@ from orthoplus.problems import ONMF
 from orthoplus.run.api import project, solve
 
 INSTANCES, QUICK_INSTANCES = 200, 10
-# A value this near to the optimum, in units of the range of f, is the optimum; one as far below
-# the oracle's says that the oracle is wrong.
+# Tolerance for the optimum, relative to the range of f. A value that is lower by more than this
+# means that the oracle is wrong.
 OPTIMAL, BEATEN = 1e-6, 1e-7
 # Name of a row -> options of the call.
 CALLS: dict[str, dict[str, Any]] = {"one start": {}, "n_init = 5": {"n_init": 5}}
 COST, REPETITIONS = "cost of the default call", 3
-# Shares and excesses, in %, that the verdicts count as right.
+# Thresholds in percent for shares and excesses that count as right.
 RIGHT_SHARE, SMALL_EXCESS, SMALL_INERTIA = 97.0, 0.1, 0.01
 
 
 class Instance(NamedTuple):
-    """A tiny problem, its optimum, and the range of f that the distance to it is measured by."""
+    """A tiny problem, its optimum, and the range of f, which scales distances to it."""
 
     problem: Problem
     optimum: float
@@ -52,7 +52,7 @@ def solve_instances(family: str, session: Session) -> list[Instance]:
 
 
 def tasks(session: Session) -> Items:
-    """Yield the four parts: tiny instances, medium ones, invariances, and what it costs."""
+    """Yield the four groups: tiny instances, medium ones, invariances, and costs."""
     for family in FAMILIES:
         solve(next(instances(family, 1)), rng=0)  # compile
         for method, options in CALLS.items():
@@ -63,10 +63,10 @@ def tasks(session: Session) -> Items:
 
 
 def count_optima(session: Session, family: str, options: Mapping[str, Any]) -> Figures:
-    """Count the instances whose optimum is found, and measure how far off the others are."""
+    """Count the instances whose optimum is found, and measure the excess of the others."""
     excesses, seconds = [], 0.0
     found = solve_instances(family, session)
-    # Five starts take five times as long: half of the instances tell as much.
+    # Five starts take five times as long, so only half of the instances are used.
     found = found[: len(found) // 2] if options else found
     for index, (problem, optimum, spread) in enumerate(found):
         run = timed(partial(solve, problem, rng=index, **options))
@@ -80,7 +80,7 @@ def count_optima(session: Session, family: str, options: Mapping[str, Any]) -> F
 
 
 def _costs(session: Session) -> Items:
-    """Yield calls whose answers were right before there was a search: they must stay cheap."""
+    """Yield calls that are right without a search, and so must stay cheap."""
     rng = np.random.default_rng(session.seed)
     n, k = session.pick((2000, 50), (500, 10))
     C = planted_projection(n, k, 0.9, rng).C
@@ -96,14 +96,14 @@ def _costs(session: Session) -> Items:
 
 
 def _cost(call: Any) -> Figures:
-    """Time the call several times, after one that compiles; the least is what it costs."""
+    """Return the shortest time of several calls, after one that compiles."""
     call()
     seconds = take_turns({"": call}, REPETITIONS)[""].cpu
     return {"count": REPETITIONS, "ms": 1e3 * seconds, "cpu": seconds}
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say in how many families the optimum is found, and how far the other parts are right."""
+    """Report in how many families the optimum is found, and the results of the other groups."""
     methods = {name: own for name, own in rows.by_method().items() if name in CALLS}
     lines = [_judge_optima(name, own) for name, own in methods.items()]
     beaten = sum(row.number("beaten") for row in rows)

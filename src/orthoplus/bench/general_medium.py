@@ -1,4 +1,4 @@
-"""Medium sizes, where other methods tell what is right: ONMF's swap search, and scikit-learn."""
+"""Check medium sizes against other methods: the swap search of ONMF, and scikit-learn."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,11 +16,11 @@ from orthoplus.run.api import solve
 PCA, K_MEANS = "nonnegative PCA", "k-means"
 REFERENCE_STARTS = 10
 REFERENCE = f"scikit-learn, {REFERENCE_STARTS} starts"
-# (n, r, k) of the matrices; each is made twice at random and twice planted.
+# (n, r, k) of the matrices; each shape has two random and two planted ones.
 SIZES = ((60, 10, 4), (100, 20, 5), (200, 30, 6), (500, 60, 8), (1000, 100, 10))
 QUICK_SIZES = SIZES[:1]
 NOISES = (0.3, 1.0)
-# Values of f this near, relatively, are equal.
+# Relative tolerance for equal values of f.
 TIE = 1e-9
 QUICK_SETS = ("iris", "separated blobs", "noise")
 
@@ -82,7 +82,7 @@ def compare_residuals(matrices: list[Made], options: Mapping[str, Any]) -> Figur
 
 
 class Reference(NamedTuple):
-    """What scikit-learn finds: the inertia, f with the best weights for its labels, figures."""
+    """The result of scikit-learn: the inertia, f with optimal weights for its labels, figures."""
 
     inertia: float
     value: float
@@ -105,7 +105,7 @@ def compare_clusters(
 
 
 def _reference(session: Session, case: str, problem: KMeans) -> Reference:
-    """Run scikit-learn, once in a session."""
+    """Run scikit-learn once per session."""
     from sklearn.cluster import KMeans as ScikitKMeans
 
     def compute() -> Reference:

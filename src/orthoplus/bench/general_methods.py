@@ -1,4 +1,4 @@
-"""Methods for any smooth f over S+ side by side: EP4Orth+, SEPPG, Support-Set, Wen and Yin.
+"""Compare methods for any smooth f over S+: EP4Orth+, SEPPG, Support-Set, Wen and Yin.
 
 Every method is given the same starts. On tiny instances the optimum is known by brute force. On
 medium ones a method runs from one start after another until its seconds are spent, and what it has
@@ -31,13 +31,13 @@ from orthoplus.run.presets import preset_of
 TINY, QUICK_TINY = 40, 4
 INSTANCES, QUICK_INSTANCES = 3, 1
 STARTS, QUICK_STARTS = 3, 1
-# Rows and columns of X, and of the polynomial, whose Hessian has (nk)^2 entries.
+# Shape of X; smaller for the polynomial, whose Hessian has (nk)^2 entries.
 SIZE, QUICK_SIZE = (200, 5), (40, 3)
 DENSE_SIZE, QUICK_DENSE_SIZE = (40, 4), (15, 3)
 SECONDS, QUICK_SECONDS = 10.0, 1.0
-# Values this near to the optimum, in units of the range of f, are optimal.
+# Tolerance for the optimum, relative to the range of f.
 OPTIMAL = 1e-6
-# Excesses in percent that differ by no more are a tie.
+# Excesses in percent that differ by at most this are a tie.
 TIE = 1e-4
 TINY_FAMILIES = {
     "nonnegative PCA": "TraceMin, -AA'",
@@ -58,7 +58,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 class Run(NamedTuple):
-    """The value that a run ended with, its processor seconds, and whether a limit ended it."""
+    """The final value of a run, its CPU seconds, and whether the time limit stopped it."""
 
     value: float
     cpu: float
@@ -68,7 +68,7 @@ class Run(NamedTuple):
 def run_once(
     options: dict[str, Any], problem: Problem, X0: FloatArray, limit: float, number: int = 0
 ) -> Run:
-    """Run a method from X0 to its own end, or until it has taken so many seconds.
+    """Run a method from X0 until it converges or reaches the time limit.
 
     The default is what `solve` does from the start with this number.
     """
@@ -95,7 +95,7 @@ def starts_of(problem: Problem) -> Iterator[FloatArray]:
 
 
 def race(options: dict[str, Any], problem: Problem, seconds: float) -> list[Run]:
-    """Return the runs from one start after another that fit into the seconds, the last one cut."""
+    """Run from one start after another until the time is used up; the last run may be cut."""
     runs: list[Run] = []
     for number, X0 in enumerate(starts_of(problem)):
         left = seconds - sum(run.cpu for run in runs)
@@ -108,7 +108,7 @@ def race(options: dict[str, Any], problem: Problem, seconds: float) -> list[Run]
 def complete_runs(
     options: dict[str, Any], problem: Problem, known: list[Run], count: int, limit: float
 ) -> list[Run]:
-    """Return the runs from the first starts, those of a race that were not cut among them."""
+    """Return the runs from the first starts, reusing uncut runs of a race."""
     runs = []
     for number, X0 in zip(range(count), starts_of(problem), strict=False):
         is_known = number < len(known) and not known[number].is_cut
@@ -199,12 +199,12 @@ def tasks(session: Session) -> Items:
 
 
 def _by_method(case: str, measure: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-    """Return what each method gives, or the row that says how it failed."""
+    """Return the result of each method, or a row that says how it failed."""
     found: dict[str, Any] = {}
     for method, options in METHODS.items():
         try:
             found[method] = measure(options)
-        except Exception as error:  # the other methods are worth having
+        except Exception as error:  # one failure must not lose the other methods
             found[method] = failed_row(case, method, error)
     return found
 
@@ -253,7 +253,7 @@ def _note(runs: list[Run], limit: float) -> str:
 
 
 class Found(NamedTuple):
-    """What a method found on all instances of a case: complete runs, and races."""
+    """The results of a method on all instances of a case: complete runs and races."""
 
     complete: list[list[Run]]
     races: list[list[Run]]

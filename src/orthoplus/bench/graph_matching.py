@@ -28,14 +28,14 @@ def uniform_graph(n: int, density: float, rng: np.random.Generator) -> FloatArra
 
 
 def geometric_graph(n: int, radius: float, rng: np.random.Generator) -> FloatArray:
-    """Join points of the unit square if they are near."""
+    """Connect points of the unit square that are close to each other."""
     points = rng.random((n, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
     return ((distances < radius) & (distances > 0)).astype(float)
 
 
 def preferential_graph(n: int, n_edges: int, rng: np.random.Generator) -> FloatArray:
-    """Join each new vertex to some others, by their degrees."""
+    """Connect each new vertex to others, with probability proportional to their degrees."""
     graph = np.zeros((n, n))
     for i in range(1, n):
         weights = 1.0 + graph[:i, :i].sum(axis=1)
@@ -45,7 +45,7 @@ def preferential_graph(n: int, n_edges: int, rng: np.random.Generator) -> FloatA
 
 
 def move_edges(graph: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
-    """Put a share of the edges where none is."""
+    """Move a share of the edges to pairs without an edge."""
     upper = np.triu(np.ones(graph.shape, dtype=bool), 1)
     edges, gaps = np.argwhere(upper & (graph > 0)), np.argwhere(upper & (graph == 0))
     count = round(share * len(edges))

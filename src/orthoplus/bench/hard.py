@@ -1,4 +1,4 @@
-"""The objective of the default beside every other way to cluster: real sets and hard matrices."""
+"""Compare the objective of the default with other methods on real and hard matrices."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,9 +18,9 @@ from orthoplus.problems import ONMF
 
 N_SEEDS, QUICK_N_SEEDS = 10, 1
 SIZES, QUICK_SIZES = ((1500, 60, 12), (6000, 40, 30)), ((300, 20, 6),)
-# CPU seconds of one run of a baseline: the cases are many.
+# CPU seconds of one run of a baseline; it is small because there are many cases.
 LIMIT, QUICK_LIMIT = 2.0, 0.5
-# Shares this near are equal.
+# Tolerance for equal shares.
 TIE = 1e-9
 
 Instance = Callable[[int], tuple[Any, int]]
@@ -151,7 +151,7 @@ def _share(A: Any, k: int, run: Callable[[], onmf.Answer]) -> float:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how often the default is best, and by how much it falls short at worst."""
+    """Report how often the default is best, and its largest shortfall."""
     ours = rows.by_method()[DEFAULT]
     worst = max(ours, key=lambda row: row.number("behind"))
     short = worst.number("behind")

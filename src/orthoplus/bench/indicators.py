@@ -22,11 +22,11 @@ from orthoplus.run.api import solve
 
 SETS, QUICK_SETS = ("ORL", "catsndogs", "flower"), ("ORL", "catsndogs")
 ROUNDS, QUICK_ROUNDS = 5, 2
-# Points below the paper that still count as reproduced.
+# Percentage points below the paper that still count as reproduced.
 MARGIN = 0.3
 TIE = 1e-9
 DEFAULT, PENALTY = "default", "EP4Orth+"
-# As published, with rows of unit norm, and with the weights kept: the first is the one to beat.
+# KindAP as published, with rows of unit norm, and with the weights; the first is the reference.
 KINDAP = {
     "KindAP": KindAP(),
     "KindAP rows": KindAP(normalize_rows=True),
@@ -59,7 +59,7 @@ def _rows(name: str, data: LabelledData, rounds: int) -> Iterator[Row]:
 
 
 def _calls(problem: KIndicators) -> dict[str, Callable[[], Any]]:
-    """Return what each method ends with: a result of ours, a state of KindAP."""
+    """Return the final result of each of our methods, and the final state of KindAP."""
     paper = EP4Orth.for_indicators(problem.shape[1], feasibility_tol=1e-5, polish=None)
 
     def kindap(method: KindAP) -> Any:
@@ -78,7 +78,7 @@ def _fit(problem: KIndicators, X: FloatArray) -> float:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say whether the default is as good as the paper, and as fast as KindAP."""
+    """Report whether the default is as good as the paper and as fast as KindAP."""
     good, faster, least, fits = [], [], [], []
     for case, methods in rows.by_case().items():
         if DEFAULT not in methods:

@@ -1,4 +1,4 @@
-"""What must not change a partition: the order of the rows, the scale; and equal rows stay equal."""
+"""Check invariances of partitions: order of the rows, scale, and labels of equal rows."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ LARGE = 2.0**40
 
 
 class Model(NamedTuple):
-    """How data become a problem; symmetric data are permuted on both sides."""
+    """A model as a function of the data; symmetric data are permuted on both sides."""
 
     data: Callable[[FloatArray], FloatArray]
     problem: Callable[[FloatArray, int], Problem]
@@ -34,7 +34,7 @@ class Model(NamedTuple):
         return solve(self.problem(data, K), rng=0).labels
 
     def permuted(self, data: FloatArray, order: IntArray) -> FloatArray:
-        """Return the data in another order of the rows."""
+        """Return the data with permuted rows."""
         return data[np.ix_(order, order)] if self.is_symmetric else data[order]
 
 

@@ -1,4 +1,4 @@
-"""Where figures come from: the machine, the versions, the commit, the time."""
+"""Record where figures come from: the machine, versions, commit and time."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return all that a figure depends on, to be kept beside it."""
+    """Return everything that a figure depends on, to store with it."""
     from orthoplus.cli.record import versions
     from orthoplus.kernels.threads import n_threads
 

@@ -1,4 +1,4 @@
-"""Clocks and memory: processor seconds, because they bear a busy machine, and peak memory."""
+"""Measure CPU seconds, which depend less on a busy machine than wall time, and peak memory."""
 
 import resource
 import signal
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """What a call returned, and the seconds it took of the processor and by the clock."""
+    """The return value of a call, with its CPU seconds and wall time."""
 
     value: T
     cpu: float
@@ -24,14 +24,14 @@ class Timed(Generic[T]):
 
 
 def timed(call: Callable[[], T]) -> Timed[T]:
-    """Return what the call returns, with the seconds of both clocks."""
+    """Run a call and measure its CPU seconds and wall time."""
     cpu, wall = time.process_time(), time.perf_counter()
     value = call()
     return Timed(value, time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def take_turns(calls: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, Timed[T]]:
-    """Make all calls in turns, so that a busy machine disturbs them alike; the least time counts.
+    """Interleave calls, so that a busy machine affects all alike, and keep the shortest times.
 
     The value is that of the call with the least processor seconds.
     """
@@ -45,12 +45,12 @@ def take_turns(calls: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, T
 
 
 class OutOfProcessorError(Exception):
-    """A call took more of the processor than it was given."""
+    """Raised if a call exceeds its CPU time."""
 
 
 @contextmanager
 def processor_limit(seconds: float) -> Iterator[None]:
-    """Raise `OutOfProcessorError` in this block once it has taken so many seconds of the processor.
+    """Raise `OutOfProcessorError` in this block once it has used this many CPU seconds.
 
     For code that looks at no clock; infinite seconds set no limit. It works between two steps of
     Python, in the main thread, where the system has such a timer; elsewhere the block runs to its
@@ -75,7 +75,7 @@ def processor_limit(seconds: float) -> Iterator[None]:
 
 
 def peak_bytes() -> int:
-    """Return the most memory this process has ever held.
+    """Return the peak memory of this process.
 
     On Linux from ``/proc``: what `getrusage` gives begins with the peak of the process that
     started this one.
@@ -84,7 +84,7 @@ def peak_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Return the memory this process holds now, or its peak if that is not known."""
+    """Return the current memory of this process, or its peak if that is unknown."""
     return _status_bytes("VmRSS") or _greatest_bytes()
 
 

@@ -1,4 +1,4 @@
-"""Every method for orthogonal NMF as the tables run it, and what is measured of its answer."""
+"""Run all methods for orthogonal NMF as in the tables, and measure their results."""
 
 import time
 import warnings
@@ -31,22 +31,22 @@ DEFAULT, PENALTY, STEADY = "default", "EP4Orth+", "EP4Orth+ 1.05"
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a method returns."""
+    """The result of a method."""
 
     X: FloatArray  # (n, k), nonnegative; before rounding if the method does not round
     Y: FloatArray  # (r, k)
-    violation: float  # of the factor as it is returned
-    before: float  # of the factor before rounding
-    n_iter: int = 0  # of the method itself; 0 if it has none
+    violation: float  # violation of the returned factor
+    before: float  # violation before rounding
+    n_iter: int = 0  # iterations; 0 if the method has none
     cpu: float = 0.0
     wall: float = 0.0
-    is_cut: bool = False  # whether the limit of seconds ended it
-    history: tuple[HistoryRow, ...] = ()  # outer iterations, of EP4Orth+
-    fractions: FloatArray | None = None  # (n, k), summing to one; of methods that unmix
+    is_cut: bool = False  # whether the time limit stopped it
+    history: tuple[HistoryRow, ...] = ()  # outer iterations of EP4Orth+
+    fractions: FloatArray | None = None  # (n, k), rows sum to one; only of unmixing methods
 
     @property
     def labels(self) -> IntArray:
-        """The group of each row, -1 for a row of zeros."""
+        """Return the group of each row, -1 for a row of zeros."""
         return labels_of(self.X)
 
 
@@ -83,7 +83,7 @@ def run_penalty(
 def follow(
     problem: Problem, method: OuterMethod, X: FloatArray, limit: float, *, can_be_cut: bool
 ) -> tuple[Any, bool]:
-    """Run a method up to its own end or to the limit of seconds; return its state and which it was.
+    """Run a method until it converges or reaches the time limit; return its state and which.
 
     The clock is looked at after each step, or, if ``can_be_cut``, within a step as well.
     """
@@ -100,7 +100,7 @@ def follow(
 def baseline(
     make: Callable[..., OuterMethod], *, can_be_cut: bool = False, **options: Any
 ) -> Runner:
-    """Return a runner of a baseline, up to its own end or to the limit of seconds: see `follow`."""
+    """Return a function that runs a baseline within a time limit, see `follow`."""
 
     def run(A: Any, k: int, seed: int, limit: float) -> Answer:
         seeded = {"seed": seed} if hasattr(make, "seed") else {}
@@ -137,7 +137,7 @@ METHODS: dict[str, Runner] = {
     "LSA + K-means": baseline(baselines.LSAKMeans, n_init=1),
     "NMF": baseline(baselines.NMFBaseline),
 }
-# Their answer depends on the seed: means over several, as in the paper.
+# Methods that depend on the seed; means over several seeds are shown, as in the paper.
 RANDOM = (
     "EM-ONMF",
     "GOPA",
@@ -164,7 +164,7 @@ class Runs:
 
     @property
     def cpu(self) -> float:
-        """The mean of the processor seconds."""
+        """Return the mean CPU seconds."""
         return self.mean(lambda answer: answer.cpu)
 
     def figures(self, *names: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Runs:
 def run_method(
     session: Session, case: str, name: str, A: Any, k: int, methods: Mapping[str, Runner] = METHODS
 ) -> Runs:
-    """Return all runs of a method on a case; computed once in a session."""
+    """Return all runs of a method on a case, computed once per session."""
 
     def compute() -> Runs:
         warm_up(session)
@@ -197,13 +197,13 @@ def run_method(
 
 
 def warm_up(session: Session) -> None:
-    """Compile and import what every method needs, so that no run is charged for it."""
+    """Compile and import all methods first, so that no run includes that time."""
 
     def compute() -> None:
         A = np.random.default_rng(0).random((40, 90))
         for data in (A, csr_array(A * (A > 0.5))):
             for run in METHODS.values():
-                with suppress(Exception):  # its own run will say what is wrong
+                with suppress(Exception):  # the error will show up in its own run
                     run(data, 3, 0, 0.05)
 
     session.once("warm", compute)

@@ -1,4 +1,4 @@
-"""The global minimum over S+ of a tiny instance, by enumeration: what a solver should find.
+"""Find the global minimum over S+ of a tiny instance by enumeration.
 
 A point of S+ is a partition of the rows into groups with a weight per row. For the problems whose
 f is a sum over the groups the best value of each of the 2^n sets of rows is computed once; the
@@ -19,9 +19,9 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.problems import KLONMF, ONMF, QAP, KIndicators, KMeans, SymmetricONMF, TraceMin
 
-# A negative entry of an eigenvector that is put down to rounding.
+# Negative entries of an eigenvector above this are attributed to rounding.
 _SIGN_TOL = 1e-12
-# Random points of S+ that tell how far f ranges.
+# Number of random points of S+ used to estimate the range of f.
 _RANDOM_POINTS = 64
 
 
@@ -87,7 +87,7 @@ def eigen_sets(M: Any) -> Sets:
         if v.min() >= -_SIGN_TOL:
             vectors[s, rows] = np.maximum(v, 0.0) / np.linalg.norm(np.maximum(v, 0.0))
             values[s] = vectors[s] @ M @ vectors[s]
-        # The best within the set: the sets with one row less have been dealt with.
+        # Minimum over the set; subsets with one row less have already been processed.
         below = min((s & ~(1 << i) for i in rows), key=values.__getitem__)
         if values[below] < values[s]:
             values[s], vectors[s] = values[below], vectors[below]
@@ -115,7 +115,7 @@ def divergence_sets(A: FloatArray) -> Sets:
 
 
 def _by_groups(sets_of: Callable[[Any], Sets]) -> Callable[[Any], FloatArray]:
-    """Return an oracle that takes the partition of all rows into k sets with the least sum."""
+    """Return an oracle that finds the partition of the rows into k sets with the smallest sum."""
 
     def minimize(problem: Problem) -> FloatArray:
         values, vectors = sets_of(problem)

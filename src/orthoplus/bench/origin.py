@@ -1,23 +1,23 @@
-"""Where the tables on one page come from: one run, or several at different commits."""
+"""Describe the origin of the tables on a page: one run, or several at different commits."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from orthoplus.bench.table import Outcome
 
-# They differ between any two runs on the same machine with the same code.
+# Entries that differ between any two runs on the same machine with the same code.
 _OF_THE_MOMENT = ("started", "load")
 
 Machine = dict[str, Any]
 
 
 def commit_of(machine: Machine) -> str:
-    """Return the commit in words, nothing if it is not known."""
+    """Return the commit as text, or an empty text if it is unknown."""
     return f"commit {machine['commit']}" if machine["commit"] else ""
 
 
 def origin_of(outcome: Outcome) -> str:
-    """Say when, at which commit and how busy a machine a table was measured."""
+    """Describe when, at which commit and under which load a table was measured."""
     machine = outcome.machine
     if machine is None:
         return ""
@@ -45,7 +45,7 @@ def groups_of(outcomes: Sequence[Outcome], here: Machine) -> list[tuple[Machine,
 
 
 def how_made(outcomes: Sequence[Outcome], command: str, here: Machine) -> str:
-    """Say by which command and at which commit; if there is more than one, how many.
+    """Describe the command and the commit, or how many there are.
 
     Only tables of the same code, machine and versions are said to be of one command.
     """

@@ -1,4 +1,4 @@
-"""Tables that were run, on a terminal, as Markdown, and as a page."""
+"""Show finished tables on a terminal, as Markdown, and as a page."""
 
 import base64
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ QUICK_END = "This was a quick run: the figures show that it works, not how good 
 
 
 def show(console: Any, outcome: Outcome) -> None:
-    """Print a table with Rich, case by case, and what it shows."""
+    """Print a table with Rich, case by case, with its conclusions."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -40,7 +40,7 @@ def show(console: Any, outcome: Outcome) -> None:
     console.print(Text(f"\n{table.title}", style="bold"))
     console.print(Text(outcome.about, style="dim"))
     if outcome.rows:
-        # On a narrow terminal the paper's figures stand below ours: no number is cut.
+        # On a narrow terminal the paper's figures go below ours, so that no number is cut off.
         unlimited = console.options.update(width=10_000)
         is_wide = console.measure(grid_of(" "), options=unlimited).maximum <= console.width
         console.print(grid_of(" " if is_wide else "\n"))
@@ -155,13 +155,13 @@ def _section(outcome: Outcome) -> Section:
 
 
 def _legend(outcomes: Sequence[Outcome]) -> str:
-    """Say what brackets, bold figures and arrows mean; quick runs have no figures of the paper."""
+    """Explain brackets, bold figures and arrows; quick runs have no figures of the paper."""
     is_quick = all(outcome.is_quick for outcome in outcomes)
     return BEST.capitalize() if is_quick else BRACKETS.format(BEST)
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people say them.
+    """Format a duration.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def _is_complete(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _state_of(outcomes: Sequence[Outcome]) -> str:
-    """Say in a sentence or two whether all of it is there."""
+    """Report in one or two sentences whether the results are complete."""
     if _is_complete(outcomes):
         return "Every table was run in full."
     n_failed = sum(outcome.n_failed for outcome in outcomes)

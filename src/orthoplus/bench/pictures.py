@@ -1,4 +1,4 @@
-"""The pictures of the tables, as PNG."""
+"""Draw the pictures of the tables as PNG."""
 
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
@@ -17,7 +17,7 @@ _COLOURS = 256
 
 
 def draw_convergence(file: IO[bytes], paths: Mapping[str, Sequence[HistoryRow]]) -> None:
-    """sigma, violation and objective over the outer iterations, one line a set."""
+    """Draw sigma, violation and objective over the outer iterations, one line per data set."""
     figure = new_figure(10.0, 3.4)
     axes = figure.subplots(1, 3)
     panels = (("sigma", "sigma, the penalty"), ("violation", "violation, ||XV||² - 1"),
@@ -67,7 +67,7 @@ def _show_map(axis: Any, image: FloatArray) -> None:
 
 
 def _save(figure: Any, file: IO[bytes]) -> None:
-    """As PNG of a palette: a third of the size, and no difference to the eye."""
+    """Save a figure as PNG with a palette, a third of the size without visible difference."""
     from PIL import Image
 
     figure.set_dpi(_DPI)

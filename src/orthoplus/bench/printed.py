@@ -1,4 +1,4 @@
-"""The figures that the paper prints, its tables 1 to 6: read from ``paper/figures.csv``."""
+"""Read the figures of tables 1 to 6 of the paper from ``paper/figures.csv``."""
 
 import csv
 from functools import cache
@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from orthoplus.bench.table import Figures
 
-# Table 1 prints how many of so many instances were solved; the tables here show percent.
+# Table 1 of the paper prints the number of solved instances out of this many; ours are percent.
 PRINTED_INSTANCES = 50
 
 

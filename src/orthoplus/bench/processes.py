@@ -1,4 +1,4 @@
-"""Measurements in processes of their own: the peak memory of a process never falls."""
+"""Measure in separate processes, because the peak memory of a process never decreases."""
 
 import os
 from collections.abc import Callable
@@ -21,5 +21,5 @@ def in_processes(n: int, measure: Callable[..., Figures], *arguments: Any) -> li
 
 
 def in_process(measure: Callable[..., Figures], *arguments: Any) -> dict[str, Any]:
-    """Return the figures of ``measure(*arguments)`` in a process of its own."""
+    """Return the figures of ``measure(*arguments)`` in a separate process."""
     return in_processes(1, measure, *arguments)[0]

@@ -25,12 +25,12 @@ COLUMNS, QUICK_COLUMNS = (10, 50, 100, 200, 300, 400), (10, 50)
 NOISES = (0.50, 0.70, 0.90, 0.95, 0.98, 1.00)
 INSTANCES, QUICK_INSTANCES = 50, 2
 EXACT_GAP = 1e-9  # planted and found values agree to rounding
-# A cell is the paper's unless Fisher's exact test on the two numbers solved is surer than this.
+# Significance level of Fisher's exact test that two numbers of solved instances differ.
 NOISE_LEVEL = 0.01
 CERTIFIED_GAP = 1e-12
 PENALTY, CERTIFIED = "EP4Orth+", "certified"
-# The other methods for any f, on the first few instances of each cell, fewer if k is large: they
-# take seconds where these two take milliseconds.
+# The other methods run on the first few instances of each cell, fewer if k is large, because they
+# take seconds instead of milliseconds.
 OTHERS: Mapping[str, Callable[[], OuterMethod]] = {
     "SEPPG": SEPPG,
     "Support-Set": SupportSet,
@@ -42,7 +42,7 @@ SECONDS, QUICK_SECONDS = 10.0, 0.5
 
 
 class Found(NamedTuple):
-    """||X - C|| / ||X* - C|| - 1, processor seconds, projections, certified gap, was it cut."""
+    """||X - C|| / ||X* - C|| - 1, CPU seconds, projections, certified gap, and whether cut."""
 
     gap: float
     cpu: float
@@ -94,7 +94,7 @@ def tasks(session: Session) -> Items:
     for noise in (0.5, 1.0):
         planted = planted_projection(N, 50, noise, np.random.default_rng(0))
         for run in RUNNERS.values():
-            with suppress(Exception):  # compile; its own row will say what is wrong
+            with suppress(Exception):  # compile; an error will show up in its own row
                 run(planted, QUICK_SECONDS)
     for k in session.pick(COLUMNS, QUICK_COLUMNS):
         for index, noise in enumerate(NOISES):
@@ -114,7 +114,7 @@ def _rows(session: Session, case: str, k: int, index: int) -> list[Row]:
         own = instances[:n_others] if method in OTHERS else instances
         try:
             rows.append(_row(case, method, [run(planted, limit) for planted in own], limit))
-        except Exception as error:  # the other methods are worth having
+        except Exception as error:  # one failure must not lose the other methods
             rows.append(failed_row(case, method, error))
     return rows
 
@@ -136,7 +136,7 @@ def _row(case: str, method: str, runs: list[Found], limit: float) -> Row:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say whether the certified method solves all and how fast, and compare with the paper."""
+    """Report how many instances are solved and how fast, and compare with the paper."""
     found = rows.by_method()
     ours, faithful = found.get(CERTIFIED, Rows()), found.get(PENALTY, Rows())
     proved = sum(
@@ -165,7 +165,7 @@ def judge(rows: Rows) -> list[str]:
 
 
 def _compared(name: str, own: Rows, rows: Rows) -> str:
-    """Set a method beside EP4Orth+ in the cells that both have."""
+    """Compare a method with EP4Orth+ in the cells that both have."""
     pairs = [(row, rows.by_case()[row.case][PENALTY]) for row in own]
     ratio = gmean([max(a.number("cpu"), 1e-9) / max(b.number("cpu"), 1e-9) for a, b in pairs])
     smaller = sum(a.number("gap") < b.number("gap") for a, b in pairs)
@@ -179,7 +179,7 @@ def _compared(name: str, own: Rows, rows: Rows) -> str:
 
 
 def _is_alike(row: Row) -> bool:
-    """Tell whether the share solved and the paper's may be the same, were both of 50 instances."""
+    """Return whether our solved share is compatible with the paper's, for 50 instances each."""
     counts = [
         round(float(figures["exact"] or 0.0) * INSTANCES / 100.0)
         for figures in (row.figures, row.paper)

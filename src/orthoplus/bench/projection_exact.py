@@ -1,4 +1,4 @@
-"""Certified projections against all supports, for tiny random matrices of many kinds.
+"""Check certified projections against all supports, for tiny random matrices of many kinds.
 
 Each matrix has n <= 7 rows and k <= 4 columns, so the optimum over S+ is the best of at most 4^7
 assignments; it is computed in extended precision. Three things are checked: the value is that of
@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
     "row scales": lambda rng, n, k: _scaled(rng, rng.standard_normal((n, k)), n, 1),
     "column scales": lambda rng, n, k: _scaled(rng, rng.standard_normal((n, k)), k),
     "global scale": lambda rng, n, k: _scaled(rng, rng.standard_normal((n, k))),
-    # Entries so far apart that products of their squares underflow.
+    # Entries of such different size that products of their squares underflow.
     "underflow": lambda rng, *nk: rng.random(nk) * rng.choice([1e-160, 1e-90, 1e-60, 1.0], nk),
     "float32": lambda rng, n, k: rng.standard_normal((n, k)).astype(np.float32),
 }  # fmt: skip
@@ -68,7 +68,7 @@ def brute_force(C: FloatArray) -> np.longdouble:
     squares = np.maximum(wide, 0.0) ** 2
     sums = np.zeros((1 << n, k), dtype=np.longdouble)
     largest = np.full((1 << n, k), -np.inf, dtype=np.longdouble)
-    for i in range(n):  # sets whose last row is i, from those of the rows before
+    for i in range(n):  # extend sets of earlier rows by row i
         sums[1 << i : 2 << i] = sums[: 1 << i] + squares[i]
         largest[1 << i : 2 << i] = np.maximum(largest[: 1 << i], wide[i])
     gain = np.where(largest > 0.0, np.sqrt(sums), largest)
@@ -77,7 +77,7 @@ def brute_force(C: FloatArray) -> np.longdouble:
 
 
 def find_faults(C: FloatArray, result: CertifiedProjection) -> list[str]:
-    """Return what is wrong with ``result`` as the certified projection of C, as words."""
+    """Return a description of what is wrong with a certified projection of C."""
     best, X = brute_force(C), result.X
     size = ROUNDING * max(result.size, float(abs(best)), np.finfo(float).tiny)
     inner = float((C.astype(np.longdouble) * X).sum())
@@ -100,7 +100,7 @@ def tasks(session: Session) -> Items:
 
 
 def check_kind(kind: str, method: str, session: Session) -> Figures:
-    """Count projections, proofs and faults; a note has the faults and how to draw them again."""
+    """Count projections, proofs and faults; a note says how to reproduce the faults."""
     count, faults = session.pick(COUNT, QUICK_COUNT) // 2, Counter[str]()
     certified, first = 0, ""
     seed = (list(KINDS).index(kind), list(METHODS).index(method))
@@ -125,7 +125,7 @@ def check_kind(kind: str, method: str, session: Session) -> Figures:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many projections were checked, and how many faults there are."""
+    """Report how many projections were checked, and how many faults were found."""
     count, faults = sum(rows.numbers("count")), sum(rows.numbers("faults"))
     return [f"{count:,.0f} projections checked against all supports, {faults:.0f} faults."]
 

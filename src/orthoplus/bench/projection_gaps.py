@@ -1,4 +1,4 @@
-"""Gaps that the certified projection leaves with nothing planted, and with a larger budget.
+"""Measure the gaps of the certified projection on unplanted data, and with a larger budget.
 
 Random matrices of many shapes, and those where the relaxation alone is not enough: rank one, equal
 rows, zeros and ones, few rows per column, columns without positive entry, scores of real data.
@@ -114,7 +114,7 @@ def _measure(
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many matrices are certified with each budget, and the largest gap."""
+    """Report how many matrices are certified with each budget, and the largest gap."""
     return [
         f"{method}: {np.mean(own.numbers('certified')):.0f} % of the matrices in {len(own)} rows "
         f"are certified, the largest gap is {max(own.numbers('gap')):.1e}."

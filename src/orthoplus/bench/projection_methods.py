@@ -1,4 +1,4 @@
-"""Ways to certify a projection onto S+, in one run: why the library keeps the one it has.
+"""Compare ways to certify a projection onto S+, to justify the one in the library.
 
 All start from the same weights and bound <C, X> by D(w); they differ in how they move w:
 
@@ -34,7 +34,7 @@ WINDOW = (0.9, 0.0, 8)  # pairs that the local search may use
 
 
 class Race:
-    """The best value and bound so far, passes and seconds; every prototype runs inside one."""
+    """The best value and bound so far, with passes and seconds, for one prototype."""
 
     def __init__(self, C: FloatArray, seconds: float) -> None:
         self.C, self.value, self.bound, self.passes = C, -np.inf, np.inf, 0
@@ -89,7 +89,7 @@ def line_search(S: FloatArray, D: FloatArray) -> float:
 
 
 def frank_wolfe(race: Race) -> Iterator[None]:
-    """Move by one vertex per pass; round now and then."""
+    """Move toward one vertex per pass, and round occasionally."""
     labels, S = race.oracle(initial_root(race.C, race.maxima))
     look, step = 8, 1
     while True:
@@ -102,7 +102,7 @@ def frank_wolfe(race: Race) -> Iterator[None]:
 
 
 def corrective(race: Race) -> Iterator[None]:
-    """Take the best point of the hull of all vertices met."""
+    """Move to the best point of the hull of all vertices found so far."""
     root = initial_root(race.C, race.maxima)
     vertices, shares = np.empty((0, race.C.shape[1])), np.empty(0)
     while True:

@@ -1,4 +1,4 @@
-"""Gaps that are proven on real data, and the seconds to 5, 2 and 1 percent."""
+"""Measure proven gaps on real data, and the seconds to reach 5, 2 and 1 percent."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def load(name: str, session: Session) -> tuple[Any, int]:
 
 
 def measure(name: str, session: Session) -> Figures:
-    """Fit, then certify; how the gap fell."""
+    """Fit and certify, and measure how the gap decreases."""
     A, k = load(name, session)
     problem = ONMF(A, k)
     answer = solve(problem)
@@ -47,7 +47,7 @@ def measure(name: str, session: Session) -> Figures:
 
 
 def _seconds_to(found: Certificate, mark: float) -> float | None:
-    """Return when the gap came below the mark."""
+    """Return the time at which the gap fell below the mark."""
     for step in found.history:
         gap = relative_gap(step.value, step.bound)
         if gap is not None and gap <= mark:
@@ -62,7 +62,7 @@ def tasks(session: Session) -> Items:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many gaps are small."""
+    """Report how many gaps are small."""
     gaps = [row.number("gap", 1.0) for row in rows]
     small = sum(gap <= MARKS[0] for gap in gaps)
     return [f"Gap of at most {MARKS[0]:.0%} proven on {small} of {len(gaps)} sets."]

@@ -1,4 +1,4 @@
-"""How far k-means labels are from optimal: scikit-learn's best of ten, and ours."""
+"""Bound the gap of k-means labels to the optimum: scikit-learn's best of ten, and ours."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def load(name: str, *, is_standardized: bool) -> FloatArray:
 
 
 def measure(A: FloatArray, k: int, session: Session) -> Figures:
-    """Certify scikit-learn's labels; ours, and the best that are known, by the same bound."""
+    """Certify scikit-learn's labels, ours, and the best known ones, with the same bound."""
     from sklearn.cluster import KMeans as LloydKMeans
 
     problem = KMeans(A, k)
@@ -59,7 +59,7 @@ def tasks(session: Session) -> Items:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many gaps are small, and how many are nothing."""
+    """Report how many gaps are small, and how many are zero."""
     return [
         _count(rows, "gap", "scikit-learn's best of ten"),
         _count(rows, "own gap", "our default answer"),

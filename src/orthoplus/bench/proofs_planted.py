@@ -1,4 +1,4 @@
-"""Proofs of optimality on planted data: how much noise they bear, and how they grow."""
+"""Prove optimality on planted data, for growing noise and size."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ PAPER_SIZE, QUICK_PAPER = (1000, 3000, 10), (100, 200, 4)
 PAPER_NOISES, QUICK_PAPER_NOISES = (0.0, 0.01, 0.1, 1.0), (0.1,)
 SECONDS, QUICK_SECONDS = 60.0, 2.0
 PROVEN = 1e-9
-# Rows between two groups as a share of all, noise, and the gap that seconds are taken to.
+# Share of rows between two groups, noise, and the gap at which time is measured.
 SHARE_BETWEEN, NOISE_BETWEEN, GOAL = 0.1, 0.3, 0.03
 
 
@@ -67,7 +67,7 @@ def _seconds_to(certificate: Certificate, goal: float) -> float | None:
 
 
 def measure_between(n: int, session: Session) -> Figures:
-    """Rows between groups, that no closed form proves optimal."""
+    """Draw rows between groups, for which no closed form proves optimality."""
     A = planted(n, NOISE_BETWEEN, session.rng(n), SHARE_BETWEEN)
     return measure(A, N_GROUPS, session.within(SECONDS, QUICK_SECONDS))
 
@@ -110,7 +110,7 @@ def tasks(session: Session) -> Items:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many are proven optimal."""
+    """Report how many results are proven optimal."""
     gaps = rows.numbers("gap")
     return [
         f"Proven optimal (gap at most {PROVEN:g}): {sum(g <= PROVEN for g in gaps)} of {len(gaps)}."

@@ -1,4 +1,4 @@
-"""Certificates of tiny clusterings against all partitions.
+"""Check certificates of tiny clusterings against all partitions.
 
 Every bound has to be at most the optimum, and an answer may be called optimal only if it is. The
 optimum is that of `orthoplus.bench.oracles`; the answers are the best partition in one half of the
@@ -29,9 +29,9 @@ from orthoplus.geometry.stiefel import labels_of
 from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
 
 COUNT, QUICK_COUNT = 750, 10
-# Seconds for each certificate: enough for every stage at this size.
+# Seconds per certificate, enough for every stage at this size.
 SECONDS = 0.05
-# Every so many instances are bounded by compression, with these seconds.
+# Every n-th instance is also bounded by compression, with this time limit.
 COMPRESS_EVERY, COMPRESS_SECONDS = 3, 0.03
 SCALE = 1e12
 
@@ -61,7 +61,7 @@ KINDS: dict[str, Draw] = {
 
 
 def _trace(A: FloatArray, k: int) -> Problem:
-    """M of any sign: the rows of A on one side, noise on the other."""
+    """Draw M of any sign: the rows of A on one side, noise on the other."""
     M = A @ A[:, ::-1].T
     return TraceMin(-(M + M.T), k)
 
@@ -88,7 +88,7 @@ def best_partition(problem: Problem) -> Optimum:
 
 
 def find_faults(problem: Problem, certificate: Certificate, optimum: float) -> list[str]:
-    """Return what is wrong with a certificate, as words."""
+    """Return a description of what is wrong with a certificate."""
     rounding = problem.rounding() or 0.0
     checks = {
         "bound": certificate.bound > optimum + rounding,
@@ -166,7 +166,7 @@ def tasks(session: Session) -> Items:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how many bounds were checked, and how many were wrong."""
+    """Report how many bounds were checked, and how many were wrong."""
     count, faults = sum(rows.numbers("count")), sum(rows.numbers("faults"))
     compressed = sum(rows.numbers("compressed"))
     return [

@@ -1,4 +1,4 @@
-"""Quadratic assignment on QAPLIB, beside both methods of SciPy and two over the manifold."""
+"""Compare quadratic assignment on QAPLIB with SciPy and two methods over the manifold."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,28 +19,28 @@ from orthoplus.problems import QAP
 from orthoplus.run.api import solve
 
 STARTS, QUICK_STARTS, QUICK_SIZE = 10, 3, 16
-# The former default and random starts alone, with the exchanges and starts of their time: as many
-# seconds as the default takes now.
+# The former default and random starts alone, with their former numbers of exchanges and starts, so
+# that they take as long as the current default.
 FORMER_STEPS, RANDOM_STARTS = 2000, 20
 OURS, OTHERS = "orthoplus", ("SciPy faq", "SciPy 2opt")
 
 
 class Found(NamedTuple):
-    """The best value of some starts, infinite if none came to its end, and their number."""
+    """The best value over several starts, infinite if none finished, and their number."""
 
     value: float
     n_starts: int
 
 
 def run_ours(method: str, A: FloatArray, B: FloatArray, session: Session, **options: Any) -> Found:
-    """Run our call; one that meets the bound makes no more starts: it has made all it needs."""
+    """Run our function, which stops early if a start attains the bound."""
     asked = options | {"rng": session.seed} | session.pick({}, {"n_init": QUICK_STARTS})
     found = quadratic_assignment(A, B, method, asked)
     return Found(float(found.fun), session.pick(STARTS, QUICK_STARTS))
 
 
 def run_scipy(method: str, A: FloatArray, B: FloatArray, session: Session, **options: Any) -> Found:
-    """Run SciPy's from one start after another, as long as the limit of seconds allows."""
+    """Run SciPy from one start after another within the time limit."""
     rng, values = np.random.default_rng(session.seed), list[float]()
     with suppress(OutOfProcessorError), processor_limit(session.seconds):
         while len(values) < session.pick(STARTS, QUICK_STARTS):
@@ -51,7 +51,7 @@ def run_scipy(method: str, A: FloatArray, B: FloatArray, session: Session, **opt
 def run_manifold(
     make: Callable[..., OuterMethod], A: FloatArray, B: FloatArray, session: Session
 ) -> Found:
-    """Run a method over the Stiefel manifold from random starts, as the limit of seconds allows.
+    """Run a method over the Stiefel manifold from random starts within the time limit.
 
     Its f(X o X) is f on permutations; the nearest one is the answer, without exchanges.
     """
@@ -96,7 +96,7 @@ def tasks(session: Session) -> Items:
 
 
 def measure(call: Callable[[], Found], best: float, wanted: int) -> Figures:
-    """Return value, gap in percent and seconds; no value if no start came to its end."""
+    """Return value, gap in percent and seconds; no value if no start finished."""
     found = timed(call)
     value, n_starts = found.value
     figures: dict[str, Any] = {"best": best, "cpu": found.cpu}
@@ -108,7 +108,7 @@ def measure(call: Callable[[], Found], best: float, wanted: int) -> Figures:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say median gaps, instances solved, seconds; a method that found nothing has no finite gap."""
+    """Report median gaps, solved instances and seconds."""
     lines, medians, totals = [], {}, {}
     for method, own in rows.by_method().items():
         gaps = np.array([row.number("gap", np.inf) for row in own])

@@ -1,4 +1,4 @@
-"""`select_rank` on planted groups at three noise levels: how often each criterion names their k."""
+"""Count how often each criterion of `select_rank` finds the planted k at three noise levels."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ CRITERIA = ("held-out", "stability", "knee")
 def make_groups(
     shape: tuple[int, int], k: int, noise: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Make multiples of k random rows, groups of unequal size; noise is its share of the norm."""
+    """Draw groups of unequal size: multiples of k random rows, plus relative noise."""
     n, r = shape
     sizes = rng.uniform(0.5, 1.5, size=k)
     groups = rng.permutation(np.r_[np.arange(k), rng.choice(k, n - k, p=sizes / sizes.sum())])

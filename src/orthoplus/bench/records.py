@@ -1,4 +1,4 @@
-"""The files of a run: ``rows.jsonl``, a line per row, and ``tables.jsonl``, a line per table.
+"""Write the files of a run: ``rows.jsonl``, one line per row, and ``tables.jsonl``, per table.
 
 They hold all that the pages show, so that an interrupted run can be taken up again.
 """
@@ -18,7 +18,7 @@ ROWS, FINISHED = "rows.jsonl", "tables.jsonl"
 
 
 class Record(ExitStack):
-    """Writes rows and finished tables while they come: both to the folder, rows to ``jsonl`` too.
+    """Write rows and finished tables as they are computed, and rows also to ``jsonl``.
 
     What the folder has of the tables in ``done``, those of an earlier run, is kept. Each table has
     the machine, the commit and the versions of the moment at which it began.
@@ -37,7 +37,7 @@ class Record(ExitStack):
             self.tables.append(self._open(folder / FINISHED, done))
 
     def _open(self, path: Path, done: dict[str, Outcome]) -> IO[str]:
-        """Open a file with nothing in it but the lines of the tables that are kept."""
+        """Open a file that contains only the lines of the tables to keep."""
         kept = [record for record in _read(path) if record["table"] in done]
         file = self.enter_context(open(path, "w", encoding="utf-8"))
         for record in kept:
@@ -45,15 +45,15 @@ class Record(ExitStack):
         return file
 
     def begin(self, table: str) -> None:
-        """Note what the figures of a table depend on, as it is now."""
+        """Record what the figures of a table depend on at its start."""
         self.machines[table] = describe_machine()
 
     def add_row(self, table: str, row: Row) -> None:
-        """Write one more row, to disk at once."""
+        """Write one row and flush it to disk."""
         _write(self.rows, json_line(table, row, self._context(table)))
 
     def add_table(self, outcome: Outcome) -> Outcome:
-        """Write that a table is done, and return it with its machine."""
+        """Record that a table is finished, and return it with its machine."""
         record = {
             "table": outcome.table.name,
             "seconds": round(outcome.seconds, 1),
@@ -69,7 +69,7 @@ class Record(ExitStack):
 
 
 def json_line(table: str, row: Row, context: dict[str, Any]) -> str:
-    """Return one row as strict JSON; what is not finite becomes null."""
+    """Return one row as strict JSON; numbers that are not finite become null."""
     return json.dumps({"table": table} | plain(asdict(row)) | context, allow_nan=False)
 
 
@@ -101,7 +101,7 @@ def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
 
 
 def _is_understood(outcome: Outcome) -> bool:
-    """Return whether the table, as it is now, can judge its rows: it may have gained methods."""
+    """Return whether the current table accepts these rows; it may have new methods."""
     try:
         _ = outcome.verdicts
     except (LookupError, TypeError, ValueError):
@@ -110,12 +110,12 @@ def _is_understood(outcome: Outcome) -> bool:
 
 
 def _options(session: Session) -> dict[str, Any]:
-    """Return what must agree before a table of an earlier run is taken over."""
+    """Return what must agree before a table of an earlier run is reused."""
     return {"quick": session.quick, "seed": session.seed, "limit": session.seconds}
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a file as dictionaries; a last line that was cut off is left out."""
+    """Read the lines of a file as dictionaries, ignoring an incomplete last line."""
     records = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         with suppress(ValueError):

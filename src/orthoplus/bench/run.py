@@ -1,4 +1,4 @@
-"""Running tables: one after the other, rows given out as they come, errors kept as rows."""
+"""Run tables one after the other, report rows as they are computed, and keep errors as rows."""
 
 import io
 import time
@@ -34,7 +34,7 @@ def run_tables(
     done: Mapping[str, Outcome] | None = None,
     on_table: OnTable = lambda name: None,
 ) -> Iterator[Outcome]:
-    """Yield each table as it is done; ``on_row(name, row)`` is called with every row.
+    """Yield each table when it is finished; ``on_row(name, row)`` is called for every row.
 
     ``on_table(name)`` is called before a table begins.
 
@@ -58,7 +58,7 @@ def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
     drawings: list[Drawing] = []
     failure, begin = "", time.perf_counter()
     try:
-        # One thread: comparisons are about methods, and a busy machine disturbs less.
+        # One thread makes methods comparable and depends less on the load of the machine.
         with threadpool_limits(1):
             for item in table.tasks(session):
                 if isinstance(item, Picture):
@@ -74,7 +74,7 @@ def _run(name: str, session: Session, on_row: OnRow) -> Outcome:
         failure = str(error)
     except KeyboardInterrupt:
         failure = INTERRUPTED
-    except Exception as error:  # of the data or a picture: the other tables are worth having
+    except Exception as error:  # one failure must not lose the other tables
         failure = f"Ended early by an error, {in_words(error)}."
     seconds = time.perf_counter() - begin
     return Outcome(table, tuple(rows), tuple(drawings), session.quick, failure, seconds)
@@ -84,5 +84,5 @@ def _compute(task: Task) -> list[Row]:
     """Return the rows of a task; if it fails, rows that say so."""
     try:
         return list(task.compute())
-    except Exception as error:  # whatever it is, the other rows are worth having
+    except Exception as error:  # one failure must not lose the other rows
         return [failed_row(task.case, method, error) for method in task.methods]

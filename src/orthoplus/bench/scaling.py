@@ -1,4 +1,4 @@
-"""Orthogonal NMF in memory, from disk and on a cluster: seconds, memory, and the same labels.
+"""Compare orthogonal NMF in memory, from disk and on a cluster: seconds, memory, labels.
 
 Weak scaling gives every worker the same rows, so that one and two workers take the same passes. Two
 processes that fit those rows at once, each by itself, show what the machine has to give: no cluster
@@ -60,7 +60,7 @@ def fit(X: Any, path: str, n: int, **options: Any) -> dict[str, Any]:
 
 
 def warm_up() -> float:
-    """Compile and load what does not grow with the data; return the peak memory in MB."""
+    """Compile and load what does not depend on the data; return the peak memory in MB."""
     from orthoplus.estimators import OrthogonalNMF
 
     OrthogonalNMF(K, random_state=0).fit(
@@ -84,13 +84,13 @@ def fit_mapped(path: str, n: int) -> Figures:
 
 
 def fit_alone(path: str, n: int) -> Figures:
-    """Fit in one process with one thread: what a worker is given to do, without a cluster."""
+    """Fit in one process with one thread: the work of one worker, without a cluster."""
     os.environ["ORTHOPLUS_NUM_THREADS"] = "1"
     return fit_in_memory(path, n)
 
 
 def fit_on_cluster(path: str, n: int, workers: int, copies: int) -> Figures:
-    """Fit so many copies of the rows as a Dask array, persisted on the workers."""
+    """Fit several copies of the rows as a Dask array, persisted on the workers."""
     import dask
     import dask.array as da
     from distributed import Client, LocalCluster, wait
@@ -162,7 +162,7 @@ def _measure(run: Callable[[str, int], Figures], path: str, n: int) -> Figures:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say whether all labels agree, and the efficiency of two processes and of two workers."""
+    """Report whether all labels agree, and the efficiency of two processes and two workers."""
     cases = rows.by_case()
     differ = sum(int(row.number("differ")) for row in rows if row.case != WEAK)
     lines = [f"{differ} labels differ between memory, disk and cluster."]

@@ -1,4 +1,4 @@
-"""First- against second-order solver near a solution: gradient evaluations to a small residual.
+"""Compare first- and second-order solvers near a solution by their gradient evaluations.
 
 For each f a local solution over OB+ of the penalized problem is found, disturbed a little, and both
 solvers run from there to ||min(X, grad h)|| <= 1e-9 of the gradient's size.
@@ -30,7 +30,7 @@ METHODS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Counted(Problem):
-    """A problem that counts the gradients and Hessian products it was asked for."""
+    """A problem that counts evaluations of gradients and Hessian products."""
 
     problem: Problem
     counts: dict[str, int]
@@ -49,7 +49,7 @@ class Counted(Problem):
 
 
 def make_problems(n: int, k: int, rng: np.random.Generator) -> dict[str, Problem]:
-    """Make a problem of each kind; the smooth one only if JAX is there."""
+    """Create a problem of each kind; the smooth one requires JAX."""
     A = random_stiefel_plus(n, k, rng) @ rng.random((k, 200)) + 1e-2 * rng.random((n, 200))
     M, W = rng.standard_normal((n, n)), rng.standard_normal((n, k))
     problems: dict[str, Problem] = {

@@ -1,4 +1,4 @@
-"""Nonnegative against ordinary spectral clustering, on the same graphs.
+"""Compare nonnegative and ordinary spectral clustering on the same graphs.
 
 The objective is tr(V'LV), L the normalized Laplacian, at the labels of each method with the best
 weights: the smallest eigenvalue of each group's block, summed. No V is below the bound.

@@ -1,4 +1,4 @@
-"""How the default's cost grows: with the rows of dense data, with the entries of sparse data."""
+"""Measure how the cost of the default grows with rows (dense) and entries (sparse)."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ PER_ROW, QUICK_PER_ROW = (20, 40, 80, 160), (10, 20, 40)
 
 
 def make_counts(n: int, r: int, per_row: int, rng: np.random.Generator) -> csr_array:
-    """Make documents of K topics: ``per_row`` words each, most of them of the topic's own words."""
+    """Draw documents of K topics with ``per_row`` words each, most of them from the topic."""
     topics = rng.dirichlet(np.full(r, 0.02), size=K)
     groups = rng.integers(K, size=n)
     words = np.concatenate([rng.choice(r, size=per_row, p=topics[g]) for g in groups])
@@ -58,7 +58,7 @@ def slope_of(rows: Rows) -> float:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say the exponents."""
+    """Report the exponents."""
     return [
         f"{case}: seconds grow like the power {slope_of(Rows(own.values())):.2f}."
         for case, own in rows.by_case().items()

@@ -1,4 +1,4 @@
-"""Large dense matrices: seconds and peak memory, each run in a process of its own.
+"""Measure seconds and peak memory on large dense matrices, each run in a separate process.
 
 A matrix of the size of a brain parcellation, with OPNMF's projected time, and a large projection.
 """
@@ -24,7 +24,7 @@ SCORES_SIZE, QUICK_SCORES_SIZE = (1_000_000, 100), (100_000, 100)
 NOISE = 0.3
 MOST_MEMORY = 2.5
 _BLOCK = 4096
-# OPNMF: iterations whose cost is measured, and rows on which its number of iterations is counted.
+# OPNMF: number of iterations to time, and number of rows on which its iterations are counted.
 _TIMED_STEPS, _SAMPLE = 3, 2000
 
 
@@ -77,7 +77,7 @@ RUNS = {"default": run_onmf, "OPNMF": run_opnmf}
 def measure_onmf(method: str, size: tuple[int, int, int], seed: int, limit: float) -> Figures:
     """Run a method on planted groups; memory is the peak over the size of the data."""
     k = size[-1]
-    # Compile and import before memory is looked at.
+    # Compile and import before memory is measured.
     RUNS[method](make_data(500, 20, 3, np.random.default_rng(0)), 3, 0, 0.1)
     before = resident_bytes()
     A = make_data(*size, np.random.default_rng(seed))
@@ -86,7 +86,7 @@ def measure_onmf(method: str, size: tuple[int, int, int], seed: int, limit: floa
 
 
 def measure_projection(n: int, k: int, seed: int, tol: float) -> Figures:
-    """Project uniform scores in float32, with nothing planted."""
+    """Project uniform scores in float32 without planted structure."""
     rng = np.random.default_rng(seed)
     project(rng.random((1600 * k, k), dtype=np.float32), tol=tol)  # compile
     before = resident_bytes()
@@ -112,7 +112,7 @@ def tasks(session: Session) -> Items:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Compare seconds with OPNMF's, and say what memory it takes."""
+    """Compare seconds with OPNMF, and report the memory."""
     lines = []
     for methods in rows.by_case().values():
         if not set(RUNS) <= set(methods):

@@ -1,4 +1,4 @@
-"""Speed on the paper's sets: the default beside scikit-learn's NMF, OPNMF and ONP-MF."""
+"""Compare the speed on the paper's data sets with scikit-learn's NMF, OPNMF and ONP-MF."""
 
 import warnings
 from functools import partial
@@ -18,7 +18,7 @@ from orthoplus.metrics import feasibility
 
 ROUNDS, QUICK_ROUNDS = 3, 1
 PEER, OTHERS = "scikit-learn NMF", ("OPNMF", "ONP-MF")
-# Geometric means that are expected: of the other's seconds over the default's.
+# Expected geometric means of the other method's seconds divided by those of the default.
 WANTED = {PEER: 1.0, "OPNMF": 10.0, "ONP-MF": 20.0}
 TIE = 1e-5
 
@@ -37,7 +37,7 @@ def run_peer(A: Any, k: int) -> onmf.Answer:
 
 
 def tasks(session: Session) -> Items:
-    """Yield a case for each set; runs of the table of text are used again."""
+    """Yield a case for each data set, reusing runs of the table `text`."""
     onmf.warm_up(session)
     for name in sets_of(session):
         data = load_labelled(name, session.folder)
@@ -68,7 +68,7 @@ def _rows(session: Session, data: LabelledData) -> list[Row]:
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say the geometric means of the ratios, and whose objective is better."""
+    """Report the geometric means of the ratios, and which objective is better."""
     lines, cases = [], rows.by_case()
     for method, wanted in WANTED.items():
         pairs = {

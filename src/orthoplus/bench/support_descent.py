@@ -1,4 +1,4 @@
-"""Minimization of f on many supports of S+ at once, for tiny n: the oracle where no formula is.
+"""Minimize f on many supports of S+ at once, for tiny n; the oracle if there is no formula.
 
 With the labels fixed a point of S+ is a vector of n nonnegative weights, of unit norm on each
 group. Every step minimizes a majorizer of f over these weights, so no step goes up.
@@ -16,12 +16,12 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.problems import KIndicators
 
-# Starts on each support, and rounds (steps, points kept): most supports are hopeless after a few
+# Starts per support, and rounds (steps, points kept). Most supports are not competitive after a few
 # steps, so the budget goes to the others.
 STARTS = 8
 ROUNDS = ((8, 0.4), (24, 0.2), (120, 0.1))
-# Points that are followed to the end, the steps at most, and the move at which a point rests;
-# points that SciPy ends.
+# Points that are followed to the end, maximum number of steps, move at which a point has converged,
+# and points that SciPy refines.
 FINAL_POINTS, FINAL_STEPS, RESTING_MOVE, POLISHED_POINTS = 24, 2000, 1e-13, 3
 
 
@@ -57,7 +57,7 @@ class Polynomial(Problem):
         """Return f and its gradient at each of s points, X of shape (s, n, k)."""
         shift, size = X - self.T, self.B.size
         product = (X.reshape(-1, size) @ self.H.reshape(size, size)).reshape(X.shape)
-        cube = self.quartic * shift * shift * shift  # a power would take ten times as long
+        cube = self.quartic * shift * shift * shift  # ten times as fast as a power
         values = np.einsum("sij,sij->s", self.B + 0.5 * product, X)
         return values + 0.25 * np.einsum("sij,sij->s", cube, shift), self.B + product + cube
 
@@ -130,7 +130,7 @@ def minimize_on_supports(
     """
     n, k = problem.shape
     is_polynomial = isinstance(problem, Polynomial)
-    # The names of the columns do not matter to KIndicators: Y takes them up.
+    # KIndicators does not depend on the order of the columns, because Y absorbs it.
     labels = np.tile(full_labelings(n, k, up_to_order=not is_polynomial), (n_starts, 1))
     start = np.abs(rng.standard_normal(labels.shape))
     start[: len(labels) // n_starts] = 1.0
@@ -157,7 +157,7 @@ def minimize_on_supports(
 
 
 def _polish(problem: Problem, X: FloatArray) -> FloatArray:
-    """Let SciPy end a point on its support, where steps are slow if f is flat."""
+    """Refine a point on its support with SciPy, because plain steps are slow if f is flat."""
     n, k = problem.shape
     rows, labels = np.flatnonzero(X.any(axis=1)), X.argmax(axis=1)
     members = (labels[:, None] == np.arange(k)).astype(float)

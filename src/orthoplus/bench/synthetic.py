@@ -11,7 +11,7 @@ from orthoplus.problems import ONMF
 
 SIZE, QUICK_SIZE = (1000, 3000, 10), (200, 400, 5)
 NOISES, QUICK_NOISES = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0), (0.1, 10.0)
-# Residuals this near, relatively, are equal; those of an exact factorization are rounding.
+# Relative tolerance for equal residuals, and residual of an exact factorization up to rounding.
 TIE, ROUNDING = 1e-5, 1e-13
 
 
@@ -34,7 +34,7 @@ def _measure(session: Session, noise: float, method: str, A: FloatArray, k: int)
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say whether the default has the smallest residual in every case, and is feasible."""
+    """Report whether the default has the smallest residual in every case and is feasible."""
     wins, worst, cases = 0, 0.0, rows.by_case()
     for methods in cases.values():
         ours = methods.pop(DEFAULT)

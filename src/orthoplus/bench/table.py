@@ -1,4 +1,4 @@
-"""What a table is: columns, rows of figures with the paper's beside them, verdicts, pictures."""
+"""Define tables: columns, rows with our figures and the paper's, verdicts, pictures."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ Figure = float | int | str | None
 Figures = Mapping[str, Figure]
 T = TypeVar("T")
 
-# Processor seconds of one run of another method, and of one in a quick session.
+# CPU seconds for one run of a baseline, in a full and in a quick session.
 LIMIT, QUICK_LIMIT = 30.0, 1.5
 
 
@@ -34,7 +34,7 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The title, with an arrow if less or more of it is better."""
+        """Return the title, with an arrow if lower or higher is better."""
         return self.title + {"least": " ↓", "most": " ↑", "": ""}[self.best]
 
 
@@ -60,7 +60,7 @@ class Row:
 
 
 def failed_row(case: str, method: str, error: Exception) -> Row:
-    """Return the row of a method that an error ended: it says which."""
+    """Return the row of a failed method, with the error."""
     return Row(case, method, note=f"failed, {in_words(error)}", is_failed=True)
 
 
@@ -72,7 +72,7 @@ def in_words(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """A part of a table that is computed by itself, so that an error costs no other part.
+    """A task that computes some rows of a table; its failure does not affect other tasks.
 
     ``methods`` are those of the rows that ``compute()`` gives.
     """
@@ -126,7 +126,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that was drawn."""
+    """A finished picture."""
 
     name: str
     caption: str
@@ -135,17 +135,17 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Session:
-    """One call of the benchmark: its options, and the runs that several tables share."""
+    """One run of the benchmark: its options, and results that several tables share."""
 
-    quick: bool = False  # fewer sets, instances and seconds: to see that it works, not for figures
-    folder: Path | None = None  # of the real data
-    seed: int = 0  # of every random instance and start
-    limit: float | None = None  # processor seconds of one run of another method
+    quick: bool = False  # smaller sizes, to check that everything works
+    folder: Path | None = None  # folder of the real data sets
+    seed: int = 0  # seed of all random instances and starts
+    limit: float | None = None  # CPU seconds for one run of a baseline
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def seconds(self) -> float:
-        """Processor seconds after which a run of another method is stopped."""
+        """Return the CPU seconds after which a run of a baseline is stopped."""
         return self.within(LIMIT, QUICK_LIMIT)
 
     def within(self, full: float, quick: float) -> float:
@@ -153,7 +153,7 @@ class Session:
         return self.pick(full, quick) if self.limit is None else self.limit
 
     def pick(self, full: T, quick: T) -> T:
-        """Return the one that belongs to this session."""
+        """Return the full or the quick value, depending on the session."""
         return quick if self.quick else full
 
     def rng(self, *numbers: int) -> np.random.Generator:
@@ -165,7 +165,7 @@ class Session:
         return [np.random.default_rng(self.seed + i) for i in range(self.pick(full, quick))]
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gives, computed at most once in a session."""
+        """Return ``compute()``, evaluated at most once per session."""
         if key not in self.shared:
             self.shared[key] = compute()
         return self.shared[key]
@@ -193,7 +193,7 @@ class Table:
     title: str = ""
 
     def count_best(self, rows: Rows) -> list[str]:
-        """Say how often each method has the best figure, for each column that has one."""
+        """Report how often each method has the best figure, for each ranked column."""
         lines, cases = [], rows.by_case().values()
         for key, title, _, best, *_ in (astuple(c) for c in self.columns if c.best):
             wins: Counter[str] = Counter()
@@ -208,7 +208,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A table that was run, now or in an earlier run of the same options.
+    """A finished table, from this or an earlier run with the same options.
 
     ``failure`` says why it ended early; ``seconds`` are by the clock; ``machine`` is what
     `orthoplus.bench.machine.describe_machine` said when the table began.
@@ -225,14 +225,14 @@ class Outcome:
 
     @property
     def about(self) -> str:
-        """What was run; for a quick run its own sizes, then those of the table."""
+        """Return what was run; a quick run names its own sizes first."""
         if not (self.is_quick and self.rows):
             return self.table.about
         return f"Quick run: {self.table.quick_about}. In full: {self.table.about}"
 
     @property
     def verdicts(self) -> list[str]:
-        """What the complete cases show; nothing of a table that ended early."""
+        """Return the conclusions from complete cases; empty if the table ended early."""
         broken = {row.case for row in self.rows if row.is_failed}
         complete = Rows(row for row in self.rows if row.case not in broken)
         judge = self.table.judge or self.table.count_best
@@ -240,5 +240,5 @@ class Outcome:
 
     @property
     def n_failed(self) -> int:
-        """Rows with an error in the place of figures."""
+        """Return the rows with an error instead of figures."""
         return sum(row.is_failed for row in self.rows)

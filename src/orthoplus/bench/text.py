@@ -16,7 +16,7 @@ from orthoplus.datasets import LabelledData, load_labelled
 from orthoplus.methods.ep4orth import EP4Orth
 
 QUICK_SETS = ("T-l10",)
-# EP4Orth+ also with one growth rate to the end, as in the authors' script.
+# EP4Orth+ also with a constant growth rate, as in the authors' script.
 _STEADY = partial(EP4Orth.for_onmf, penalty_growth_late=None)
 _FIRST: dict[str, onmf.Runner] = {
     DEFAULT: METHODS[DEFAULT],
@@ -24,13 +24,13 @@ _FIRST: dict[str, onmf.Runner] = {
     STEADY: partial(onmf.run_penalty, preset=_STEADY),
 }
 TEXT_METHODS = _FIRST | METHODS
-# Objectives this near are equal; EP4Orth+ is compared with the paper in points.
+# Tolerance for equal objectives, and for EP4Orth+ against the paper in percentage points.
 TIE = 1e-5
 NEAR, NEAR_ENOUGH = 1.0, 2.5
 
 
 def sets_of(session: Session) -> tuple[str, ...]:
-    """Return the sets of a session."""
+    """Return the data sets of a session."""
     return session.pick(tuple(printed_cases("text")), QUICK_SETS)
 
 
@@ -71,7 +71,7 @@ def measure(session: Session, data: LabelledData, method: str) -> dict[str, Any]
 
 
 def judge(rows: Rows) -> list[str]:
-    """Say how near EP4Orth+ is to the paper, and whether the default has the best objective."""
+    """Report how close EP4Orth+ is to the paper, and whether the default has the best objective."""
     behind, worst, cases = {}, 0.0, rows.by_case()
     for case, methods in cases.items():
         best = max(row.number("share") for row in methods.values())
@@ -89,7 +89,7 @@ def judge(rows: Rows) -> list[str]:
 
 
 def _nearness(rows: Rows, method: str) -> str:
-    """Say on how many sets all scores are near those the paper prints, with one decimal."""
+    """Report on how many data sets all scores are close to those of the paper."""
     gaps = {
         row.case: max(abs(row.number(key) - float(row.paper[key] or 0.0)) for key in SCORES)
         for row in rows

@@ -1,4 +1,4 @@
-"""Tiny random instances of every problem over S+, small enough for the oracles."""
+"""Draw tiny instances of every problem over S+, small enough for the oracles."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 
 Shapes = list[tuple[int, int]]
-# Shapes (n, k), drawn at random; fewer rows where an oracle has to descend on k^n supports.
+# Shapes (n, k) to draw from; fewer rows if an oracle must descend on k^n supports.
 _USUAL: Shapes = [(n, k) for n in (4, 5, 6, 7) for k in (2, 3)] + [(6, 1)]
 _SMALL: Shapes = [(4, 2), (5, 2), (6, 2), (7, 2), (4, 3), (5, 3), (6, 3)]
 _SQUARE: Shapes = [(n, n) for n in (4, 5, 6, 7)]
 
 
 class Family(NamedTuple):
-    """How an instance is made from its shape, and the shapes it may have."""
+    """A family of instances: how to draw one of a given shape, and the possible shapes."""
 
     make: Callable[[int, int, np.random.Generator], Problem]
     shapes: Shapes = _USUAL

@@ -31,7 +31,7 @@ from orthoplus.metrics import match_spectra, spectral_angle_distance
 
 SYNTHETIC = "synthetic"
 SETS, QUICK_SETS = ("Samson", "JasperRidge", "UrbanCrop", SYNTHETIC), ("Samson",)
-# What the default is expected to reach: spectral angle, correlation of the fractions.
+# Targets of the default: spectral angle, correlation of the fractions.
 WANTED, WANTED_CORRELATION = {"Samson": 0.075, "JasperRidge": 0.135}, 0.97
 VERTICES, VERTICES_FCLS = "VCA", "VCA + FCLS"
 
@@ -128,14 +128,14 @@ def _agreement(F: FloatArray, truth: FloatArray) -> tuple[float, float]:
 
 
 def _fractions(A: Any, found: onmf.Answer) -> FloatArray:
-    """Return the fractions of a method: its own, or those that its spectra give."""
+    """Return the fractions of a method: its own, or those computed from its spectra."""
     from orthoplus.estimators import abundances
 
     return abundances(A, _spectra(found)) if found.fractions is None else found.fractions
 
 
 def _spectra(found: onmf.Answer) -> FloatArray:
-    """Return the spectra on the scale of the image: factors are 1 on average over own pixels."""
+    """Scale the spectra to the image, so that the mean factor over their pixels is 1."""
     labels = labels_of(np.maximum(found.X, 0.0))
     own = found.X.max(axis=1, where=labels[:, None] == np.arange(found.X.shape[1]), initial=0.0)
     sums = np.bincount(labels + 1, own, minlength=found.X.shape[1] + 1)[1:]
@@ -145,12 +145,12 @@ def _spectra(found: onmf.Answer) -> FloatArray:
 
 
 def _is_whole(found: onmf.Answer) -> bool:
-    """Tell whether no spectrum is zero."""
+    """Return whether all spectra are nonzero."""
     return bool(found.Y.any(axis=0).all())
 
 
 def judge(rows: Rows) -> list[str]:
-    """Compare the default with what is expected of it."""
+    """Compare the default with its targets."""
     lines, cases = [], rows.by_case()
     for case, methods in cases.items():
         found, wanted = methods[DEFAULT].number("angle", np.nan), WANTED.get(case)

@@ -1,4 +1,4 @@
-"""The commands, put together; a new one is one file and one line here."""
+"""Assemble the commands; a new command is one module and one line here."""
 
 from typing import Annotated
 
@@ -47,4 +47,4 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Options that stand before a command."""
+    """Take the options that precede a command."""

@@ -1,4 +1,4 @@
-"""``orthoplus bench``: benchmark tables, the paper's figures beside ours."""
+"""``orthoplus bench``: run benchmark tables and compare with the figures of the paper."""
 
 import shlex
 from collections.abc import Sequence
@@ -31,39 +31,39 @@ def bench(  # noqa: PLR0913
         typer.Argument(
             metavar="TABLE",
             autocompletion=lambda: [*TABLES, *GROUPS, *ALIASES],
-            help="A table, a group of them (see the list), or table1 to table6 of the paper.",
+            help="A table or a group of tables from the list, or table1 to table6 of the paper.",
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer sets, instances and seconds: a minute per table.")
+        bool, typer.Option("--quick", help="Run smaller instances: about a minute per table.")
     ] = False,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR",
-                     help="Folder of the real data. [dim]default: ORTHOPLUS_DATA[/dim]"),
+                     help="Folder of the real data sets. [dim]default: ORTHOPLUS_DATA[/dim]"),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="DIR", rich_help_panel=opt.OUTPUT,
-                     help="Write results.html, results.md, rows.jsonl and the pictures there."),
+                     help="Folder for results.html, results.md, rows.jsonl and pictures."),
     ] = None,
     jsonl: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=opt.OUTPUT,
-                     help="Write every row as a line of JSON as soon as it is there."),
+                     help="Write every row to this file as JSON, as soon as it is computed."),
     ] = None,
     seed: opt.Seed = 0,
     limit: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0.0, rich_help_panel=opt.RUN,
-                     help="Processor seconds of one run of another method. "
+                     help="CPU seconds for each run of a baseline method. "
                      f"[dim]default: {LIMIT:g}, with --quick {QUICK_LIMIT:g}[/dim]"),
     ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume", rich_help_panel=opt.RUN,
-                     help="Keep the tables that earlier runs with the same options finished in the "
-                     "output folder; run the others."),
+                     help="Keep the tables that an earlier run with the same options finished in "
+                     "the output folder, and run the others."),
     ] = False,
     quiet: opt.Quiet = False,
 ) -> int:  # fmt: skip
@@ -71,7 +71,7 @@ def bench(  # noqa: PLR0913
     if data is not None and not data.is_dir():
         raise InputError(f"`--data {data}` is not a folder.")
     if resume and output is None:
-        raise InputError("`--resume` needs `--output DIR`, the folder of the run to go on with.")
+        raise InputError("`--resume` requires `--output DIR`, the folder of the run to continue.")
     words = ["orthoplus", "bench", table, *(["--quick"] if quick else [])]
     words += ["--seed", str(seed)] if seed else []
     words += [] if limit is None else ["--limit", f"{limit:g}"]
@@ -83,7 +83,7 @@ def bench(  # noqa: PLR0913
     return _code(outcomes)
 
 
-bench.__doc__ = f"""Run a benchmark: ours and other methods, the paper's figures beside them.
+bench.__doc__ = f"""Compare orthoplus with other methods and with the figures of the paper.
 
 [dim]orthoplus bench table2 -o results[/dim]
 
@@ -98,7 +98,7 @@ def _run(
     names: Sequence[str], session: Session, places: tuple[Path | None, Path | None], command: str,
     is_resumed: bool, is_silent: bool,
 ) -> list[Any]:  # fmt: skip
-    """Run every table; rows are written as they come, the pages after each table."""
+    """Run all tables; rows are written as they are computed, the pages after each table."""
     from rich.console import Console
 
     from orthoplus.bench.output import show
@@ -128,7 +128,7 @@ def _run(
 
 
 def _code(outcomes: list[Any]) -> int:
-    """Return bad input if nothing could be run, not converged if something could not."""
+    """Return the exit code: 2 if no table could be run, 1 if some could not."""
     from orthoplus.bench.run import INTERRUPTED as WORDS
 
     failures = [outcome.failure for outcome in outcomes if outcome.failure]
@@ -144,7 +144,7 @@ def _code(outcomes: list[Any]) -> int:
 
 
 def _write(folder: Path, outcomes: list[Any], others: list[Any], command: str) -> None:
-    """Write the pages of this run and of the other tables that the folder keeps."""
+    """Write the pages with the tables of this run and those already in the folder."""
     from orthoplus.bench.machine import describe_machine
     from orthoplus.bench.output import to_markdown, to_page
 
@@ -160,12 +160,12 @@ def _write(folder: Path, outcomes: list[Any], others: list[Any], command: str) -
 
 
 def _print_end(folder: Path | None, outcomes: list[Any]) -> None:
-    """Say how long it took, and what was written."""
+    """Print how long the run took and what was written."""
     from orthoplus.bench.output import duration
 
     earlier = sum(outcome.is_earlier for outcome in outcomes)
     words = f", {earlier} tables from the earlier run" if earlier else ""
-    console().print(f"\n{duration(sum(o.seconds for o in outcomes))} in all{words}.")
+    console().print(f"\n{duration(sum(o.seconds for o in outcomes))} in total{words}.")
     if folder is None:
         return
     console().print(f"Written to {printable(str(folder))}:", style="bold")

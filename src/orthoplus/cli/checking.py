@@ -1,4 +1,4 @@
-"""What ``orthoplus cluster`` checks before it runs, with sentences in the terms of the shell."""
+"""Check the options of ``orthoplus cluster`` before it runs; errors name them as typed."""
 
 from pathlib import Path
 from typing import Any
@@ -12,33 +12,32 @@ from orthoplus.io import Content
 
 
 def check_split(ranks: range, given: dict[str, Any]) -> None:
-    """Raise a sentence if ``--split`` is unknown, or cannot go with the other options."""
+    """Raise `InputError` if ``--split`` is unknown or conflicts with other options."""
     split = choose(given.get("split"), "--split", SPLITS)
     if split is not None and len(ranks) == 1:
         raise InputError(
-            f"`--split {split}` says how to choose k: give a range such as `-k 2-12`, or leave it "
-            f"out."
+            f"`--split {split}` applies only if k is chosen from a range such as `-k 2-12`; omit "
+            f"it for a single k."
         )
     if split == "columns" and ModelOptions.of(given).loss != "frobenius":
-        raise InputError("`--split columns` needs `--loss frobenius`: leave out one of them.")
+        raise InputError("`--split columns` requires `--loss frobenius`; omit one of them.")
 
 
 def check_ranks(ranks: range, n: int, given: dict[str, Any], path: Path) -> None:
-    """Raise a sentence if there are fewer rows than clusters, also in each half of them."""
+    """Raise `InputError` if there are fewer rows than clusters, also in each half of them."""
     if ranks[-1] > n:
         raise InputError(
-            f"`-k {given['components']}` exceeds the {n} rows of `{path}`: each cluster needs a "
-            f"row. Use at most {n}."
+            f"`-k {given['components']}` exceeds the {n} rows of `{path}`; use at most {n}."
         )
     if len(ranks) > 1 and given.get("split") != "columns" and ranks[-1] > n // 2:
         raise InputError(
-            f"`-k {given['components']}` is too much for the {n} rows of `{path}`: they are halved "
-            f"to choose k, and each half has {n // 2}. End the range at {n // 2}."
+            f"`-k {given['components']}` is too large for the {n} rows of `{path}`: k is chosen by "
+            f"comparing two halves of {n // 2} rows. End the range at {n // 2} or below."
         )
 
 
 def check_resume(ranks: range, given: dict[str, Any]) -> None:
-    """Raise a sentence if a checkpoint was written while k was chosen, or after that."""
+    """Raise `InputError` if a checkpoint belongs to another phase: before or after choosing k."""
     from orthoplus.model_selection.rank_file import is_rank_file
 
     path = given["resume"]
@@ -46,48 +45,51 @@ def check_resume(ranks: range, given: dict[str, Any]) -> None:
         return
     if len(ranks) > 1:
         raise InputError(
-            f"`--resume {path}` is of a run with one number of clusters: give that number instead "
-            f"of `-k {given['components']}`."
+            f"`--resume {path}` belongs to a run with a single k; pass that number instead of "
+            f"`-k {given['components']}`."
         )
     raise InputError(
-        f"`--resume {path}` was written while k was chosen: give the same range, such as `-k 2-12`."
+        f"`--resume {path}` was written while choosing k; pass the same range, such as `-k 2-12`."
     )
 
 
 def check_write_back(path: Path, given: dict[str, Any], content: Content) -> None:
-    """Raise a sentence, before the work, if the results could not be added to the file."""
+    """Raise `InputError` early if the results could not be added to the file."""
     from orthoplus.io.write_anndata import check_anndata
 
     if given["transpose"]:
         raise InputError(
-            "`--write-back` cannot go with `--transpose`: the clusters would be of genes."
+            "`--write-back` cannot be combined with `--transpose`, which clusters the genes."
         )
     check_anndata(path, content.values.shape)
 
 
 def is_masked(job: Any) -> bool:
-    """Return whether cells without a value are left out of the fit."""
+    """Return whether missing cells are left out of the fit."""
     return job.options.get("missing") == "mask" and bool(np.isnan(job.content.values).any())
 
 
 def check_masked(job: Any, chosen: ModelOptions) -> None:
-    """Raise a sentence if gaps cannot go with the other options."""
+    """Raise `InputError` if missing values conflict with other options."""
     if job.options["prove"] is not None:
-        raise InputError("`--prove` cannot go with `--missing mask`: gaps have no proof.")
+        raise InputError(
+            "`--prove` cannot be combined with `--missing mask`: no bound is known for data with "
+            "missing values."
+        )
     if chosen.weighting is not None:
         raise InputError(
-            f"`--weighting {chosen.weighting}` cannot go with `--missing mask`: leave out one of "
-            f"them, or fill the gaps in."
+            f"`--weighting {chosen.weighting}` cannot be combined with `--missing mask`; omit one "
+            f"of them, or impute the missing values."
         )
     if chosen.loss != "frobenius":
         raise InputError(
-            "`--loss kl` cannot go with `--missing mask`: leave out one of them, or fill the gaps "
-            "in."
+            "`--loss kl` cannot be combined with `--missing mask`; omit one of them, or impute the "
+            "missing values."
         )
 
 
 def explain_entries(path: Path, content: Content, *, any_sign: bool = False) -> None:
-    """Raise a sentence that names the first entry that is negative, NaN or infinite, if any."""
+    """Raise `FileError` that names the first entry that is negative, NaN or infinite, if any."""
     entries = coo_array(content.values)
     bad = np.flatnonzero(~((entries.data >= 0) | any_sign) | ~np.isfinite(entries.data))
     if not bad.size:
@@ -102,10 +104,10 @@ def explain_entries(path: Path, content: Content, *, any_sign: bool = False) -> 
         else content.places.of(row, column)
     )
     value = entries.data[bad][order[0]]
-    what, needed = ("", "") if any_sign else ("negative, ", " of at least 0")
-    hint = f" If {value:g} stands for a missing value: --na={value:g} --missing mask."
+    what, needed = ("", "finite") if any_sign else ("negative, ", "finite and nonnegative")
+    hint = f" If {value:g} stands for a missing value, pass --na={value:g} --missing mask."
     raise FileError(
         f"`{path}` has {len(bad)} entries that are {what}NaN or infinite, the first at {place} "
-        f"({value:g}): finite numbers{needed} are needed. Shift, clip or impute them first."
+        f"({value:g}); all entries must be {needed}. Shift, clip or impute them first."
         f"{hint if value < 0 and content.places is not None else ''}"
     )

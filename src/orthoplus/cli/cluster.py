@@ -1,4 +1,4 @@
-"""``orthoplus cluster``: the rows of a matrix in k groups, with weights, by orthogonal NMF."""
+"""``orthoplus cluster``: cluster the rows of a matrix by orthogonal NMF."""
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ from orthoplus.io import Content, FileError, align, read_labels, split_key
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels that were given: the class of each row as a number, and the names of the classes."""
+    """The true classes: the class number of each row, and the names of the classes."""
 
     codes: IntArray
     names: tuple[str, ...]
@@ -42,8 +42,8 @@ def cluster(  # noqa: PLR0913
         str,
         typer.Argument(
             metavar="DATA",
-            help="Rows are samples: .csv .xlsx .parquet .npz .npy .mat .mtx .h5 .h5ad, ... or "
-            "FILE:KEY.",
+            help="Matrix with one sample per row: .csv .xlsx .parquet .npz .npy .mat .mtx .h5 "
+            ".h5ad, ...; FILE:KEY selects an array.",
         ),
     ],
     components: opt.Clusters,
@@ -52,14 +52,16 @@ def cluster(  # noqa: PLR0913
         str | None,
         typer.Option(
             metavar="FILE",
-            help="True classes, one per line or FILE:COLUMN: adds purity, NMI, entropy, a picture.",
+            help="True classes to compare with: a file with one per line, or FILE:COLUMN.",
         ),
     ] = None,
     key: opt.Key = None,
-    transpose: Annotated[bool, typer.Option("--transpose", help="Columns are samples.")] = False,
+    transpose: Annotated[
+        bool, typer.Option("--transpose", help="Cluster the columns instead of the rows.")
+    ] = False,
     image: Annotated[
         str | None,
-        typer.Option(metavar="HxW", help="Features are pixels: draw components as images."),
+        typer.Option(metavar="HxW", help="Draw the components as images of this size."),
     ] = None,
     header: tab.Header = None,
     index: tab.Index = None,
@@ -92,9 +94,9 @@ def cluster(  # noqa: PLR0913
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
-    """Cluster the rows of a matrix: labels, weights, components, a report.
+    """Cluster the rows of a nonnegative matrix, and write labels, components and a report.
 
-    Each row gets one cluster and a weight; the components are the nonnegative centers.
+    Each row belongs to one cluster with a weight; a component is the profile of a cluster.
 
     [dim]orthoplus cluster corpus.mtx -k 20 --loss kl[/dim]
 
@@ -105,12 +107,12 @@ def cluster(  # noqa: PLR0913
     given = {
         name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
     }
-    ModelOptions.of(given)  # raises before a large file is read
+    ModelOptions.of(given)  # fail before a large file is read
     ranks = opt.parse_ranks(components)
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
     check_split(ranks, given)
     path, inline_key = split_key(data)
-    given["key"] = key or inline_key  # so that the record repeats it
+    given["key"] = key or inline_key  # the record must show it
     content = tab.read(path, given["key"], given, silent=quiet or json)
     if write_back:
         check_write_back(path, given, content)
@@ -121,7 +123,7 @@ def cluster(  # noqa: PLR0913
     size = opt.parse_size(image, "--image")
     if size is not None and size[0] * size[1] != content.values.shape[1]:
         raise InputError(
-            f"`--image {image}` has {size[0] * size[1]} pixels, but the data has "
+            f"`--image {image}` has {size[0] * size[1]} pixels, but the data have "
             f"{content.values.shape[1]} features."
         )
     with output_folder(output or Path(f"{path.stem}-k{given['components']}")) as folder:
@@ -132,7 +134,7 @@ def cluster(  # noqa: PLR0913
 
 @dataclass(frozen=True)
 class Job:
-    """All that `run_cluster` needs: the data as read, and the options as given."""
+    """The input of `run_cluster`: the data as read, and the options as given."""
 
     path: Path
     key: str | None
@@ -142,16 +144,16 @@ class Job:
     image: tuple[int, int] | None
     folder: Path
     options: dict[str, Any]
-    choice: Any = None  # of `select_rank`, if there are several ranks
+    choice: Any = None  # the result of `select_rank`, if k is chosen from a range
 
     @property
     def k(self) -> int:
-        """The number of clusters: the one that was chosen, or given."""
+        """Return the number of clusters, chosen or given."""
         return self.ranks[-1] if self.choice is None else int(self.choice.k)
 
 
 def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
-    """Factorize, write, print; return the exit code and the fitted estimator."""
+    """Fit the model, write and print the results; return the exit code and the estimator."""
     from orthoplus.cli.fitting import RunOptions, fit
     from orthoplus.estimators import OrthogonalNMF
 
@@ -167,7 +169,7 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, chosen, silent=silent))
         options = replace(options, resume=None)
-    # With gaps it stands for the size of the data only.
+    # If values are missing, the problem is used for its size only.
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
     title = f"{job.path.name}: {n} x {r} in {job.k} clusters"
     model = fit(
@@ -189,8 +191,8 @@ def _choose_rank(job: Job, chosen: ModelOptions, *, silent: bool) -> Any:
 
     if is_masked(job):
         raise InputError(
-            f"`-k {job.options['components']}` cannot go with `--missing mask`: choosing k needs "
-            f"every cell. Fill the gaps in first, or give one number of clusters."
+            f"`-k {job.options['components']}` cannot be combined with `--missing mask`: choosing "
+            f"k requires complete data. Impute the missing values, or pass a single k."
         )
     A = chosen.problem(job.content.values, job.ranks[-1]).A
     options = {"loss": chosen.loss, "random_state": job.options["seed"]}
@@ -199,15 +201,15 @@ def _choose_rank(job: Job, chosen: ModelOptions, *, silent: bool) -> Any:
 
 
 def rank_file(options: dict[str, Any]) -> Path | None:
-    """Return where the fits that choose k are kept: the checkpoint, until k is chosen."""
+    """Return the file that keeps the fits for choosing k: the checkpoint, until k is chosen."""
     saved, resumed = options["checkpoint"], options["resume"]
     if resumed is None and saved is not None:
-        saved.unlink(missing_ok=True)  # of an earlier run
+        saved.unlink(missing_ok=True)  # left by an earlier run
     return resumed or saved
 
 
 def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
-    """Return a certificate of the answer, if one was asked for; the answer becomes the best."""
+    """Return a certificate if one was requested; adopt a better clustering that it finds."""
     if job.options["prove"] is None:
         return None
     from orthoplus.cli.proving import improve, prove
@@ -217,7 +219,7 @@ def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
 
 
 def prepare(job: Job, chosen: ModelOptions) -> Content:
-    """Return the data, weighted if asked for; if the library refuses them, name the first entry."""
+    """Return the data, weighted if requested; raise `FileError` that names an invalid entry."""
     from orthoplus.data import as_nonnegative_data
 
     content = job.content
@@ -234,16 +236,16 @@ def prepare(job: Job, chosen: ModelOptions) -> Content:
 
 
 def find_truth(content: Content, labels: str | None) -> Truth | None:
-    """Return the true classes of the rows: those of a file, else of a column of the table."""
+    """Return the true classes of the rows from a file, or from a column of the table."""
     if labels is not None:
         return read_truth(labels, content)
     return None if content.labels is None else _as_truth(content.labels)
 
 
 def read_truth(name: str, content: Content) -> Truth:
-    """Return the classes of the rows from a file, one per row; the first may be a header.
+    """Read the classes of the rows from a file with one per row; the first may be a header.
 
-    If the file names the rows in another order than the data, its labels are put in order.
+    If the file names the rows, its labels are sorted in the order of the data.
     """
     path, key = split_key(name)
     found, n = read_labels(path, key), content.values.shape[0]
@@ -252,7 +254,7 @@ def read_truth(name: str, content: Content) -> Truth:
         values, names = values[1:], names and names[1:]
     order = align(content.row_names, names, path)
     if order is None and len(values) != n:
-        raise FileError(f"`{path}` has {len(values)} labels, but the data has {n} rows.")
+        raise FileError(f"`{path}` has {len(values)} labels, but the data have {n} rows.")
     return _as_truth(values if order is None else values[order])
 
 
@@ -262,7 +264,7 @@ def _as_truth(values: Any) -> Truth:
 
 
 def _word(value: Any) -> str:
-    """Return a label as text; whole numbers without a decimal point."""
+    """Return a label as text; integers have no decimal point."""
     is_whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     return str(int(value)) if is_whole else str(value)
 
@@ -276,7 +278,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     notes = list(job.content.notes)
     n_empty = int((labels < 0).sum())
     if n_empty:
-        notes.append(f"{n_empty} rows of zeros belong to no cluster: their label is -1.")
+        notes.append(f"{n_empty} rows of zeros belong to no cluster; their label is -1.")
     record = rec.make_record("cluster", str(job.path), job.options) | {
         "data": rec.describe_data(job.path, job.key, job.content.values)
         | {"reading": job.content.summary},
@@ -308,7 +310,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
 
 
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
-    """Write the labels first, which are what was asked for, and the report last."""
+    """Write the labels first, because they matter most, and the report last."""
     from orthoplus.cli.cluster_files import add_to_anndata, names_of_rows, write_clusters
 
     record, labels = _record(job, model, problem.total, proof), model.labels_
@@ -320,13 +322,13 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
     files["run.json"] = "options, versions, objective, bound, history"
     if proof is not None:
         proof.certificate.save(job.folder / "proof.npz")
-        files["proof.npz"] = "what proves the bound: `orthoplus.Certificate.load` reads it"
+        files["proof.npz"] = "certificate of the bound, for `orthoplus.Certificate.load`"
     if job.options.get("write_back"):
         files |= add_to_anndata(job, model, fits, record)
     if job.options["report"]:
         from orthoplus.report.clusters import ClusterFacts, cluster_page
 
-        # Rows of zeros have no place on the map, unless there are no others.
+        # Rows of zeros are left out of the map, unless there are no other rows.
         used = np.flatnonzero((labels >= 0) | (labels.max() < 0))
         names = names_of_rows(job)
         weights = np.where(labels >= 0, model.result_.weights, 0.0)
@@ -343,5 +345,5 @@ def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
             rows=tuple(names[i] for i in used),
         )
         write_text(job.folder / "report.html", cluster_page(facts))
-        files["report.html"] = "all of it on one page, with pictures"
+        files["report.html"] = "all results on one page, with pictures"
     return record, files

@@ -1,4 +1,4 @@
-"""The tables of ``orthoplus cluster``: labels and components, for the next tool."""
+"""Write the tables of ``orthoplus cluster``: labels and components."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from orthoplus.cli.writing import write_csv, write_npz
 from orthoplus.core.types import FloatArray
 from orthoplus.estimators.row_fits import RowFits
 
-# The name of the results in a file of AnnData.
+# Name of the results in an AnnData file.
 KEY = "onmf"
 COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
 
 
 def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str]) -> dict[str, str]:
-    """Write ``labels.csv``, ``components.csv`` and ``.npz``; return what each of them holds.
+    """Write ``labels.csv``, ``components.csv`` and ``.npz``; return a description of each.
 
-    Weights have the mean 1 in each cluster, so that a component is the row of weight 1, in the
-    units of the data, and weight times component is the fit of a row.
+    Weights are scaled to mean 1 in each cluster. A component is then a typical row, in the units
+    of the data, and weight times component is the approximation of a row.
     """
     k, labels = len(model.components_), model.labels_
     names = names_of_rows(job)
@@ -33,12 +33,12 @@ def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str])
     write_npz(job.folder / "components.npz", components=components, features=np.array(features))
     return {
         "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",
-        "components.csv, .npz": f"per cluster: its row of weight 1, {k} x {components.shape[1]}",
+        "components.csv, .npz": f"the profile of each cluster, {k} x {components.shape[1]}",
     }
 
 
 def add_to_anndata(job: Any, model: Any, fits: RowFits, record: dict[str, Any]) -> dict[str, str]:
-    """Add the clusters to the ``.h5ad`` file of the data, named as by `orthoplus.singlecell`."""
+    """Add the clusters to the ``.h5ad`` file, with the names that `orthoplus.singlecell` uses."""
     from orthoplus.io.write_anndata import Categories, Results, write_back
 
     labels, k = model.labels_, len(model.components_)
@@ -71,12 +71,12 @@ def add_to_anndata(job: Any, model: Any, fits: RowFits, record: dict[str, Any]) 
 
 
 def names_of_rows(job: Any) -> tuple[str, ...]:
-    """Return the names of the rows, their numbers from 0 if the file has none."""
+    """Return the names of the rows, or their numbers from 0 if the file has no names."""
     return job.content.row_names or tuple(map(str, range(job.content.values.shape[0])))
 
 
 def mean_weights(weights: FloatArray, labels: Any, k: int) -> FloatArray:
-    """Return the mean weight of the rows of each cluster; 1 if that is 0 or there are none.
+    """Return the mean weight of the rows of each cluster; 1 if it is 0 or the cluster is empty.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def mean_weights(weights: FloatArray, labels: Any, k: int) -> FloatArray:
 
 
 def _label_rows(names: Sequence[str], labels: Any, fits: RowFits) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of ``labels.csv``; what is not known is an empty cell."""
+    """Yield the rows of ``labels.csv``; unknown values are empty cells."""
     columns = (labels, fits.weights, fits.cosines, fits.second_best, fits.margins)
     for name, *cells in zip(names, *(column.tolist() for column in columns), strict=True):
         yield name, *("" if cell != cell else cell for cell in cells)

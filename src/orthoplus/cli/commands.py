@@ -1,4 +1,4 @@
-"""Commands whose help and errors are in plain words."""
+"""Command classes with plainer help and error messages than Typer's."""
 
 import re
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-# Words of the validator, and ours.
+# Messages of the validator, and our replacements.
 _PLAIN = (
-    (re.compile(r"Input should be a valid integer.*", re.DOTALL), "a whole number is needed."),
-    (re.compile(r"Input should be a valid number.*", re.DOTALL), "a number is needed."),
+    (re.compile(r"Input should be a valid integer.*", re.DOTALL), "an integer is expected."),
+    (re.compile(r"Input should be a valid number.*", re.DOTALL), "a number is expected."),
     (
         re.compile(r"Input should be greater than or equal to (\S+)", re.DOTALL),
-        r"a number of at least \1 is needed.",
+        r"a number of at least \1 is expected.",
     ),
 )
 
 
 class Command(TyperCommand):
-    """A command without types beside its flags, and with errors that say what is needed."""
+    """A command whose help shows no types of flags, and whose errors say what is expected."""
 
     def get_params(self, ctx: Any) -> Any:
         return without_flag_types(super().get_params(ctx))
@@ -33,14 +33,14 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """The same for what stands before a command."""
+    """A group of commands whose help shows no types of flags."""
 
     def get_params(self, ctx: Any) -> Any:
         return without_flag_types(super().get_params(ctx))
 
 
 def without_flag_types(params: Any) -> Any:
-    """Return the parameters; the help names no type of a flag, nor that an argument is text."""
+    """Hide the types of flags and text arguments in the help, and return the parameters."""
     for param in params:
         if isinstance(param, TyperArgument):
             param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]

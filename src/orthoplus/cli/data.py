@@ -1,4 +1,4 @@
-"""``orthoplus data``: which real data sets there are, where they are, and downloading them."""
+"""``orthoplus data``: list, download and locate the real data sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,26 +21,30 @@ def _sets() -> list[str]:
 app = typer.Typer(
     name="data",
     cls=Group,
-    help="The real data of the paper: list, download, find.",
+    help="List, download and locate the paper's real data sets.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 
 Folder = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="Their folder. [dim]default: ORTHOPLUS_DATA[/dim]"),
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Folder of the data sets. [dim]default: ORTHOPLUS_DATA[/dim]",
+    ),
 ]
 
 
 def _check_set(name: str) -> None:
     if name not in _sets():
-        raise InputError(f"`{name}` is not a set. Choose one of {', '.join(_sets())}.")
+        raise InputError(f"Unknown data set `{name}`. Available: {', '.join(_sets())}.")
 
 
 @app.command("list", cls=Command)
 @guarded
 def list_sets(data: Folder = None) -> int:
-    """List every set: its size, whether it is here, where it comes from."""
+    """List all data sets with their sizes, and whether they are on this machine."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -49,7 +53,7 @@ def list_sets(data: Folder = None) -> int:
 
     folder = find_folder(data)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for title in ("set", "size", "groups", "here", "what it is"):
+    for title in ("set", "size", "groups", "here", "description"):
         table.add_column(title, justify="right" if title == "groups" else "left")
     for name, source in sources().items():
         is_here = (folder / f"{name}.npz").is_file()
@@ -68,14 +72,16 @@ def list_sets(data: Folder = None) -> int:
 def fetch_sets(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", autocompletion=_sets, help="Sets; none stands for all."),
+        typer.Argument(
+            metavar="NAME...", autocompletion=_sets, help="Data sets; all if none is named."
+        ),
     ] = None,
     data: Folder = None,
     base: Annotated[
-        str, typer.Option(metavar="URL", help="Where the repositories are, also file:///...")
+        str, typer.Option(metavar="URL", help="Server or folder (file:///...) with the files.")
     ] = BASE,
 ) -> int:
-    """Download sets, check their SHA-256, convert them; a set that is here is left alone."""
+    """Download data sets, verify their SHA-256 and convert them; existing ones are kept."""
     from orthoplus.datasets import FetchError, fetch, sources
 
     for name in names or ():
@@ -94,11 +100,12 @@ def fetch_sets(
 @guarded
 def show_path(
     name: Annotated[
-        str | None, typer.Argument(autocompletion=_sets, help="A set; none stands for the folder.")
+        str | None,
+        typer.Argument(autocompletion=_sets, help="A data set; the folder if none is named."),
     ] = None,
     data: Folder = None,
 ) -> int:
-    """Print where a set is, or where all of them are looked for."""
+    """Print the path of a data set, or the folder of all data sets."""
     from orthoplus.datasets import find_folder
 
     folder = find_folder(data)
@@ -109,6 +116,6 @@ def show_path(
     path = folder / f"{name}.npz"
     typer.echo(path)
     if not path.is_file():
-        echo_stderr(f"Error: it is not there. `orthoplus data fetch {name}` gets it.")
+        echo_stderr(f"Error: the file does not exist. Run `orthoplus data fetch {name}`.")
         return BAD_INPUT
     return DONE

@@ -1,4 +1,4 @@
-"""``orthoplus demo``: the handwritten digits of scikit-learn, and what to try next."""
+"""``orthoplus demo``: cluster scikit-learn's handwritten digits and suggest what to try next."""
 
 from pathlib import Path
 from shlex import quote
@@ -27,7 +27,7 @@ def demo(
     ] = Path("orthoplus-demo"),
     quiet: opt.Quiet = False,
 ) -> int:
-    """Cluster 1797 handwritten digits, draw a picture, and say what to try next."""
+    """Cluster 1797 handwritten digits, draw a picture, and suggest what to try next."""
     with output_folder(output) as folder:
         return _run(folder, quiet)
 
@@ -63,13 +63,13 @@ def _run(folder: Path, quiet: bool) -> int:
 
 def _suggest(data: Path, picture: Path) -> None:
     console().print(
-        f"The picture is {printable(str(picture))}; open report.html beside it for the rest."
+        f"The picture is {printable(str(picture))}; for all results, open report.html next to it."
     )
     console().print("Try next:", style="bold")
     commands = {
-        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "more parts",
-        "orthoplus cluster --help": "your own file: CSV, NumPy, MATLAB, HDF5, Matrix Market",
-        "orthoplus info": "versions, threads, the cache of compiled loops",
+        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "use more clusters",
+        "orthoplus cluster --help": "cluster your own CSV, NumPy, MATLAB, HDF5 or .mtx file",
+        "orthoplus info": "show versions, threads and the cache of compiled kernels",
     }
     for command, why in commands.items():
         console().print(f"  {printable(command)}")

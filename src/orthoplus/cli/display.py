@@ -1,4 +1,4 @@
-"""What is seen of a run while it runs: a live panel on a terminal, plain lines elsewhere."""
+"""Show the progress of a run: a live panel on a terminal, plain lines elsewhere."""
 
 import math
 import time
@@ -19,26 +19,26 @@ from rich.text import Text
 from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import echo_stderr, printable
 
-# Plain lines come no faster than this; a log of thousands of lines helps nobody.
+# Minimum time between plain lines, so that logs stay short.
 SECONDS_BETWEEN_LINES = 1.0
 _PANEL_WIDTH = 76
-COMPILING = "compiling the loops: once, ten seconds or so"
+COMPILING = "compiling kernels: once, about ten seconds"
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a run works towards, and the total that its objective is a share of."""
+    """The title and tolerance of a run, and the total that the objective is divided by."""
 
     title: str
     feasibility_tol: float
     max_iter: int
     total: float = 1.0
-    progress: Callable[[Any], float] | None = None  # the share done at a state, if the method knows
+    progress: Callable[[Any], float] | None = None  # fraction done at a state, if available
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One state in the numbers that are shown."""
+    """The numbers of one state that are shown."""
 
     n_iter: int
     sigma: float
@@ -48,11 +48,11 @@ class Progress:
     share: float
 
 
-Display = Callable[[Any], None]  # called with every state; never ends a run
+Display = Callable[[Any], None]  # called with every state; never stops a run
 
 
 class Follower:
-    """Turns states into `Progress`; the share done never falls."""
+    """Convert states to `Progress`; the fraction done never decreases."""
 
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
@@ -63,7 +63,7 @@ class Follower:
         self.share = 0.0
 
     def follow(self, state: Any) -> Progress:
-        if state.n_iter <= self.last_iter:  # another start
+        if state.n_iter <= self.last_iter:  # a new start has begun
             self.run, self.share, self.first_violation = self.run + 1, 0.0, None
         self.last_iter = state.n_iter
         self.share = max(self.share, self._share(state))
@@ -77,7 +77,7 @@ class Follower:
         )
 
     def _share(self, state: Any) -> float:
-        """Of the way to the tolerance on a logarithmic scale, or of the iterations."""
+        """Return the fraction done: of log(violation) toward the tolerance, or of iterations."""
         if self.goal.progress is not None:
             return self.goal.progress(state)
         share = state.n_iter / self.goal.max_iter
@@ -91,7 +91,7 @@ class Follower:
 
 
 class PlainLines(Follower):
-    """One line at a time, for logs and pipes."""
+    """Print one line at a time, for logs and pipes."""
 
     def __init__(self, goal: Goal) -> None:
         super().__init__(goal)
@@ -108,7 +108,7 @@ class PlainLines(Follower):
 
 
 class LivePanel(Follower):
-    """A panel that is redrawn in place; its clock goes on between the states."""
+    """Redraw a panel in place; its clock also runs between states."""
 
     def __init__(self, goal: Goal, live: Live) -> None:
         super().__init__(goal)
@@ -124,7 +124,7 @@ class LivePanel(Follower):
 
 @contextmanager
 def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
-    """Return the display that fits: none, a live panel on a terminal, else plain lines."""
+    """Yield a display: none if silent, a live panel on a terminal, else plain lines."""
     console = Console(stderr=True)
     if silent:
         yield lambda state: None
@@ -143,9 +143,9 @@ def is_live() -> bool:
 
 @contextmanager
 def waiting(words: str, *, silent: bool) -> Iterator[Callable[[str], None]]:
-    """Show a line with a clock on a terminal while something is done, then remove it.
+    """Show a line with a clock on a terminal while the block runs, then remove it.
 
-    Yields what changes its words.
+    Yield a function that changes the text.
     """
     if silent or not is_live():
         yield lambda words: None
@@ -161,7 +161,7 @@ def waiting(words: str, *, silent: bool) -> Iterator[Callable[[str], None]]:
 
 
 def line(seen: Progress) -> str:
-    """Return a state in one line of text; what only a penalty method has, only for one."""
+    """Return a state as one line; the penalty is shown only for penalty methods."""
     penalty = f"  sigma {_sigma(seen)}  violation {seen.violation:9.3e}"
     return (
         f"  iteration {seen.n_iter:4d}{'' if math.isnan(seen.sigma) else penalty}"
@@ -170,9 +170,9 @@ def line(seen: Progress) -> str:
 
 
 def panel(goal: Goal, seen: Progress | None, run: int, seconds: float | None = None) -> Panel:
-    """Return a state as a panel: what is asked for, the numbers, a bar.
+    """Return a state as a panel with a title, the numbers and a progress bar.
 
-    ``seconds`` is the time on the clock; by default that of the state.
+    ``seconds`` is the elapsed time; by default that of the state.
     """
     grid = Table.grid(padding=(0, 1))
     for width in (9, 12, 14, 14, 13):
@@ -193,7 +193,7 @@ def panel(goal: Goal, seen: Progress | None, run: int, seconds: float | None = N
     grid.add_row(*(Text(number, style="bold") for number in numbers))
     bar = ProgressBar(total=1.0, completed=share, complete_style="cyan")
     title = Text(printable(goal.title if run == 1 else f"{goal.title}, start {run}"))
-    foot = Text("objective: the share not explained; Ctrl-C stops and writes", style="dim")
+    foot = Text("objective: unexplained share; Ctrl-C stops and writes the results", style="dim")
     return Panel(
         Group(grid, Text(note, style="yellow"), bar),
         title=title, title_align="left", subtitle=foot,
@@ -202,12 +202,12 @@ def panel(goal: Goal, seen: Progress | None, run: int, seconds: float | None = N
 
 
 def _sigma(seen: Progress) -> str:
-    """Return the penalty, for a method that has one."""
+    """Return the penalty parameter as text, or "-" for a method without one."""
     return "-" if math.isnan(seen.sigma) else f"{seen.sigma:.2e}"
 
 
 def percent(share: float) -> str:
-    """Format a share for a narrow column: without decimals beyond tenfold, not at all beyond 1000.
+    """Format a share for a narrow column: no decimals above 1000%, capped at 100000%.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How a command ends: the exit codes, errors as one sentence, Ctrl-C at any time."""
+"""End a command: exit codes, errors as one sentence, Ctrl-C at any time."""
 
 import functools
 import os
@@ -25,36 +25,36 @@ P = ParamSpec("P")
 
 
 def exit_code(status: Status) -> int:
-    """Return what a run that was written to disk ends with."""
+    """Return the exit code of a run whose results were written."""
     if status is Status.INTERRUPTED:
         return INTERRUPTED
     return DONE if status.success else NOT_CONVERGED
 
 
 class Terminating:
-    """Whether the system asked the process to end: SIGTERM, which counts as Ctrl-C from then on.
+    """Treat SIGTERM like Ctrl-C, and remember that it came.
 
-    So a run is saved and its files are written, as far as there are any, before the process ends.
+    A run is then saved and its results so far are written before the process ends.
     """
 
     is_asked = False
 
     def install(self) -> None:
-        """Take SIGTERM for Ctrl-C, unless it is ignored or this is not the main thread."""
+        """Handle SIGTERM like Ctrl-C, unless it is ignored or this is not the main thread."""
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, number: int, frame: Any) -> None:
         self.is_asked = True
-        # Whoever lets Ctrl-C wait, for an import or for files, lets this wait as well.
+        # Call the handler of Ctrl-C, which may delay it during an import or while writing files.
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):  # Ctrl-C is ignored, as in the background of a shell
             raise KeyboardInterrupt
         interrupt(number, frame)
 
     def code(self, code: int) -> int:
-        """Return the exit code in view of that."""
+        """Return the exit code, changed if SIGTERM came."""
         return TERMINATED if self.is_asked and code == INTERRUPTED else code
 
 
@@ -62,10 +62,10 @@ TERMINATION = Terminating()
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
-    """Wrap a command so that errors are sentences: code 2 for bad input, 130 for Ctrl-C, 70 else.
+    """Wrap a command to print errors as sentences: exit code 2 for bad input, 130 for Ctrl-C.
 
-    What the user can mend is an `InputError`; anything else is a bug. A traceback is shown if the
-    environment has ``ORTHOPLUS_DEBUG``.
+    An error that the user can fix is an `InputError`; anything else is a bug and gives the code 70.
+    The traceback is shown if ``ORTHOPLUS_DEBUG`` is set in the environment.
     """
 
     @functools.wraps(command)
@@ -90,7 +90,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 def _explain(error: Exception) -> int:
     """Print the error as a sentence and return the exit code."""
     if isinstance(error, (InputError, MissingPackageError)):
-        # A file may be called like an option.
+        # File errors are not translated: a file may have the name of an option.
         text = str(error) if isinstance(error, FileError) else in_shell_terms(str(error))
         echo_stderr(f"Error: {text}")
         return BAD_INPUT
@@ -99,18 +99,18 @@ def _explain(error: Exception) -> int:
         echo_stderr(f"Error: {where}{error.strerror or error}.")
         return BAD_INPUT
     if isinstance(error, MemoryError):
-        echo_stderr("Error: there is not enough memory for it. Give a smaller part of the data.")
+        echo_stderr("Error: out of memory. Use a smaller part of the data.")
         return BAD_INPUT
     echo_stderr(
         f"Internal error: {type(error).__name__}: {error} ({_last_place(error)}). This is a bug "
-        f"in orthoplus, not a problem with your input: please report it. {DEBUG_VARIABLE}=1 shows "
-        f"the traceback."
+        f"in orthoplus, not a problem with your input; please report it. Set {DEBUG_VARIABLE}=1 "
+        f"to see the traceback."
     )
     return BUG
 
 
 def _last_place(error: Exception) -> str:
-    """Return the last line of this package that the error came through."""
+    """Return the innermost line of this package in the traceback."""
     place, traceback = "unknown place", error.__traceback__
     while traceback is not None:
         path = Path(traceback.tb_frame.f_code.co_filename)
@@ -122,7 +122,7 @@ def _last_place(error: Exception) -> str:
 
 @contextmanager
 def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator[None]:
-    """Say after Ctrl-C, if there is no result yet, with which command the run goes on."""
+    """Print the command that continues a run if Ctrl-C comes before there is a result."""
     from orthoplus.cli.record import command_line
 
     try:
@@ -132,28 +132,28 @@ def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator
         has_state = saved is not None and Path(saved).is_file()
         echo_stderr("Interrupted before there was a result: nothing was written.")
         if has_state:
-            echo_stderr(f"What was done until then is in the checkpoint {saved}. To go on:")
+            echo_stderr(f"The progress so far is in the checkpoint {saved}. To continue:")
             options = {**options, "resume": saved}
         elif saved is not None:
-            echo_stderr("There is nothing in the checkpoint yet. To start again:")
+            echo_stderr("The checkpoint is still empty. To start again:")
         if saved is not None:
             echo_stderr(f"  {command_line(command, source, options)}")
         raise typer.Exit(INTERRUPTED) from None
 
 
 class Finishing:
-    """Whether Ctrl-C came while the files were written."""
+    """Remember whether Ctrl-C came while the files were written."""
 
     is_interrupted = False
 
     def code(self, code: int) -> int:
-        """Return the exit code in view of that."""
+        """Return the exit code, changed if Ctrl-C came."""
         return INTERRUPTED if self.is_interrupted else code
 
 
 @contextmanager
 def finishing() -> Iterator[Finishing]:
-    """Let the first Ctrl-C wait until the files are written; a second one ends at once."""
+    """Delay the first Ctrl-C until the files are written; the second one takes effect at once."""
     state = Finishing()
     if threading.current_thread() is not threading.main_thread():
         yield state
@@ -163,15 +163,13 @@ def finishing() -> Iterator[Finishing]:
         if state.is_interrupted:
             raise KeyboardInterrupt
         state.is_interrupted = True
-        echo_stderr("Interrupted: finishing the files. Ctrl-C once more leaves them out.")
+        echo_stderr("Interrupted: finishing the files. Press Ctrl-C again to skip them.")
 
     before = signal.signal(signal.SIGINT, wait)
     try:
         yield state
     except KeyboardInterrupt:
-        echo_stderr(
-            "Interrupted while writing: the files that are there are whole, others missing."
-        )
+        echo_stderr("Interrupted while writing: files that exist are complete, others are missing.")
         raise typer.Exit(TERMINATION.code(INTERRUPTED)) from None
     finally:
         signal.signal(signal.SIGINT, before)

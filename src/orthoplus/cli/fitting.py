@@ -1,4 +1,4 @@
-"""From options to a fitted estimator, with a display."""
+"""Fit an estimator with the options of a command, and show the progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +15,7 @@ from orthoplus.estimators.factorize import choose_method
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a factorization runs, as the user gave it."""
+    """The options that control a run, as given by the user."""
 
     method: str
     seed: int
@@ -30,31 +30,31 @@ class RunOptions:
         many = self.n_init is not None and self.n_init > 1 and self.method != "auto"
         if many and (self.checkpoint or self.resume):
             raise InputError(
-                f"`--n-init {self.n_init}` cannot go with `--checkpoint` or `--resume`: a "
-                f"checkpoint holds one run. Leave out `--n-init`, or run the seeds one by one."
+                f"`--n-init {self.n_init}` cannot be combined with `--checkpoint` or `--resume`: a "
+                f"checkpoint holds one run. Omit `--n-init`, or run the seeds one by one."
             )
         if self.tol is not None and self.method == "auto":
             raise InputError(
-                "`--tol` is an option of `--method ep4orth`: the default method stops when nothing "
-                "more is gained. Leave out `--tol`, or add `--method ep4orth`."
+                "`--tol` requires `--method ep4orth`; the default method stops when the objective "
+                "no longer improves. Omit `--tol`, or add `--method ep4orth`."
             )
         if self.checkpoint is not None and not self.checkpoint.absolute().parent.is_dir():
-            raise InputError(f"`--checkpoint {self.checkpoint}`: its folder is not there.")
+            raise InputError(f"`--checkpoint {self.checkpoint}`: its folder does not exist.")
         if self.resume is not None and not self.resume.is_file():
-            raise InputError(f"`--resume {self.resume}`: there is no such file.")
+            raise InputError(f"`--resume {self.resume}`: the file does not exist.")
         if self.resume is not None and not is_zipfile(self.resume):
             raise InputError(
-                f"`--resume {self.resume}` is not a checkpoint: give a file that `--checkpoint` "
+                f"`--resume {self.resume}` is not a checkpoint; pass a file that `--checkpoint` "
                 f"has written."
             )
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "RunOptions":
-        """Return those among all options of a command."""
+        """Select the options of a run among all options of a command."""
         return cls(**{field.name: given[field.name] for field in fields(cls)})
 
     def watch(self, display: Display) -> dict[str, Any]:
-        """Return the options of `solve` that look on: callback, time limit, checkpoint, resume."""
+        """Return the arguments of `solve`: callback, time limit, checkpoint, resume."""
         return {
             "callback": display,
             "time_limit": self.time_limit,
@@ -64,12 +64,12 @@ class RunOptions:
 
 
 def choose(problem: Any, options: RunOptions) -> OuterMethod:
-    """Return the method, with the options for it."""
+    """Return the method with its options."""
     return choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
 
 
 def goal_of(problem: Any, method: OuterMethod, title: str) -> Goal:
-    """Return what the display shows the way to."""
+    """Return the goal that the display shows the progress toward."""
     return Goal(
         title=title,
         feasibility_tol=getattr(method, "feasibility_tol", 0.0),
@@ -88,7 +88,7 @@ def fit(
     silent: bool,
     **model: Any,
 ) -> OrthogonalNMF:
-    """Fit the estimator to the data, with a display; ``problem`` is what it will solve."""
+    """Fit the estimator and show the progress; ``problem`` is the problem that it will solve."""
     method = choose(problem, options)
     estimator = OrthogonalNMF(
         problem.k,

@@ -1,4 +1,4 @@
-"""``orthoplus info``: versions, threads, linear algebra, kernels and their cache."""
+"""``orthoplus info``: show versions, threads, linear algebra, kernels and their cache."""
 
 import os
 import platform
@@ -16,16 +16,16 @@ from orthoplus.cli.terminal import console
 from orthoplus.cli.writing import to_json
 
 _CACHES = {
-    "package": "beside the source",
-    "user": "the user's cache, or NUMBA_CACHE_DIR",
-    "temporary": "no other folder can be written",
-    "none": "no folder can be written",
+    "package": "next to the source",
+    "user": "the user's cache folder or NUMBA_CACHE_DIR",
+    "temporary": "no other folder is writable",
+    "none": "no folder is writable",
 }
 
 
 @guarded
 def info(json: opt.Json = False) -> int:
-    """Show versions, threads, linear algebra, kernels and their cache: for a bug report."""
+    """Show versions, threads, linear algebra and the kernel cache, for bug reports."""
     found = collect()
     if json:
         typer.echo(to_json(found))
@@ -37,7 +37,7 @@ def info(json: opt.Json = False) -> int:
 
 
 def collect() -> dict[str, dict[str, Any]]:
-    """Return what is installed and how it is set."""
+    """Collect versions and settings."""
     from orthoplus.io import memory_limit
 
     optional = {name: "present" if find_spec(name) else "absent" for name in ("jax", "torch")}
@@ -55,7 +55,7 @@ def collect() -> dict[str, dict[str, Any]]:
 
 
 def _threads() -> dict[str, Any]:
-    import numpy  # noqa: F401  (its linear algebra must be loaded to be seen)
+    import numpy  # noqa: F401  (threadpoolctl sees only libraries that are loaded)
     from threadpoolctl import threadpool_info
 
     from orthoplus.kernels.threads import n_threads
@@ -76,5 +76,5 @@ def _kernels() -> dict[str, Any]:
     return {
         "version": f"{name} ({'compiled by Numba' if name == 'fused' else 'plain NumPy'})",
         "cache": f"{cache.kind} ({_CACHES[cache.kind]})",
-        "cache folder": "none: each process compiles" if cache.folder is None else kept,
+        "cache folder": "none (every process compiles)" if cache.folder is None else kept,
     }

@@ -1,4 +1,4 @@
-"""Which loops are in use, and whether this is a first run that must compile them."""
+"""Tell which kernels are in use, and whether they must be compiled first."""
 
 import os
 from pathlib import Path
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 
 
 def kernel_version() -> str:
-    """Return the loops in use: ``fused`` (compiled) or ``reference`` (plain NumPy)."""
+    """Return the kernels in use: ``fused`` (compiled) or ``reference`` (plain NumPy)."""
     return os.environ.get("ORTHOPLUS_KERNELS", "fused")
 
 
 def kernel_cache() -> "KernelCache":
-    """Return the cache of the compiled loops."""
+    """Return the cache of the compiled kernels."""
     from orthoplus.kernels.fused.cache import CACHE
 
     return CACHE
 
 
 def cached_files() -> list[Path]:
-    """Return the files of the compiled loops; none before the first run, or without a cache.
+    """Return the files of the compiled kernels; none before the first run or without a cache.
 
-    What is older than the package was left behind by a former version, and is not counted.
+    Files older than the package belong to an earlier version and are ignored.
     """
     from orthoplus.kernels.fused import centers
 
@@ -33,5 +33,5 @@ def cached_files() -> list[Path]:
 
 
 def must_compile() -> bool:
-    """Return whether nothing has been compiled yet, so that the first iteration takes long."""
+    """Return whether kernels must be compiled, which makes the first iteration slow."""
     return kernel_version() == "fused" and not cached_files()

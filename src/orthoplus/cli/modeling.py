@@ -1,4 +1,4 @@
-"""Which model ``orthoplus cluster`` fits: the loss, the weighting of words, the scaling."""
+"""Choose the model of ``orthoplus cluster``: the loss, the word weighting, the scaling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ COLUMN_SCALES = {"none": None, "std": "std", "max": "max"}
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model as the user gave it, by the names of the estimator."""
+    """The options of the model, under the names of the estimator's parameters."""
 
     loss: str = "frobenius"
     weighting: str | None = None
@@ -33,7 +33,7 @@ class ModelOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "ModelOptions":
-        """Return those among all options of a command, checked."""
+        """Select and check the options of the model among all options of a command."""
         chosen = cls(
             loss=choose(given.get("loss"), "--loss", LOSSES) or "frobenius",
             weighting=choose(given.get("weighting"), "--weighting", WEIGHTINGS),
@@ -44,17 +44,17 @@ class ModelOptions:
         if chosen.loss != "frobenius":
             if given.get("prove") is not None:
                 raise InputError(
-                    "`--prove` needs `--loss frobenius`: no proof is known for the divergence."
+                    "`--prove` requires `--loss frobenius`: no bound is known for `--loss kl`."
                 )
             if given.get("tol") is not None:
-                raise InputError("`--tol` needs `--loss frobenius` and `--method ep4orth`.")
+                raise InputError("`--tol` requires `--loss frobenius` and `--method ep4orth`.")
             if given.get("method") not in (None, "auto"):
-                raise InputError(f"`--method {given['method']}` needs `--loss frobenius`.")
+                raise InputError(f"`--method {given['method']}` requires `--loss frobenius`.")
         return chosen
 
     @property
     def for_estimator(self) -> dict[str, Any]:
-        """The parameters of `OrthogonalNMF`."""
+        """Return the parameters of `OrthogonalNMF`."""
         return {
             "loss": self.loss,
             "row_scale": self.row_scale,
@@ -72,32 +72,32 @@ class ModelOptions:
         return Model(k, loss=self.loss).problem(scaling.samples(scaling.features(A)))
 
     def notes(self, values: Any) -> list[str]:
-        """Return what a reader of the results has to know of the units, and may want to try."""
+        """Return remarks on the units of the results, and suggestions."""
         found = []
         if self.weighting is not None:
             found.append(
-                "The entries were weighted by tf-idf, as scikit-learn's TfidfTransformer does: the "
+                "The entries were weighted by tf-idf, as in scikit-learn's TfidfTransformer; the "
                 "components are in these units."
             )
         elif self.loss == "frobenius" and count_facts(as_data(values, check=False)).are_counts:
             found.append(
-                "The entries are whole numbers, most of them 0, like counts of words: `--loss kl` "
-                "is made for counts and often finds better clusters of them."
+                "The entries are integers and mostly 0, like word counts; `--loss kl` is designed "
+                "for counts and often finds better clusters."
             )
         return found
 
 
 def choose(given: Any, name: str, known: Mapping[str, Any]) -> Any:
-    """Return what a word that was given for an option stands for; None for none."""
+    """Return the value that a word given for an option stands for; None if it is not given."""
     if given is None:
         return None
     if given not in known:
-        raise InputError(f"`{name} {given}` is not known: choose one of {', '.join(known)}.")
+        raise InputError(f"`{name} {given}` is unknown; choose one of {', '.join(known)}.")
     return known[given]
 
 
 def weigh_words(values: Any, weighting: str | None) -> Any:
-    """Return counts weighted by tf-idf, rows of unit norm; sparse stays sparse.
+    """Weight counts by tf-idf and scale the rows to unit norm; sparse input stays sparse.
 
     Examples
     --------

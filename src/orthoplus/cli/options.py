@@ -1,4 +1,4 @@
-"""Options that several commands share, with their help, once."""
+"""Options shared by several commands, with their help texts."""
 
 import inspect
 import re
@@ -10,9 +10,9 @@ import typer
 
 from orthoplus.core.errors import InputError
 
-# Those that `orthoplus cluster` offers: the parameters of the others are for images.
+# The methods of `orthoplus cluster`; the other methods are made for images.
 CLUSTER_METHODS = ("auto", "ep4orth")
-MODEL, RUN, OUTPUT = "Which model", "How it runs", "What it writes and prints"
+MODEL, RUN, OUTPUT = "Model", "Run", "Output"
 
 
 def _methods() -> list[str]:
@@ -33,37 +33,37 @@ def _names(table: str) -> Callable[[], list[str]]:
 Clusters = Annotated[
     str,
     typer.Option("-k", "--components", metavar="K",
-                 help="How many clusters; or a range such as 2-12, to choose from it."),
+                 help="Number of clusters, or a range such as 2-12 from which k is chosen."),
 ]  # fmt: skip
 Materials = Annotated[
-    str, typer.Option("-k", "--components", metavar="K", help="How many materials.")
+    str, typer.Option("-k", "--components", metavar="K", help="Number of materials.")
 ]
 Split = Annotated[
     str | None,
     typer.Option("--split", metavar="rows|columns", rich_help_panel=MODEL,
                  autocompletion=_names("SPLITS"),
-                 help="With a range of k: whether the rows or the columns are the sample, and are "
-                 "halved. [dim]default: rows[/dim]"),
+                 help="For a range of k: rows or columns, which are split into halves to compare. "
+                 "[dim]default: rows[/dim]"),
 ]  # fmt: skip
 Key = Annotated[
     str | None,
-    typer.Option(metavar="KEY", help="Which array of the file; DATA may also be written FILE:KEY."),
+    typer.Option(metavar="KEY", help="Name of the array in the file; same as FILE:KEY."),
 ]
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="DIR", rich_help_panel=OUTPUT,
-                 help="Folder for the results. [dim]default: named after the data[/dim]"),
+                 help="Folder for the results. [dim]default: named after the data file[/dim]"),
 ]  # fmt: skip
 ClusterMethod = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", rich_help_panel=RUN,
                  autocompletion=lambda: list(CLUSTER_METHODS),
-                 help="auto or ep4orth, the method of the paper. [dim]default: auto[/dim]"),
+                 help="auto, or ep4orth for the method of the paper. [dim]default: auto[/dim]"),
 ]  # fmt: skip
 UnmixMethod = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", rich_help_panel=RUN, autocompletion=_methods,
-                 help="auto, ep4orth or unmixing. [dim]default: the library's[/dim]"),
+                 help="auto, ep4orth or unmixing. [dim]default: as in the library[/dim]"),
 ]  # fmt: skip
 Loss = Annotated[
     str | None,
@@ -75,61 +75,63 @@ Weighting = Annotated[
     str | None,
     typer.Option("--weighting", metavar="NAME", rich_help_panel=MODEL,
                  autocompletion=_names("WEIGHTINGS"),
-                 help="tfidf weighs counts of words by how rare they are; none leaves them."),
+                 help="tfidf gives rare words of word counts more weight; or none."),
 ]  # fmt: skip
 ScaleRows = Annotated[
     str | None,
     typer.Option("--scale-rows", metavar="NORM", rich_help_panel=MODEL,
                  autocompletion=_names("ROW_SCALES"),
-                 help="l2 or l1: rows of unit norm, as in spherical k-means; none."),
+                 help="l2 or l1 scales rows to unit norm, as in spherical k-means; or none."),
 ]  # fmt: skip
 ScaleColumns = Annotated[
     str | None,
     typer.Option("--scale-columns", metavar="SCALE", rich_help_panel=MODEL,
                  autocompletion=_names("COLUMN_SCALES"),
-                 help="std or max: divide features in different units by their scale; none."),
+                 help="std or max divides features by their scale if units differ; or none."),
 ]  # fmt: skip
 Seed = Annotated[
-    int, typer.Option(metavar="N", help="For random starts.", min=0, rich_help_panel=RUN)
+    int, typer.Option(metavar="N", help="Seed of random starts.", min=0, rich_help_panel=RUN)
 ]
 Starts = Annotated[
     int | None,
     typer.Option("--n-init", metavar="N", min=1, rich_help_panel=RUN,
-                 help="Searches or runs; the best is kept. [dim]default: the method's[/dim]"),
+                 help="Number of starts; the best result is kept. "
+                 "[dim]default: depends on the method[/dim]"),
 ]  # fmt: skip
 MaxIter = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, rich_help_panel=RUN, help="Most outer iterations of a run."),
+    typer.Option(metavar="N", min=1, rich_help_panel=RUN, help="Maximum number of iterations."),
 ]
 Tolerance = Annotated[
     float | None,
     typer.Option("--tol", metavar="NUMBER", min=0.0, rich_help_panel=RUN,
-                 help="Violation at which a run of `--method ep4orth` ends."),
+                 help="Feasibility tolerance of --method ep4orth."),
 ]  # fmt: skip
 TimeLimit = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", min=0.001, rich_help_panel=RUN,
-                 help="Stop a run after so long and write what there is."),
+                 help="Stop after this time and write the best result so far."),
 ]  # fmt: skip
 Prove = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", min=0.1, rich_help_panel=RUN,
-                 help="Prove for so long how far the answer may be from the best one."),
+                 help="Spend this time on bounding the gap to the global optimum."),
 ]  # fmt: skip
 Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="FILE", rich_help_panel=RUN,
-                 help="Save the state there after every outer iteration."),
+                 help="Save the state to this file after every iteration."),
 ]  # fmt: skip
 Resume = Annotated[
     Path | None,
     typer.Option(metavar="FILE", rich_help_panel=RUN,
-                 help="Continue from a checkpoint, bit for bit, with the same data and options."),
+                 help="Continue from a checkpoint with the same data and options; the result is "
+                 "identical."),
 ]  # fmt: skip
 WriteBack = Annotated[
     bool,
     typer.Option("--write-back", rich_help_panel=OUTPUT,
-                 help="Add the results to the .h5ad file itself: obs, obsm, varm, uns `onmf`."),
+                 help="Add the results to the .h5ad file: `onmf` in obs, obsm, varm and uns."),
 ]  # fmt: skip
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="Print nothing but errors.", rich_help_panel=OUTPUT)
@@ -137,7 +139,7 @@ Quiet = Annotated[
 Json = Annotated[
     bool,
     typer.Option("--json", rich_help_panel=OUTPUT,
-                 help="Print the record of the run as JSON, and nothing else."),
+                 help="Print only the record of the run, as JSON."),
 ]  # fmt: skip
 Report = Annotated[
     bool,
@@ -147,12 +149,12 @@ Report = Annotated[
 SafeCsv = Annotated[
     bool,
     typer.Option("--safe-csv", rich_help_panel=OUTPUT,
-                 help="Write names such as =1+1 so that no spreadsheet takes them for formulas."),
+                 help="Quote names such as =1+1, which spreadsheets would run as formulas."),
 ]  # fmt: skip
 
 
 def default_method(call: Callable[..., Any]) -> str:
-    """Return the method that the library takes if none is named."""
+    """Return the default method of a function of the library."""
     return str(inspect.signature(call).parameters["method"].default)
 
 
@@ -167,12 +169,12 @@ def parse_ranks(text: str, name: str = "clusters") -> range:
     found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if found is None:
         raise InputError(
-            f"`-k {text}` is not a number of {name}: give one number such as 8, or a range such "
+            f"`-k {text}` is not a number of {name}; pass an integer such as 8, or a range such "
             f"as 2-12."
         )
     low, high = int(found[1]), int(found[2] or found[1])
     if low < 1:
-        raise InputError(f"`-k {text}`: there is at least 1 {name.removesuffix('s')}.")
+        raise InputError(f"`-k {text}`: at least 1 {name.removesuffix('s')} is required.")
     if high < low:
         raise InputError(f"`-k {text}`: write the smaller number first, `-k {high}-{low}`.")
     return range(low, high + 1)
@@ -187,14 +189,14 @@ def parse_count(text: str) -> int:
     4
     """
     if not re.fullmatch(r"\s*\d{1,9}\s*", text):
-        raise InputError(f"`-k {text}` is not a number of materials: give a number such as 4.")
+        raise InputError(f"`-k {text}` is not a number of materials; pass an integer such as 4.")
     if int(text) < 1:
-        raise InputError(f"`-k {text}`: there is at least 1 material.")
+        raise InputError(f"`-k {text}`: at least 1 material is required.")
     return int(text)
 
 
 def parse_size(text: str | None, name: str) -> tuple[int, int] | None:
-    """``28x28`` as two whole numbers.
+    """Parse a size such as ``28x28`` to two integers.
 
     Examples
     --------
@@ -205,5 +207,5 @@ def parse_size(text: str | None, name: str) -> tuple[int, int] | None:
         return None
     found = re.fullmatch(r"\s*(\d{1,7})\s*[x,X]\s*(\d{1,7})\s*", text)
     if found is None or "0" in (found[1].lstrip("0") or "0", found[2].lstrip("0") or "0"):
-        raise InputError(f"`{name} {text}` is not a size: write HEIGHTxWIDTH, for example 28x28.")
+        raise InputError(f"`{name} {text}` is not a size; use HEIGHTxWIDTH, for example 28x28.")
     return int(found[1]), int(found[2])

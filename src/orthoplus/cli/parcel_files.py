@@ -1,4 +1,4 @@
-"""The files of ``orthoplus parcellate``: a BIDS derivative, and the record of the run."""
+"""Write the files of ``orthoplus parcellate``: a BIDS derivative and the record of the run."""
 
 import hashlib
 from pathlib import Path
@@ -12,24 +12,24 @@ from orthoplus.core.atomic import write_atomically
 from orthoplus.io.brain_files import write_labels, write_map, write_volume
 
 BIDS_VERSION = "1.10.0"
-# What a validator of BIDS passes over: what is not of the standard.
+# Files outside the BIDS standard, which the validator should ignore.
 _IGNORED = ("report.html", "run.json", "values.csv", "parcels.png", "*_weights.*")
 _SIDES = {"left": "L", "right": "R"}
 
 
 def make_parcel_record(job: Any, model: Any, data: Any, total: float) -> dict[str, Any]:
-    """Return the record of a run: all that is needed to do it again."""
+    """Return the record of a run, with all that is needed to repeat it."""
     from orthoplus.cli import record as rec
 
     result, notes = model.estimator_.result_, list(job.notes)
     n_none = int(model.lut_["size"][0])
     unit = "vertices" if job.is_surface else "voxels"
     if n_none:
-        notes.append(f"{n_none} {unit} are 0 in all images: they are background.")
+        notes.append(f"{n_none} {unit} are 0 in all images and count as background.")
     if model.n_negative_ and model.negative == "clip":
         share = model.n_negative_ / data.values.size
         notes.append(
-            f"{model.n_negative_} negative values ({share:.2%}) were set to 0: `--negative clip`."
+            f"{model.n_negative_} negative values ({share:.2%}) were set to 0 (`--negative clip`)."
         )
     record = rec.make_record("parcellate", job.images, job.options) | {
         "data": _describe_images(job, data),
@@ -50,7 +50,7 @@ def make_parcel_record(job: Any, model: Any, data: Any, total: float) -> dict[st
 
 
 def _describe_images(job: Any, data: Any) -> dict[str, Any]:
-    """Return names, one checksum of all files in their order, and the size of the matrix."""
+    """Return file names, one checksum of all files in order, and the shape of the matrix."""
     digest = hashlib.sha256()
     for name in job.images:
         with open(name, "rb") as file:
@@ -68,7 +68,7 @@ def _describe_images(job: Any, data: Any) -> dict[str, Any]:
 
 
 def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, str]:
-    """Write the data set; return what each of its files holds."""
+    """Write the derivative; return a description of each file."""
     space = job.options["space"]
     folder = job.folder / f"tpl-{space}" / "anat"
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, 
     _write_images(model, folder, space, segmentation)
     stem = f"tpl-{space}_{segmentation}"
     write_text(folder / f"{stem}_dseg.tsv", model.lut_.to_csv(sep="\t", index=False))
-    # It holds for the files of both hemispheres, too: they have all that is in its name.
+    # By BIDS inheritance, this sidecar also applies to the files of each hemisphere.
     write_json(folder / f"{stem}_dseg.json", _sidecar(record, job.k))
     _write_values(job, model)
     _write_dataset(job, record)
@@ -89,7 +89,7 @@ def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, 
         f"{stem}_dseg.tsv, .json": "names, colors and sizes of the parcels",
         f"{shown}_weights.{weights}": "how strongly each belongs to its parcel, mean 1",
         "values.csv": f"per image: the value of each of the {job.k} parcels",
-        "dataset_description.json": "makes it a derivative of BIDS",
+        "dataset_description.json": "description of the BIDS derivative",
     }
     if not job.is_surface and job.options["report"]:
         from orthoplus.report.slices import draw_slices
@@ -103,7 +103,7 @@ def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, 
 
 
 def _write_images(model: Any, folder: Path, space: str, segmentation: str) -> None:
-    """Write labels and weights, a file per hemisphere of surfaces."""
+    """Write labels and weights; surfaces have one file per hemisphere."""
     if not hasattr(model.labels_img_, "mesh"):
         stem = f"tpl-{space}_{segmentation}"
         write_volume(folder / f"{stem}_dseg.nii.gz", model.labels_img_)
@@ -128,7 +128,7 @@ def _sidecar(record: dict[str, Any], k: int) -> dict[str, Any]:
 
 
 def _write_values(job: Any, model: Any) -> None:
-    """Write the value of each parcel in each sample: the component at a weight of mean 1."""
+    """Write the value of each parcel in each sample, for weights scaled to mean 1."""
     names = model.lut_["name"][1:].tolist()
     found = model.estimator_.result_
     sums = np.bincount(

@@ -1,4 +1,4 @@
-"""``orthoplus parcellate``: brain images in parcels, as a BIDS derivative with a report."""
+"""``orthoplus parcellate``: parcellate brain images; write a BIDS derivative and a report."""
 
 import re
 import warnings
@@ -30,8 +30,8 @@ def parcellate(  # noqa: PLR0913
         list[str],
         typer.Argument(
             metavar="IMAGES...",
-            help="A 3D file per subject, or 4D files: .nii .nii.gz; or .func.gii with hemi-L or "
-            "hemi-R in the name.",
+            help="One 3D file per subject, or 4D files (.nii, .nii.gz); or surfaces (.func.gii) "
+            "with hemi-L or hemi-R in the name.",
             show_default=False,
         ),
     ],
@@ -41,24 +41,26 @@ def parcellate(  # noqa: PLR0913
             "-k",
             "--components",
             metavar="K",
-            help="How many parcels; or a range such as 5-30, to choose from it.",
+            help="Number of parcels, or a range such as 5-30 from which k is chosen.",
         ),
     ],
     mask: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Where to look. [dim]default: from the images[/dim]"),
+        typer.Option(
+            metavar="FILE", help="Brain mask. [dim]default: computed from the images[/dim]"
+        ),
     ] = None,
     output: opt.Output = None,
     smooth: Annotated[
         float | None,
-        typer.Option(metavar="MM", min=0.0, help="Smooth by a Gaussian of this width."),
+        typer.Option(metavar="MM", min=0.0, help="Smooth with a Gaussian of this FWHM."),
     ] = None,
     standardize: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             autocompletion=lambda: list(STANDARDIZE),
-            help="zscore or psc (percent), over time or subjects; none.",
+            help="Standardize over time or subjects: zscore, psc (percent change) or none.",
         ),
     ] = None,
     negative: Annotated[
@@ -66,17 +68,17 @@ def parcellate(  # noqa: PLR0913
         typer.Option(
             metavar="CHOICE",
             autocompletion=lambda: list(NEGATIVE),
-            help="Negative values: error, clip (use the positive part) or allow.",
+            help="Negative values: error, clip (set to zero) or allow.",
         ),
     ] = "error",
     space: Annotated[
         str,
-        typer.Option(metavar="NAME", help="The template of the images, for the file names."),
+        typer.Option(metavar="NAME", help="Name of the template space, used in file names."),
     ] = "study",
     memory: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Beyond it the matrix goes to a file.", rich_help_panel=opt.RUN
+            metavar="SIZE", help="Keep a larger matrix in a file.", rich_help_panel=opt.RUN
         ),
     ] = "1GB",
     method: opt.ClusterMethod = None,
@@ -91,9 +93,9 @@ def parcellate(  # noqa: PLR0913
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
-    """Parcellate brain images: labels, weights, a look-up table, a report.
+    """Parcellate brain images, and write labels, weights, a look-up table and a report.
 
-    Voxels that vary together over subjects or time are one parcel; each voxel is in one.
+    A parcel groups voxels that vary together over subjects or time; each voxel is in one parcel.
 
     [dim]orthoplus parcellate sub-*_gm.nii.gz --mask mask.nii.gz -k 20[/dim]
 
@@ -108,7 +110,7 @@ def parcellate(  # noqa: PLR0913
     choose(standardize, "--standardize", STANDARDIZE)
     choose(method, "--method", dict.fromkeys(opt.CLUSTER_METHODS))
     if not re.fullmatch(r"[A-Za-z0-9]+", space):
-        raise InputError(f"`--space {space}`: BIDS allows letters and digits only.")
+        raise InputError(f"`--space {space}` is invalid: BIDS allows only letters and digits.")
     check_files(images, mask)
     stem = Path(images[0]).name.split(".")[0] if len(images) == 1 else "parcels"
     with output_folder(output or Path(f"{stem}-k{given['components']}")) as folder:
@@ -117,7 +119,7 @@ def parcellate(  # noqa: PLR0913
 
 @dataclass(frozen=True)
 class Job:
-    """All that `run_parcellate` needs."""
+    """The input of `run_parcellate`."""
 
     images: list[str]
     ranks: range
@@ -128,18 +130,18 @@ class Job:
 
     @property
     def k(self) -> int:
-        """The number of parcels: the one that was chosen, or given."""
+        """Return the number of parcels, chosen or given."""
         return self.ranks[-1] if self.choice is None else int(self.choice.k)
 
     @property
     def is_surface(self) -> bool:
-        """Whether the files are surfaces."""
+        """Return whether the files are surfaces."""
         return is_surface_file(self.images[0])
 
 
 @contextmanager
 def taking_notes(notes: list[str]) -> Iterator[None]:
-    """Add the warnings of the block to the notes, each once, instead of printing them."""
+    """Collect the warnings of the block as notes, without repeats, instead of printing them."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -149,16 +151,17 @@ def taking_notes(notes: list[str]) -> Iterator[None]:
 
 
 def check_files(images: list[str], mask: str | None) -> None:
-    """Raise a sentence for files that are not there, or not of one kind."""
+    """Raise an error if files do not exist or are not all of one kind."""
     for name in (*images, *([] if mask is None else [mask])):
         if not Path(name).is_file():
-            raise FileError(f"`{name}` is not there.")
+            raise FileError(f"`{name}` does not exist.")
     kinds = {is_surface_file(name) for name in images}
     if len(kinds) > 1:
-        raise FileError("Some files are volumes and some are surfaces: give one kind at a time.")
+        raise FileError("Some files are volumes and some are surfaces; pass only one kind.")
     if kinds == {True} and mask is not None:
         raise InputError(
-            "`--mask` is for volumes: vertices that are 0 in all surfaces are background."
+            "`--mask` applies only to volumes; for surfaces, vertices that are 0 in all files are "
+            "background."
         )
 
 
@@ -175,7 +178,7 @@ def load_images(images: list[str]) -> Any:
 
 
 def run_parcellate(job: Job, *, quiet: bool, json: bool) -> int:
-    """Read, choose k if asked to, factorize, write, print; return the exit code."""
+    """Read the images, choose k if needed, fit, write and print; return the exit code."""
     from orthoplus.adapters.brain import Parcellation
     from orthoplus.cli.fitting import RunOptions, goal_of
     from orthoplus.cli.fitting import choose as choose_method
@@ -212,20 +215,20 @@ def run_parcellate(job: Job, *, quiet: bool, json: bool) -> int:
 
 
 def unit_of(job: Job) -> str:
-    """Return what the rows of the matrix are."""
+    """Return what a row of the matrix stands for: voxels or vertices."""
     return "vertices" if job.is_surface else "voxels"
 
 
 def check_size(job: Job, n: int, r: int) -> None:
-    """Raise a sentence if there are too few voxels, or too few samples to halve."""
+    """Raise `InputError` if there are too few voxels, or too few samples to split."""
     if job.ranks[-1] > n:
         raise InputError(
             f"`-k {job.options['components']}` exceeds the {n} {unit_of(job)} of the mask."
         )
     if len(job.ranks) > 1 and r < 4:
         raise InputError(
-            f"`-k {job.options['components']}` compares two halves of the subjects, but there are "
-            f"{r} images: at least four are needed. Give one number of parcels."
+            f"`-k {job.options['components']}` chooses k by comparing two halves of the images, "
+            f"which requires at least 4; there are {r}. Pass a single number of parcels."
         )
 
 
@@ -255,5 +258,5 @@ def _write(job: Job, model: Any, data: Any, total: float) -> Written:
         from orthoplus.report.parcels import parcel_page
 
         write_text(job.folder / "report.html", parcel_page(record, model))
-        files["report.html"] = "all of it on one page, with slices"
+        files["report.html"] = "all results on one page, with slices"
     return record, files

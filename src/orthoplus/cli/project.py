@@ -1,4 +1,4 @@
-"""``orthoplus project``: the nearest matrix that is orthonormal and nonnegative, with a proof."""
+"""``orthoplus project``: find the nearest nonnegative orthonormal matrix, with a certificate."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,15 +20,20 @@ from orthoplus.io import Content, split_key
 @guarded
 def project(  # noqa: PLR0913
     data: Annotated[
-        str, typer.Argument(metavar="C", help="A matrix, more rows than columns; any signs.")
+        str,
+        typer.Argument(
+            metavar="C", help="Matrix with at least as many rows as columns; any signs."
+        ),
     ],
     output: opt.Output = None,
     key: opt.Key = None,
     tol: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Relative gap that counts as proven.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="Relative gap below which the result is optimal."),
     ] = None,
     max_passes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most passes over the matrix.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Maximum number of passes over the matrix."),
     ] = None,
     time_limit: opt.TimeLimit = None,
     header: tab.Header = None,
@@ -41,7 +46,7 @@ def project(  # noqa: PLR0913
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
-    """Project a matrix onto {X >= 0, X'X = I}; certified globally optimal where that is proven.
+    """Project a matrix onto {X >= 0, X'X = I}, and try to prove global optimality.
 
     [dim]orthoplus project scores.npy[/dim]
     """
@@ -100,7 +105,7 @@ def _print(record: dict[str, Any], result: Result) -> None:
     print_lines(
         {
             "value": f"{result.value:.12g}  <C, X>",
-            "bound": f"{result.bound:.12g}  no point of the set has more",
+            "bound": f"{result.bound:.12g}  upper bound on <C, X> over the set",
             "gap": f"{result.gap:.2g}",
             "violation": f"{result.violation:.1e}  of X'X = I, X >= 0",
             "work": f"{result.n_iter} passes, {result.seconds:.3g} s",

@@ -1,4 +1,4 @@
-"""``--prove``: a certificate for a clustering, and a line that follows it."""
+"""``--prove``: certify a clustering and show the progress."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ Follow = Callable[[Certificate], None]
 
 
 def prove(model: Any, values: Any, total: float, seconds: float, *, silent: bool) -> Certificate:
-    """Certify a fitted estimator for so many seconds, with a line that shows the gap.
+    """Certify a fitted estimator within a time limit, and show the gap while it shrinks.
 
-    Ctrl-C ends it with the best bound so far.
+    Ctrl-C stops with the best bound so far.
     """
     with following(total, silent=silent) as follow:
         certificate: Certificate = model.certify(values, time_limit=seconds, callback=follow)
@@ -23,30 +23,30 @@ def prove(model: Any, values: Any, total: float, seconds: float, *, silent: bool
 
 
 class Proof(NamedTuple):
-    """A certificate of the answer that is written, and what to say if the proof has found it."""
+    """A certificate of the final result, and a remark if the proof improved the result."""
 
     certificate: Certificate
     found: str | None = None
 
 
 def improve(model: Any, values: Any, problem: Any, certificate: Certificate) -> Proof:
-    """Let a fitted estimator take over a better partition that the proof found, if there is one."""
+    """Update a fitted estimator if the proof found a better partition."""
     if not certificate.improved:
         return Proof(certificate)
     before, total = model.result_.value, problem.total or 1.0
     after = model.improve(values, certificate).result_.value
-    if not after < before:  # better by rounding alone
+    if not after < before:  # the difference was only rounding
         return Proof(certificate)
     return Proof(
         certificate.judge(model.result_, problem),
         f"The proof found a better partition: explained {1 - before / total:.2%} -> "
-        f"{1 - after / total:.2%}, objective {before:.6g} -> {after:.6g}. The files hold it.",
+        f"{1 - after / total:.2%}, objective {before:.6g} -> {after:.6g}. It was written.",
     )
 
 
 @contextmanager
 def following(total: float, *, silent: bool) -> Iterator[Follow]:
-    """Yield what shows a certificate: a line that changes on a terminal, else plain lines."""
+    """Yield a function that shows a certificate: one changing line on a terminal, else lines."""
     if silent:
         yield lambda certificate: None
     elif is_live():
@@ -69,7 +69,7 @@ def _plain_lines(total: float) -> Follow:
 
 
 def sentence(certificate: Certificate, total: float) -> str:
-    """Say in a line what is explained and what is possible at most."""
+    """Return one line with the explained share and the upper bound on it."""
     total = total or 1.0
     gap = "" if certificate.gap is None else f", gap {percent(certificate.gap)}"
     return (

@@ -1,4 +1,4 @@
-"""``-k 2-12``: the number of clusters chosen from a range, with a line that moves."""
+"""``-k 2-12``: choose the number of clusters from a range, and show the progress."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from orthoplus.model_selection import RankSelection, select_rank
 
 
 def choose_rank(A: Any, ranks: range, *, silent: bool, **options: Any) -> RankSelection:
-    """Return the choice of `select_rank`, and say in a sentence which one it is and why.
+    """Run `select_rank`, and print which k was chosen and why.
 
-    ``resume`` among the options is the file for the fits that are done.
+    The option ``resume`` is the file that stores completed fits.
     """
     title = f"Choosing k from {ranks[0]} to {ranks[-1]}"
     with following(title, silent=silent) as follow:
@@ -28,7 +28,7 @@ def choose_rank(A: Any, ranks: range, *, silent: bool, **options: Any) -> RankSe
 
 
 def sentence(found: RankSelection) -> str:
-    """Return the recommendation with what each criterion names."""
+    """Return the recommendation with the choice of each criterion."""
     named = ", ".join(
         f"{name} {'no k' if k is None else f'k = {k}'}" for name, k in found.named.items()
     )
@@ -51,7 +51,7 @@ def describe_choice(found: RankSelection) -> dict[str, Any]:
 
 @contextmanager
 def following(title: str, *, silent: bool) -> Iterator[Callable[[Any], None]]:
-    """Yield what shows the fits that are done: a bar with a clock on a terminal, else lines."""
+    """Yield a function that shows completed fits: a bar on a terminal, else plain lines."""
     console = Console(stderr=True)
     if silent:
         yield lambda progress: None

@@ -1,4 +1,4 @@
-"""The record of a run, ``run.json``: all that is needed to do it again and to trust it."""
+"""Make the record of a run, ``run.json``, with all that is needed to repeat and check it."""
 
 import dataclasses
 import hashlib
@@ -30,12 +30,12 @@ PACKAGES = (
     "nilearn",
 )
 
-# Flags whose absence is not the same as their negation.
+# Flags for which --no-NAME differs from leaving the flag out.
 _NEGATED = ("report", "header")
 
 
 def command_line(command: str, source: str | list[str], options: Mapping[str, Any]) -> str:
-    """Return the command that does the same again, every option spelled out.
+    """Return the command that repeats the run, with every option spelled out.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def command_line(command: str, source: str | list[str], options: Mapping[str, An
 def resume_entry(
     command: str, source: str | list[str], options: Mapping[str, Any], status: Status
 ) -> dict[str, str]:
-    """Return the command that goes on with a run that was stopped, if it was to be saved.
+    """Return the command that continues a stopped run, if it had a checkpoint.
 
-    If that was before the first state, it starts again.
+    If the run stopped before its first state was saved, the command starts it again.
     """
     saved = options.get("checkpoint")
     if saved is None or status not in (Status.INTERRUPTED, Status.TIME_LIMIT):
@@ -71,7 +71,7 @@ def resume_entry(
 
 
 def versions() -> dict[str, str]:
-    """Of this package, Python, and all that the numbers depend on."""
+    """Return the versions of this package, Python, and all that the numbers depend on."""
     found = {"orthoplus": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -84,7 +84,7 @@ def versions() -> dict[str, str]:
 def describe_data(
     path: Path, key: str | None, values: Any, stored: Path | None = None
 ) -> dict[str, Any]:
-    """Name, checksum and size of what was read; ``stored`` is the file of the numbers."""
+    """Return name, checksum and size of the data; ``stored`` is the file that holds them."""
     with open(stored or path, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     return {
@@ -99,7 +99,7 @@ def describe_data(
 
 
 def describe_method(method: Any) -> dict[str, Any]:
-    """Return the class of a method and every one of its options."""
+    """Return the class of a method and all its options."""
     found: dict[str, Any] = {"name": type(method).__name__}
     for field in dataclasses.fields(method) if dataclasses.is_dataclass(method) else ():
         value = getattr(method, field.name)
@@ -108,7 +108,7 @@ def describe_method(method: Any) -> dict[str, Any]:
 
 
 def describe_result(result: Result) -> dict[str, Any]:
-    """Return the figures of a result; arrays go into files of their own."""
+    """Return the figures of a result; arrays are written to separate files."""
     return {
         "objective": result.value,
         "bound": result.bound,
@@ -127,7 +127,7 @@ def describe_result(result: Result) -> dict[str, Any]:
 def make_record(
     command: str, source: str | list[str], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what every record begins with."""
+    """Return the entries common to all records."""
     return {
         "format": FORMAT,
         "command": command_line(command, source, options),
@@ -139,5 +139,5 @@ def make_record(
 
 
 def history_of(result: Result) -> list[dict[str, Any]]:
-    """One dictionary an outer iteration."""
+    """Return one dictionary per outer iteration."""
     return [row._asdict() for row in result.history]

@@ -1,4 +1,4 @@
-"""What a command prints when it is done."""
+"""Print the summary of a finished command."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,17 +16,17 @@ from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.report.clusters import explained_words
 
-# The record of a run, and what each of its files holds.
+# The record of a run, and a description of each of its files.
 Written = tuple[dict[str, Any], dict[str, str]]
 
 
 def print_result(
     record: dict[str, Any], result: Result, *, name: str = "clusters", first: int = 0
 ) -> None:
-    """Print the figures of a factorization, with this name for its groups, counted from first."""
+    """Print the figures of a factorization; its groups are called ``name``, from ``first``."""
     total = record["result"]["total"] or 1.0
     lines: dict[str, str | tuple[str, ...]] = {
-        "objective": f"{result.value:.6g}  what {result.n_columns} components leave unexplained",
+        "objective": f"{result.value:.6g}  not explained by {result.n_columns} components",
         "explained": f"{1 - result.value / total:.2%} {explained_words(record)}",
     }
     lines |= _bound_lines(record, result, total)
@@ -42,18 +42,18 @@ def print_result(
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print notes of the library in the terms of the shell."""
+    """Print notes of the library, with options named as on the command line."""
     for note in notes:
         console().print(Text(f"  note: {printable(in_shell_terms(note))}"))
 
 
 def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[str, str]:
-    """Return what is proven; without a proof, the quick bound, which is called that."""
+    """Return the lines about the bound: that of the proof, else the quick bound."""
     proof = record.get("proof")
     if proof is None:
         if result.bound is None:
             return {}
-        words = f"at most {1 - result.bound / total:.2%} possible, by the singular values alone"
+        words = f"at most {1 - result.bound / total:.2%} possible, from the singular values"
         is_cluster = record["command"].split()[1] == "cluster"
         return {"quick bound": words + ("; try --prove 30" if is_cluster else "")}
     most = f"at most {1 - proof['bound'] / total:.2%} possible"
@@ -61,7 +61,7 @@ def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[s
     gap = ", proven optimal" if proof["is_optimal"] else gap
     lines = {"bound": f"{most}{gap}  ({proof['kind']}, {proof['seconds']:.1f} s)"}
     if proof["agreement"] is not None:
-        lines["sure"] = f"{proof['agreement']:.1%} of the rows: any clustering as good agrees there"
+        lines["sure"] = f"any clustering as good agrees on {proof['agreement']:.1%} of the rows"
     return lines
 
 
@@ -74,26 +74,26 @@ def finish(
     json: bool,
     show: Callable[[dict[str, Any], Result], None] = print_result,
 ) -> int:
-    """Write the files of a run, print what was found, and return the exit code."""
+    """Write the files of a run, print the results, and return the exit code."""
     with finishing() as ending, waiting("Writing the results", silent=quiet or json):
         record, files = write()
     if json:
         typer.echo(to_json(record))
     elif not quiet:
         show(record, result)
-        what = "Written" if result.status.success else "What there is was written"
+        what = "Written" if result.status.success else "Best result so far written"
         console().print(Text(f"{what} to {printable(str(folder))}:", style="bold"))
         print_lines(files)
         if "resume_command" in record:
             has_state = " --resume " in record["resume_command"]
-            words = "To go on from the checkpoint:" if has_state else "To start again:"
+            words = "To continue from the checkpoint:" if has_state else "To start again:"
             console().print(Text(words, style="bold"))
             console().print(Text(f"  {printable(record['resume_command'])}"))
     return ending.code(exit_code(result.status))
 
 
 def print_status(status: Status) -> None:
-    """How it ended, in words."""
+    """Print how the run ended."""
     sign, style = ("✓", "bold green") if status.success else ("!", "bold yellow")
     console().print(Text(f"{sign} {status_words(status)}", style=style))
 
@@ -101,7 +101,7 @@ def print_status(status: Status) -> None:
 def size_rows(
     sizes: Sequence[int], n_per_row: int = 10, *, name: str = "clusters", first: int = 0
 ) -> tuple[str, ...]:
-    """Return the sizes of the clusters in their order, ten per line with the numbers before them.
+    """Return the sizes of the clusters in order, ten per line, each line with its numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Options of commands that read a table, and what was read, in one line."""
+"""Options of commands that read tables, and the line that says how a table was read."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -14,32 +14,32 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
 from orthoplus.io import Content, TableOptions, read_matrix, read_names
 
-TABLE = "How a table is read (.csv .tsv .txt .xlsx .parquet; by default as the file shows)"
+TABLE = "Tables (.csv .tsv .txt .xlsx .parquet; by default inferred from the file)"
 
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", rich_help_panel=TABLE,
-                 help="Whether the first line names the columns."),
+                 help="Whether the first line holds column names."),
 ]  # fmt: skip
 Index = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", rich_help_panel=TABLE,
-                 help="Row names: a column by name or number, or none."),
+                 help="Column with the row names, by name or number; or none."),
 ]  # fmt: skip
 Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", rich_help_panel=TABLE,
-                 help="Leave this column out; may be given several times."),
+                 help="Column to leave out; may be repeated."),
 ]  # fmt: skip
 LabelColumn = Annotated[
     str | None,
     typer.Option("--label-column", metavar="COLUMN", rich_help_panel=TABLE,
-                 help="True classes: compared with, never clustered; or none."),
+                 help="Column with true classes, which is not clustered; or none."),
 ]  # fmt: skip
 Separator = Annotated[
     str | None,
     typer.Option("--sep", metavar="SIGN", rich_help_panel=TABLE,
-                 help="Separator: a character, tab, space, comma or semicolon."),
+                 help="Separator: one character, or tab, space, comma, semicolon."),
 ]  # fmt: skip
 Decimal = Annotated[
     str | None, typer.Option(metavar="SIGN", rich_help_panel=TABLE, help="Decimal sign: . or ,")
@@ -47,33 +47,33 @@ Decimal = Annotated[
 Encoding = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", rich_help_panel=TABLE, help="For example utf-8, cp1252 or utf-16."
+        metavar="NAME", rich_help_panel=TABLE, help="Encoding, for example utf-8 or cp1252."
     ),
 ]
 Missing = Annotated[
     str,
     typer.Option(metavar="error|mask", rich_help_panel=TABLE,
-                 help="Cells without a value: refuse them, or fit the others only."),
+                 help="Missing values: error refuses them, mask leaves them out of the fit."),
 ]  # fmt: skip
 MissingWords = Annotated[
     list[str] | None,
     typer.Option("--na", metavar="WORD", rich_help_panel=TABLE,
-                 help="A further word for a missing value; may be given several times."),
+                 help="Additional word for a missing value; may be repeated."),
 ]  # fmt: skip
 
 RowNames = Annotated[
     Path | None,
     typer.Option("--row-names", metavar="FILE",
-                 help="Names of the rows of a file without any, such as .mtx: one per line."),
+                 help="File of row names, one per line, for formats without names such as .mtx."),
 ]  # fmt: skip
 ColumnNames = Annotated[
     Path | None,
-    typer.Option("--column-names", metavar="FILE", help="Names of the columns: one per line."),
+    typer.Option("--column-names", metavar="FILE", help="File of column names, one per line."),
 ]  # fmt: skip
 
 
 def table_options(given: Mapping[str, Any]) -> TableOptions:
-    """Return the options of a table among all options of a command.
+    """Select the table options among all options of a command.
 
     Examples
     --------
@@ -86,14 +86,14 @@ def table_options(given: Mapping[str, Any]) -> TableOptions:
 
 
 def read(path: Path, key: str | None, given: Mapping[str, Any], *, silent: bool) -> Content:
-    """Read a matrix, with the options for tables among all options of a command."""
+    """Read a matrix with the table options among all options of a command."""
     options = table_options(given)
     with waiting(f"Reading {path.name}", silent=silent):
         return name_axes(read_matrix(path, key, options), given)
 
 
 def name_axes(content: Content, given: Mapping[str, Any]) -> Content:
-    """Return the content with the names of its rows and columns from files, if any were given."""
+    """Name the rows and columns by the files given with --row-names and --column-names."""
     found: dict[str, Any] = {}
     for axis, (name, advice) in enumerate((("row_names", "--index"), ("column_names", "--header"))):
         path = given.get(name)
@@ -101,17 +101,17 @@ def name_axes(content: Content, given: Mapping[str, Any]) -> Content:
             continue
         option = f"--{name.replace('_', '-')}"
         if content.summary:  # a table
-            raise InputError(f"`{option}` is for files without names: a table has `{advice}`.")
+            raise InputError(f"`{option}` is for files without names; for a table use `{advice}`.")
         found[name] = read_names(path, content.values.shape[axis], option)
     return replace(content, **found)
 
 
 def say(content: Content, *, silent: bool) -> None:
-    """Say in a line how a table was read."""
+    """Print one line on how a table was read."""
     if content.summary and not silent:
         echo_stderr(f"Read {content.summary}.")
 
 
 def filled(values: FloatArray) -> FloatArray:
-    """Return the values with 0 for those that are missing."""
+    """Replace missing values by 0."""
     return np.where(np.isnan(values), 0.0, values)

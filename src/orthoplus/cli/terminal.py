@@ -1,16 +1,16 @@
-"""Words on a terminal: names from files are shown, never obeyed."""
+"""Print to the terminal safely: names from files cannot act as control sequences."""
 
 import unicodedata
 
 import typer
 from rich.console import Console
 
-# Signs that turn the direction of the text after them.
+# Unicode characters that change the direction of the text after them.
 _TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def printable(text: str) -> str:
-    r"""Return the text with control characters written out, so that a terminal cannot act on them.
+    r"""Escape control characters, so that a terminal does not act on them.
 
     Examples
     --------
@@ -26,10 +26,10 @@ def printable(text: str) -> str:
 
 
 def echo_stderr(text: str) -> None:
-    """One line on standard error."""
+    """Print one line to standard error."""
     typer.echo(printable(text), err=True)
 
 
 def console() -> Console:
-    """Return standard output; words are never taken for markup, nor numbers colored."""
+    """Return a console on standard output without markup and highlighting."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)

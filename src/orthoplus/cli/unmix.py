@@ -1,4 +1,4 @@
-"""``orthoplus unmix``: the materials of a hyperspectral image, their spectra and their maps."""
+"""``orthoplus unmix``: find the materials of a hyperspectral image, their spectra and maps."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +24,9 @@ FRACTIONS = ("auto", "fcls", "nnls")
 
 @dataclass(frozen=True)
 class Scene:
-    """An image, where it came from, and what is to be written.
+    """An image, its origin, and what is to be written.
 
-    ``cube`` is an array, or read in blocks; ``stored`` is the file that holds its numbers.
+    ``cube`` is an array, or is read in blocks; ``stored`` is the file that holds the numbers.
     """
 
     path: Path
@@ -42,7 +42,7 @@ def unmix(  # noqa: PLR0913
     data: Annotated[
         str,
         typer.Argument(
-            metavar="CUBE", help="Height x width x bands: .hdr .img (ENVI) .tif .mat .npy ..."
+            metavar="CUBE", help="Image (height, width, bands): .hdr .img (ENVI) .tif .mat .npy ..."
         ),
     ],
     components: opt.Materials,
@@ -50,21 +50,21 @@ def unmix(  # noqa: PLR0913
     key: opt.Key = None,
     shape: Annotated[
         str | None,
-        typer.Option(metavar="HxW", help="The size of the image, for a matrix (pixels, bands)."),
+        typer.Option(metavar="HxW", help="Size of the image, for a matrix (pixels, bands)."),
     ] = None,
     bands_first: Annotated[
-        bool, typer.Option("--bands-first", help="The bands are the first axis.")
+        bool, typer.Option("--bands-first", help="The first axis of the file is the bands.")
     ] = False,
     column_major: Annotated[
         bool,
-        typer.Option("--column-major", help="With --shape: pixels run down columns, as in MATLAB."),
+        typer.Option("--column-major", help="With --shape: pixels in column-major (MATLAB) order."),
     ] = False,
     fractions: Annotated[
         str,
         typer.Option(
             metavar="MODEL",
             autocompletion=lambda: list(FRACTIONS),
-            help="fcls: fractions for even brightness; nnls: if light and shade vary; auto.",
+            help="fcls for even brightness, nnls if the brightness varies, or auto.",
         ),
     ] = "auto",
     names: Annotated[
@@ -72,7 +72,7 @@ def unmix(  # noqa: PLR0913
         typer.Option(
             metavar="NAME,...",
             rich_help_panel=opt.OUTPUT,
-            help="Names of the materials, in their order. [dim]default: material 1, ...[/dim]",
+            help="Names of the materials, in order. [dim]default: material 1, ...[/dim]",
         ),
     ] = None,
     format: Annotated[
@@ -81,7 +81,7 @@ def unmix(  # noqa: PLR0913
             metavar="FORMAT",
             rich_help_panel=opt.OUTPUT,
             autocompletion=lambda: list(FORMATS),
-            help="envi, geotiff or npz. [dim]default: that of the image[/dim]",
+            help="envi, geotiff or npz. [dim]default: format of the image[/dim]",
         ),
     ] = None,
     memory_limit: Annotated[
@@ -89,7 +89,7 @@ def unmix(  # noqa: PLR0913
         typer.Option(
             metavar="SIZE",
             rich_help_panel=opt.RUN,
-            help="Read an ENVI or GeoTIFF image in blocks that fit, for example into 2GB.",
+            help="Read an ENVI or GeoTIFF image in blocks within this limit, such as 2GB.",
         ),
     ] = None,
     method: opt.UnmixMethod = None,
@@ -105,9 +105,9 @@ def unmix(  # noqa: PLR0913
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
-    """Unmix a hyperspectral image: spectra of its materials, a map of each, a report.
+    """Unmix a hyperspectral image, and write spectra, maps of its materials and a report.
 
-    The map of a material has its fraction in each pixel, from 0 to 1.
+    The map of a material shows its fraction in each pixel, from 0 to 1.
 
     [dim]orthoplus unmix scene.hdr -k 4[/dim]
     """
@@ -116,18 +116,20 @@ def unmix(  # noqa: PLR0913
     }
     k = given["components"] = opt.parse_count(components)
     if fractions not in FRACTIONS:
-        raise InputError(f"`--fractions {fractions}`: write one of {', '.join(FRACTIONS)}.")
+        raise InputError(
+            f"`--fractions {fractions}` is unknown; choose one of {', '.join(FRACTIONS)}."
+        )
     if memory_limit is not None:
         parse_memory(memory_limit)
     materials = parse_names(names, k)
     path, inline_key = split_key(data)
-    given["key"] = key or inline_key  # so that the record repeats it
+    given["key"] = key or inline_key  # the record must show it
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_cube(path, given["key"], in_blocks=memory_limit is not None)
     if content.imagery is not None and (bands_first or column_major or shape is not None):
         raise InputError(
-            f"`{path}` says how its pixels lie: `--shape`, `--bands-first` and `--column-major` "
-            f"are for other files."
+            f"`{path}` defines the order of its pixels; omit `--shape`, `--bands-first` and "
+            f"`--column-major`."
         )
     size = opt.parse_size(shape, "--shape")
     cube, notes = as_image(content.values, size, bands_first, column_major), content.notes
@@ -137,7 +139,7 @@ def unmix(  # noqa: PLR0913
     if k > cube.shape[0] * cube.shape[1]:
         raise InputError(f"`-k {k}` exceeds the number of pixels of `{path}`.")
     if len(content.values.shape) == 2 and shape is None:
-        said = "The file has a list of pixels, drawn as one column: --shape HxW says more."
+        said = "The file is a list of pixels, drawn as one column; pass --shape HxW for an image."
         notes = (*notes, said)
     target = choose_target(path, about, content.column_names, format, materials)
     stored = path if about is None else about.path
@@ -149,7 +151,7 @@ def unmix(  # noqa: PLR0913
 def as_image(
     values: FloatArray, size: tuple[int, int] | None, bands_first: bool, column_major: bool
 ) -> FloatArray:
-    """Return the array as (height, width, bands), a matrix without a size as one column."""
+    """Reshape the array to (height, width, bands); a matrix without a size gives one column."""
     if bands_first:
         values = np.moveaxis(values, 0, -1)
     if len(values.shape) == 2:
@@ -165,7 +167,7 @@ def as_image(
         return values.reshape(height, width, -1)
     if size is not None and values.shape[:2] != size:
         raise InputError(
-            f"`--shape {size[0]}x{size[1]}` is not the size of the image, {values.shape}."
+            f"`--shape {size[0]}x{size[1]}` does not match the shape of the image, {values.shape}."
         )
     return values
 
@@ -173,7 +175,7 @@ def as_image(
 def run_unmix(
     scene: Scene, folder: Path, options: dict[str, Any], *, quiet: bool, json: bool
 ) -> int:
-    """Unmix, write, print; return the exit code."""
+    """Unmix the image, write and print the results; return the exit code."""
     from orthoplus.cli.fitting import RunOptions, choose, goal_of
     from orthoplus.cli.unmix_files import write_files
     from orthoplus.estimators import unmix as unmix_cube
@@ -204,7 +206,7 @@ def run_unmix(
 
 
 def print_materials(record: dict[str, Any], result: Any, names: tuple[str, ...]) -> None:
-    """Print the materials with their mean fractions, and how much of the image they explain."""
+    """Print the mean fractions of the materials, and how much of the image they explain."""
     told, total = record["result"], record["result"]["total"] or 1.0
     height, width, _ = record["data"]["shape"]
     n_empty = height * width - sum(told["cluster_sizes"])

@@ -1,4 +1,4 @@
-"""The files of an unmixed image: fractions, the map of materials and spectra, for other tools."""
+"""Write the files of an unmixed image: fractions, the map of materials, and spectra."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from orthoplus.report.svg import hue
 from orthoplus.report.unmixing import unmixing_page
 
 FORMATS = ("envi", "geotiff", "npz")
-# The value of fractions without data, if the image has none outside of 0 to 1.
+# No-data value of fractions, unless that of the image is outside of 0 to 1 and can be kept.
 _NODATA = -9999.0
-# What stands between names in a header, or ends them.
+# Characters that separate or end names in an ENVI header.
 _RESERVED = "{},;="
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is written, decided before the run: format, names of the materials, where it lies."""
+    """The output, decided before the run: format, names of the materials, georeference."""
 
     format: str
     names: tuple[str, ...]
@@ -39,7 +39,7 @@ class Target:
 
     @property
     def nodata(self) -> float:
-        """The value of fractions without data: that of the image, unless it could be a fraction."""
+        """Return the no-data value of fractions: that of the image, unless it is in [0, 1]."""
         given = None if self.about is None else self.about.nodata
         if given is None or abs(given) > float(np.finfo(np.float32).max) or 0.0 <= given <= 1.0:
             return _NODATA
@@ -47,7 +47,7 @@ class Target:
 
     @property
     def axis(self) -> Axis:
-        """What the pictures of spectra say at their axes."""
+        """Return the axis labels of the spectra plots."""
         units, quantity = (self.about.units, self.about.quantity) if self.about else ("", "")
         return Axis(self.bands, units, quantity)
 
@@ -59,10 +59,10 @@ def choose_target(
     wanted: str | None,
     names: tuple[str, ...],
 ) -> Target:
-    """Return the format, that of the image by default, and the place in its terms."""
+    """Return the output format, by default that of the image, and the georeference for it."""
     format = wanted or ("npz" if about is None else about.format)
     if format not in FORMATS:
-        raise InputError(f"`--format {format}`: write one of {', '.join(FORMATS)}.")
+        raise InputError(f"`--format {format}` is unknown; choose one of {', '.join(FORMATS)}.")
     if format == "geotiff":
         check_installed(("rasterio",), "Writing GeoTIFF images", extra="geo")
     place = Place() if about is None or format == "npz" else place_for(about.place, format, path)
@@ -70,7 +70,7 @@ def choose_target(
 
 
 def parse_names(text: str | None, k: int) -> tuple[str, ...]:
-    """Return the names of the materials: those given, or their numbers.
+    """Return the names of the materials: those given, or "material 1", "material 2", ...
 
     Examples
     --------
@@ -82,22 +82,22 @@ def parse_names(text: str | None, k: int) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if len(set(names)) != k or len(names) != k or not all(names):
         raise InputError(
-            f"`--names {text}` has {len(names)} names: {k} different ones, separated by commas, "
-            f"are needed for `-k {k}`."
+            f"`--names {text}` has {len(names)} names; `-k {k}` requires {k} distinct names, "
+            f"separated by commas."
         )
     if any(set(_RESERVED) & set(name) or not name.isprintable() for name in names):
-        raise InputError(f"`--names {text}`: names may not hold any of {' '.join(_RESERVED)}.")
+        raise InputError(f"`--names {text}`: names must not contain any of {' '.join(_RESERVED)}.")
     return names
 
 
 def write_files(folder: Path, target: Target, found: Any, record: dict[str, Any]) -> dict[str, str]:
-    """Write everything, and return what each file holds."""
+    """Write all files, and return a description of each."""
     from orthoplus.report.pictures import draw_maps, draw_spectra
 
     k, names = len(found.endmembers), target.names
     is_safe = record["options"].get("safe_csv", False)
     _write_spectra(folder / "spectra.csv", target, found.endmembers, is_safe=is_safe)
-    files = {"spectra.csv, .png": f"the {k} spectra, a column each"}
+    files = {"spectra.csv, .png": f"the {k} spectra, one per column"}
     files |= _write_images(folder, target, found)
     write_npz(
         folder / "maps.npz",
@@ -119,12 +119,12 @@ def write_files(folder: Path, target: Target, found: Any, record: dict[str, Any]
     if record["options"]["report"]:
         page = unmixing_page(record, found, names, target.axis)
         write_text(folder / "report.html", page)
-        files["report.html"] = "all of it on one page"
+        files["report.html"] = "all results on one page"
     return files
 
 
 def _write_spectra(path: Path, target: Target, spectra: FloatArray, *, is_safe: bool) -> None:
-    """Write a line per band: its name or number, its wavelength if known, and the spectra."""
+    """Write one line per band: name or number, wavelength if known, and the spectra."""
     about, n_bands = target.about, spectra.shape[1]
     bands: Sequence[Any] = target.bands or range(1, n_bands + 1)
     columns, header = [bands], ["band"]
@@ -138,7 +138,7 @@ def _write_spectra(path: Path, target: Target, spectra: FloatArray, *, is_safe: 
 
 
 def _write_images(folder: Path, target: Target, found: Any) -> dict[str, str]:
-    """Write fractions and classes in the format of the target, if it is one of images."""
+    """Write fractions and classes as images, if the format of the target is one of images."""
     if target.format == "npz":
         return {}
     k, names = len(found.endmembers), target.names
@@ -165,7 +165,7 @@ def _write_images(folder: Path, target: Target, found: Any) -> dict[str, str]:
 
 
 def class_map(labels: IntArray, k: int) -> IntArray:
-    """Return material j + 1 for label j, and the largest value of the type for -1.
+    """Map label j to material j + 1, and -1 to the largest value of the integer type.
 
     Examples
     --------

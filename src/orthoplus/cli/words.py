@@ -1,10 +1,10 @@
-"""Messages of the library in the terms of the shell: options as they are typed there."""
+"""Translate messages of the library for the command line: options are named as typed there."""
 
 import re
 
 from orthoplus.core.status import Status
 
-# The names that the library has for what are options of commands.
+# Parameters of the library, and the options that correspond to them.
 OPTIONS = {
     "n_components": "-k",
     "n_endmembers": "-k",
@@ -28,36 +28,36 @@ _VALUES = {"kullback-leibler": "kl"}
 _QUOTED = re.compile(r"`(\w+)(?:=([^`]*))?`")
 _ASIDE = re.compile(r" \(on the command line `[^`]*`\)")
 
-# What to try is another thing in a shell than in Python.
+# Status messages whose advice differs between the shell and Python.
 _STATUS = {
-    Status.CONVERGED: "Converged: the run ended by itself.",
-    Status.FEASIBLE: "Feasible, but the tolerances were not met. Try another `--seed`, or leave "
-    "out `--tol`.",
-    Status.MAX_ITER: "The iteration limit was reached before the run ended by itself. Raise "
-    "`--max-iter`, or leave it out.",
-    Status.STALLED: "The violation no longer falls. What there is was rounded and refined; try "
-    "another `--seed`, or leave out `--method`.",
-    Status.LINE_SEARCH_FAILED: "No step improves the objective to working precision. Usually it is "
-    "as good as the arithmetic allows.",
-    Status.TIME_LIMIT: "The time limit was reached; this is the best so far. Raise `--time-limit` "
-    "to go on for longer.",
-    Status.INTERRUPTED: "Interrupted from the keyboard; this is the best so far.",
+    Status.CONVERGED: "Converged.",
+    Status.FEASIBLE: "Feasible, but the tolerances were not met. Try another `--seed`, or omit "
+    "`--tol`.",
+    Status.MAX_ITER: "The iteration limit was reached before convergence. Raise `--max-iter`, or "
+    "omit it.",
+    Status.STALLED: "The violation stopped decreasing; the result was rounded and refined. Try "
+    "another `--seed`, or omit `--method`.",
+    Status.LINE_SEARCH_FAILED: "No step improves the objective at working precision; the result is "
+    "usually as accurate as the arithmetic allows.",
+    Status.TIME_LIMIT: "The time limit was reached; this is the best result so far. Raise "
+    "`--time-limit` to continue longer.",
+    Status.INTERRUPTED: "Interrupted from the keyboard; this is the best result so far.",
 }
 
 
 def status_words(status: Status) -> str:
-    """Return how a run ended, and what to type to go on.
+    """Return how a run ended, and what to try next.
 
     Examples
     --------
     >>> print(status_words(Status.INTERRUPTED))
-    Interrupted from the keyboard; this is the best so far.
+    Interrupted from the keyboard; this is the best result so far.
     """
     return _STATUS.get(status) or in_shell_terms(status.message)
 
 
 def in_shell_terms(text: str) -> str:
-    """Return a message with the options of the library as options of the commands.
+    """Replace the library's parameters in a message by command-line options.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The files that commands write, each of which appears only when it is complete."""
+"""Write the files of commands; a file appears only when it is complete."""
 
 import csv
 import io
@@ -17,12 +17,12 @@ from orthoplus.core.errors import InputError
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[Path]:
-    """Make the folder and see that it can be written to, before hours of work.
+    """Create the output folder and check that it is writable before the work starts.
 
-    Whatever of it was made and is still empty at an error is removed.
+    After an error, folders that were created and are still empty are removed.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"`{folder}` is a file: `--output` needs a folder.")
+        raise InputError(f"`--output {folder}` is a file; a folder is expected.")
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def output_folder(folder: Path) -> Iterator[Path]:
     except OSError as error:
         _remove_empty(made)
         raise InputError(
-            f"`{folder}` cannot be written to ({error.strerror}). Choose another `--output`."
+            f"`{folder}` is not writable ({error.strerror}). Choose another `--output`."
         ) from None
     try:
         yield folder
@@ -42,7 +42,7 @@ def output_folder(folder: Path) -> Iterator[Path]:
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:
-    with suppress(OSError):  # the first that is not empty, or not there
+    with suppress(OSError):  # stop at the first folder that is not empty or does not exist
         for folder in folders:
             folder.rmdir()
 
@@ -56,19 +56,20 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def to_json(record: dict[str, Any]) -> str:
-    """Strict JSON: what is not finite becomes null."""
+    """Convert the record to strict JSON; numbers that are not finite become null."""
     return json.dumps(plain(record), indent=2, allow_nan=False)
 
 
 def write_csv(
     path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]], *, is_safe: bool = False
 ) -> None:
-    """Write a table; names with separators, quotes or line ends of any kind are quoted.
+    """Write a table; cells with separators, quotes or line breaks of any kind are quoted.
 
-    ``is_safe`` keeps spreadsheets from taking names for formulas, see `without_formula`.
+    ``is_safe`` keeps spreadsheets from running names as formulas, see `without_formula`.
     """
     text = _UnixLines()
-    writer = csv.writer(text, lineterminator="\r\n")  # so that both of them are quoted
+    # The writer quotes cells that contain a character of its line terminator: both CR and LF.
+    writer = csv.writer(text, lineterminator="\r\n")
     tame = without_formula if is_safe else _same
     writer.writerow([tame(name) for name in header])
     writer.writerows([tame(cell) for cell in row] for row in rows)
@@ -80,7 +81,7 @@ def _same(cell: Any) -> Any:
 
 
 def without_formula(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula: an apostrophe before what begins one.
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def without_formula(cell: Any) -> Any:
 
 
 class _UnixLines(io.StringIO):
-    """Text of rows that come one at a time and end with CR LF, which becomes LF."""
+    """Collect rows written one at a time, and replace their final CR LF by LF."""
 
     def __init__(self) -> None:
         super().__init__(newline="")
@@ -111,7 +112,7 @@ def write_npz(path: Path, **arrays: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return lists, dictionaries, numbers and text only; what is not finite becomes None."""
+    """Convert to lists, dictionaries, numbers and text; values that are not finite become None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -48,7 +48,7 @@ class FileError(InputError):
     ...     read_matrix(Path("nowhere.csv"))
     ... except FileError as error:
     ...     print(error)
-    `nowhere.csv` is not there.
+    `nowhere.csv` does not exist.
     """
 
 

@@ -1,4 +1,4 @@
-"""Data to try the methods on: planted instances, and the real sets of the paper."""
+"""Provide synthetic instances with known answers and loaders for the paper's real data sets."""
 
 from orthoplus.datasets.download import FetchError, fetch
 from orthoplus.datasets.hard import HARD_KINDS, HardClusters, hard_clusters

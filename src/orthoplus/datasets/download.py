@@ -1,4 +1,4 @@
-"""Download a real data set by pooch: the public file, its checksum, our format."""
+"""Download a real data set with pooch, verify its checksum and convert it to ``.npz``."""
 
 import io
 import os
@@ -22,11 +22,12 @@ from orthoplus.datasets.real import Source, find_folder, sources
 from orthoplus.io.matlab import read_mat
 
 BASE = "https://raw.githubusercontent.com"
+# Seconds without an answer after which a download is given up.
 _TIMEOUT = 30.0
 
 
 class FetchError(InputError):
-    """Report a set that could not be had; the message says why, and what to do.
+    """Raised if a data set cannot be downloaded; the message says why and what to do.
 
     Examples
     --------
@@ -36,27 +37,28 @@ class FetchError(InputError):
 
 
 def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, base: str = BASE) -> Path:
-    """Download a set, check it and convert it; return the path of its ``.npz``.
+    """Download, verify and convert a data set, and return the path of its ``.npz`` file.
 
     Parameters
     ----------
     name : str
-        One of `sources`.
+        A key of `sources`.
     folder : path, optional
-        Where to put it; by default as in `find_folder`. A set that is there already is left alone.
+        Target folder; by default the one that `find_folder` returns. An existing file is kept.
     base : str
-        What comes before ``repository/commit/path`` in the address: another server, or a folder as
-        ``file:///...``, with the same files.
+        Prefix of ``repository/commit/path`` in the address: a mirror with the same files, or a
+        local folder given as ``file:///...``.
 
     Raises
     ------
     FetchError
-        If there is no public file, no connection, or another file than the one that is known.
+        If the set has no public file, the connection fails, or the downloaded file does not have
+        the expected size and checksum.
 
     Notes
     -----
-    It needs pooch, which ``pip install "orthoplus[cli]"`` brings. The file appears under its name
-    only when it is complete. Nothing of what comes is run: arrays of numbers are all that is read.
+    Requires pooch, which ``pip install "orthoplus[cli]"`` installs. The file is written atomically.
+    Only numeric arrays are read from the download; no code in it is executed.
 
     Examples
     --------
@@ -71,8 +73,8 @@ def fetch(name: str, folder: str | os.PathLike[str] | None = None, *, base: str 
         return target
     if not source.is_public_file:
         raise FetchError(
-            f"{name} cannot be downloaded: it was made from {source.origin}. Put `{name}.npz` into "
-            f"{target.parent} yourself."
+            f"{name} cannot be downloaded: it was made from {source.origin}. Create `{name}.npz` "
+            f"yourself and put it into {target.parent}."
         )
     pooch = require("pooch", f"Downloading {name}", extra="cli")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,35 +91,38 @@ def address_of(source: Source, base: str = BASE) -> str:
 
 
 def convert(source: Source, path: Path) -> dict[str, Any]:
-    """Return the arrays of our format from the public file; refuse those of another size."""
+    """Convert the public file to the arrays of our format, and check their shape."""
     try:
         catalog = read_mat(path)
         found = {key: entry.load().values for key, entry in catalog.items() if entry.is_numeric}
         arrays = _LAYOUTS[source.layout](source, found)
     except (KeyError, FileError) as error:
         raise FetchError(
-            f"The file of {source.name} cannot be used: {error}. Its arrays are not the known ones."
+            f"The file of {source.name} cannot be used: {error}. It lacks the expected arrays."
         ) from None
     shape = tuple(arrays["shape"].tolist()) if "shape" in arrays else arrays["A"].shape
     if shape != source.shape:
-        raise FetchError(f"{source.name} became {shape}, but it is known to be {source.shape}.")
+        raise FetchError(f"{source.name} has shape {shape}, but {source.shape} is expected.")
     return arrays
 
 
 class _Bounded(io.FileIO):
-    """A file that takes no more bytes than are known to come."""
+    """A file that refuses to grow beyond the expected number of bytes.
+
+    A server may send more than it announced; this stops the download before the disk fills up.
+    """
 
     left = 0
 
     def write(self, chunk: Any) -> int:
         self.left -= len(chunk)
         if self.left < 0:
-            raise InputError("The file is longer than it is known to be.")
+            raise InputError("The file is longer than expected.")
         return super().write(chunk)
 
 
 def _download(pooch: Any, source: Source, address: str, path: Path) -> None:
-    """Retrieve the public file if it has the known size and checksum."""
+    """Retrieve the public file and verify its size and checksum."""
     pooch.get_logger().setLevel("WARNING")
 
     def download(url: str, name: str, _: Any) -> None:
@@ -132,15 +137,16 @@ def _download(pooch: Any, source: Source, address: str, path: Path) -> None:
         pooch.retrieve(
             address, f"sha256:{source.sha256}", path.name, path.parent, downloader=download
         )
-    except OSError as error:  # as those of requests: no connection, a timeout, no address
+    except OSError as error:  # requests derives its errors from OSError
         raise FetchError(
-            f"{source.name} could not be downloaded from {address}: {error}. Without internet, "
-            f"download it elsewhere and give a folder of that layout by `--base file:///...`."
+            f"{source.name} could not be downloaded from {address}: {error}. Without internet "
+            f"access, download the file on another machine, keep its folders, and pass "
+            f"`--base file:///...`."
         ) from None
-    except ValueError:
+    except ValueError:  # raised by pooch for a wrong checksum, and by `_Bounded` for extra bytes
         raise FetchError(
-            f"{address} is not the known file of {source.name}: size or SHA-256 differ from "
-            f"{source.bytes} bytes, {source.sha256}. Nothing was kept."
+            f"{address} is not the expected file of {source.name}: it must have {source.bytes} "
+            f"bytes and the SHA-256 {source.sha256}. The download was discarded."
         ) from None
 
 
@@ -164,7 +170,7 @@ def _from_images(name: str, source: Source, found: dict[str, Any]) -> dict[str, 
 
 
 def _from_scene(source: Source, found: dict[str, Any]) -> dict[str, Any]:
-    """Turn bands x pixels down the columns of the image into pixels x bands along its rows."""
+    """Reorder (bands, pixels), column-major as in MATLAB, to (pixels, bands), row-major."""
     height, width = source.image_shape or (0, 0)
 
     def by_rows(values: Any) -> Any:

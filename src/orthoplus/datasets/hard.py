@@ -1,4 +1,4 @@
-"""Matrices that are hard to cluster: heavy tails, many clusters, near-duplicates, one direction."""
+"""Draw matrices that are hard to cluster: heavy tails, many clusters, near-duplicate profiles."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from orthoplus.core.types import FloatArray, IntArray
 
 HARD_KINDS = ("pareto", "many", "duplicates", "dominant")
 
-# Exponent of the Pareto law of the row norms: their squares have no mean.
+# Exponent of the Pareto distribution of the row norms. Below 2, their squares have no mean.
 _TAIL = 1.2
-# Size of the noise beside the profiles, and of what tells near-duplicates apart.
+# Amplitude of the noise added to the rows, and of the difference between near-duplicates.
 _NOISE, _COPY_NOISE = 0.4, 0.1
-# Clusters that share one profile up to `_COPY_NOISE`.
+# Number of clusters per family of near-duplicates, which share a profile up to `_COPY_NOISE`.
 _COPIES = 4
-# Weight of the direction that all rows share.
+# Weight of the direction common to all rows.
 _COMMON = 10.0
 
 
@@ -23,7 +23,7 @@ _COMMON = 10.0
 class HardClusters:
     """A nonnegative matrix A and the cluster that each row was drawn from.
 
-    The labels are those of the draw; the best clustering of A need not be theirs.
+    The labels are those used to draw A; the best clustering of A may differ from them.
 
     Examples
     --------
@@ -45,10 +45,10 @@ def hard_clusters(kind: str, n: int, r: int, k: int, rng: np.random.Generator) -
     Parameters
     ----------
     kind : {"pareto", "many", "duplicates", "dominant"}
-        Which difficulty: scales with a Pareto tail, so that a few rows hold most of
-        :math:`\|A\|_F^2`; cluster sizes that fall as 1 / j, so that many clusters are small;
-        profiles in families of near-duplicates; one direction that all rows share and that holds
-        most of :math:`\|A\|_F^2`.
+        The difficulty, in this order: scales with a Pareto tail, so that a few rows carry most of
+        :math:`\|A\|_F^2`; cluster sizes proportional to 1 / j, so that many clusters are small;
+        profiles in families of near-duplicates; one direction that is common to all rows and
+        carries most of :math:`\|A\|_F^2`.
     n, r, k : int
         A is n x r; the number of clusters is k <= n.
     rng : numpy.random.Generator

@@ -1,4 +1,4 @@
-"""Hyperspectral images with known spectra and fractions."""
+"""Simulate hyperspectral images with known spectra and fractions."""
 
 import numpy as np
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
@@ -9,11 +9,11 @@ from orthoplus.datasets.real import SceneData
 
 MIXINGS = ("patches", "smooth", "dirichlet", "mixed")
 
-# Patches and clouds are about this share of the image wide.
+# Width of patches and of smooth variations, relative to the image.
 _PATCH = 1 / 12
-# Widths of spectral features and of the fringes between patches, in bands and pixels.
+# Width of spectral features relative to the number of bands; width of fringes in pixels.
 _FEATURE, _FRINGE = 0.12, 1.0
-# Pixels of "mixed" scenes have at most this fraction of a material.
+# Largest fraction of one material in a pixel of a "mixed" scene.
 _MOST = 0.8
 
 
@@ -26,7 +26,7 @@ def mixed_scene(
     brightness: float = 0.0,
     decibels: float = 30.0,
 ) -> SceneData:
-    """Return an image of k materials with smooth random spectra, mixed linearly, with noise.
+    """Simulate an image of k materials with smooth random spectra, mixed linearly, plus noise.
 
     Parameters
     ----------
@@ -37,13 +37,13 @@ def mixed_scene(
     rng : numpy.random.Generator
         Source of all randomness.
     mixing : {"smooth", "patches", "dirichlet", "mixed"}
-        How the fractions vary: softly from place to place; patches of one material with mixed
-        fringes; independently from pixel to pixel; the same with no fraction above 0.8, so that no
-        pixel is pure.
+        How the fractions vary over the image: smoothly; in patches of one material with mixed
+        fringes; independently for each pixel; independently with no fraction above 0.8, so that
+        no pixel is pure.
     brightness : float
-        Standard deviation of a smooth factor of mean one that light and shade multiply pixels by.
+        Standard deviation of a smooth brightness factor of mean one that multiplies each pixel.
     decibels : float
-        Signal-to-noise ratio of the Gaussian noise, after which negative values are set to zero.
+        Signal-to-noise ratio of the Gaussian noise. Negative values are then set to zero.
 
     Examples
     --------
@@ -77,7 +77,9 @@ def _field(size: tuple[int, int], scale: float, rng: np.random.Generator) -> Flo
 def _fractions(size: tuple[int, int], k: int, mixing: str, rng: np.random.Generator) -> FloatArray:
     if mixing in ("dirichlet", "mixed"):
         F = rng.dirichlet(np.full(k, 0.6), size[0] * size[1])
-        if mixing == "mixed" and k > 1:  # move what is too pure toward the middle
+        if mixing == "mixed" and k > 1:
+            # Move pixels that are too pure along the line to the center (1/k, ..., 1/k) until
+            # their largest fraction is `most`.
             top = F.max(axis=1, keepdims=True)
             most = max(_MOST, 1.0 / k)
             share = np.where(top > most, (top - most) / np.maximum(top - 1.0 / k, 1e-12), 0.0)

@@ -1,4 +1,4 @@
-"""Matrices whose projection onto S+ is known and unique: the paper's section 6.1 and appendix."""
+"""Draw matrices whose projection onto S+ is known and unique (section 6.1 and appendix A)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ DIAGONAL_RANGE = (0.5, 3.5)
 
 @dataclass(frozen=True)
 class PlantedProjection:
-    """C and the one matrix X of S+ nearest to it; ``value`` is <C, X>.
+    """A matrix C, its unique projection X onto S+, and ``value`` = <C, X>.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class PlantedProjection:
 
     @property
     def labels(self) -> IntArray:
-        """The column of each row's positive entry, -1 for a zero row."""
+        """Return the column of the positive entry of each row, -1 for a zero row."""
         return np.where(self.X.any(axis=1), self.X.argmax(axis=1), -1)
 
 
@@ -38,15 +38,15 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
 
     .. math:: L_{ij} = \xi \sqrt{d_i d_j}\, u_{ij}, \quad L_{ii} = d_i,
 
-    with d uniform in [0.5, 3.5], u in [0, 1). Every row of X* goes to a column at random, every
-    column has a row, and its entries before normalization are uniform in [1, 2].
+    with d uniform in [0.5, 3.5] and u uniform in [0, 1). Each row of X* has its positive entry in a
+    random column, no column is empty, and the entries are uniform in [1, 2] before normalization.
 
     Parameters
     ----------
     n, k : int
         Shape of C, n >= k.
     xi : float
-        Noise level; the larger, the harder to find X*.
+        Noise level; X* is harder to find for larger values.
     rng : numpy.random.Generator
         Source of all randomness.
 
@@ -72,7 +72,7 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
 
 
 def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProjection:
-    r"""Draw the appendix's instance :math:`C = X_* L^T`, whose unique projection is :math:`X_*`.
+    r"""Build the appendix's instance :math:`C = X_* L^T`, whose unique projection is :math:`X_*`.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProject
     Raises
     ------
     ValueError
-        If L does not satisfy the condition, naming a pair (i, j) that fails.
+        If L violates the condition; the message names a pair (i, j).
 
     Notes
     -----

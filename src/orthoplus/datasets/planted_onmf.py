@@ -1,4 +1,4 @@
-"""Matrices with a planted orthogonal factorization: the paper's section 6.2.1."""
+"""Draw matrices with a planted orthogonal factorization (section 6.2.1 of the paper)."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus
 
 @dataclass(frozen=True, eq=False)
 class PlantedONMF:
-    """A and the matrix B of S+ that is hidden in it.
+    """A matrix A and the planted factor B in S+.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class PlantedONMF:
 
     @property
     def labels(self) -> IntArray:
-        """The column of each row's positive entry in B, -1 for a zero row."""
+        """Return the column of the positive entry of each row of B, -1 for a zero row."""
         return labels_of(self.B)
 
 
@@ -33,14 +33,15 @@ def planted_onmf(n: int, r: int, k: int, xi: float, rng: np.random.Generator) ->
 
     .. math:: A = \frac{BC}{\|BC\|_F} + \frac{\xi}{\|D\|_F} D,
 
-    with B in S+ at random, and the entries of C (k x r) and D (n x r) uniform in [0, 1).
+    with a random B in S+, and the entries of C (k x r) and D (n x r) uniform in [0, 1).
 
     Parameters
     ----------
     n, r, k : int
         A is n x r, B is n x k, n >= k.
     xi : float
-        The norm of the noise; that of the signal is 1. At 0 the residual of B is 0.
+        Frobenius norm of the noise, relative to a signal of norm 1. Without noise the residual of
+        B is 0.
     rng : numpy.random.Generator
         Source of all randomness.
 

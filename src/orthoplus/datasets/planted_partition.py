@@ -1,4 +1,4 @@
-"""Random graphs with planted groups."""
+"""Draw random graphs with planted groups of vertices."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from orthoplus.core.types import IntArray
 
 
 class PlantedPartition(NamedTuple):
-    """A sparse symmetric adjacency matrix, and the group of each vertex.
+    """A sparse symmetric adjacency matrix and the group of each vertex.
 
     Examples
     --------
@@ -26,24 +26,26 @@ class PlantedPartition(NamedTuple):
 def planted_partition(
     sizes: list[int], p_in: float, p_out: float, rng: np.random.Generator
 ) -> PlantedPartition:
-    """Draw a graph at random, with edges more often inside a group than between two.
+    """Draw a random graph whose edges are more likely within groups than between them.
 
     Parameters
     ----------
     sizes : list of int
-        Vertices of each group.
+        Number of vertices of each group.
     p_in, p_out : float
-        Probability of an edge inside a group, and between two.
+        Probability of an edge within a group, and between two groups.
     rng : numpy.random.Generator
+        Source of all randomness.
 
     Returns
     -------
     PlantedPartition
-        ``W`` in CSR form with ones for edges and no loop; ``labels``, one group after the other.
+        ``W``, a CSR array with ones for edges and a zero diagonal, and the sorted ``labels``.
 
     Notes
     -----
-    Condon and Karp, Random Struct. Algorithms 18 (2001). O(n^2) time, memory by rows.
+    Takes O(n^2) time and O(n + edges) memory. The model is due to Condon and Karp, Random Struct.
+    Algorithms 18 (2001).
 
     Examples
     --------
@@ -55,6 +57,7 @@ def planted_partition(
     check_range(p_out, "p_out", low=0.0, high=1.0)
     labels = np.repeat(np.arange(len(sizes)), sizes)
     n = len(labels)
+    # For each vertex i, its neighbors among the later vertices: the upper triangle of W.
     ends = [
         i
         + 1

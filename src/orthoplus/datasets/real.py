@@ -1,7 +1,7 @@
-"""The real data of the paper's experiments: where they come from, and how they are read.
+"""Load the real data sets of the paper's experiments.
 
-A set is one file ``NAME.npz`` in a folder; `orthoplus.datasets.fetch` makes it from the public file
-it comes from. None is part of this package.
+Each set is one file ``NAME.npz`` in a folder; `orthoplus.datasets.fetch` creates it from a public
+file. No data set is part of this package.
 """
 
 import json
@@ -27,35 +27,36 @@ FOLDER_VARIABLE = "ORTHOPLUS_DATA"
 
 
 class MissingDataError(InputError):
-    """A set that is not on this machine; the message says how to get it.
+    """Raised if a data set is not on this machine; the message says how to get it.
 
     Examples
     --------
     >>> load_arrays("Yale", "nowhere")
     Traceback (most recent call last):
-    orthoplus.datasets.real.MissingDataError: The data set Yale is not there: ...
+    orthoplus.datasets.real.MissingDataError: The data set Yale was not found: ...
     """
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set comes from, and what it is once converted.
+    """The origin of a data set and its properties after conversion.
 
     Attributes
     ----------
     name, about : str
+        Name and short description.
     layout : {"documents", "images", "features", "scene", "instances"}
-        Which arrays the public file has, and which ours.
+        Kind of the set, which determines the arrays in the public file and in the converted one.
     shape : tuple of int
-        Of the matrix, samples by features.
+        Number of samples and features.
     groups : int
-        Classes, or materials.
+        Number of classes or materials.
     repository, commit, path, bytes, sha256
-        The public file; None where a set was made from several.
+        The public file; None if the set was made from several files.
     origin : str
-        In words, where there is no single public file.
+        Description of the origin if there is no single public file.
     image_shape, endmember_names
-        Of a scene.
+        Height and width of a scene, and the names of its materials.
 
     Examples
     --------
@@ -80,13 +81,13 @@ class Source:
 
     @property
     def is_public_file(self) -> bool:
-        """Whether `fetch` can get it."""
+        """Return whether `fetch` can download the set."""
         return self.sha256 is not None
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """A matrix, one sample a row, dense or CSR, and the class of each row from 0 on.
+    """A dense or CSR matrix with one sample per row, and the class of each row, from 0.
 
     Examples
     --------
@@ -107,12 +108,15 @@ class SceneData:
     Attributes
     ----------
     A : ndarray of shape (height * width, bands)
-        Pixels in row-major order.
+        Spectra of the pixels, in row-major order.
     endmembers : ndarray of shape (k, bands)
+        True spectra of the materials.
     abundances : ndarray of shape (height * width, k)
+        True fractions of the materials in each pixel.
     image_shape : tuple of int
+        Height and width.
     names : tuple of str
-        Of the materials.
+        Names of the materials.
 
     Examples
     --------
@@ -132,7 +136,7 @@ class SceneData:
 
 @cache
 def sources() -> dict[str, Source]:
-    """Every known set by its name.
+    """Return all known data sets by name.
 
     Examples
     --------
@@ -148,7 +152,7 @@ def sources() -> dict[str, Source]:
 
 
 def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder of the sets: the given one, else ``ORTHOPLUS_DATA``, else the user's cache.
+    """Return the data folder: the given one, else ``ORTHOPLUS_DATA``, else the user's cache.
 
     Examples
     --------
@@ -164,7 +168,7 @@ def find_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> LabelledData:
-    """Load a set of documents, images or features with its classes.
+    """Load a data set of documents, images or features with its classes.
 
     Examples
     --------
@@ -176,7 +180,7 @@ def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> La
     if "A" in parts:
         A: Any = parts["A"].astype(np.float64)
     else:
-        indices = parts["indices"].astype(np.int32)  # stored in the smallest type
+        indices = parts["indices"].astype(np.int32)  # the file stores the smallest integer type
         data = parts["data"].astype(np.float64)
         A = csr_array((data, indices, parts["indptr"]), shape=tuple(parts["shape"].tolist()))
     classes, labels = np.unique(parts["labels"], return_inverse=True)
@@ -184,7 +188,7 @@ def load_labelled(name: str, folder: str | os.PathLike[str] | None = None) -> La
 
 
 def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> SceneData:
-    """Load a hyperspectral image with its ground truth; reflectance from 0 on.
+    """Load a hyperspectral image, as nonnegative reflectance, with its ground truth.
 
     Examples
     --------
@@ -205,7 +209,7 @@ def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> Scene
 
 
 def load_arrays(name: str, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Load the arrays of a set as they are stored; `MissingDataError` where it is not there.
+    """Load the arrays of a data set as stored; raise `MissingDataError` if the file is missing.
 
     Examples
     --------
@@ -220,8 +224,8 @@ def load_arrays(name: str, folder: str | os.PathLike[str] | None = None) -> dict
             else f"it has no single public file ({sources()[name].origin})"
         )
         raise MissingDataError(
-            f"The data set {name} is not there: no {path}. Give its folder by `--data DIR` or "
-            f"{FOLDER_VARIABLE}; {way}."
+            f"The data set {name} was not found: {path} does not exist. Pass its folder with "
+            f"`--data DIR` or set {FOLDER_VARIABLE}; {way}."
         )
     with np.load(path, allow_pickle=False) as parts:
         return {key: parts[key] for key in parts.files}

@@ -1,7 +1,7 @@
-"""Read matrices, image cubes and labels from files of every usual format, one format per module.
+"""Read matrices, image cubes and labels from files of all common formats, one format per module.
 
-A bad file is a `FileError` with one clear sentence, whatever is wrong with it: pickles are never
-read, and sizes are checked before anything is (`orthoplus.io.guard`).
+Any defect of a file raises `FileError` with a clear message. Pickles are never loaded, and sizes
+are checked before any data are read (`orthoplus.io.guard`).
 """
 
 import warnings
@@ -27,7 +27,7 @@ from orthoplus.io.table_options import TableOptions
 from orthoplus.io.table_text import suffix_of
 from orthoplus.io.text_tables import read_table
 
-# Readers of tables, which take options.
+# Readers of tables take `TableOptions`; all other readers take the path alone.
 TABLE_READERS: dict[str, Callable[[Path, TableOptions], Catalog]] = {
     ".csv": read_table,
     ".tsv": read_table,
@@ -68,7 +68,7 @@ __all__ = [
 
 
 def split_key(name: str) -> tuple[Path, str | None]:
-    """Split ``file.h5ad:layers/raw`` into path and key; a file of that whole name comes first.
+    """Split ``file.h5ad:layers/raw`` into path and key, unless a file of that full name exists.
 
     Examples
     --------
@@ -92,19 +92,20 @@ def read_matrix(path: Path, key: str | None = None, table: TableOptions | None =
     path : Path
         A file of a type in `SUFFIXES`.
     key : str, optional
-        Which array of a file that holds several; without it the only one, or one called X or A.
+        Name of the array in a file with several arrays; by default the only one, or one named X
+        or A.
     table : TableOptions, optional
-        How a table (.csv, .tsv, .txt, .xlsx, .parquet) is read; by default as the file shows.
+        How to read a table (.csv, .tsv, .txt, .xlsx, .parquet); by default inferred from the file.
 
     Returns
     -------
     Content
-        ``values`` of shape (n, r). ``summary`` says how a table was read: its header, row names,
-        separator, decimal sign, and the columns that were set aside.
+        ``values`` has shape (n, r). ``summary`` says how a table was read: its header, row names,
+        separator, decimal sign, and the columns that were left out.
 
     Notes
     -----
-    The size that the file declares is checked against `memory_limit` first.
+    The size declared by the file is checked against `memory_limit` before the data are read.
 
     Examples
     --------
@@ -121,29 +122,29 @@ def read_matrix(path: Path, key: str | None = None, table: TableOptions | None =
     """
     content = _read(path, key, (2,), "matrix of numbers", table)
     if 0 in content.values.shape:
-        raise FileError(f"`{path}` holds an empty matrix, {content.values.shape}.")
+        raise FileError(f"`{path}` holds an empty matrix of shape {content.values.shape}.")
     return content
 
 
 def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) -> Content:
-    """Read an image (height, width, bands), or a matrix (pixels, bands), dense.
+    """Read a dense image (height, width, bands) or matrix (pixels, bands).
 
     Parameters
     ----------
     path : Path
-        A file of a type in `SUFFIXES`, or the image of an ENVI header that lies beside it.
+        A file of a type in `SUFFIXES`, or the data file next to an ENVI header.
     key : str, optional
         As in `read_matrix`.
     in_blocks : bool
-        Whether to leave the numbers of an ENVI or GeoTIFF image on disk: ``values`` is then an
-        array that `orthoplus.unmix` reads in blocks of lines.
+        Whether to leave an ENVI or GeoTIFF image on disk; ``values`` is then an array-like that
+        `orthoplus.unmix` reads in blocks of lines.
 
     Returns
     -------
     Content
-        The column names are those of the bands. Of an ENVI or GeoTIFF image, ``imagery`` holds
-        wavelengths, units and where it lies; values are scaled as the file says, bad bands are
-        left out, and pixels without data are zeros.
+        The column names are the names of the bands. For an ENVI or GeoTIFF image, ``imagery``
+        holds wavelengths, units and georeference; values are scaled as the file specifies, bad
+        bands are left out, and pixels without data are zero.
 
     Examples
     --------
@@ -157,17 +158,17 @@ def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) ->
     wanted = "image (height, width, bands) or matrix (pixels, bands)"
     content = _read(path, key, (2, 3), wanted, in_blocks=in_blocks)
     if issparse(content.values):
-        raise FileError(f"`{path}` holds a sparse matrix: an image is dense.")
+        raise FileError(f"`{path}` holds a sparse matrix; an image must be dense.")
     if 0 in content.values.shape:
-        raise FileError(f"`{path}` holds an empty image, {content.values.shape}.")
+        raise FileError(f"`{path}` holds an empty image of shape {content.values.shape}.")
     return content
 
 
 def read_labels(path: Path, key: str | None = None) -> Content:
-    r"""Read a vector of labels, numbers or text; of a table of text one column.
+    r"""Read a vector of labels, numbers or text, from a file or from one column of a table.
 
-    The key names that column; see `orthoplus.io.label_files`. Other parameters and cost as in
-    `read_matrix`.
+    For a table, ``key`` names the column; see `orthoplus.io.label_files`. For other files it names
+    the array, as in `read_matrix`.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def read_labels(path: Path, key: str | None = None) -> Content:
 
 
 def read_names(path: Path, count: int, option: str) -> tuple[str, ...]:
-    r"""Read the names of ``count`` rows or columns, one per line; ``option`` asked for them.
+    r"""Read the names of ``count`` rows or columns, one per line; errors mention ``option``.
 
     Examples
     --------
@@ -214,13 +215,13 @@ def _read(
     is_known = suffix in SUFFIXES or find_header(path) is not None
     if (not is_known or is_packed) and path.is_file():
         raise FileError(
-            f"`{path}` has the unsupported type `{''.join(path.suffixes[-2:]) or 'none'}`. "
-            f"Supported are {', '.join(SUFFIXES)}, and .csv.gz, .tsv.gz, .txt.gz."
+            f"`{path}`: unsupported file type `{''.join(path.suffixes[-2:]) or 'none'}`. "
+            f"Supported: {', '.join(SUFFIXES)}, .csv.gz, .tsv.gz, .txt.gz."
         )
     if table not in (None, TableOptions()) and suffix not in TABLE_READERS:
         raise FileError(
-            f"`{path}` is not a table: options for tables such as --header, --index, --drop and "
-            f"--sep are for {', '.join(TABLE_READERS)}."
+            f"`{path}` is not a table: --header, --index, --drop, --sep and the other table "
+            f"options apply to {', '.join(TABLE_READERS)} files only."
         )
 
     def read() -> Content:
@@ -229,8 +230,9 @@ def _read(
             return entry.load()
         if entry.open is None:
             raise FileError(
-                f"`{path}` cannot be read in blocks here: ENVI and GeoTIFF images can. In Python, "
-                f"`orthoplus.unmix` reads data sets of HDF5 and Zarr files in blocks, too."
+                f"`{path}` cannot be read in blocks: on the command line only ENVI and GeoTIFF "
+                f"images can. In Python, `orthoplus.unmix` also reads HDF5 and Zarr data sets in "
+                f"blocks."
             )
         return entry.open()
 
@@ -245,23 +247,23 @@ def _list(path: Path, table: TableOptions | None) -> Catalog:
 
 
 def _guarded(path: Path, read: Callable[[], T]) -> T:
-    """Run a reader; whatever the libraries below raise on a damaged file becomes a `FileError`."""
+    """Run a reader and turn any exception that a damaged file causes into a `FileError`."""
     if path.is_dir():
-        raise FileError(f"`{path}` is a folder: a file is needed.")
+        raise FileError(f"`{path}` is a folder; a file is expected.")
     if not path.exists():
-        raise FileError(f"`{path}` is not there.")
+        raise FileError(f"`{path}` does not exist.")
     if not path.is_file():
-        raise FileError(f"`{path}` is a device or a pipe: a file is needed.")
+        raise FileError(f"`{path}` is a device or a pipe; a regular file is expected.")
     try:
-        with warnings.catch_warnings(action="ignore"):  # of SciPy, on a file that is odd
+        with warnings.catch_warnings(action="ignore"):  # SciPy warns about unusual files
             return read()
     except (FileError, MissingPackageError):
         raise
     except PermissionError:
-        raise FileError(f"`{path}` may not be read: permission denied.") from None
+        raise FileError(f"`{path}` cannot be read: permission denied.") from None
     except MemoryError:
-        raise FileError(f"`{path}` does not fit into the memory of this machine.") from None
-    except Exception as error:  # SciPy and h5py raise nearly every class on damaged bytes
+        raise FileError(f"`{path}` does not fit into memory.") from None
+    except Exception as error:  # SciPy and h5py raise many exception classes on damaged files
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise FileError(
             f"`{path}` cannot be read as a {path.suffix.lower()} file: it is damaged or of another "

@@ -1,4 +1,4 @@
-"""Files of labels and weights of brains: NIfTI volumes and GIFTI surfaces, thin over nibabel."""
+"""Write labels and weights of brain images: NIfTI volumes and GIFTI surfaces, with nibabel."""
 
 import gzip
 from pathlib import Path
@@ -11,7 +11,7 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray
 
-# How files of one hemisphere are called: BIDS, FreeSurfer, the Connectome Workbench.
+# How BIDS, FreeSurfer and the Connectome Workbench mark the hemisphere in file names.
 _HEMISPHERES = {
     "left": ("hemi-l", "lh.", ".l.", "_lh", "left"),
     "right": ("hemi-r", "rh.", ".r.", "_rh", "right"),
@@ -19,7 +19,7 @@ _HEMISPHERES = {
 
 
 def is_surface_file(path: str | Path) -> bool:
-    """Return whether a file holds data on a surface, by its name.
+    """Return whether the name of a file says that it holds data on a surface.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def is_surface_file(path: str | Path) -> bool:
 
 
 def hemisphere_of(path: str | Path) -> str:
-    """Return "left" or "right", by the name of a file.
+    """Return "left" or "right", depending on the name of a file.
 
     Examples
     --------
@@ -41,17 +41,17 @@ def hemisphere_of(path: str | Path) -> str:
     found = [side for side, signs in _HEMISPHERES.items() if any(sign in name for sign in signs)]
     if len(found) != 1:
         raise FileError(
-            f"`{path}` does not say which hemisphere it is: write `hemi-L` or `hemi-R` into the "
-            f"name."
+            f"The name of `{path}` does not say which hemisphere it is; include `hemi-L` or "
+            f"`hemi-R` in the file name."
         )
     return found[0]
 
 
 def write_volume(path: Path, image: Any) -> None:
-    """Write an image as .nii.gz, the same bytes for the same image, in millimeters if unknown."""
+    """Write an image as .nii.gz; equal images give identical files. Unknown units become mm."""
     if image.header.get_xyzt_units()[0] == "unknown":
         image.header.set_xyzt_units("mm", "sec")
-    packed = gzip.compress(image.to_bytes(), mtime=0)
+    packed = gzip.compress(image.to_bytes(), mtime=0)  # no time stamp: reproducible bytes
     write_atomically(path, lambda file: file.write(packed))
 
 
@@ -70,7 +70,7 @@ def write_labels(path: Path, labels: Any, lut: Any) -> None:
 
 
 def write_map(path: Path, values: FloatArray) -> None:
-    """Write a number per vertex of one hemisphere as .shape.gii."""
+    """Write one value per vertex of a hemisphere as .shape.gii."""
     gifti = require("nibabel", "A surface", extra="brain").gifti
     array = gifti.GiftiDataArray(
         np.asarray(values).ravel().astype(np.float32),

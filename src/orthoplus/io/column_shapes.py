@@ -1,4 +1,4 @@
-"""What the values of a column look like: running numbers, an axis, identifiers, classes, totals."""
+"""Recognize columns that are not data: running numbers, axes, identifiers, classes, totals."""
 
 import re
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray
 
-# Rows from which a column of running numbers, or of few classes, is not chance; and from which
-# numbers that only rise or only fall are not.
+# Minimum number of rows for which running numbers, few distinct values, and a monotone column,
+# respectively, are taken as more than coincidence.
 _RUNNING_ROWS, _CLASS_ROWS, _AXIS_ROWS = 5, 10, 8
-# A column of classes has at most this many, and at most this share of the rows.
+# Maximum number of distinct classes, absolute and relative to the number of rows.
 _MOST_CLASSES, _CLASS_SHARE = 60, 0.5
-# Without a name, whole numbers from 0 or 1 on pass for classes if there are at most this many.
+# Maximum number of distinct integers that pass for classes in a column without a name.
 _MOST_BARE_CLASSES = 20
 _ROUNDING = 1e-9
 
@@ -26,7 +26,7 @@ CLASS = re.compile(
     r"variety|y|truth|ground_truth|cell_?type|type|kind|outcome|leiden|louvain)",
     re.IGNORECASE,
 )
-# Names of axes, along which rows are measured.
+# Names of axes such as time and wavelength, along which the rows are measured.
 _AXIS = re.compile(
     r"(.*[ _.-])?(years?|dates?|datetime|time|timestamp|days?|months?|weeks?|hours?|jahr|datum|"
     r"zeit|wavelengths?|wavenumbers?|frequency|freq|m/z|mz|wellenl\w+)([ _.(\[].*)?",
@@ -37,7 +37,7 @@ _GENES = re.compile(r"genes?|gene[ _]?(id|ids|names?|symbols?)|geneid|symbols?|e
 
 
 def is_running(column: FloatArray) -> bool:
-    """Return whether the numbers are 0, 1, 2, ... or 1, 2, 3, ..., in this order.
+    """Return whether the values are 0, 1, 2, ... or 1, 2, 3, ..., in this order.
 
     Examples
     --------
@@ -51,16 +51,16 @@ def is_running(column: FloatArray) -> bool:
 
 
 def is_unique_whole(column: FloatArray) -> bool:
-    """Return whether the numbers are whole and differ from each other."""
+    """Return whether the values are distinct integers."""
     is_whole = bool(np.isfinite(column).all() and (column == np.round(column)).all())
     return is_whole and len(np.unique(column)) == len(column)
 
 
 def is_axis(column: FloatArray, name: str | None, *, is_first: bool) -> bool:
-    """Return whether the rows seem to be measured along this column: years, times, wavelengths.
+    """Return whether a column looks like an axis such as years, times or wavelengths.
 
-    The first column only rises or only falls, in equal steps or over many rows; or a column has
-    the name of an axis, and rises or falls.
+    An axis is strictly monotone. It must also have the name of an axis, or be the first column
+    and have equal steps or many rows.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def is_axis(column: FloatArray, name: str | None, *, is_first: bool) -> bool:
 
 
 def has_classes(column: FloatArray | list[str]) -> bool:
-    """Return whether the values repeat as classes do."""
+    """Return whether the column has few enough distinct values to hold classes."""
     if not isinstance(column, list):
         if not (np.isfinite(column).all() and (column == np.round(column)).all()):
             return False
@@ -94,9 +94,9 @@ def has_classes(column: FloatArray | list[str]) -> bool:
 
 
 def bare_classes(columns: Sequence[FloatArray | list[str]]) -> int | None:
-    """Return the first or last column if it alone holds whole numbers from 0 or 1 on, repeated.
+    """Return the first or last column if it is the only one that looks like class numbers.
 
-    Tables without a header often have the class there, as a number.
+    Tables without a header often store the class there, as integers starting at 0 or 1.
 
     Examples
     --------
@@ -122,16 +122,16 @@ def _counts_classes(column: FloatArray | list[str]) -> bool:
 def remarks_on(
     values: FloatArray, rows: Sequence[str] | None, columns: Sequence[str] | None, corner: str
 ) -> tuple[str, ...]:
-    """Return what to know before clustering: totals, names that repeat, genes as rows."""
+    """Return remarks to read before clustering: totals, repeated names, genes as rows."""
     found = []
     if _is_total(values):
         name = "The last row" if rows is None else f"The last row (`{rows[-1]}`)"
-        found.append(f"{name} is the sum of all others: if it is a total, take it out of the file.")
+        found.append(f"{name} is the sum of all others; if it is a total, remove it from the file.")
     total = _total_column(values)
     if total is not None:
         name = str(total + 1) if columns is None else columns[total]
         found.append(
-            f"Column `{name}` is the sum of all others: if it is a total, leave it out with "
+            f"Column `{name}` is the sum of all others; if it is a total, leave it out with "
             f"`--drop`."
         )
     if columns is not None and len(set(columns)) < len(columns):
@@ -153,7 +153,7 @@ def _total_column(values: FloatArray) -> int | None:
     """Return the first or last column if it is the sum of the others."""
     if len(values) < 3 or values.shape[1] < 3:
         return None
-    for j in (values.shape[1] - 1, 0):
+    for j in (values.shape[1] - 1, 0):  # `_is_total` looks at the last row of the transpose
         if _is_total(np.column_stack([np.delete(values, j, axis=1), values[:, j]]).T):
             return j
     return None

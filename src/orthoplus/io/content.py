@@ -1,6 +1,6 @@
-"""What a file holds, before and after it is read.
+"""Describe the contents of a file, before and after reading.
 
-Every format gives a catalog: the arrays of the file with their shapes, none of them read yet.
+Every reader returns a catalog: the arrays of the file with their shapes, which are loaded later.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from orthoplus.core.types import IntArray
 if TYPE_CHECKING:
     from orthoplus.io.imagery import Imagery
 
-# Without a key, an array of one of these names is preferred to the others.
+# If no key is given, an array with one of these names is preferred.
 MATRIX_NAMES = ("X", "A")
 LABEL_NAMES = ("labels", "y")
 
@@ -24,7 +24,10 @@ Names = tuple[str, ...]
 
 
 def printable(text: str) -> str:
-    r"""Return a text of a file with blanks for what cannot be shown: reports and headers hold it.
+    r"""Replace the unprintable characters of a text by blanks.
+
+    Text from files is shown in reports and written to headers, where control characters would do
+    harm.
 
     Examples
     --------
@@ -35,7 +38,7 @@ def printable(text: str) -> str:
 
 
 class Places(NamedTuple):
-    """Where the entries of a table stand in its file, as an editor shows it.
+    """The lines and columns of a file that the entries of a table come from, counted from 1.
 
     Examples
     --------
@@ -49,7 +52,7 @@ class Places(NamedTuple):
     names: Names | None
 
     def of(self, row: int, column: int) -> str:
-        """Return the place of an entry in words."""
+        """Return the place of an entry in words, for error messages."""
         number = int(self.columns[column])
         name = "" if self.names is None else self.names[number - 1].strip()
         return f"line {int(self.lines[row])}, column {number}" + (f" (`{name}`)" if name else "")
@@ -57,24 +60,24 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Hold an array as read from a file.
+    """An array as read from a file, with names and remarks.
 
     Attributes
     ----------
     values : ndarray or csr_array
-        Numbers; for labels also text.
+        The numbers; labels may also be text.
     row_names, column_names : tuple of str, optional
-        If the file has them; for a cube the column names are those of the bands.
+        Names given in the file; the columns of an image are its bands.
     notes : tuple of str
-        What was changed on the way, in words.
+        Sentences about what was changed while reading.
     labels : tuple of str, optional
         The true class of each row, if a column of the file holds it.
     summary : str
-        What was read and how, in one line; empty if there was nothing to find out.
+        One line on what was read and how; empty if nothing had to be inferred.
     places : Places, optional
-        Where the entries stand in a file of lines.
+        Lines and columns of the entries in a text file.
     imagery : Imagery, optional
-        What an image file says beside its numbers: wavelengths, no data, where it lies.
+        Metadata of an image: wavelengths, no-data value, georeference.
 
     Examples
     --------
@@ -94,7 +97,7 @@ class Content:
     imagery: "Imagery | None" = None
 
     def transposed(self) -> "Content":
-        """Return the array with rows and columns exchanged; classes of the rows are left out."""
+        """Return the transposed array; the classes of the rows are dropped."""
         values = self.values.T
         values = values.tocsr() if issparse(values) else values
         return Content(values, self.column_names, self.row_names, self.notes, summary=self.summary)
@@ -102,9 +105,9 @@ class Content:
 
 @dataclass(frozen=True)
 class Entry:
-    """Describe one array of a file: its shape, whether it holds numbers or text, how to read it.
+    """One array of a file: its shape, whether it holds numbers or text, and how to load it.
 
-    ``open`` gives an array that is read in blocks, if the format has any.
+    ``open`` returns an array that is read in blocks; None if the format does not support that.
     """
 
     shape: tuple[int, ...]
@@ -114,8 +117,8 @@ class Entry:
     open: Callable[[], Content] | None = None
 
     def fits(self, ndims: tuple[int, ...]) -> bool:
-        """Tell whether it can be what is wanted."""
-        if 1 in ndims:  # labels: a vector, also as a matrix of one row or column
+        """Return whether the array has one of these numbers of dimensions and a usable type."""
+        if 1 in ndims:  # labels: a vector, or a matrix with a single row or column
             return (self.is_numeric or self.is_text) and sum(n != 1 for n in self.shape) <= 1
         return self.is_numeric and len(self.shape) in ndims
 
@@ -130,7 +133,7 @@ Catalog = Mapping[str, Entry]
 def choose(
     path: Path, catalog: Catalog, key: str | None, ndims: tuple[int, ...], wanted: str
 ) -> Entry:
-    """Return the entry with this key; without one, the only one that fits, or one called X or A."""
+    """Return the entry with this key; by default the only one that fits, or one named X or A."""
     if key is not None:
         if key not in catalog:
             raise FileError(f"`{path}` has no array `{key}`. It has {_listed(catalog)}.")
@@ -146,15 +149,15 @@ def choose(
     preferred = [n for n in (LABEL_NAMES if 1 in ndims else MATRIX_NAMES) if n in fitting]
     if len(fitting) > 1 and not preferred:
         raise FileError(
-            f"`{path}` has {len(fitting)} arrays that could be meant: {_listed(fitting)}. "
-            f"Name one with --key, or as {path.name}:NAME."
+            f"`{path}` has {len(fitting)} suitable arrays: {_listed(fitting)}. "
+            f"Choose one with --key NAME, or write {path.name}:NAME."
         )
     return fitting[preferred[0] if preferred else next(iter(fitting))]
 
 
 def _listed(catalog: Catalog, most: int = 12) -> str:
     if not catalog:
-        return "no arrays at all"
+        return "no arrays"
     shown = [f"`{name}` ({entry})" for name, entry in list(catalog.items())[:most]]
     more = len(catalog) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -1,7 +1,7 @@
-"""How a table is written: separator, decimal sign, header, and what each column holds.
+"""Infer how a table is written: separator, decimal sign, header, and the type of each column.
 
-Everything is found from the first lines, and said. If they can be read in two ways that give
-different numbers, the file is refused, with the option that decides.
+Everything is inferred from the first lines and reported. If the lines can be read in two ways that
+give different numbers, the file is refused with a message that names the option that decides.
 """
 
 import itertools
@@ -15,24 +15,24 @@ from orthoplus.core.errors import FileError
 from orthoplus.io.table_options import NONE, TableOptions
 from orthoplus.io.table_text import Row, read_rows
 
-# Rows that decide, and the separators that are tried; a space stands for any white space.
+# Number of rows that are inspected, and the separators that are tried; " " means any white space.
 HEAD_ROWS = 500
 _CANDIDATES = (",", ";", "\t", "|", " ")
 _SEPARATOR_WORDS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'", " ": "white space"}
-# From this many columns on, numbers of the first row that only rise, or only fall, are not chance.
+# Minimum number of columns for which a monotone first row is taken as more than coincidence.
 _MONOTONE_COLUMNS = 6
-# Running numbers above whole numbers are a header for sure from this many columns on.
+# Minimum number of columns for which 0, 1, 2, ... above integers is certainly a header.
 _RUNNING_COLUMNS = 10
-# Numbers of a header that exceed all of their columns by this factor are not data.
+# A first row of numbers that exceed all values below them by this factor is a header.
 _MIN_HEADER_FACTOR = 10.0
-# A column with this share of numbers holds numbers: the rest are mistakes, named one by one.
+# A column with this share of numbers is numeric; each of its other cells is reported as an error.
 _NUMBER_SHARE = 0.5
 
 _POINT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d+,\d*|,\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
 _POINT_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
-# Digits that are not a quantity: with zeros before them, or more of them than a float64 holds.
+# Digits that are codes rather than quantities: with leading zeros, or too long for a float64.
 _CODE = re.compile(r"0\d+|\d{16,}", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -45,14 +45,15 @@ class Dialect:
     Attributes
     ----------
     sep, decimal : str
+        The separator and the decimal sign.
     n_before : int
-        Rows before the first one of data: comments and the header.
+        Number of rows before the data: comments and the header.
     header : tuple of str, optional
-        The names of the columns, without that of the row names if the file leaves it out.
+        Names of the columns; the name of the row-name column may be missing, as R writes it.
     kinds : tuple of {"number", "boolean", "text", "code", "empty"}
-        What each column holds; the last three are read as text.
+        Type of each column; the last three are read as text.
     notes : tuple of str
-        What was found, in words.
+        What was inferred, in words.
     """
 
     sep: str
@@ -64,9 +65,9 @@ class Dialect:
 
 
 def parse_number(cell: str, decimal: str = ".") -> float | None:
-    """Return the number in a cell; None if it is something else.
+    """Return the number in a cell, or None if it is not a number.
 
-    Python's own ``float`` reads more than tables mean: ``1_000``, digits of other scripts, ``nan``.
+    ``float`` alone would accept too much: ``1_000``, digits of other scripts, ``nan``.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def has_marks(cell: str) -> bool:
-    """Return whether a cell is a number once marks of thousands, percent and money are off.
+    """Return whether a cell is a number with thousands separators, percent or currency signs.
 
     Examples
     --------
@@ -103,13 +104,13 @@ def has_marks(cell: str) -> bool:
 
 
 def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[str, str]:
-    """Return the separator, and words about it if it is not the one the type of file has."""
+    """Return the separator, and a note about it unless it is the usual one."""
     if options.separator is not None:
         _check_separator(path, encoding, options)
         return options.separator, ""
     line, first = next(read_rows(path, encoding, None), (0, [""]))
     named = re.fullmatch(r"sep=(.)", first[0].strip('\ufeff "')) if line == 1 else None
-    if named is not None:  # Excel's own first line
+    if named is not None:  # Excel declares the separator in a first line such as `sep=;`
         return named[1], f"separator {_SEPARATOR_WORDS.get(named[1], named[1])}"
     scores = {sep: _score(path, encoding, sep, options) for sep in _CANDIDATES}
     best = max(_CANDIDATES, key=lambda sep: scores[sep])
@@ -119,24 +120,27 @@ def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[st
 
 
 def _check_separator(path: Path, encoding: str, options: TableOptions) -> None:
-    """Refuse a separator that does not occur, if another one makes equal rows of numbers."""
+    """Refuse a separator that does not occur, if another one gives equally long numeric rows."""
     if options.decimal is not None or _score(path, encoding, options.separator or "", options)[2]:
         return
     for sep in _CANDIDATES[:-1]:
         n_equal, n_numbers, _ = _score(path, encoding, sep, options)
         if sep != options.separator and n_equal == 1.0 and n_numbers >= _NUMBER_SHARE:
             raise FileError(
-                f"`{path}` has no separator `{options.sep}`: its "
-                f"cells seem to end with {_SEPARATOR_WORDS[sep]}. Leave out --sep."
+                f"`--sep {options.sep}`: this separator does not occur in `{path}`, whose cells "
+                f"seem to be separated by {_SEPARATOR_WORDS[sep]}. Omit --sep to detect it."
             )
 
 
 def _score(path: Path, encoding: str, sep: str, options: TableOptions) -> tuple[float, float, int]:
-    """Rate a separator: rows of equal length, cells that are numbers, columns."""
+    """Rate a separator by (share of rows of equal length, share of numeric cells, columns).
+
+    Scores are compared as tuples, so the number of columns matters only in case of a tie.
+    """
     try:
         head = itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS)
         rows = [row for _, row in head if not is_comment(row)]
-    except FileError:  # a quote that is not closed, with this separator
+    except FileError:  # with this separator, a quote is not closed
         return 0.0, 0.0, 0
     counts = Counter(map(len, rows))
     width, n_equal = max(counts.items(), key=lambda item: (item[1], item[0]), default=(1, 0))
@@ -152,14 +156,15 @@ def _score(path: Path, encoding: str, sep: str, options: TableOptions) -> tuple[
 def find_decimal(
     path: Path, rows: Sequence[Row], sep: str, options: TableOptions
 ) -> tuple[str, str]:
-    """Return the decimal sign, and words about it if it is a comma."""
+    """Return the decimal sign, and a note about it if it is a comma."""
     if options.decimal is not None:
         return options.decimal, "decimal comma" if options.decimal == "," else ""
     cells = [(line, j, cell.strip()) for line, row in rows for j, cell in enumerate(row)]
     commas = [place for place in cells if _COMMA.fullmatch(place[2])]
     points = [place for place in cells if "." in place[2] and _POINT.fullmatch(place[2])]
     if not commas:
-        # In countries with decimal commas, semicolons separate and points mark thousands.
+        # Where decimal commas are usual, semicolons separate cells and points mark thousands:
+        # 1.234 is then ambiguous if all numbers with a point look like that.
         if points and sep in ";\t" and all(_POINT_THOUSANDS.fullmatch(p[2]) for p in points):
             raise FileError(_thousands_words(path, points[0], "."))
         return ".", ""
@@ -169,7 +174,7 @@ def find_decimal(
         raise FileError(
             f"`{path}` has numbers with a decimal comma (`{cell}`, line {line}, column "
             f"{column + 1}) and with a point (`{other[2]}`, line {other[0]}, column "
-            f"{other[1] + 1}). Write all numbers in one way, without marks for thousands."
+            f"{other[1] + 1}). Use one decimal sign throughout, and no thousands separators."
         )
     if all(_THOUSANDS.fullmatch(place[2]) for place in commas):
         raise FileError(_thousands_words(path, commas[0], ","))
@@ -178,9 +183,9 @@ def find_decimal(
 
 def _thousands_words(path: Path, place: tuple[int, int, str], sign: str) -> str:
     return (
-        f"`{path}`, line {place[0]}, column {place[1] + 1}: `{place[2]}` may be a decimal number "
-        f"or a whole one with a mark for thousands. Pass --decimal {sign} if it is decimal; "
-        f"otherwise write numbers without marks."
+        f"`{path}`, line {place[0]}, column {place[1] + 1}: `{place[2]}` is ambiguous: a decimal "
+        f"number, or an integer with a thousands separator. Pass --decimal {sign} if it is "
+        f"decimal; otherwise remove the thousands separators."
     )
 
 
@@ -188,7 +193,7 @@ def _thousands_words(path: Path, place: tuple[int, int, str], sign: str) -> str:
 
 
 def kinds_of(rows: Sequence[list[str]], decimal: str, options: TableOptions) -> tuple[str, ...]:
-    """Return what each column holds, by the majority of its cells that are not missing."""
+    """Return the type of each column, decided by the majority of its nonmissing cells."""
     width = Counter(map(len, rows)).most_common(1)[0][0]
     columns = zip(*(row for row in rows if len(row) == width), strict=True)
     return tuple(_kind(column, decimal, options) for column in columns)
@@ -207,7 +212,7 @@ def _kind(cells: Sequence[str], decimal: str, options: TableOptions) -> str:
 
 
 def _comes_again(first: list[str], body: Sequence[list[str]], j: int) -> bool:
-    """Return whether a word of the first row stands below it, too: then it is not a name."""
+    """Return whether a word of the first row occurs below it, too, and so is not a column name."""
     word = first[j].strip() if j < len(first) else ""
     return word != "" and any(j < len(row) and row[j].strip() == word for row in body)
 
@@ -219,10 +224,10 @@ def _are_codes(cells: Sequence[str]) -> bool:
 def find_header(
     path: Path, rows: Sequence[Row], decimal: str, options: TableOptions
 ) -> tuple[bool, str]:
-    """Return whether the first row is a header, and words if that is not plain.
+    """Return whether the first row is a header, and a note if that had to be inferred.
 
-    A header has a word over a column of numbers. If all of it over such columns are numbers, it
-    may still be one: years, wavelengths, the running numbers that pandas writes.
+    A header has a word above a column of numbers. A first row with numbers above all numeric
+    columns may still be a header: years, wavelengths, or the running numbers that pandas writes.
     """
     if options.header is not None:
         return options.header, "header as given" if options.header else "no header, as given"
@@ -230,7 +235,7 @@ def find_header(
         return _is_lone_header(path, rows, decimal, options), ""
     first, body = rows[0][1], [row for _, row in rows[1:]]
     kinds = kinds_of(body, decimal, options)
-    if len(first) == len(kinds) - 1:  # R leaves out the corner above row names
+    if len(first) == len(kinds) - 1:  # R omits the name above the row names
         return True, "header found"
     if any(kind == "text" and _comes_again(first, body, j) for j, kind in enumerate(kinds)):
         return False, ""
@@ -249,13 +254,16 @@ def _is_lone_header(path: Path, rows: Sequence[Row], decimal: str, options: Tabl
     cells = rows[0][1]
     if all(options.is_missing(cell) or is_number(cell, decimal) for cell in cells[1:] or cells):
         return False
-    raise FileError(f"`{path}` has a header and no rows.")
+    raise FileError(f"`{path}` has a header but no rows.")
 
 
 def _is_numeric_header(
     path: Path, rows: Sequence[Row], kinds: tuple[str, ...], decimal: str
 ) -> tuple[bool, str]:
-    """Judge a first row that has numbers over all columns of numbers."""
+    """Decide whether a first row with numbers above all numeric columns is a header.
+
+    Raise `FileError` if it could be either.
+    """
     first = rows[0][1]
     columns = [
         j for j, kind in enumerate(kinds) if kind == "number" and is_number(first[j], decimal)
@@ -263,6 +271,7 @@ def _is_numeric_header(
     corner = first[0].strip()
     numbers = [_value(first[j], decimal) for j in columns]
     shown = ", ".join(first[j].strip() for j in columns[:4]) + (", ..." if len(columns) > 4 else "")
+    # An empty corner above row names: pandas writes this.
     if corner == "" and 0 not in columns and any(row[0].strip() for _, row in rows[1:]):
         return True, f"header found: {shown}"
     steps = {float(later - sooner) for sooner, later in itertools.pairwise(numbers)}
@@ -278,12 +287,12 @@ def _is_numeric_header(
     if not (is_running or _looks_like_names(rows, columns, numbers, decimal)):
         return False, ""
     raise FileError(
-        f"`{path}`: its first line ({shown}) may be a header of numbers or the first row of data. "
+        f"`{path}`: the first line ({shown}) may be a header of numbers or the first row of data. "
         f"Pass --header or --no-header."
     )
 
 
-# Words that stand above row names, in the corner of a table.
+# Names of the column of row names, found in the corner of a table.
 CORNER_WORDS = frozenset(
     "name names row rows rowname rownames id ids index key sample samples sample_id gene genes "
     "gene_id feature features item items country region city state province station site subject "
@@ -294,10 +303,10 @@ CORNER_WORDS = frozenset(
 def _looks_like_names(
     rows: Sequence[Row], columns: list[int], numbers: list[float], decimal: str
 ) -> bool:
-    """Return whether the first row differs in kind from the others, as a header of numbers does.
+    """Return whether the first row differs from the others as a header of numbers does.
 
-    Its numbers only rise or only fall, and they are far larger than their columns, or whole numbers
-    above decimal ones; or there are many of them and few rows of the body rise or fall.
+    It is monotone, and its numbers are far larger than their columns, or integers above decimal
+    numbers; or it has many columns, and few rows of the body are monotone.
     """
     if len(numbers) < 2 or not _is_monotone(numbers):
         return False
@@ -326,18 +335,18 @@ def _value(cell: str, decimal: str) -> float:
     return parse_number(cell, decimal) or 0.0
 
 
-# --- all of it -----------------------------------------------------------------------------------
+# --- the whole dialect ---------------------------------------------------------------------------
 
 
 def is_comment(row: Sequence[str]) -> bool:
-    """Return whether a line begins as comments do: # in most programs, % in MATLAB."""
+    """Return whether a line starts with # or, as in MATLAB, with %."""
     return row[0].lstrip().startswith(("#", "%"))
 
 
 def split_comments(rows: Sequence[Row]) -> tuple[int, list[Row]]:
-    """Return how many first rows are comments, and the rest; the last may be a header.
+    """Return the number of leading comment rows, and the remaining rows.
 
-    A row that begins with # and has as many cells as the next one names the columns.
+    A row that starts with # and has as many cells as the next one is the header.
     """
     n = next((i for i, (_, row) in enumerate(rows) if not is_comment(row)), 0)
     if n and n < len(rows):
@@ -350,7 +359,7 @@ def split_comments(rows: Sequence[Row]) -> tuple[int, list[Row]]:
 
 
 def find_dialect(path: Path, encoding: str, options: TableOptions) -> Dialect:
-    """Return how a table of text is written."""
+    """Infer the dialect of a text table."""
     sep, separator_words = find_separator(path, encoding, options)
     head = list(itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS))
     n_named = int(bool(head) and re.fullmatch(r"sep=.?", "".join(head[0][1]).strip()) is not None)
@@ -372,15 +381,15 @@ def describe_rows(
     n_before: int = 0,
     words: tuple[str, ...] = (),
 ) -> Dialect:
-    """Return the dialect of rows whose separator and decimal sign are known."""
+    """Infer the dialect of rows whose separator and decimal sign are known."""
     has_header, header_words = find_header(path, rows, signs[1], options)
     body = [row for _, row in rows[has_header:]]
     if not body:
-        raise FileError(f"`{path}` has a header and no rows.")
+        raise FileError(f"`{path}` has a header but no rows.")
     header = tuple(cell.strip() for cell in rows[0][1]) if has_header else None
     kinds = kinds_of(body, signs[1], options)
     if header is not None and len(header) == len(kinds) - 1 and _counts_up(body):
-        kinds = ("code", *kinds[1:])  # the row numbers of R, without a name above them
+        kinds = ("code", *kinds[1:])  # row numbers written by R, without a column name
     return Dialect(
         sep=signs[0],
         decimal=signs[1],
@@ -400,7 +409,7 @@ def _counts_up(body: Sequence[list[str]]) -> bool:
 def _mark_empty(
     body: Sequence[list[str]], kinds: tuple[str, ...], header: tuple[str, ...] | None
 ) -> tuple[str, ...]:
-    """Return the kinds, "empty" for columns with neither a name nor a value."""
+    """Return the types of the columns, with "empty" for those without a name and values."""
     rows = [row for row in body if len(row) == len(kinds)]
     is_empty = [not any(row[j].strip() for row in rows) for j in range(len(kinds))]
     names = (*(header or ()), *[""] * len(kinds))
@@ -408,5 +417,6 @@ def _mark_empty(
 
 
 def comment_words(n_comments: int) -> str:
+    """Return a note about skipped comment lines, or an empty text."""
     lines = "1 comment line" if n_comments == 1 else f"{n_comments} comment lines"
     return f"{lines} skipped" if n_comments else ""

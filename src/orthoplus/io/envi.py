@@ -1,4 +1,4 @@
-"""ENVI images: a text header ``.hdr`` beside a file of raw numbers."""
+"""Read ENVI images: a text header ``.hdr`` next to a file of raw numbers."""
 
 import math
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
 
 TYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 12: "u2", 13: "u4", 14: "i8", 15: "u8"}
 _COMPLEX = (6, 9)
-# How files of numbers end, beside a header `scene.hdr`; `scene.img.hdr` has its own way.
+# Suffixes of the data file next to a header `scene.hdr`; `scene.img.hdr` is handled separately.
 IMAGE_SUFFIXES = (".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip")
-# Line is axis 0, sample 1, band 2: their order in the file, slowest first.
+# Order of the axes (0 lines, 1 samples, 2 bands) in the file, slowest first.
 _STORED_AXES = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}
-# Lists with an entry per band that describe it.
+# Header fields that have one entry per band.
 _PER_BAND = ("band names", "wavelength", "fwhm")
-# Fields that say where the image lies; they are carried over as they are.
+# Header fields with the georeference; they are copied verbatim.
 PLACE_FIELDS = (
     "map info", "projection info", "coordinate system string", "pixel size", "geo points",
     "rpc info", "x start", "y start",
@@ -30,7 +30,7 @@ PLACE_FIELDS = (
 
 
 class _Layout(NamedTuple):
-    """How the numbers of an image lie in its file."""
+    """The layout of the numbers of an image in its file."""
 
     data: Path
     shape: tuple[int, int, int]
@@ -43,6 +43,8 @@ class _Layout(NamedTuple):
         lines, samples, n_bands = self.shape
         axes, itemsize = _STORED_AXES[self.interleave], self.dtype.itemsize
         size = [last - first if axis == 0 else self.shape[axis] for axis in axes]
+        # In BIL and BIP files consecutive lines are contiguous. A BSQ file stores band after band,
+        # so each band is read separately.
         if self.interleave != "bsq":
             start = self.offset + first * samples * n_bands * itemsize
             values = np.fromfile(self.data, self.dtype, math.prod(size), offset=start)
@@ -57,12 +59,12 @@ class _Layout(NamedTuple):
 
 
 def read_envi(path: Path) -> Catalog:
-    """List the image of an ENVI header, (lines, samples, bands); its image may be given instead."""
+    """List the image (lines, samples, bands) of an ENVI header or of the data file next to one."""
     header_path = path if path.suffix.lower() == ".hdr" else find_header(path)
     if header_path is None:
         raise FileError(
-            f"`{path}` has no ENVI header beside it: none of {', '.join(_header_names(path))} is "
-            f"there. A table of text needs the ending .csv, .tsv or .txt."
+            f"`{path}` has no ENVI header: none of {', '.join(_header_names(path))} exists in its "
+            f"folder. A text table must have the suffix .csv, .tsv or .txt."
         )
     header = read_header(header_path)
     raw, about = _describe(header, None if path is header_path else path)
@@ -72,8 +74,8 @@ def read_envi(path: Path) -> Catalog:
 
 
 def find_header(image: Path) -> Path | None:
-    """Return the header beside a file of numbers, or None."""
-    if not image.is_file():  # a folder may have no name: "."
+    """Return the header of a data file, or None."""
+    if not image.is_file():  # also avoids folders without a name, such as "."
         return None
     beside = (image.with_name(name) for name in _header_names(image))
     return next((path for path in beside if path.is_file()), None)
@@ -85,13 +87,14 @@ def _header_names(image: Path) -> list[str]:
 
 
 def _describe(header: Header, data: Path | None) -> tuple[RawImage, Imagery]:
-    """Return the image and what its header says, after comparing sizes with the file."""
+    """Return the image and its metadata, after comparing the declared size with the file."""
     lines, samples, n_bands = (header.count(name, 1) for name in ("lines", "samples", "bands"))
     shape, dtype = (lines, samples, n_bands), _read_type(header)
     interleave = header.text("interleave", "bsq").lower()
     if interleave not in _STORED_AXES:
         raise FileError(
-            f"`{header.path}`: interleave `{interleave[:40]}` is none of {', '.join(_STORED_AXES)}."
+            f"`{header.path}`: unknown interleave `{interleave[:40]}`. "
+            f"Supported: {', '.join(_STORED_AXES)}."
         )
     offset = header.count("header offset", 0, optional=True)
     data = data or _data_file(header)
@@ -100,7 +103,7 @@ def _describe(header: Header, data: Path | None) -> tuple[RawImage, Imagery]:
         raise FileError(
             f"`{data}` holds {max(held, 0)} bytes, but its header `{header.path.name}` declares "
             f"{lines} lines x {samples} samples x {n_bands} bands = {declared} bytes: the file is "
-            f"truncated, or the header is of another image."
+            f"truncated, or the header belongs to another image."
         )
     nodata, (gains, offsets, quantity) = (
         header.number("data ignore value"),
@@ -133,31 +136,30 @@ def _read_about(
 
 
 def _misfits(header: Header, n_bands: int) -> Iterator[str]:
-    """Yield a sentence for each list that has not one entry per band."""
+    """Yield a remark for each list that does not have one entry per band."""
     for name in _PER_BAND:
         names = header.names(name)
         if names is not None and len(names) != n_bands:
             yield (
                 f"The header has {len(names)} entries of `{name}` for {n_bands} bands; "
-                f"they were left out."
+                f"they were ignored."
             )
 
 
 def _per_band(header: Header, name: str, n_bands: int) -> Names | None:
-    """Return a list with an entry per band; one of another length is of other bands."""
+    """Return a list with one entry per band; None if its length does not fit."""
     names = header.names(name)
     return names if names is not None and len(names) == n_bands else None
 
 
 def _scales(header: Header, n_bands: int) -> tuple[FloatArray, FloatArray, str]:
-    """Return factors and offsets of the bands, and what the values are after scaling."""
+    """Return gains and offsets of the bands, and the quantity that scaling gives."""
     gains = header.numbers("data gain values", n_bands)
     offsets = header.numbers("data offset values", n_bands)
     factor = header.number("reflectance scale factor")
     if factor is not None and not 0.0 < factor < math.inf:
         raise FileError(
-            f"`{header.path}` has `reflectance scale factor = {factor:g}`: a positive number is "
-            f"needed."
+            f"`{header.path}` has `reflectance scale factor = {factor:g}`; it must be positive."
         )
     has_gains = (gains is not None and (gains != 1.0).any()) or (
         offsets is not None and offsets.any()
@@ -168,7 +170,7 @@ def _scales(header: Header, n_bands: int) -> tuple[FloatArray, FloatArray, str]:
             f"`data offset values`: remove those that do not apply."
         )
     if gains is not None and not (gains != 0.0).all():
-        raise FileError(f"`{header.path}`: `data gain values` has a 0; factors are needed.")
+        raise FileError(f"`{header.path}`: `data gain values` has a 0; gains must not be zero.")
     ones, zeros = np.ones(n_bands), np.zeros(n_bands)
     if factor is not None:
         return ones / factor, zeros, "reflectance"
@@ -178,9 +180,9 @@ def _scales(header: Header, n_bands: int) -> tuple[FloatArray, FloatArray, str]:
 def _read_type(header: Header) -> np.dtype[Any]:
     code = header.count("data type", 0)
     if code not in TYPES:
-        kind = "complex numbers" if code in _COMPLEX else "a type that is unknown"
+        kind = "complex numbers" if code in _COMPLEX else "an unknown type"
         raise FileError(
-            f"`{header.path}`: data type {code} stands for {kind}; real numbers are needed."
+            f"`{header.path}`: data type {code} stands for {kind}; real numbers are required."
         )
     if header.count("file compression", 0, optional=True):
         raise FileError(
@@ -188,7 +190,7 @@ def _read_type(header: Header) -> np.dtype[Any]:
         )
     order = header.count("byte order", 0, optional=True)
     if order > 1:
-        raise FileError(f"`{header.path}` has `byte order = {order}`: 0 or 1 is needed.")
+        raise FileError(f"`{header.path}` has `byte order = {order}`; it must be 0 or 1.")
     return np.dtype((">" if order else "<") + TYPES[code])
 
 
@@ -203,17 +205,21 @@ def _data_file(header: Header) -> Path:
             if candidate.is_file() and candidate != path:
                 return candidate
     tried = ", ".join(f"{base.name}{suffix}" for suffix in ("", *IMAGE_SUFFIXES))
-    raise FileError(f"`{path}` has no image beside it: none of {tried} is there.")
+    raise FileError(f"`{path}` has no data file: none of {tried} exists in its folder.")
 
 
 def _named_file(header: Header, named: str) -> Path:
-    """Return the file that the header names, which must lie in the same folder itself."""
+    """Return the data file that the header names.
+
+    It must be in the folder of the header, also after following links: a header from a stranger
+    must not make us read other files.
+    """
     folder = header.path.resolve().parent
     is_plain = named not in (".", "..") and not set("/\\:\0") & set(named)
     found = header.path.with_name(named) if is_plain else None
     if found is None or not found.is_file() or found.resolve().parent != folder:
         raise FileError(
-            f"`{header.path}` has `data file = {named[:80]}`: the name of a file in the folder of "
-            f"the header is needed."
+            f"`{header.path}` has `data file = {named[:80]}`; it must name a file in the folder of "
+            f"the header."
         )
     return found

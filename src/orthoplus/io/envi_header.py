@@ -1,4 +1,4 @@
-"""The text header of an ENVI image, read line by line: nothing in it is trusted."""
+"""Parse the text header of an ENVI image; every field is validated."""
 
 import math
 from collections.abc import Mapping
@@ -11,12 +11,13 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray
 from orthoplus.io.content import Names, printable
 
+# Longest header that is read, and most digits of an integer in it.
 _MOST_BYTES, _MOST_DIGITS = 1 << 24, 12
 
 
 @dataclass(frozen=True)
 class Header:
-    """The fields of a header, as text; a value in braces has them around it, on one line.
+    """The fields of a header, as text; lists are joined to one line and keep their braces.
 
     Examples
     --------
@@ -25,7 +26,7 @@ class Header:
     (3, [1.0, 0.0, 1.0], ('1', '0', '1'))
     >>> header.number("gain")
     Traceback (most recent call last):
-    orthoplus.core.errors.FileError: `a.hdr` has `gain = high`: a number is needed.
+    orthoplus.core.errors.FileError: `a.hdr` has `gain = high`; a number is expected.
     """
 
     path: Path
@@ -36,16 +37,16 @@ class Header:
         return self.fields.get(name, default).strip("{} ") or default
 
     def count(self, name: str, least: int, *, optional: bool = False) -> int:
-        """Return a whole number; 0 for an optional one that is not there."""
+        """Return an integer; 0 if it is optional and missing."""
         text = self.fields.get(name, "0" if optional else "")
         is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
         if not is_number or int(text) < least:
             what = f"has `{name} = {text[:40]}`" if text else f"does not say `{name}`"
-            raise FileError(f"`{self.path}` {what}: a whole number of at least {least} is needed.")
+            raise FileError(f"`{self.path}` {what}; an integer of at least {least} is expected.")
         return int(text)
 
     def number(self, name: str) -> float | None:
-        """Return a number, which may be NaN or infinite; None if it is not there."""
+        """Return a number, which may be NaN or infinite; None if the field is missing."""
         text = self.text(name, "")
         if not text:
             return None
@@ -53,7 +54,7 @@ class Header:
             return float(text)
         except ValueError:
             raise FileError(
-                f"`{self.path}` has `{name} = {text[:40]}`: a number is needed."
+                f"`{self.path}` has `{name} = {text[:40]}`; a number is expected."
             ) from None
 
     def names(self, name: str) -> Names | None:
@@ -64,7 +65,7 @@ class Header:
         return tuple(part.strip() for part in text[1:-1].split(","))
 
     def numbers(self, name: str, length: int) -> FloatArray | None:
-        """Return a list of finite numbers of this length, or None if it is not there."""
+        """Return a list of ``length`` finite numbers; None if the field is missing."""
         if name not in self.fields:
             return None
         names = self.names(name) or ()
@@ -74,16 +75,16 @@ class Header:
             values = [math.nan]
         if len(values) != length or not np.isfinite(values).all():
             raise FileError(
-                f"`{self.path}`: `{name}` has {len(names)} entries; {length} numbers in braces, "
-                f"one per band, are needed."
+                f"`{self.path}`: `{name}` has {len(names)} entries; it must list {length} numbers "
+                f"in braces, one per band."
             )
         return np.array(values)
 
 
 def read_header(path: Path) -> Header:
-    """Read the header; a value in braces may go over several lines."""
+    """Read a header; a value in braces may span several lines."""
     if path.stat().st_size > _MOST_BYTES:
-        raise FileError(f"`{path}` is too long for an ENVI header, which is a short text.")
+        raise FileError(f"`{path}` is too large for an ENVI header.")
     text = path.read_text(encoding="utf-8", errors="replace").lstrip("\ufeff")
     if not text.startswith("ENVI"):
         raise FileError(f"`{path}` is not an ENVI header: its first line must be `ENVI`.")

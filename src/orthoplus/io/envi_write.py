@@ -1,4 +1,4 @@
-"""ENVI images, maps of classes and spectral libraries, written with their headers."""
+"""Write ENVI images, class maps and spectral libraries with their headers."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,7 +23,10 @@ def write_envi(path: Path, bands: Any, names: Names, nodata: float, place: Place
 def write_class_envi(
     path: Path, classes: Any, names: Names, colors: Sequence[tuple[int, int, int]], place: Place
 ) -> None:
-    """Write a map of classes 0, 1, ... with names and colors; the largest value marks gaps."""
+    """Write a map of classes 0, 1, ... with names and colors.
+
+    The largest value of the integer type marks pixels without data.
+    """
     fields = {
         "file type": "ENVI Classification",
         "classes": str(len(names)),
@@ -48,7 +51,10 @@ def write_spectral_library(path: Path, spectra: Any, names: Names, about: Imager
 
 
 def _write(path: Path, suffix: str, bands: Any, fields: dict[str, str]) -> None:
-    """Write the numbers, band after band, then the header, which comes last: it makes the image."""
+    """Write the data file, band after band, and then the header.
+
+    The header comes last, so that an interrupted run never leaves one without its data.
+    """
     lines, samples, count = bands.shape
     dtype = bands.dtype.newbyteorder("<")
     known = {
@@ -67,7 +73,7 @@ def _write(path: Path, suffix: str, bands: Any, fields: dict[str, str]) -> None:
         for i in range(count):
             file.write(np.ascontiguousarray(bands[..., i], dtype=dtype).tobytes())
 
-    path.unlink(missing_ok=True)  # an old header is not of the new numbers
+    path.unlink(missing_ok=True)  # an old header does not describe the new data
     write_atomically(path.with_suffix(suffix), write_numbers)
     write_atomically(path, lambda file: file.write(f"{text}\n".encode()))
 

@@ -1,4 +1,4 @@
-"""Where an image lies, from the fields of an ENVI header to GDAL's terms and back, by GDAL."""
+"""Convert the georeference of an image between ENVI header fields and GDAL's terms."""
 
 import tempfile
 import warnings
@@ -17,10 +17,14 @@ _DRIVER = "ENVI"
 
 
 def place_for(place: Place, format: str, path: Path) -> Place:
-    """Return a place in the terms of a format, "envi" or "geotiff"; ``path`` is for errors."""
+    """Convert a georeference to the terms of a format, "envi" or "geotiff".
+
+    GDAL does the conversion: a tiny image is written in one form and read in the other. Error
+    messages mention ``path``.
+    """
     if not place.is_known or (place.envi if format == "envi" else not place.envi):
         return place
-    rasterio = require("rasterio", "Converting where an image lies", extra="geo")
+    rasterio = require("rasterio", "Converting a georeference", extra="geo")
     try:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
             probe = Path(folder, "probe")
@@ -28,12 +32,12 @@ def place_for(place: Place, format: str, path: Path) -> Place:
             return found(rasterio, probe, place)
     except rasterio.errors.RasterioError as error:
         raise FileError(
-            f"`{path}`: where the image lies cannot be written as {format} ({error})."
+            f"`{path}`: the georeference cannot be written as {format} ({error})."
         ) from error
 
 
 def _to_gdal(rasterio: Any, probe: Path, place: Place) -> Place:
-    """Return coordinate system and transform, as GDAL reads them from a tiny image."""
+    """Return the coordinate system and transform that GDAL reads from a tiny ENVI image."""
     probe.write_bytes(bytes(4))
     lines = ["ENVI", "samples = 2", "lines = 2", "bands = 1", "data type = 1", "interleave = bsq"]
     lines += [f"{name} = {text}" for name, text in place.envi.items()]
@@ -47,7 +51,7 @@ def _to_gdal(rasterio: Any, probe: Path, place: Place) -> Place:
 
 
 def _to_envi(rasterio: Any, probe: Path, place: Place) -> Place:
-    """Return the fields that GDAL writes into the header of a tiny image."""
+    """Return the fields that GDAL writes to the header of a tiny ENVI image."""
     options: dict[str, Any] = {}
     if place.crs:
         options["crs"] = rasterio.crs.CRS.from_wkt(place.crs)

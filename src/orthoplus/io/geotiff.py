@@ -1,4 +1,4 @@
-"""GeoTIFF images, read and written by rasterio."""
+"""Read and write GeoTIFF images with rasterio."""
 
 import warnings
 import xml.etree.ElementTree as ET
@@ -21,10 +21,11 @@ _WAVELENGTH_UNITS = ("nm", "nanometers", "um", "µm", "micrometers")
 
 
 def read_geotiff(path: Path) -> Catalog:
-    """List the image of a TIFF file, (height, width, bands)."""
+    """List the image (height, width, bands) of a TIFF file."""
     rasterio = require("rasterio", "Reading GeoTIFF images", extra="geo")
     guard.read_on_trial(path, "geotiff")
-    # An absolute path, and one driver: a name can then neither be an address nor another format.
+    # With an absolute path and a fixed driver, GDAL cannot take the name for a URL or another
+    # format.
     raw, about = describe_dataset(rasterio.open(path.absolute(), driver=_DRIVER, sharing=False))
     load = partial(image_content, raw, about, in_blocks=False, path=path)
     lazy = partial(image_content, raw, about, in_blocks=True, path=path)
@@ -32,20 +33,20 @@ def read_geotiff(path: Path) -> Catalog:
 
 
 def describe_dataset(dataset: Any) -> tuple[RawImage, Imagery]:
-    """Return the image of a dataset of rasterio, and what it says beside its numbers."""
+    """Return the image of a rasterio dataset and its metadata."""
     path, n_bands = Path(dataset.name), dataset.count
     dtype = np.result_type(*map(np.dtype, dataset.dtypes))
     if dtype.kind not in "fiu":
-        raise FileError(f"`{path}` has data of type {dtype}: real numbers are needed.")
+        raise FileError(f"`{path}` has data of type {dtype}; real numbers are required.")
     gains, offsets = np.array(dataset.scales), np.array(dataset.offsets)
     if not (np.isfinite(gains) & (gains != 0.0) & np.isfinite(offsets)).all():
-        raise FileError(f"`{path}` has a band with scale 0: a factor is needed.")
+        raise FileError(f"`{path}` has a band with scale 0 or a scale that is not finite.")
     is_alpha = np.array([color.name == "alpha" for color in dataset.colorinterp])
     has_mask = bool(is_alpha.any()) or any(
         flag.name == "per_dataset" for flags in dataset.mask_flag_enums for flag in flags
     )
     has_mask = has_mask and all(value is None for value in dataset.nodatavals)
-    # Pixels outside a mask are read as zeros, which then stand for no data.
+    # Pixels outside the mask are read as zeros, so zero is the no-data value.
     nodata = (0.0,) * n_bands if has_mask else tuple(dataset.nodatavals)
     raw = RawImage(
         (dataset.height, dataset.width, n_bands),
@@ -93,16 +94,17 @@ def _read_about(dataset: Any, path: Path) -> Imagery:
 
 
 def _unused_places(dataset: Any) -> Names:
-    """Return a sentence if the image is placed in a way that what is written cannot carry over."""
+    """Return a remark if the image has a georeference that the results cannot keep."""
     found = {"ground control points": bool(dataset.gcps[0]), "RPC coefficients": bool(dataset.rpcs)}
     words = " and ".join(name for name, is_there in found.items() if is_there)
-    return (f"The image has {words}, which are not written again.",) if words else ()
+    return (f"The image has {words}, which are not copied to the results.",) if words else ()
 
 
 def _band_tags(dataset: Any, band: int, name: str) -> dict[str, str]:
-    """Return wavelength, width and units of a band, as GDAL keeps them or as ENVI's came over.
+    """Return wavelength, FWHM and units of a band.
 
-    The last resort is a name such as "650.5 nm".
+    They are taken from GDAL's IMAGERY tags, else from tags copied from an ENVI header, else from
+    a band name such as "650.5 nm".
     """
     central = dataset.tags(band, ns="IMAGERY")
     if "CENTRAL_WAVELENGTH_UM" in central:
@@ -127,7 +129,7 @@ def _of_all(tags: Sequence[Mapping[str, str]], name: str) -> Names | None:
 def write_geotiff(path: Path, bands: Any, names: Names, nodata: float, place: Place) -> None:
     """Write an image (height, width, bands) with the names of its bands, compressed.
 
-    The place must have a coordinate system and a transform, see `orthoplus.io.georeference`.
+    The georeference must be in GDAL's terms, see `orthoplus.io.georeference`.
     """
     write_atomically(path, lambda file: _write(file, bands, names, nodata, place))
 
@@ -135,10 +137,10 @@ def write_geotiff(path: Path, bands: Any, names: Names, nodata: float, place: Pl
 def write_class_geotiff(
     path: Path, classes: Any, names: Names, colors: Sequence[tuple[int, int, int]], place: Place
 ) -> None:
-    """Write a map of classes 0, 1, ... with names and colors; the largest value marks gaps.
+    """Write a map of classes 0, 1, ... with names and colors.
 
-    TIFF has no place for the names of classes: they go into ``path.aux.xml``, where GDAL and QGIS
-    look for them.
+    The largest value of the integer type marks pixels without data. TIFF cannot store the names
+    of classes; they are written to ``path.aux.xml``, which GDAL and QGIS read.
     """
     nodata = int(np.iinfo(classes.dtype).max)
     table: dict[int, tuple[int, ...]] = {nodata: (0, 0, 0, 0)}
@@ -160,7 +162,7 @@ def _write(
     *,
     colors: dict[int, tuple[int, ...]] | None = None,
 ) -> None:
-    """Let rasterio write over the file, which is empty and is renamed afterwards."""
+    """Write the image with rasterio over an empty temporary file, which is renamed afterwards."""
     rasterio = require("rasterio", "Writing GeoTIFF images", extra="geo")
     height, width, count = bands.shape
     options: dict[str, Any] = {"compress": "deflate", "BIGTIFF": "IF_SAFER"}
@@ -168,7 +170,7 @@ def _write(
         options["crs"] = rasterio.crs.CRS.from_wkt(place.crs)
     if place.transform:
         options["transform"] = rasterio.Affine(*place.transform)
-    # A warning would say that an image of another format lies nowhere.
+    # rasterio warns about images without a georeference.
     with warnings.catch_warnings(action="ignore"), rasterio.open(
         path_of(file), "w", driver=_DRIVER, height=height, width=width, count=count,
         dtype=bands.dtype, nodata=nodata, interleave="band", **options,

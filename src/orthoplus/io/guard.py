@@ -1,7 +1,8 @@
-"""The limits that every reader keeps, so that no file crashes it, hangs it or fills the memory.
+"""Enforce limits on all readers, so that no file can crash, hang or exhaust the memory.
 
-A size that a file promises is checked against the file and the memory before anything is read.
-Compiled readers read it in a process of their own first. Indices of sparse matrices are checked.
+The size that a file declares is compared with the size of the file and with the memory before any
+data are read. Compiled readers first run in a separate process. Indices of sparse matrices are
+validated.
 """
 
 import json
@@ -20,21 +21,22 @@ from scipy.sparse import coo_array, csr_array
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import IntArray
 
-# Of the machine's memory, what one array may take: the methods need room beside it.
+# Share of the machine's memory that one array may take; the methods need room for work arrays.
 MEMORY_SHARE = 0.5
-# Compression expands a byte to a thousand, which become 8 each; a small promise is always believed.
+# Largest plausible ratio of declared to stored bytes: compression gives about 1000, and converting
+# one byte to float64 gives 8. Declared sizes below `_SMALL_BYTES` are always accepted.
 _MOST_EXPANSION, _SMALL_BYTES = 10_000, 1 << 24
-# A trial reading may take so many seconds of processor time, and as much again for every so many
-# bytes; and a multiple of that by the clock, on a machine that is busy.
+# CPU seconds that a trial reading may take, plus as many for every `_TRIAL_BYTES` of the file. The
+# limit on wall time is `_BUSY` times that, because the machine may be busy.
 _TRIAL_SECONDS, _TRIAL_BYTES, _BUSY = 4.0, 1 << 26, 5.0
-# Arrays or parts in one file.
+# Maximum number of arrays or members in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
 _LOG = logging.getLogger("orthoplus")
 
 
 def memory_limit() -> int:
-    """Return the bytes that one array may take: ``ORTHOPLUS_MAX_BYTES``, else half of the memory.
+    """Return the bytes one array may take: ``ORTHOPLUS_MAX_BYTES``, else half of the memory.
 
     Examples
     --------
@@ -52,31 +54,32 @@ def memory_limit() -> int:
 
 
 def check_size(path: Path, shape: tuple[int, ...], dtype: Any = np.float64) -> None:
-    """Refuse a promised array that does not fit into memory, or that the file cannot hold.
+    """Refuse a declared array that does not fit into memory, or that the file cannot contain.
 
-    Numbers count as the float32 or float64 that they become.
+    Numbers are counted in the type they are converted to, float32 or float64.
     """
     stored = np.dtype(dtype)
     is_kept = stored.kind in "SUO" or stored == np.float32
-    n_bytes = math.prod(shape) * (stored.itemsize if is_kept else 8)  # integers: no overflow
+    n_bytes = math.prod(shape) * (stored.itemsize if is_kept else 8)  # Python ints cannot overflow
     if n_bytes > (limit := memory_limit()):
         raise FileError(
-            f"`{path}` declares {n_bytes / 1e9:.3g} GB of data, but one array may take "
-            f"{limit / 1e9:.3g} GB here. Nothing was read. If the file is sound, set "
-            f"ORTHOPLUS_MAX_BYTES, or give a smaller part of it."
+            f"`{path}` declares {n_bytes / 1e9:.3g} GB of data, more than the limit of "
+            f"{limit / 1e9:.3g} GB for one array. If the file is intact, raise the limit with the "
+            f"environment variable ORTHOPLUS_MAX_BYTES, or pass a smaller part of the data."
         )
     size = path.stat().st_size
     if n_bytes > max(_MOST_EXPANSION * size, _SMALL_BYTES):
         raise FileError(
-            f"`{path}` declares an array of {n_bytes} bytes, which its {size} bytes cannot hold: "
-            f"it is truncated or damaged."
+            f"`{path}` declares an array of {n_bytes} bytes, but has only {size} bytes: it is "
+            f"truncated or damaged."
         )
 
 
 def read_on_trial(path: Path, kind: str) -> dict[str, str]:
-    """Return why parts of a file cannot be read, by their keys, after a trial in another process.
+    """Read a file on trial in another process, and return why parts of it cannot be read, by key.
 
-    That process has a limit of memory and of time. `FileError` if nothing can be read.
+    The process has limits on memory and time, so that a damaged file can only crash or hang that
+    process. Raise `FileError` if nothing can be read.
     """
     seconds = _TRIAL_SECONDS * (1.0 + path.stat().st_size / _TRIAL_BYTES)
     limits = [str(memory_limit()), str(math.ceil(seconds))]
@@ -100,48 +103,49 @@ def read_on_trial(path: Path, kind: str) -> dict[str, str]:
         )
     if done.returncode:
         _LOG.debug("the trial of %s ended with %d", path, done.returncode)
-        raise FileError(f"`{path}` makes the library that reads such files crash: it is damaged.")
+        raise FileError(f"`{path}` is damaged: the library that reads such files crashed on it.")
     failures: dict[str, str] = json.loads(done.stdout)
     refuse_failed(path, failures, "")
     return failures
 
 
 def check_members(path: Path, n_members: int) -> None:
-    """Refuse a file of more parts than any of ours has: to list them alone would take long."""
+    """Refuse a file with so many members that listing them alone would take long."""
     if n_members > MOST_MEMBERS:
-        raise FileError(f"`{path}` has {n_members} parts; at most {MOST_MEMBERS} are read.")
+        raise FileError(f"`{path}` has {n_members} members; at most {MOST_MEMBERS} are supported.")
 
 
 def refuse_failed(path: Path, failures: dict[str, str], key: str) -> None:
-    """Raise if the trial found that this part cannot be read."""
+    """Raise `FileError` if the trial found that the array with this key cannot be read."""
     if key in failures:
         what = f"`{key}` in `{path}`" if key else f"`{path}`"
-        raise FileError(f"{what} cannot be read ({failures[key]}): it is damaged, or too large.")
+        raise FileError(f"{what} cannot be read ({failures[key]}): it is damaged or too large.")
 
 
 def as_numbers(path: Path, values: Any) -> Any:
-    """Return the values as float32 or float64; refuse all but real numbers."""
+    """Convert the values to float32 or float64; refuse anything but real numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         kind = "complex numbers" if array.dtype.kind == "c" else f"data of type {array.dtype}"
-        raise FileError(f"`{path}` holds {kind}: real numbers are needed.")
+        raise FileError(f"`{path}` holds {kind}; real numbers are required.")
     return array.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
 
 
 def as_indices(path: Path, values: Any, name: str) -> IntArray:
-    """Return the values as a vector of whole numbers, or refuse them."""
+    """Convert the values to a vector of integers; refuse anything else."""
     array = np.asarray(values).reshape(-1)
     if array.dtype.kind not in "iu":
-        raise FileError(f"`{path}`: the {name} of its sparse array are not whole numbers.")
+        raise FileError(f"`{path}`: the {name} of its sparse array are not integers.")
     return array.astype(np.int64)
 
 
 def compressed_rows(
     path: Path, parts: tuple[Any, Any, Any], shape: tuple[int, int], by_row: bool
 ) -> csr_array:
-    """Return a CSR array from (data, indices, indptr) by rows or columns, every index checked.
+    """Build a CSR array from (data, indices, indptr) by rows or columns, and check every index.
 
-    SciPy trusts these arrays; its compiled loops would read outside of them.
+    SciPy does not check these arrays; invalid indices would make its compiled loops read outside
+    of them.
     """
     rows, columns = shape if by_row else shape[::-1]
     check_size(path, (rows + columns,))
@@ -165,7 +169,7 @@ def compressed_rows(
 
 
 def coordinate_rows(path: Path, parts: tuple[Any, Any, Any], shape: tuple[int, int]) -> csr_array:
-    """Return a CSR array from (data, row, column), every index checked."""
+    """Build a CSR array from (data, row, column), and check every index."""
     check_size(path, (sum(shape),))
     rows, columns = as_indices(path, parts[1], "rows"), as_indices(path, parts[2], "columns")
     _check_indices(path, rows, shape[0], "row")
@@ -175,7 +179,7 @@ def coordinate_rows(path: Path, parts: tuple[Any, Any, Any], shape: tuple[int, i
 
 
 def _check_indices(path: Path, indices: IntArray, length: int, axis: str) -> None:
-    """Raise if an index is outside 0, ..., length - 1, naming the first one."""
+    """Raise `FileError` if an index is outside 0, ..., length - 1; the message names the first."""
     bad = np.flatnonzero((indices < 0) | (indices >= length))
     if bad.size:
         raise FileError(

@@ -1,6 +1,6 @@
-"""HDF5: any data set by its key, the sparse groups and names of AnnData, MATLAB's v7.3 files.
+"""Read HDF5 files: any data set by its key, AnnData's sparse groups and names, MATLAB v7.3.
 
-Every object is reached by `follow`, over hard links alone: other links may leave the file.
+Every object is reached by `follow`, which uses hard links only: other links may leave the file.
 """
 
 from collections.abc import Callable
@@ -18,30 +18,35 @@ from orthoplus.io.content import Catalog, Content, Entry, Names
 from orthoplus.io.trial import attribute, follow, walk
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# The parts of a sparse group: of AnnData, and of MATLAB, which goes by columns.
+# Members of a sparse group: AnnData's, and MATLAB's, which is compressed by columns.
 _BY_ROW, _BY_COLUMN = ("data", "indices", "indptr"), ("data", "ir", "jc")
 
 
 @dataclass(frozen=True)
 class Source:
-    """An HDF5 file, and why parts of it cannot be read."""
+    """An HDF5 file, and the reasons why parts of it cannot be read."""
 
     path: Path
     failures: dict[str, str]
     h5py: Any
 
     def load(self, key: str, how: Callable[["Source", Any, str], Content]) -> Content:
-        """Open the file and read what is under the key."""
+        """Open the file and read the object under the key."""
         with self.h5py.File(self.path, "r") as file:
             return how(self, file, key)
 
     def dataset(self, group: Any, key: str) -> Any:
-        """Return a data set that may be read, after a look at its declared size."""
+        """Return a data set after checking that it can be read and its declared size."""
         path, found = self.path, follow(group, key)
         if not isinstance(found, self.h5py.Dataset):
-            raise FileError(f"`{path}`: `{key}` is not there, or a link, which is not followed.")
+            raise FileError(
+                f"`{path}`: `{key}` does not exist, or is a soft or external link; such links are "
+                f"not followed."
+            )
         if found.is_virtual or found.external:
-            raise FileError(f"`{path}`: `{found.name}` lies in other files, which are not read.")
+            raise FileError(
+                f"`{path}`: `{found.name}` is stored in other files, which are not read."
+            )
         guard.refuse_failed(path, self.failures, found.name.strip("/"))
         guard.check_size(path, found.shape, found.dtype)
         if found.chunks is None and found.nbytes > path.stat().st_size:
@@ -58,16 +63,16 @@ class Source:
 
 
 def read_hdf5(path: Path, *, is_matlab: bool = False) -> Catalog:
-    """List every data set, and every group that is a sparse matrix, by its path in the file.
+    """List all data sets, and all groups that are sparse matrices, by their path in the file.
 
-    MATLAB stores arrays by columns, so that their axes come reversed.
+    MATLAB stores arrays in column-major order, so that HDF5 shows their axes reversed.
     """
     h5py = require("h5py", f"Reading `{path}`", extra="hdf5")
     source = Source(path, guard.read_on_trial(path, "hdf5"), h5py)
     entries: dict[str, Entry] = {}
     with h5py.File(path, "r") as file:
         for key, item in walk(file):
-            is_part = key.rpartition("/")[0] in entries  # of a sparse matrix
+            is_part = key.rpartition("/")[0] in entries  # a member of a sparse matrix
             entry = None if is_part else _entry(source, key, item, is_matlab)
             if entry is not None:
                 entries[key] = entry
@@ -75,7 +80,7 @@ def read_hdf5(path: Path, *, is_matlab: bool = False) -> Catalog:
 
 
 def _entry(source: Source, key: str, item: Any, is_matlab: bool) -> Entry | None:
-    """Return what stands under this key; None for a group that is only a folder."""
+    """Describe the object under this key; None for a plain group."""
     h5py = source.h5py
     if isinstance(item, h5py.Dataset):
         shape = tuple(int(n) for n in item.shape or ())[:: -1 if is_matlab else 1]
@@ -93,7 +98,7 @@ def _entry(source: Source, key: str, item: Any, is_matlab: bool) -> Entry | None
 
 
 def _sparse_shape(group: Any) -> tuple[int, int] | None:
-    """Return the shape of a sparse group of AnnData or of MATLAB; None for another group."""
+    """Return the shape of a sparse group of AnnData or MATLAB; None for other groups."""
     if set(_BY_COLUMN) <= group.keys() and "MATLAB_sparse" in group.attrs:
         pointers = getattr(follow(group, "jc"), "shape", None) or (1,)
         return int(attribute(group, "MATLAB_sparse")), int(pointers[0]) - 1
@@ -128,7 +133,7 @@ def _load_sparse(source: Source, file: Any, key: str) -> Content:
 
 
 def _load_codes(source: Source, file: Any, key: str) -> Content:
-    """Read a categorical column of AnnData: whole numbers and what they stand for."""
+    """Read a categorical column of AnnData: integer codes and their categories."""
     codes = np.asarray(source.dataset(file, f"{key}/codes")[()])
     words = source.texts(file, f"{key}/categories")
     if codes.dtype.kind not in "iu" or (
@@ -137,13 +142,13 @@ def _load_codes(source: Source, file: Any, key: str) -> Content:
         raise FileError(
             f"`{source.path}`: `{key}` has codes without a category. The file is damaged."
         )
-    return Content(np.append(words, "")[codes])
+    return Content(np.append(words, "")[codes])  # the code -1, no category, picks the last entry
 
 
 def _anndata_names(
     source: Source, file: Any, key: str, shape: tuple[int, ...]
 ) -> tuple[Names | None, Names | None]:
-    """Return the names in ``obs`` and ``var`` if their numbers fit."""
+    """Return the names in ``obs`` and ``var`` if their lengths fit the matrix."""
     if len(shape) != 2 or not (key == "X" or key.startswith(("layers/", "raw/"))):
         return None, None
     return _index(source, file, "obs", shape[0]), _index(source, file, "var", shape[1])

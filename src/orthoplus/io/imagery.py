@@ -1,4 +1,4 @@
-"""What an image file says beside its numbers, and the lines of the image as they are used."""
+"""Hold the metadata of an image file, and read its lines with gaps and bad bands removed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,13 +12,13 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.io import guard
 from orthoplus.io.content import Content, Names
 
-# Bytes of the lines that are looked through at a time for pixels without data.
+# Bytes of the block of lines that is searched at a time for pixels without data.
 _SCANNED_BYTES = 1 << 25
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an image lies on the ground.
+    """The georeference of an image.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Place:
     transform : tuple of six float, optional
         (a, b, c, d, e, f): column i and row j of the image are at x = ai + bj + c, y = di + ej + f.
     envi : mapping
-        The fields of an ENVI header that say it, as they are written there.
+        The same information as fields of an ENVI header, verbatim.
 
     Examples
     --------
@@ -41,13 +41,13 @@ class Place:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known."""
+        """Return whether the image has any georeference."""
         return bool(self.crs or self.transform or self.envi)
 
 
 @dataclass(frozen=True, eq=False)
 class Imagery:
-    """What an image file says beside its numbers; lists have an entry per band that is used.
+    """The metadata of an image file; lists have one entry per band that is used.
 
     Attributes
     ----------
@@ -60,15 +60,15 @@ class Imagery:
     band_names, wavelengths, fwhm : tuple of str, optional
         As written in the file.
     units : str
-        Of the wavelengths, as written in the file; empty if unknown.
+        Units of the wavelengths, as written in the file; empty if unknown.
     quantity : str
-        What the values are after scaling: "reflectance", or empty if unknown.
+        The quantity after scaling: "reflectance", or empty if unknown.
     nodata : float, optional
         The value of pixels without data.
     place : Place
-        Where the image lies.
+        The georeference.
     notes : tuple of str
-        What the file says and is not used, a sentence each.
+        Sentences about information in the file that is not used.
 
     Examples
     --------
@@ -91,16 +91,16 @@ class Imagery:
 
     @property
     def bands(self) -> Names | None:
-        """The wavelengths, or else the names of the bands."""
+        """Return the wavelengths, or the names of the bands if there are none."""
         return self.wavelengths or self.band_names
 
 
 class RawImage(NamedTuple):
-    """An image as it is stored: ``read(first, last)`` gives its lines, (lines, width, bands).
+    """An image as stored in its file: ``read(first, last)`` returns (lines, width, bands).
 
-    ``nodata`` has the value of pixels without data of each band, None for none; ``gains`` and
-    ``offsets``, one per band, turn what is stored into what is meant; ``is_bad`` marks bands that
-    are of no use; ``block`` is the number of lines that are stored together.
+    ``nodata`` has the value of pixels without data for each band, or None; ``gains`` and
+    ``offsets``, one per band, convert stored numbers to physical values; ``is_bad`` marks unusable
+    bands; ``block`` is the number of lines that are stored together.
     """
 
     shape: tuple[int, int, int]
@@ -114,9 +114,9 @@ class RawImage(NamedTuple):
 
 
 class ImageLines:
-    """The lines of an image, read when they are sliced: an array on disk for `orthoplus.data`.
+    """The lines of an image, read from disk when sliced, as `orthoplus.data` expects.
 
-    Values are scaled, bands that are of no use are left out, and pixels without data are zeros.
+    Values are scaled, unusable bands are left out, and pixels without data are zero.
     """
 
     def __init__(self, raw: RawImage, bands: IntArray, is_empty: BoolArray) -> None:
@@ -133,7 +133,7 @@ class ImageLines:
         stored = self.raw.read(first, last)
         if len(self.bands) < self.raw.shape[2]:
             stored = stored[..., self.bands]
-        values = np.array(stored, dtype=self.dtype, order="C")  # in the byte order of the machine
+        values = np.array(stored, dtype=self.dtype, order="C")  # converts to native byte order
         if self._gains is not None:
             values *= self._gains
         if self._offsets is not None:
@@ -145,8 +145,8 @@ class ImageLines:
 def image_content(raw: RawImage, about: Imagery, *, in_blocks: bool, path: Path) -> Content:
     """Return an image without its bad bands and with zeros for pixels without data.
 
-    ``about`` describes all bands of the file. The values are an array, or `ImageLines` if they are
-    to be read in blocks.
+    ``about`` describes all bands of the file. The values are an array, or `ImageLines` if
+    ``in_blocks``.
     """
     if not in_blocks:
         guard.check_size(about.path, raw.shape, raw.dtype)
@@ -157,9 +157,9 @@ def image_content(raw: RawImage, about: Imagery, *, in_blocks: bool, path: Path)
 
 
 def usable_lines(raw: RawImage, path: Path) -> tuple[ImageLines, Names]:
-    """Return the lines of an image, without bands and pixels that have no data, and notes.
+    """Return the lines of an image without bands and pixels that have no data, and remarks.
 
-    One pass over the image, unless it can have no gaps; ``path`` is for errors.
+    Takes one pass over the image, unless it cannot have gaps. Error messages mention ``path``.
     """
     bands, is_empty, notes = _find_gaps(raw, path)
     return ImageLines(raw, bands, is_empty), notes
@@ -179,9 +179,9 @@ def _with_bands(about: Imagery, bands: IntArray) -> Imagery:
 
 
 class _Gaps(NamedTuple):
-    """How many bands lack data in each pixel, and how many pixels in each band.
+    """The number of bands without data per pixel, and of pixels without data per band.
 
-    The second pair counts without zeros that stand for no data, which may also be dark.
+    The second pair does not count zeros as missing, because a zero may also be a dark pixel.
     """
 
     per_pixel: IntArray
@@ -191,22 +191,25 @@ class _Gaps(NamedTuple):
 
 
 def _find_gaps(raw: RawImage, path: Path) -> tuple[IntArray, BoolArray, Names]:
-    """Return the bands that are used, the pixels without data, and what was left out in words.
+    """Return the usable bands, the pixels without data, and remarks on what was left out.
 
-    A band without data in all pixels is left out. A pixel without data in all other bands is
-    empty, and so is one that lacks data in some, unless its gaps are zeros: these may be dark.
+    A band without data in any pixel is left out. A pixel is empty if it has no data in any of the
+    other bands, or if it lacks data in some; gaps that are zeros do not count for the latter,
+    because they may be dark pixels.
     """
     usable = np.flatnonzero(~raw.is_bad)
     if len(usable) == 0:
-        raise FileError(f"`{path}`: `bbl` marks all {len(raw.is_bad)} bands bad; 1 is for good.")
+        raise FileError(
+            f"`{path}`: `bbl` marks all {len(raw.is_bad)} bands as bad; good bands need a 1."
+        )
     notes: list[str] = []
     if len(usable) < len(raw.is_bad):
         n_bad = len(raw.is_bad) - len(usable)
-        notes.append(f"{n_bad} of {len(raw.is_bad)} bands are marked bad and were left out.")
+        notes.append(f"{n_bad} of {len(raw.is_bad)} bands are marked as bad and were left out.")
     gaps = _count_gaps(raw, usable)
     is_dead = gaps.per_band == gaps.per_pixel.size
     if is_dead.all():
-        raise FileError(f"`{path}` has no data: all pixels have the value that stands for none.")
+        raise FileError(f"`{path}` has no data: all pixels have the no-data value.")
     if is_dead.any():
         notes.append(f"{int(is_dead.sum())} bands have no data in any pixel and were left out.")
     is_empty = gaps.per_pixel == len(usable)
@@ -222,7 +225,7 @@ def _find_gaps(raw: RawImage, path: Path) -> tuple[IntArray, BoolArray, Names]:
     is_empty |= is_partial
     if is_empty.all():
         raise FileError(
-            f"`{path}` has no pixel with data in all bands: mark the bad ones by 0 in `bbl`."
+            f"`{path}` has no pixel with data in all bands; mark bad bands with 0 in `bbl`."
         )
     return usable[~is_dead], is_empty, tuple(notes)
 
@@ -254,7 +257,7 @@ def _count_gaps(raw: RawImage, usable: IntArray) -> _Gaps:
 
 
 def lacks_data(values: Any, nodata: float | None) -> BoolArray:
-    """Return where values are not finite, or have the value that stands for no data.
+    """Return where values are not finite, or equal the no-data value.
 
     Examples
     --------
@@ -265,5 +268,5 @@ def lacks_data(values: Any, nodata: float | None) -> BoolArray:
     gaps = ~np.isfinite(values) if is_real else np.zeros(values.shape, dtype=bool)
     if nodata is None or not np.isfinite(nodata):
         return gaps
-    with np.errstate(over="ignore"):  # a value beyond float32 is infinite there
+    with np.errstate(over="ignore"):  # a no-data value beyond the range of float32 becomes inf
         return np.asarray(gaps | (values == (values.dtype.type(nodata) if is_real else nodata)))

@@ -1,4 +1,4 @@
-"""Files beside a matrix: the true class of each row, the names of its rows and columns."""
+"""Read files that accompany a matrix: true classes, names of rows and columns."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +13,11 @@ from orthoplus.io.table_text import Row, find_encoding, read_rows, suffix_of
 
 
 def read_text_labels(path: Path, key: str | None = None) -> Content:
-    """Read labels, numbers or words, one per line or a column of a table.
+    """Read labels, numbers or words, one per line or from a column of a table.
 
-    Of several columns, the one that the key names (by name, or number from 1), else the one called
-    ``label``, ``class``, ``cluster``, ``target`` or the like, else the second of two. The first of
-    the others names the rows.
+    Of several columns, the key selects one by its name or its number from 1. Without a key, it is
+    the column named ``label``, ``class``, ``cluster``, ``target`` or the like, else the second of
+    two. The first of the other columns names the rows.
     """
     rows = _read_cells(path)
     width = len(rows[0][1])
@@ -60,13 +60,13 @@ def _read_cells(path: Path) -> list[Row]:
         if len(row) != len(rows[0][1]):
             raise FileError(
                 f"`{path}`, line {line} has {len(row)} cells, line {rows[0][0]} has "
-                f"{len(rows[0][1])}: every line needs as many."
+                f"{len(rows[0][1])}; all lines must have the same number."
             )
     return rows
 
 
 def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
-    r"""Read one name per line, the first column of several; one line more is a header.
+    r"""Read one name per line from the first column; an additional first line is a header.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
     if len(names) != count:
         axis, other = ("row", "column") if option == "--row-names" else ("column", "row")
         raise FileError(
-            f"`{option} {path}` has {len(names)} names, but the file has {count} {axis}s. One name "
-            f"per line is needed; are these the names of the {other}s?"
+            f"`{option} {path}` has {len(names)} names, but the data have {count} {axis}s. Give "
+            f"one name per line; are these the names of the {other}s?"
         )
     return tuple(names)
 
@@ -90,9 +90,10 @@ def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
 def align(
     names: Sequence[str] | None, others: Sequence[str] | None, path: Path
 ) -> list[int] | None:
-    """Return the order that puts rows called ``others`` in the order of ``names``; None for any.
+    """Return the order that sorts rows named ``others`` as in ``names``; None to keep them.
 
-    Rows in another order are put right; if only some of the names are known, a sentence is raised.
+    None is also returned if no name matches or names repeat. If only some of the names match,
+    `FileError` is raised.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def align(
     if n_known < len(names):
         missing = next(name for name in names if name not in places)
         raise FileError(
-            f"`{path}` names {n_known} of the {len(names)} rows of the data, but not `{missing}`: "
-            f"every row needs a label."
+            f"`{path}` has labels for {n_known} of the {len(names)} rows of the data, but not for "
+            f"`{missing}`; every row needs a label."
         )
     return [places[name] for name in names]

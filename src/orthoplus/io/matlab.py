@@ -1,4 +1,4 @@
-"""MATLAB's ``.mat``: version 5 by SciPy, and version 7.3, which is HDF5."""
+"""Read MATLAB's ``.mat`` files: version 5 with SciPy, and version 7.3, which is HDF5."""
 
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,8 @@ def read_mat(path: Path) -> Catalog:
             return read_hdf5(path, is_matlab=True)
     if len(head) < _HEADER_LENGTH or not head.startswith(b"MATLAB 5.0"):
         raise FileError(
-            f"`{path}` is not a MATLAB file of version 5 or 7.3: truncated, or of another type. "
-            f"In MATLAB, write it again with `save -v7`."
+            f"`{path}` is not a MATLAB file of version 5 or 7.3: it is truncated or of another "
+            f"type. In MATLAB, save it again with `save -v7`."
         )
     failures = guard.read_on_trial(path, "mat")
     return {
@@ -40,7 +40,7 @@ def _load(
 ) -> Content:
     name, shape, kind = listed
     guard.refuse_failed(path, failures, name)
-    if kind not in ("sparse", "logical"):  # which do not say how large they are
+    if kind not in ("sparse", "logical"):  # the file does not declare the size of these
         guard.check_size(path, shape)
     values = loadmat(path, variable_names=[name], mat_dtype=True, spmatrix=False)[name]
     if not issparse(values):

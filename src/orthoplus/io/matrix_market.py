@@ -1,4 +1,4 @@
-"""Matrix Market, ``.mtx``, by SciPy: coordinate (sparse) and array (dense)."""
+"""Read Matrix Market files, ``.mtx``, with SciPy: coordinate (sparse) and array (dense)."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from orthoplus.core.errors import FileError
 from orthoplus.io import guard
 from orthoplus.io.content import Catalog, Content, Entry
 
-# The shortest lines: two indices of an entry, one number of an array.
+# Length of the shortest possible line: "1 1\n" for an entry, "1\n" for a number of an array.
 _LEAST_LINE = {"coordinate": 4, "array": 2}
 
 
 def read_matrix_market(path: Path) -> Catalog:
-    """List the one matrix of the file; its size is checked against the length of the file."""
+    """List the matrix of the file, after comparing its declared size with the file."""
     rows, columns, n_lines, form, _, symmetry = mminfo(path)
     if form == "array":
         guard.check_size(path, (rows, columns))

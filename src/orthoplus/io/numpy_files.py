@@ -1,7 +1,7 @@
-"""NumPy's own files, ``.npy`` and ``.npz``: headers first, never a pickle.
+"""Read NumPy's ``.npy`` and ``.npz`` files; headers are checked first, pickles are never loaded.
 
-The header of an array says how long it is. That must be what the file holds, to the byte: a
-truncated file and one that asks for more memory than it could fill are both met there.
+The header of an array declares its size, which must equal the size of the data in the file to the
+byte. This catches truncated files and those that declare more memory than they fill.
 """
 
 import io
@@ -23,9 +23,9 @@ _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-# A header is a line of text; one that says it is longer is not read.
+# Longest header, longest name of a sparse format, and most entries of a shape.
 _MOST_HEADER, _LONGEST_WORD, _MOST_LENGTHS = 1 << 14, 64, 8
-# What SciPy's `save_npz` writes, format by format.
+# Arrays that `scipy.sparse.save_npz` writes for each format.
 _SPARSE_PARTS = {
     "csr": ("data", "indices", "indptr", "shape"),
     "csc": ("data", "indices", "indptr", "shape"),
@@ -38,7 +38,7 @@ Header = tuple[tuple[int, ...], np.dtype[Any]]  # the shape and the type of an a
 
 
 def read_npy(path: Path) -> Catalog:
-    """List the one array of an ``.npy`` file."""
+    """List the array of an ``.npy`` file."""
     with open(path, "rb") as file:
         header = _read_header(path, file, path.stat().st_size)
     return {path.stem: _entry(path, header, partial(np.load, path, allow_pickle=False))}
@@ -57,7 +57,7 @@ def read_npz(path: Path) -> Catalog:
     lengths = guard.as_indices(path, _load_member(path, "shape"), "shape")
     shape = tuple(int(n) for n in lengths)
     if len(shape) != 2 or min(shape) < 0:
-        raise FileError(f"`{path}`: its sparse array has the shape {shape}, it needs two lengths.")
+        raise FileError(f"`{path}`: its sparse array has the shape {shape}; it must be a matrix.")
     parts = {*_SPARSE_PARTS[kind], "format"}
     others = {name: entry for name, entry in catalog.items() if name not in parts}
     return {"X": Entry(shape, True, lambda: _load_sparse(path, kind, shape))} | others
@@ -66,8 +66,8 @@ def read_npz(path: Path) -> Catalog:
 def _member_headers(path: Path) -> dict[str, Header]:
     if not zipfile.is_zipfile(path):
         raise FileError(
-            f"`{path}` is not an .npz archive: it is truncated, or of another type. "
-            f"Write it again with `numpy.savez` or `scipy.sparse.save_npz`."
+            f"`{path}` is not an .npz archive: it is truncated or of another type. "
+            f"Save it again with `numpy.savez` or `scipy.sparse.save_npz`."
         )
     headers = {}
     with zipfile.ZipFile(path) as archive:
@@ -81,16 +81,16 @@ def _member_headers(path: Path) -> dict[str, Header]:
 
 
 def _read_header(path: Path, file: IO[bytes], n_bytes: int) -> Header:
-    """Return shape and type; raise unless the rest of the file is exactly that array."""
+    """Return shape and type; raise `FileError` unless the data have exactly that size."""
     start = io.BytesIO(file.read(_MOST_HEADER))
     version = np.lib.format.read_magic(start)
     if version not in _READ_HEADER:
-        raise FileError(f"`{path}` has the .npy version {version}, which is unknown here.")
+        raise FileError(f"`{path}`: unsupported .npy version {version}. Supported: 1.0, 2.0.")
     shape, _, dtype = _READ_HEADER[version](start)
     held, declared = n_bytes - start.tell(), math.prod(shape) * dtype.itemsize
     if held != declared and not dtype.hasobject:  # objects are listed, never read
         raise FileError(
-            f"`{path}` declares an array of {declared} bytes and holds {held}: it is truncated or "
+            f"`{path}` declares an array of {declared} bytes but holds {held}: it is truncated or "
             f"damaged."
         )
     return shape, dtype
@@ -102,15 +102,15 @@ def _entry(path: Path, header: Header, load: Callable[[], Any]) -> Entry:
     def read() -> Content:
         if dtype.hasobject:
             raise FileError(
-                f"`{path}` holds pickled Python objects, which could run code when read; they are "
-                f"never read. Save plain numbers, for example "
+                f"`{path}` holds pickled Python objects, which are never loaded because they can "
+                f"run code. Save plain numbers, for example with "
                 f"`numpy.save(file, array.astype(float))`."
             )
         guard.check_size(path, shape, dtype)
         values = load()
         return Content(values if dtype.kind in "US" else guard.as_numbers(path, values))
 
-    # Objects count as numbers so that the refusal, and not another array, is what the user sees.
+    # Objects count as numeric, so that the user gets the error above and not another array.
     is_numeric = dtype.kind in "fiubc" or dtype.hasobject
     return Entry(shape, is_numeric, read, is_text=dtype.kind in "US")
 
@@ -121,7 +121,7 @@ def _load_member(path: Path, name: str) -> Any:
 
 
 def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
-    """Return the format of the sparse matrix in the archive; CSR if there are its parts alone."""
+    """Return the format of the sparse matrix in the archive, or None; CSR is the default."""
     kind = "csr"
     if "format" in headers:
         _, dtype = headers["format"]
@@ -131,17 +131,22 @@ def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
         kind = word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
     if kind not in _SPARSE_PARTS:
         raise FileError(
-            f"`{path}` holds a sparse matrix of the format `{kind}`. Convert it with `.tocsr()`."
+            f"`{path}`: unsupported sparse format `{kind}`. Convert the matrix with `.tocsr()`."
         )
     if not set(_SPARSE_PARTS[kind]) <= headers.keys():
         return None
     for name in _SPARSE_PARTS[kind]:
         shape, dtype = headers[name]
         if dtype.hasobject:
-            raise FileError(f"`{path}` holds pickled Python objects (`{name}`): never read.")
+            raise FileError(
+                f"`{path}` holds pickled Python objects (`{name}`), which are never loaded."
+            )
         guard.check_size(path, shape)
     if math.prod(headers["shape"][0]) > _MOST_LENGTHS:
-        raise FileError(f"`{path}`: its sparse array has a shape of {headers['shape'][0]} lengths.")
+        raise FileError(
+            f"`{path}`: the shape of its sparse array is itself an array of shape "
+            f"{headers['shape'][0]}; two numbers are expected."
+        )
     return kind
 
 

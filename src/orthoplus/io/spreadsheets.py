@@ -1,4 +1,4 @@
-"""Spreadsheets (``.xlsx``) by openpyxl and columns of Parquet files by pyarrow."""
+"""Read spreadsheets (``.xlsx``) with openpyxl, and Parquet files with pyarrow."""
 
 import zipfile
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ from orthoplus.io.table_options import TableOptions
 from orthoplus.io.table_text import Row
 from orthoplus.io.text_tables import parse_rows
 
-# Larger whole numbers are identifiers: as float64 they would no longer differ.
+# Larger integers are read as identifiers: neighbors would be equal as float64.
 _MOST_EXACT = 2**53
-# Memory that a byte of XML may become: a cell of a few bytes is a Python object.
+# Bytes of memory per byte of XML: a cell of a few bytes becomes a Python object.
 _PER_BYTE = 16
 
 
 def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
-    """List the sheets that hold anything; the key is the name of the sheet."""
+    """List the nonempty sheets by name."""
     openpyxl = require("openpyxl", "Reading .xlsx files", extra="tables")
     with zipfile.ZipFile(path) as archive:
         guard.check_members(path, len(archive.infolist()))
@@ -36,7 +36,7 @@ def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     catalog = {}
     for sheet in book.worksheets:
-        sheet.reset_dimensions()  # what a file declares may be wrong
+        sheet.reset_dimensions()  # the size declared in the file may be wrong
         rows = [(number, row) for number, row in _sheet_rows(sheet)]
         if rows:
             shape = (len(rows), max(len(row) for _, row in rows))
@@ -55,12 +55,12 @@ def _sheet_rows(sheet: Any) -> Iterator[Row]:
 
 
 def _padded(rows: list[Row], width: int) -> list[Row]:
-    """Return rows of equal length: a sheet ends a row at its last cell with a value."""
+    """Pad the rows to equal length: a sheet stores each row up to its last nonempty cell."""
     return [(number, row + [""] * (width - len(row))) for number, row in rows]
 
 
 def _cell_text(cell: Any) -> str:
-    """Return a cell as text from which the same number is read."""
+    """Convert a cell to text that gives the same number when parsed."""
     if cell is None:
         return ""
     if isinstance(cell, bool):
@@ -78,7 +78,7 @@ def _load_sheet(path: Path, rows: list[Row], options: TableOptions) -> Content:
 
 
 def read_parquet(path: Path, options: TableOptions) -> Catalog:
-    """List the table of a Parquet file; an index that pandas stored names the rows."""
+    """List the table of a Parquet file; an index stored by pandas names the rows."""
     parquet = require("pyarrow.parquet", "Reading .parquet files", extra="tables")
     guard.read_on_trial(path, "parquet")
     file = parquet.ParquetFile(path)
@@ -93,7 +93,7 @@ def _load_parquet(path: Path, file: Any, options: TableOptions) -> Content:
     stored = _stored_index(arrow)
     order = [name for name in arrow.column_names if name not in stored]
     columns = [_column(path, name, arrow.column(name), options) for name in order]
-    if stored:  # first, as in a table of text
+    if stored:  # becomes the first column, as in a text table
         parts = [map(str, arrow.column(name).to_pylist()) for name in stored]
         columns.insert(0, ["/".join(words) for words in zip(*parts, strict=True)])
         order.insert(0, "/".join(stored))
@@ -103,13 +103,16 @@ def _load_parquet(path: Path, file: Any, options: TableOptions) -> Content:
 
 
 def _stored_index(arrow: Any) -> list[str]:
-    """Return the columns that pandas wrote its index to."""
+    """Return the columns in which pandas stored its index."""
     stored = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
     return [name for name in stored if isinstance(name, str) and name in arrow.column_names]
 
 
 def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatArray | list[str]:
-    """Return numbers as float64, anything else as text; a gap is an error unless it is masked."""
+    """Return numbers as float64 and anything else as text.
+
+    A missing number is an error, unless the options mask it.
+    """
     from pyarrow import types
 
     kind = column.type
@@ -121,7 +124,7 @@ def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatA
         if gaps.size and options.missing == "error":
             raise FileError(
                 f"`{path}`, row {gaps[0] + 1}, column `{name}`: the value is missing. Fill it in, "
-                f"or pass --missing mask to fit the other cells only."
+                f"or pass --missing mask to ignore missing cells."
             )
         return values
     return ["" if x is None else str(x) for x in column.to_pylist()]

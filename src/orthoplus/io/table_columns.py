@@ -1,7 +1,7 @@
-"""Which columns of a table are data: row names, identifiers, true classes and gaps are not.
+"""Decide which columns of a table are data, as opposed to row names, identifiers and classes.
 
-A column that is plainly not data is set aside, and that is said. One that may or may not be is
-refused, with the options that decide: nothing is clustered in silence.
+A column that is clearly not data is left out, and this is reported. If it is unclear, the file is
+refused with a message that names the deciding options: nothing is clustered silently.
 """
 
 import re
@@ -17,7 +17,7 @@ from orthoplus.io import column_shapes as shapes
 from orthoplus.io.content import Content, Places
 from orthoplus.io.table_options import NONE, TableOptions
 
-# Text that differs in this share of the rows names them.
+# A text column with at least this share of distinct values names the rows.
 _NAME_SHARE = 0.9
 
 _DIGITS = re.compile(r"\d*", re.ASCII)
@@ -25,18 +25,18 @@ _DIGITS = re.compile(r"\d*", re.ASCII)
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table as read: its columns in the order of the file.
+    """A table as read, with the columns in the order of the file.
 
     Attributes
     ----------
     names : tuple of str, optional
         The names of the columns; None without a header.
     columns : list
-        One array of float64 per column of numbers, one list of str per column of text.
+        A float64 array for each numeric column, a list of str for each text column.
     lines : ndarray of int
-        The line of the file that each row ends on.
+        The last line of the file that each row occupies.
     notes : tuple of str
-        What was found so far, in words.
+        Remarks collected so far.
     """
 
     names: tuple[str, ...] | None
@@ -45,30 +45,30 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def title(self, j: int) -> str:
-        """Return the name of a column, for a sentence."""
+        """Return the number and name of a column, for messages."""
         name = "" if self.names is None else self.names[j].strip()
         return f"column {j + 1} (`{name[:40]}`)" if name else f"column {j + 1}"
 
     def is_empty(self, j: int) -> bool:
-        """Return whether a column has neither a name nor a value, as after a last separator."""
+        """Return whether a column has no name and no values, as after a trailing separator."""
         column, has_name = self.columns[j], self.names is not None and self.names[j].strip() != ""
         return not has_name and isinstance(column, list) and not any(map(str.strip, column))
 
     def option(self, j: int) -> str:
-        """Return what stands for a column on the command line: its name if that is unique."""
+        """Return how to refer to a column on the command line: by its name if that is unique."""
         name = "" if self.names is None else self.names[j].strip()
         is_plain = name != "" and self.names is not None and self.names.count(self.names[j]) == 1
         return (f"'{name}'" if re.search(r"[^\w.-]", name) else name) if is_plain else str(j + 1)
 
     def find(self, path: Path, column: str, option: str) -> int:
-        """Return the number of a column, from 0, by its name or its number from 1."""
+        """Return the index of a column given by its name or by its number from 1."""
         return find_column(path, self.names, len(self.columns), column, option)
 
 
 def find_column(
     path: Path, names: tuple[str, ...] | None, n_columns: int, column: str, option: str
 ) -> int:
-    """Return the number of a column, from 0, by its name or its number from 1."""
+    """Return the index of a column given by its name or by its number from 1."""
     stripped = [] if names is None else [name.strip() for name in names]
     column = column.strip()
     if stripped.count(column) == 1:
@@ -76,19 +76,19 @@ def find_column(
     if stripped.count(column) > 1:
         raise FileError(
             f"`{option} {column}`: {stripped.count(column)} columns of `{path}` have that name. "
-            f"Give the number of the column, from 1."
+            f"Pass the number of the column instead, counting from 1."
         )
     if column.isdigit() and 1 <= int(column) <= n_columns:
         return int(column) - 1
     known = ", ".join(stripped[:12]) + (", ..." if len(stripped) > 12 else "")
-    has = f"It has {known}." if known else f"It has {n_columns} columns, from 1."
+    has = f"Its columns are {known}." if known else f"Its columns are 1 to {n_columns}."
     raise FileError(f"`{option} {column}`: `{path}` has no such column. {has}")
 
 
 def columns_with_role(
     path: Path, names: tuple[str, ...] | None, n_columns: int, options: TableOptions
 ) -> set[int]:
-    """Return the columns that the options say are not data; they are read as text, as written."""
+    """Return the columns that the options exclude from the data; they are read verbatim as text."""
     asked = [(column, "--drop") for column in options.drop]
     asked += [(options.label_column, "--label-column"), (options.index, "--index")]  # type: ignore[list-item]
     return {
@@ -99,7 +99,7 @@ def columns_with_role(
 
 
 def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
-    """Return the data of a table, its row names and its true classes, and say what was found."""
+    """Split a table into data, row names and true classes, and report what was inferred."""
     dropped = {table.find(path, column, "--drop") for column in options.drop}
     labels = _asked(path, table, options.label_column, "--label-column")
     index = _asked(path, table, options.index, "--index")
@@ -135,7 +135,7 @@ def _asked(path: Path, table: Table, column: str | None, option: str) -> int | N
 def _check_apart(
     path: Path, table: Table, index: int | None, labels: int | None, dropped: set[int]
 ) -> None:
-    """Refuse two roles for one column."""
+    """Refuse options that give one column two roles."""
     for one, j in (("--index", index), ("--label-column", labels)):
         if j is not None and j in dropped:
             raise FileError(f"`{one}` and `--drop` both name {table.title(j)} of `{path}`.")
@@ -144,7 +144,7 @@ def _check_apart(
 
 
 def _find_index(path: Path, table: Table, taken: set[int], notes: list[str]) -> int | None:
-    """Return the column with row names, if one plainly is; refuse one that may be."""
+    """Return the column of row names, or None; raise `FileError` if it is unclear."""
     found = _leading_names(table, taken)
     said = "row names from the first column"
     for j, column in enumerate(table.columns):
@@ -157,9 +157,9 @@ def _find_index(path: Path, table: Table, taken: set[int], notes: list[str]) -> 
             continue
         if j > 0 or found is not None or not is_plain:
             raise FileError(
-                f"`{path}`: {table.title(j)} holds {kind}, which are not data. Pass --drop "
-                f"{table.option(j)}, or --index {table.option(j)} if they name the rows, or "
-                f"--index none if they are data."
+                f"`{path}`: {table.title(j)} seems to hold {kind}, which are not data. Pass --drop "
+                f"{table.option(j)} to leave it out, --index {table.option(j)} if it names the "
+                f"rows, or --index none if it is data."
             )
         found, said = j, f"{said}, which holds {kind}"
     if found is not None:
@@ -168,7 +168,7 @@ def _find_index(path: Path, table: Table, taken: set[int], notes: list[str]) -> 
 
 
 def _kind_of_index(column: FloatArray, name: str | None, *, is_first: bool) -> tuple[str, bool]:
-    """Return what a column of numbers may hold that is not data, and whether it is plain."""
+    """Return what a numeric column may hold instead of data, and whether that is certain."""
     is_unique = shapes.is_unique_whole(column)
     is_named = name is not None and bool(shapes.IDENTIFIER.fullmatch(name)) and is_unique
     is_unnamed = is_first and name == "" and is_unique
@@ -177,12 +177,12 @@ def _kind_of_index(column: FloatArray, name: str | None, *, is_first: bool) -> t
     if is_named or is_unnamed:
         return "identifiers", True
     if shapes.is_axis(column, name, is_first=is_first):
-        return "numbers that only rise or fall, as dates, times and wavelengths do", False
+        return "increasing or decreasing numbers such as dates, times or wavelengths", False
     return "", False
 
 
 def _leading_names(table: Table, taken: set[int]) -> int | None:
-    """Return 0 if the first column is text that names the rows."""
+    """Return 0 if the first column is text that names the rows, else None."""
     first = table.columns[0]
     if 0 in taken or not isinstance(first, list) or len(table.columns) < 2:
         return None
@@ -198,7 +198,7 @@ def _leading_names(table: Table, taken: set[int]) -> int | None:
 
 
 def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) -> int | None:
-    """Return the column of true classes, if one plainly is; refuse one that may be."""
+    """Return the column of true classes, or None; raise `FileError` if it is unclear."""
     for j, column in enumerate(table.columns):
         name = "" if table.names is None else table.names[j].strip()
         if (
@@ -213,22 +213,22 @@ def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) ->
             return j
         raise FileError(
             f"`{path}`: {table.title(j)} may hold classes, which are not data. Pass "
-            f"--label-column {table.option(j)} to compare with them, --drop {table.option(j)}, or "
-            f"--label-column none if it is data."
+            f"--label-column {table.option(j)} to compare with them, --drop {table.option(j)} to "
+            f"leave it out, or --label-column none if it is data."
         )
     bare = [j for j in range(len(table.columns)) if j not in taken]
     place = shapes.bare_classes([table.columns[j] for j in bare]) if table.names is None else None
     if place is None:
         return None
     raise FileError(
-        f"`{path}`: {table.title(bare[place])} may hold classes, as the only column of few whole "
-        f"numbers. Pass --label-column {bare[place] + 1} to compare with them, --drop "
-        f"{bare[place] + 1}, or --label-column none if it is data."
+        f"`{path}`: {table.title(bare[place])} may hold classes: it is the only column with few "
+        f"distinct integers. Pass --label-column {bare[place] + 1} to compare with them, --drop "
+        f"{bare[place] + 1} to leave it out, or --label-column none if it is data."
     )
 
 
 def _refuse_text(path: Path, table: Table, kept: list[int]) -> None:
-    """Refuse columns of words among the data."""
+    """Raise `FileError` if a column of the data holds text."""
     for j in kept:
         column = table.columns[j]
         if not isinstance(column, list):
@@ -258,7 +258,7 @@ def _content(
     notes: list[str],
 ) -> Content:
     if not kept:
-        raise FileError(f"`{path}` has no columns of numbers left: there is nothing to read.")
+        raise FileError(f"`{path}` has no numeric columns left to read.")
     values = np.column_stack([np.asarray(table.columns[j]) for j in kept])
     names = None
     if table.names is not None:
@@ -281,7 +281,7 @@ def _content(
 
 
 def _words(column: FloatArray | list[str]) -> tuple[str, ...]:
-    """Return a column as words; whole numbers without a decimal point."""
+    """Return a column as text; integers have no decimal point."""
     if isinstance(column, list):
         return tuple(cell.strip() for cell in column)
     return tuple(

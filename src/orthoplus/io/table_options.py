@@ -1,25 +1,25 @@
-"""What a user may say about a table, and what is found if nothing is said."""
+"""Options that determine how a table is read; anything left out is inferred from the file."""
 
 import codecs
 from dataclasses import dataclass
 
 from orthoplus.core.errors import InputError
 
-# The word that says: no column of the table has this role.
+# Value of --index and --label-column that says that no column has this role.
 NONE = "none"
-# How cells without a value are written by R, pandas, Excel and people.
+# How R, pandas, Excel and people write missing values.
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", "?", ".")
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a table of text, a spreadsheet or a Parquet file is read; None is found from the file.
+    """How to read a text table, a spreadsheet or a Parquet file; None means inferred.
 
     Attributes
     ----------
     header : bool, optional
-        Whether the first line holds the names of the columns.
+        Whether the first line has the names of the columns.
     index : str, optional
         The column with the names of the rows: its name, its number from 1, or "none".
     drop : tuple of str
@@ -33,9 +33,9 @@ class TableOptions:
     encoding : str, optional
         The encoding of the text.
     missing : {"error", "mask"}
-        Whether a cell without a value is an error, or NaN.
+        Whether a missing value is an error or becomes NaN.
     na : tuple of str
-        Further words that stand for a missing value.
+        Additional words for missing values.
 
     Examples
     --------
@@ -56,33 +56,33 @@ class TableOptions:
     def __post_init__(self) -> None:
         if self.sep is not None and len(self.separator or "") != 1:
             raise InputError(
-                f"`--sep {self.sep}` is not a separator: give one character, or tab, space, comma "
+                f"`--sep {self.sep}` is not a separator; use one character, or tab, space, comma "
                 f"or semicolon."
             )
         if self.decimal not in (None, ".", ","):
-            raise InputError(f"`--decimal {self.decimal}` is not a decimal sign: use . or ,")
+            raise InputError(f"`--decimal {self.decimal}` is not a decimal sign; use . or ,")
         if self.decimal == "," and self.separator == ",":
             raise InputError(
-                "`--sep ,` and `--decimal ,` exclude each other: a comma cannot be both. Leave "
-                "out `--sep` if the decimal numbers are quoted."
+                "`--sep ,` and `--decimal ,` cannot be combined. Omit `--sep` if the decimal "
+                "numbers are quoted."
             )
         if self.missing not in ("error", "mask"):
-            raise InputError(f"`--missing {self.missing}` is unknown: use error or mask.")
+            raise InputError(f"`--missing {self.missing}` is unknown; use error or mask.")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise InputError(
-                    f"`--encoding {self.encoding}` is unknown: use for example utf-8, cp1252, "
+                    f"`--encoding {self.encoding}` is unknown; use for example utf-8, cp1252, "
                     f"latin-1 or utf-16."
                 ) from None
 
     @property
     def separator(self) -> str | None:
-        """The separator as a character."""
+        """Return the separator as a character."""
         return None if self.sep is None else _SEPARATORS.get(self.sep.lower(), self.sep)
 
     def is_missing(self, cell: str) -> bool:
-        """Return whether the cell has no value."""
+        """Return whether the cell stands for a missing value."""
         word = cell.strip()
         return word in MISSING_WORDS or word in self.na

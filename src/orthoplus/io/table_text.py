@@ -1,4 +1,4 @@
-"""The lines of a table of text as rows of cells: compression, encoding, separator."""
+"""Split the lines of a text table into rows of cells: compression, encoding, separator."""
 
 import codecs
 import csv
@@ -12,24 +12,24 @@ from typing import IO, cast
 from orthoplus.core.errors import FileError
 from orthoplus.io import guard
 
-Row = tuple[int, list[str]]  # the number of its last line, and its cells
+Row = tuple[int, list[str]]  # the number of the last line of the row, and its cells
 
 _BLOCK = 1 << 20
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
-# How files begin that have the name of a table and are something else.
+# How other types of files start that are sometimes saved under the name of a table.
 _OTHERS = {
-    b"<!doctype html": "a web page, not a table: save the data themselves",
-    b"<html": "a web page, not a table: save the data themselves",
-    b"<?xml": "XML, not a table: write it as CSV first",
-    b"{": "JSON, not a table: write it as CSV first",
-    b"version https://git-lfs": "a pointer of Git LFS, not the data: `git lfs pull` gets them",
+    b"<!doctype html": "a web page, not a table; download the data file itself",
+    b"<html": "a web page, not a table; download the data file itself",
+    b"<?xml": "XML, not a table; convert it to CSV first",
+    b"{": "JSON, not a table; convert it to CSV first",
+    b"version https://git-lfs": "a Git LFS pointer, not the data; run `git lfs pull`",
 }
-# Bytes that no text has, in any encoding of one byte per letter.
+# Control characters, which occur in no text with a single-byte encoding.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 26, 27}) + b"\x7f"
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix that says the type, in lower case: that before ``.gz``, if it ends so.
+    """Return the suffix that determines the type, in lower case, ignoring a final ``.gz``.
 
     Examples
     --------
@@ -43,18 +43,18 @@ def suffix_of(path: Path) -> str:
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, decompressed if its name ends with ``.gz``."""
+    """Open a file, and decompress it if its name ends with ``.gz``."""
     if path.suffix.lower() == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return open(path, "rb")
 
 
 def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
-    """Return the encoding, and words about it if it is not UTF-8.
+    """Return the encoding, and a note about it if it is not UTF-8.
 
-    A byte order mark decides, then whether all bytes are UTF-8. Other text without control
-    characters is read as Windows-1252: only letters beyond ASCII, in names, could be wrong. All of
-    the file is read once, so that what it expands to is known, too.
+    A byte order mark decides first, then whether all bytes are valid UTF-8. Other text without
+    control characters is read as Windows-1252; at worst, non-ASCII letters in names are wrong.
+    The whole file is read once, which also checks its size after decompression.
     """
     decoder, start, bad, has_control, n_bytes = (
         codecs.getincrementaldecoder("utf-8")(),
@@ -73,7 +73,7 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
                 except UnicodeDecodeError as error:
                     bad = n_bytes + error.start
             n_bytes += len(block)
-            guard.check_size(path, (n_bytes // 2,))  # a number and its comma: two bytes of text
+            guard.check_size(path, (n_bytes // 2,))  # a number takes at least two bytes, as "1,"
     if wanted is not None:
         return wanted, f"encoding {wanted}"
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -82,14 +82,14 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
         return "utf-8-sig", ""
     if has_control:
         raise FileError(
-            f"`{path}` is not text: it has control characters. It is of another type, damaged, or "
-            f"in an encoding to be named with --encoding."
+            f"`{path}` is not text: it contains control characters. It is damaged, of another "
+            f"type, or in an encoding that must be given with --encoding."
         )
     return "cp1252", "encoding Windows-1252, because it is not UTF-8"
 
 
 def refuse_others(path: Path) -> None:
-    """Refuse a file that begins as another type does."""
+    """Raise `FileError` if a file starts like one of another type."""
     with open_bytes(path) as file:
         start = file.read(200).removeprefix(codecs.BOM_UTF8).lstrip().lower()
     for begin, what in _OTHERS.items():
@@ -98,7 +98,7 @@ def refuse_others(path: Path) -> None:
 
 
 def _split(line: str) -> list[str]:
-    """Split at white space, but not inside of double quotes, which are left out.
+    """Split at white space except within double quotes, which are removed.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def _split(line: str) -> list[str]:
 
 
 def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
-    """Yield the rows that are not blank; None as separator gives one cell per line."""
+    """Yield the rows that are not blank; with ``sep=None``, each line is one cell."""
     number = 1
     try:
         with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="") as file:
@@ -130,7 +130,7 @@ def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
     except UnicodeDecodeError as error:
         raise FileError(
             f"`{path}` is not {encoding} text (byte {error.start}): it is of another type, or in "
-            f"another encoding, which --encoding names."
+            f"another encoding; pass it with --encoding."
         ) from error
     except EOFError as error:
-        raise FileError(f"`{path}` is truncated: its compressed data end early.") from error
+        raise FileError(f"`{path}` is truncated: its compressed data end too early.") from error

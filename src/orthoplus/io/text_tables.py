@@ -1,4 +1,4 @@
-"""Tables of text, ``.csv``, ``.tsv`` and ``.txt``, also compressed (``.gz``)."""
+"""Read text tables, ``.csv``, ``.tsv`` and ``.txt``, also compressed (``.gz``)."""
 
 import csv
 import itertools
@@ -36,14 +36,14 @@ from orthoplus.io.table_text import (
     suffix_of,
 )
 
-# Kinds of columns that are read as text.
+# Types of columns that are read as text.
 AS_TEXT = ("text", "code", "empty")
-# A larger file is read by pandas, if that is installed: to import it takes half a second.
+# Larger files are read by pandas if it is installed; for smaller ones its import takes longer.
 _LARGE_BYTES = 1 << 23
 
 
 def read_table(path: Path, options: TableOptions) -> Catalog:
-    """List the table, read and sorted into data, row names and true classes."""
+    """Read the table, split it into data, row names and true classes, and list the result."""
     encoding, words = find_encoding(path, options.encoding)
     refuse_others(path)
     if suffix_of(path) == ".tsv" and options.sep is None:
@@ -62,9 +62,10 @@ def read_table(path: Path, options: TableOptions) -> Catalog:
 def _read_with_pandas(
     path: Path, encoding: str, dialect: Dialect, options: TableOptions
 ) -> Table | None:
-    """Read a large table fast; None without pandas, or if anything in it is unusual.
+    """Read a large table with pandas; return None without pandas or if the table is unusual.
 
-    Quotes, gaps and words among the numbers are errors here; `parse_rows` reads or explains them.
+    The fast path gives up on quotes, missing values and text among numbers; `parse_rows` then
+    reads them or reports where they are.
     """
     is_plain = dialect.sep != " " and "boolean" not in dialect.kinds and not options.na
     is_large = path.stat().st_size >= _LARGE_BYTES and path.suffix.lower() != ".gz"
@@ -72,14 +73,14 @@ def _read_with_pandas(
         return None
     import pandas as pd
 
-    with open_bytes(path) as raw:  # pandas would end a number at a zero byte
+    with open_bytes(path) as raw:  # pandas would silently cut a number off at a zero byte
         if any(b"\0" in block for block in iter(partial(raw.read, 1 << 20), b"")):
             return None
     start = next(itertools.islice(read_rows(path, encoding, dialect.sep), dialect.n_before, None))
     names = column_names(path, dialect, start)
     roles = columns_with_role(path, names, len(dialect.kinds), options)
     kinds = {j: "text" if j in roles else kind for j, kind in enumerate(dialect.kinds)}
-    # From version 3.1 on, the exact reading of decimal numbers is the only one.
+    # Since version 3.1, pandas always parses decimal numbers exactly.
     is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
     precision: dict[str, Any] = {} if is_exact else {"float_precision": "round_trip"}
     try:
@@ -101,24 +102,24 @@ def _read_with_pandas(
 
 
 def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | None:
-    """Return a name for each column; the file may leave out that of the row names."""
+    """Return a name for each column; the file may omit that of the row names."""
     header, n = dialect.header, len(dialect.kinds)
-    if header is not None and not any(header[n:]):  # a separator after the last name
+    if header is not None and not any(header[n:]):  # trailing separators in the header
         header = header[:n]
     if header is None or len(header) == n:
         return header
-    if len(header) == n - 1 and dialect.kinds[-1] == "empty":  # one after the last cell of each row
+    if len(header) == n - 1 and dialect.kinds[-1] == "empty":  # trailing separators in the rows
         return (*header, "")
     if len(header) == n - 1 and dialect.kinds[0] in AS_TEXT:
-        return ("", *header)  # R leaves out the corner
+        return ("", *header)  # R omits the name above the row names
     raise FileError(
-        f"`{path}`: its header has {len(header)} cells, line {first[0]} has {len(first[1])}: every "
-        f"column needs a name, and nothing may stand above the header."
+        f"`{path}`: the header has {len(header)} cells, but line {first[0]} has {len(first[1])}. "
+        f"Every column needs a name, and the header must be the first line."
     )
 
 
 def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: TableOptions) -> Table:
-    """Read the rows one by one, and say where one is wrong."""
+    """Parse the rows one by one; errors name the line and the column."""
     kinds, n = dialect.kinds, len(dialect.kinds)
     numeric: list[int] = []
     numbers, lines = array("d"), array("q")
@@ -137,9 +138,9 @@ def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: Table
             _refuse_second_header(path, (line, row), [j for j in numeric if j < len(row)], dialect)
         if len(row) != n:
             raise FileError(
-                f"`{path}`, line {line} has {len(row)} cells, "
-                f"{f'line {lines[0]} has' if lines else 'most lines have'} {n}: every row needs as "
-                f"many."
+                f"`{path}`, line {line} has {len(row)} cells, but "
+                f"{f'line {lines[0]} has' if lines else 'most lines have'} {n}; all rows must have "
+                f"the same number of cells."
             )
         for j, column in words.items():
             column.append(row[j])
@@ -155,14 +156,14 @@ def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: Table
 
 
 def _refuse_second_header(path: Path, row: Row, numeric: list[int], dialect: Dialect) -> None:
-    """Refuse a line of words below the header where the lines after it have numbers."""
+    """Refuse a line of words between the header and lines of numbers."""
     cells = [row[1][j].strip() for j in numeric if row[1][j].strip()]
     has_numbers = any(is_number(cell, dialect.decimal) or has_marks(cell) for cell in cells)
     is_plain = any(cell.lower() in (*BOOLEANS, *map(str.lower, MISSING_WORDS)) for cell in cells)
     if dialect.header is not None and len(cells) > 1 and not has_numbers and not is_plain:
         raise FileError(
-            f"`{path}`, line {row[0]} ({', '.join(cells[:3])}) has words where the lines after it "
-            f"have numbers: a second header, such as units? Take that line out of the file."
+            f"`{path}`, line {row[0]} ({', '.join(cells[:3])}) has words where the following lines "
+            f"have numbers. If it is a second header, such as units, remove it from the file."
         )
 
 
@@ -174,7 +175,7 @@ def _cell(
     dialect: Dialect,
     options: TableOptions,
 ) -> float:
-    """Return the number of a cell, NaN if it is missing; a sentence that names it otherwise."""
+    """Return the number in a cell, NaN if it is missing and masked; else raise `FileError`."""
     j, names = place
     cell = row[j]
     number = parse_number(cell, dialect.decimal)
@@ -196,14 +197,17 @@ def _complaint(cell: str, is_missing: bool, dialect: Dialect) -> str:
     if is_missing:
         what = f"`{word}` stands for a missing value" if word else "the cell is empty"
         return (
-            f"{what}. Fill it in, pass --missing mask to fit the other cells only, or leave the "
+            f"{what}. Fill it in, pass --missing mask to ignore missing cells, or leave the "
             f"column out with --drop."
         )
     other = "," if dialect.decimal == "." else "."
     if is_number(word, other):
-        return f"`{word}` is not a number with the decimal sign `{dialect.decimal}`. See --decimal."
+        return (
+            f"`{word}` is not a number with the decimal sign `{dialect.decimal}`. If the sign is "
+            f"wrong, pass --decimal {other}."
+        )
     if has_marks(word):
-        return f"`{word}` is not a number: write it without marks, as 1234.5."
+        return f"`{word}` is not a plain number. Remove thousands, percent and currency signs."
     return (
         f"`{word}` is not a number. Leave the column out with --drop, or pass --na '{word}' if it "
         f"stands for a missing value."

@@ -1,9 +1,9 @@
-"""Read a file through once, and forget it: run as a script, in a process that may be killed.
+"""Read a file once and discard the data; run as a script in a process that may be killed.
 
 The compiled readers of HDF5, MATLAB, Matrix Market, Parquet and TIFF files crash on some damaged
-files, never end on others, and take any memory. This script imports nothing of the package, so
-that it starts fast, and prints as JSON why parts of the file cannot be read, by their keys ("" is
-the whole file).
+files, hang on others, and may exhaust the memory. This script imports nothing from the package, so
+that it starts fast. It prints, as JSON, why parts of the file cannot be read, by key; the key ""
+stands for the whole file.
 """
 
 import json
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 MOST_OBJECTS, MOST_DEPTH, MOST_IN_ATTRIBUTE = 10_000, 32, 64
-# The attributes of HDF5 objects that say what they are.
+# Attributes of HDF5 objects that determine how they are read.
 ATTRIBUTES = (
     "shape",
     "h5sparse_shape",
@@ -23,7 +23,7 @@ ATTRIBUTES = (
     "MATLAB_sparse",
     "_index",
 )
-# Beyond the largest array that may be read: buffers of the readers.
+# Memory for the buffers of the readers, beyond that of the largest array.
 _BUFFERS = 1 << 28
 NUMERIC = {"double", "single", "logical", "sparse"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -31,7 +31,10 @@ NUMERIC = {"double", "single", "logical", "sparse"} | {
 
 
 def follow(group: Any, key: str) -> Any:
-    """Return what hard links lead to from an HDF5 group, or None; others may leave the file."""
+    """Return the object that hard links lead to from an HDF5 group, or None.
+
+    Soft and external links may leave the file and are not followed.
+    """
     import h5py
 
     item = group
@@ -44,9 +47,10 @@ def follow(group: Any, key: str) -> Any:
 
 
 def attribute(item: Any, name: str) -> Any:
-    """Return an attribute of an HDF5 object; None if it is missing or more than a few numbers.
+    """Return an attribute of an HDF5 object; None if it is missing or not small.
 
-    Attributes are read with their object, so that one of many megabytes would be, too.
+    The size is checked first because HDF5 reads an attribute completely, even one of many
+    megabytes.
     """
     if name not in item.attrs:
         return None
@@ -56,7 +60,7 @@ def attribute(item: Any, name: str) -> Any:
 
 
 def walk(file: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every object of an HDF5 file with its key, over hard links and round no circle."""
+    """Yield all objects of an HDF5 file with their keys, following hard links but no cycles."""
     import h5py
 
     root = file["/"]
@@ -67,19 +71,19 @@ def walk(file: Any) -> Iterator[tuple[str, Any]]:
         for name in group:
             count += 1
             if count > MOST_OBJECTS or len(above) > MOST_DEPTH:
-                raise OverflowError(f"over {MOST_OBJECTS} objects, or {MOST_DEPTH} groups deep")
+                raise OverflowError(f"more than {MOST_OBJECTS} objects or {MOST_DEPTH} levels")
             item = follow(group, name)
             if item is None:
                 continue
             yield f"{prefix}{name}", item
-            # A group whose name begins with `#` is MATLAB's own.
+            # MATLAB uses groups whose names start with `#` internally.
             is_group = isinstance(item, h5py.Group) and not name.startswith("#")
             if is_group and item.id not in above:  # ids are equal for the same object
                 pending.append((f"{prefix}{name}/", item, (*above, item.id)))
 
 
 def try_hdf5(path: str, most_bytes: int) -> dict[str, str]:
-    """Read every data set of the file that is not too large by its shape, and attributes."""
+    """Read the attributes and all data sets whose declared size is within the limit."""
     import h5py
 
     failures = {}
@@ -99,11 +103,11 @@ def try_hdf5(path: str, most_bytes: int) -> dict[str, str]:
 
 
 def try_mat(path: str, most_bytes: int) -> dict[str, str]:
-    """Read all variables of numbers at once; if that fails, one by one."""
+    """Read all numeric variables at once or, if that fails, one by one."""
     from scipy.io import loadmat, whosmat
 
     limit_memory(most_bytes)
-    # A sparse matrix does not say how large it is; the limit of the process is all it has.
+    # The file does not declare the size of a sparse matrix; only the memory limit applies.
     sizes = {
         name: 0 if kind in ("sparse", "logical") else 8 * math.prod(shape)
         for name, shape, kind in whosmat(path)
@@ -148,10 +152,10 @@ def try_geotiff(path: str, most_bytes: int) -> dict[str, str]:
 
     import rasterio
 
-    warnings.simplefilter("ignore")  # an image may lie nowhere
+    warnings.simplefilter("ignore")  # rasterio warns about images without a georeference
     limit_memory(most_bytes)
     with rasterio.open(os.path.abspath(path), driver="GTiff", sharing=False) as dataset:
-        line = 16 * dataset.width * dataset.count  # bytes, of complex numbers
+        line = 16 * dataset.width * dataset.count  # bytes per line of the largest type, complex
         lines = max(1, min(most_bytes, 1 << 25) // line)
         for first in range(0, dataset.height, lines):
             height = min(lines, dataset.height - first)
@@ -169,7 +173,7 @@ TRIALS = {
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Let this process take so much beyond what it has now, where the system can say that."""
+    """Limit the memory that this process may allocate in addition, if the system supports that."""
     try:
         import resource
 
@@ -183,12 +187,12 @@ def limit_memory(n_bytes: int) -> None:
 def reason(error: Exception) -> str:
     """Return the message of an error on one line."""
     if isinstance(error, MemoryError) or "memory allocation failed" in str(error):
-        return "it does not fit into the memory that it may take"
+        return "it exceeds the memory limit"
     return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
 def limit_time(seconds: int) -> None:
-    """Let the system end this process after so many seconds of processor time, if it can."""
+    """Limit the CPU time of this process, if the system supports that."""
     try:
         import resource
 

@@ -1,6 +1,7 @@
-"""Results into a file of AnnData (``.h5ad``), by h5py, in the format that AnnData documents.
+"""Write results to an AnnData file (``.h5ad``) with h5py, in AnnData's documented format.
 
-Every element carries ``encoding-type`` and ``encoding-version``, as AnnData 0.8 and later write.
+Every element has the attributes ``encoding-type`` and ``encoding-version``, as in AnnData 0.8 and
+later.
 """
 
 import os
@@ -23,14 +24,14 @@ _WORD, _NUMBER = ("string", "0.2.0"), ("numeric-scalar", "0.2.0")
 
 
 class Categories(NamedTuple):
-    """A column of classes: the number of each row's class, -1 for none, and their names."""
+    """A categorical column: the class number of each row, -1 for none, and the class names."""
 
     codes: IntArray
     names: Sequence[str]
 
 
 class Results(NamedTuple):
-    """What is added to a file: columns of ``obs``, arrays of ``obsm`` and ``varm``, and ``uns``."""
+    """The elements to add: columns of ``obs``, arrays of ``obsm`` and ``varm``, and ``uns``."""
 
     obs: Mapping[str, Any]
     obsm: Mapping[str, Any]
@@ -39,19 +40,19 @@ class Results(NamedTuple):
 
 
 def check_anndata(path: Path, shape: tuple[int, int]) -> None:
-    """Raise a sentence unless results for a matrix of this shape can be added to the file."""
+    """Raise `FileError` unless results for a matrix of this shape can be added to the file."""
     if path.suffix.lower() != ".h5ad":
-        raise FileError(f"`--write-back` is for .h5ad files: `{path}` is of another type.")
+        raise FileError(f"`--write-back` requires an .h5ad file; `{path}` is of another type.")
     h5py = require("h5py", "Writing .h5ad files", extra="hdf5")
     if not os.access(path.resolve().parent, os.W_OK):
-        raise FileError(f"`--write-back`: the folder of `{path}` cannot be written to.")
+        raise FileError(f"`--write-back`: the folder of `{path}` is not writable.")
     with h5py.File(path, "r") as file:
         for name, length in zip(("obs", "var"), shape, strict=True):
             frame = file.get(name)
             if not isinstance(frame, h5py.Group) or "_index" not in frame.attrs:
                 raise FileError(
-                    f"`--write-back`: `{name}` of `{path}` is not as AnnData 0.7 and later write "
-                    f"it. Open the file with anndata and write it again."
+                    f"`--write-back`: `{name}` of `{path}` is not in the format of AnnData 0.7 and "
+                    f"later. Open the file with anndata and save it again."
                 )
             if frame[frame.attrs["_index"]].shape != (length,):
                 raise FileError(
@@ -61,16 +62,16 @@ def check_anndata(path: Path, shape: tuple[int, int]) -> None:
 
 
 def write_back(path: Path, results: Results) -> None:
-    """Add results to the file; elements of the same names are replaced.
+    """Add results to the file, replacing elements with the same names.
 
-    A copy is changed and then renamed, so that there is never half a file.
+    A copy is modified and then renamed, so that an interruption cannot damage the file.
     """
     h5py = require("h5py", "Writing .h5ad files", extra="hdf5")
-    target = path.resolve()  # what a link leads to, not the link
+    target = path.resolve()  # replace the file that a link points to, not the link
     aside = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         shutil.copyfile(target, aside)
-        with suppress(OSError):  # of another owner
+        with suppress(OSError):  # the file may belong to another user
             shutil.copystat(target, aside)
         with h5py.File(aside, "r+") as file:
             for name, value in results.obs.items():
@@ -85,7 +86,7 @@ def write_back(path: Path, results: Results) -> None:
 
 
 def _write_column(frame: Any, name: str, value: Any) -> None:
-    """Write a column of a data frame, and name it in their order."""
+    """Write a column of a data frame and add it to the column order."""
     _write(frame, name, value)
     order = [str(column) for column in np.atleast_1d(frame.attrs.get("column-order", ()))]
     if name not in order:
@@ -100,7 +101,7 @@ def _text_type() -> Any:
 
 
 def _write(group: Any, name: str, value: Any, *, keep: bool = False) -> None:
-    """Write an element; one that is there is replaced, or kept."""
+    """Write an element; an existing one is replaced, or kept if ``keep``."""
     if name in group:
         if keep:
             return

@@ -1,1 +1,1 @@
-"""``report.html``: one self-contained page of a run. A template, Matplotlib figures, no script."""
+"""Write ``report.html``, one self-contained page per run with figures and without scripts."""

@@ -1,4 +1,4 @@
-"""The page of a clustering: first the clusters, then how good they are, experts last."""
+"""Build the page of a clustering: the clusters, their quality, and details for experts."""
 
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,14 @@ from orthoplus.report.svg import hue
 __all__ = ["ClusterFacts", "cluster_page", "explained_words"]
 
 _TOP_FEATURES, _TOP_ROWS = 6, 3
-# More clusters than these become a table, and more lines of that are left out.
+# Up to this many clusters are shown as cards, more as a table with at most this many lines.
 _MOST_CARDS, _MOST_LINES = 24, 300
-# A bar shows no difference that is smaller.
+# Smallest difference that is visible in a bar.
 _LEAST_DRAWN = 0.01
 
 
 def explained_words(record: dict[str, Any]) -> str:
-    """Return what the share that is explained is a share of."""
+    """Return what the explained share refers to."""
     return measure_of(record).share
 
 
@@ -82,15 +82,15 @@ def cluster_page(facts: ClusterFacts) -> str:
 
 
 def _prepared(record: dict[str, Any]) -> str:
-    """Say how the entries were weighted and scaled."""
+    """Describe how the entries were weighted and scaled."""
     model = record.get("model", {})
     words = {
         "weighting": {"tfidf": "weighted by tf-idf"},
         "column_scale": {
-            "std": "each feature over its standard deviation",
-            "max": "each feature over its largest value",
+            "std": "features divided by their standard deviation",
+            "max": "features divided by their largest value",
         },
-        "row_scale": {"l2": "rows of unit norm", "l1": "rows of sum 1"},
+        "row_scale": {"l2": "rows scaled to unit norm", "l1": "rows scaled to sum 1"},
     }
     found = [of[model[name]] for name, of in words.items() if model.get(name)]
     return f" ({', '.join(found)})" if found else ""
@@ -135,8 +135,8 @@ def _first_facts(facts: ClusterFacts) -> tuple[Fact, ...]:
 
 
 def _cluster_sections(facts: ClusterFacts) -> list[Section]:
-    """Return sizes and what the clusters are about: images, cards, or a table of many."""
-    bars = ("Rows in each cluster.", figures.size_bars(facts.sizes))
+    """Return the sizes and descriptions of the clusters: images, cards, or a long table."""
+    bars = ("Number of rows in each cluster.", figures.size_bars(facts.sizes))
     if facts.image is not None:
         return [Section("Clusters", figures=(bars, *_image_figures(facts)))]
     ratios = profiles.ratios_of(facts.levels)
@@ -146,9 +146,10 @@ def _cluster_sections(facts: ClusterFacts) -> list[Section]:
     )
     cards = [_card(facts, j, (ratios[j], presence[j]), rows) for j, rows in enumerate(typical)]
     text = (
-        "A cluster has rows that are alike up to a factor; its component is their common profile. "
-        "Distinctive features have a higher level than in the other clusters or, if none has, a "
-        "lower one. The largest features have the largest level of all; clusters may share them."
+        "The rows of a cluster are similar up to a factor; the component is their common profile. "
+        "Distinctive features have a higher level than in the other clusters or, if there are "
+        "none, a lower one. The largest features have the highest level within the cluster; "
+        "several clusters may share them."
     )
     if len(cards) <= _MOST_CARDS:
         return [Section("Clusters", text, figures=(bars,), components=tuple(cards))]
@@ -194,7 +195,7 @@ def _top(row: FloatArray, names: tuple[str, ...]) -> tuple[Feature, ...]:
 
 
 def _table(facts: ClusterFacts, cards: list[Component], typical: list[IntArray]) -> Grid:
-    """Return one line per cluster, for more of them than one reads as cards."""
+    """Return a table with one line per cluster, if there are too many for cards."""
     header = ("cluster", "rows", "distinctive (times the others)", "largest", "typical row")
     lines = []
     for j, card in enumerate(cards[:_MOST_LINES]):
@@ -230,39 +231,39 @@ def _image_figures(facts: ClusterFacts) -> list[tuple[str, str]]:
 
 
 def explained_section(record: dict[str, Any], row: str = "row", group: str = "cluster") -> Section:
-    """Return how much is explained, and how much is possible at most."""
+    """Return the section on the explained share and its upper bound."""
     explained, most, proof = explained_of(record), most_of(record), record.get("proof")
     text = (
-        f"Every {row} is replaced by a multiple of the component of its {group}. That keeps "
-        f"{percent(explained)} {explained_words(record)}. "
+        f"The model replaces every {row} by a multiple of the component of its {group}. This "
+        f"explains {percent(explained)} {explained_words(record)}. "
     )
     if most is None:
         return Section("How much is explained", text)
     is_drawn = most - explained >= _LEAST_DRAWN
-    mark = ": the mark" if is_drawn else ""
+    mark = " (the mark)" if is_drawn else ""
     if proof is None:
         text += (
-            f"Not more than {percent(most)} is possible with this number of {group}s{mark}. "
-            f"That is a quick bound, often above what {group}s can reach."
+            f"At most {percent(most)} is possible with this number of {group}s{mark}. "
+            f"This is a quick bound, and often not attainable."
         )
     else:
-        text += f"It is proven that no clustering explains more than {percent(most)}{mark}."
+        text += f"Provably, no clustering explains more than {percent(most)}{mark}."
     if not is_drawn:
         return Section("How much is explained", text)
-    caption = "Blue is explained; nothing beyond the orange mark is possible."
+    caption = "Blue: explained share. Orange mark: upper bound."
     return Section(
         "How much is explained", text, figures=((caption, figures.explained_bar(explained, most)),)
     )
 
 
 def ranks_section(ranks: dict[str, Any], name: str = "clusters") -> Section:
-    """Return the curves and the reasons of `select_rank`, as far as the record has them."""
+    """Return the section on the choice of k: the curves and reasons of `select_rank`."""
     rows = list(ranks.get("curves", ()))
     drawn: tuple[tuple[str, str], ...] = ()
     if len(rows) > 1:
         caption = (
-            f"Above: how alike the {name} of two halves of the data are; 1 is perfect. Below: "
-            "the share that is missed in the data and in hidden entries; less is better."
+            f"Above: agreement of the {name} of two halves of the data; 1 is perfect. Below: "
+            "the unexplained share of the data and of hidden entries; lower is better."
         )
         drawn = ((caption, figures.rank_curves(rows, ranks.get("k"), name)),)
     reasons = tuple(map(str, ranks.get("reasons", ())))

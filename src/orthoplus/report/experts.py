@@ -1,4 +1,4 @@
-"""The part of a page for experts: objective, bound, violation, convergence, and the command."""
+"""Build the section for experts: objective, bound, violation, convergence, and the command."""
 
 from typing import Any, NamedTuple
 
@@ -6,21 +6,21 @@ from orthoplus.core.status import Status
 from orthoplus.report import figures
 from orthoplus.report.page import Fact, Section, rows_of
 
-# A gap beyond this says no more than that the bound is far.
+# Larger gaps are shown as "over" this one; they carry no more information.
 _MOST_GAP = 1000.0
-# A bound that moves by less than this share of the total gives a flat curve.
+# Smallest change of the bound, relative to the total, that is drawn as a curve.
 _LEAST_MOVE = 1e-4
 
 
 class Measure(NamedTuple):
-    """What an objective is a share of, and what it is."""
+    """What the objective means, and what its share refers to."""
 
     share: str
     meaning: str
 
 
 _MEASURES = {
-    "frobenius": Measure("of the sum of squares", "what is left, ||A-XX'A||\u2060²"),
+    "frobenius": Measure("of the sum of squares", "the residual ||A-XX'A||\u2060²"),
     "kullback-leibler": Measure(
         "of the divergence from the independence model (row sums x column sums / total)",
         "the Kullback-Leibler divergence of the data from the model",
@@ -39,20 +39,20 @@ def measure_of(record: dict[str, Any]) -> Measure:
 
 
 def remarks_of(record: dict[str, Any]) -> tuple[str, ...]:
-    """Return what the message of a success says beyond its status, such as on units."""
+    """Return remarks in the message of a successful run, for example on units."""
     result = record["result"]
     rest = result["message"].removeprefix(Status[result["status"]].message).strip()
     return (rest,) if result["success"] and rest != result["message"] and rest else ()
 
 
 def explained_of(record: dict[str, Any]) -> float:
-    """Return the share that is explained."""
+    """Return the explained share."""
     result = record["result"]
     return float(1 - result["objective"] / (result["total"] or 1.0))
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with so many decimals that less than all is not called all.
+    """Format a share in percent, with enough decimals that only 1 is shown as 100%.
 
     Examples
     --------
@@ -64,18 +64,18 @@ def percent(share: float) -> str:
 
 
 def most_of(record: dict[str, Any]) -> float | None:
-    """Return the share that is possible at most, by the proof or the quick bound, if known."""
+    """Return the upper bound on the explained share, proven or quick, if known."""
     result = record["result"]
     bound = (record.get("proof") or result)["bound"]
     return None if bound is None else float(1 - bound / (result["total"] or 1.0))
 
 
 def experts_section(record: dict[str, Any]) -> Section:
-    """Return the folded part: figures of the optimization, and curves that show something."""
+    """Return the folded section with the figures and curves of the optimization."""
     result, proof = record["result"], record.get("proof")
     total, drawn = result["total"] or 1.0, []
     if proof is not None and _moves(proof["history"], total):
-        caption = "What is reached, and what is possible at most, while the proof was sought."
+        caption = "Explained share and its upper bound over the time of the proof."
         drawn.append((caption, figures.proof_curve(proof["history"], total)))
     curves = figures.convergence(record["history"], total)
     if curves:
@@ -94,7 +94,7 @@ def experts_section(record: dict[str, Any]) -> Section:
 
 
 def _moves(history: list[dict[str, Any]], total: float) -> bool:
-    """Return whether a curve of the bound would show more than a line."""
+    """Return whether the bound changes enough to be drawn as a curve."""
     bounds = [row["bound"] for row in history]
     return len(bounds) > 1 and max(bounds) - min(bounds) > _LEAST_MOVE * total
 
@@ -107,9 +107,10 @@ def _curve_caption(record: dict[str, Any]) -> str:
             "Every iterate is feasible, and the best one is kept."
         )
     return (
-        "Over the outer iterations. The penalty sigma grows until the columns no longer overlap "
-        "and the violation is gone. The objective, as a share of the sum of squares, first falls, "
-        "then rises as the overlap is given up; rounding and refinement come after the last point."
+        "Penalty, violation and objective over the outer iterations. The penalty sigma grows until "
+        "the columns no longer overlap and the violation vanishes. The objective, as a share of "
+        "the sum of squares, first falls and then rises as the overlap disappears; rounding and "
+        "refinement follow after the last point."
     )
 
 
@@ -119,32 +120,32 @@ def quality_facts(record: dict[str, Any]) -> tuple[Fact, ...]:
     facts = [Fact("Objective", f"{result['objective']:.6g}", measure_of(record).meaning)]
     bounded = result if proof is None else proof
     if bounded["bound"] is not None:
-        kind = "the quick bound: no rank-k matrix leaves less" if proof is None else "proven"
-        gap = "objective over bound; 0 would prove it optimal"
+        kind = "quick bound: the best rank-k residual" if proof is None else "proven"
+        gap = "of objective and bound; 0 would prove optimality"
         facts += [
             Fact("Bound", f"{bounded['bound']:.6g}", kind),
             Fact("Gap", _gap_text(bounded["gap"]), gap),
         ]
     return (
         *facts,
-        Fact("Violation", f"{result['violation']:.1e}", "of X'X = I and X ≥ 0: rounding"),
+        Fact("Violation", f"{result['violation']:.1e}", "of X'X = I and X ≥ 0, due to rounding"),
         Fact("Work", f"{result['seconds']:.3g} s", f"{result['iterations']} outer iterations"),
     )
 
 
 def _gap_text(gap: float | None) -> str:
-    """Return the gap in percent; a bound of 0 says nothing relative."""
+    """Format the gap in percent; it is undefined for a bound of 0."""
     if gap is None:
         return "none"
     return f"{gap:.2%}" if gap <= _MOST_GAP else f"over {_MOST_GAP:.0%}"
 
 
 def again_section(record: dict[str, Any]) -> Section:
-    """Return the command that does the same again."""
-    text = "The same command with the same file gives the same answer."
+    """Return the section with the command that repeats the run."""
+    text = "The same command with the same file gives the same result."
     return Section("Run it again", text, code=record["command"])
 
 
 def foot_of(record: dict[str, Any]) -> str:
-    """Return the last line: version and time."""
+    """Return the footer with version and time."""
     return f"orthoplus {record['versions']['orthoplus']}, {record['finished']}"

@@ -1,4 +1,4 @@
-"""What the page of a clustering is made from."""
+"""Collect the data from which the page of a clustering is built."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +9,7 @@ import numpy as np
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report import profiles
 
-if TYPE_CHECKING:  # scikit-learn would load with it
+if TYPE_CHECKING:  # avoids importing scikit-learn
     from orthoplus.estimators.row_fits import RowFits
 
 _UNBROKEN_LENGTH = 24
@@ -17,22 +17,24 @@ _UNBROKEN_LENGTH = 24
 
 @dataclass(frozen=True, eq=False)
 class ClusterFacts:
-    """What the page is made from: the record of the run, and its arrays.
+    """The record of a run and its arrays.
 
     Attributes
     ----------
     record : dict
-        As in ``run.json``; "ranks" (rows and reasons of `select_rank`) is shown if it is there.
+        The contents of ``run.json``; "ranks" (rows and reasons of `select_rank`) is optional.
     A : matrix of shape (n, r)
-        Dense or sparse, as it was factorized.
+        The factorized matrix, dense or sparse.
     labels, weights : ndarray of shape (n,)
+        The cluster and the weight of each row.
     components : ndarray of shape (k, r)
-        In the units of A.
+        The profiles of the clusters, in the units of A.
     fits : RowFits
         How well each row fits its own cluster and the second best, as in ``labels.csv``.
     features : tuple of str
+        The names of the columns.
     truth : tuple, optional
-        The class of each row as a number, and the names of the classes.
+        The class number of each row, and the names of the classes.
     image : tuple of int, optional
         Height and width, if features are pixels.
     rows : tuple of str
@@ -52,30 +54,30 @@ class ClusterFacts:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """The number of rows of each cluster."""
+        """Return the number of rows of each cluster."""
         return np.bincount(self.labels, minlength=len(self.components))
 
     @cached_property
     def cosines(self) -> FloatArray:
-        """The cosine of each row with each component."""
+        """Return the cosine of each row with each component."""
         return profiles.cosines(self.A, self.components)
 
     @cached_property
     def doubtful(self) -> IntArray:
-        """The doubtful rows, the least sure first."""
+        """Return the doubtful rows, least certain first."""
         return self.fits.doubtful()
 
     @cached_property
     def levels(self) -> FloatArray:
-        """The components in the units of one row."""
+        """Return the components in the units of one row."""
         return profiles.levels_of(self.components, self.weights, self.labels)
 
     def row_name(self, i: int) -> str:
-        """Return the name of a row; a bare number gets a word before it."""
+        """Return the name of a row; a plain number becomes "row 3"."""
         name = self.rows[i] if self.rows else str(i)
         return f"row {name}" if name.isdecimal() else name
 
 
 def unbroken(text: str) -> str:
-    """Return a short text that stays on one line, its number beside its name."""
+    """Replace blanks in a short text so that it is not broken across lines."""
     return text.replace(" ", "\u00a0") if len(text) <= _UNBROKEN_LENGTH else text

@@ -1,4 +1,4 @@
-"""The pictures of the reports: each takes arrays and gives SVG."""
+"""Draw the figures of the reports; each function takes arrays and returns SVG."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,24 +8,24 @@ import numpy as np
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.report.svg import ACCENT, GOOD, INK, LINE, QUIET, WARM, canvas, hue, ink_on
 
-# Inches; at the width of a phone, letters of 9 points are 10 pixels high.
+# Width in inches; on a phone, letters of 9 points are then 10 pixels high.
 WIDTH = 4.6
 _SMALL = 9.0
-# More points than these are drawn as one picture.
+# More points than this are drawn as a bitmap.
 _VECTOR_POINTS = 600
 _MAP_DPI = 160
 _NAME_LENGTH = 24
-# Names of colors beside one another, and pixels of a map on a side at most.
+# Number of legend entries per row, and maximum width and height of a map in pixels.
 _NAMES_PER_ROW, _MOST_PIXELS = 3, 1000
 _UNITS = {"nanometers": "nm", "micrometers": "µm", "nm": "nm", "um": "µm", "microns": "µm"}
-# A curve that changes by less than this share shows rounding.
+# Relative change below which a curve shows only rounding.
 _FLAT = 1e-9
-# Points between two numbers on a map, and how often those that are nearer are pushed apart.
+# Minimum distance of two numbers on a map in points, and iterations that push them apart.
 _LABEL_DISTANCE, _PUSHES = 15.0, 60
 
 
 def explained_bar(explained: float, most: float) -> str:
-    """How much of the sum of squares is explained, on a scale that ends where the bound proves."""
+    """Draw the explained share, with a mark at its upper bound."""
     with canvas("explained", WIDTH, 0.85) as drawn:
         axis = drawn.figure.subplots()
         axis.barh([0], [1.0], color=LINE, height=0.5)
@@ -39,7 +39,7 @@ def explained_bar(explained: float, most: float) -> str:
 
 
 def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
-    """Draw the share that is explained, and the share that is possible at most, over time."""
+    """Draw the explained share and its upper bound over time."""
     seconds = np.maximum([row["seconds"] for row in history], 1e-3)
     shares = {
         name: 1.0 - np.array([row[key] for row in history]) / total
@@ -53,7 +53,7 @@ def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
             axis.step(seconds, share, where="post", color=color, linewidth=1.8, label=name)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.yaxis.set_major_formatter(PercentFormatter(1.0))  # decimals that tell ticks apart
+        axis.yaxis.set_major_formatter(PercentFormatter(1.0))  # chooses enough decimals
         axis.set(xlabel="seconds", ylabel="")
         axis.legend(fontsize=_SMALL)
     return drawn.svg
@@ -66,13 +66,13 @@ def size_bars(
     colors: Sequence[str] | None = None,
     first: int = 0,
 ) -> str:
-    """Draw the number of rows of each cluster, which are counted from ``first``."""
+    """Draw the number of rows of each cluster; clusters are numbered from ``first``."""
     k = len(sizes)
     colors = colors or [hue(j) for j in range(k)]
     with canvas("sizes", WIDTH, 2.4) as drawn:
         axis = drawn.figure.subplots()
         bars = axis.bar(range(k), sizes, color=colors, width=0.75)
-        if k * len(str(max(sizes))) <= 45:  # as many digits as fit side by side
+        if k * len(str(max(sizes))) <= 45:  # at most 45 digits fit next to each other
             axis.bar_label(bars, color=QUIET, fontsize=_SMALL, padding=2)
         _count_ticks(axis, k, first)
         axis.set(xlabel=names[0], ylabel=names[1])
@@ -84,7 +84,7 @@ def size_bars(
 def sample_map(
     points: FloatArray, labels: IntArray, centers: dict[int, FloatArray], rings: FloatArray
 ) -> str:
-    """Rows as points in the plane, colored by cluster; a number at the mean of each; rings."""
+    """Draw rows as points colored by cluster, with cluster numbers and rings for doubtful rows."""
     with canvas("map", WIDTH, 4.0) as drawn:
         axis = drawn.figure.subplots()
         colors = [hue(int(j)) for j in labels]
@@ -108,7 +108,7 @@ def _number(axis: Any, centers: dict[int, FloatArray]) -> None:
     """Write the number of each cluster near its mean, with a line to it if it had to move."""
     if not centers:
         return
-    # In points of the axes, whatever the units of the data are.
+    # Work in points of the axes, independent of the units of the data.
     low, high = (np.array(limits) for limits in zip(axis.get_xlim(), axis.get_ylim(), strict=True))
     span = np.where(high > low, high - low, 1.0)
     size = 72.0 * np.array([WIDTH - 0.4, 3.6])
@@ -125,7 +125,7 @@ def _number(axis: Any, centers: dict[int, FloatArray]) -> None:
 
 
 def spread_out(places: FloatArray, size: FloatArray, distance: float) -> FloatArray:
-    """Return places inside (0, 0) to ``size``, pushed apart until they are ``distance`` apart.
+    """Push places within the box (0, 0) to ``size`` apart until they have this distance.
 
     Examples
     --------
@@ -135,7 +135,8 @@ def spread_out(places: FloatArray, size: FloatArray, distance: float) -> FloatAr
     """
     found = np.array(places, dtype=float)
     angles = 2.4 * np.arange(len(found))
-    nudges = 1e-3 * np.stack([np.cos(angles), np.sin(angles)], axis=1)  # for equal places
+    # Small distinct offsets give coinciding places a direction to move apart.
+    nudges = 1e-3 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     for _ in range(_PUSHES):
         apart = found[:, None] - found[None]
         lengths = np.linalg.norm(apart, axis=2)
@@ -151,7 +152,7 @@ def spread_out(places: FloatArray, size: FloatArray, distance: float) -> FloatAr
 
 
 def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
-    """sigma, violation and objective over the outer iterations; empty if none of them changes."""
+    """Draw sigma, violation and objective over the outer iterations; empty if none changes."""
     steps = [row["n_iter"] for row in history]
     every = (
         ("sigma, the penalty", [row["sigma"] for row in history], True),
@@ -179,19 +180,19 @@ def convergence(history: Sequence[dict[str, Any]], total: float) -> str:
 
 
 def _changes(values: Sequence[float]) -> bool:
-    """Return whether a curve shows more than rounding: two points, and a change of 1e-9."""
+    """Return whether a curve has at least two points and a relative change above rounding."""
     known = np.array(values, dtype=float)
     known = known[np.isfinite(known)]
     return len(known) > 1 and float(np.ptp(known)) > _FLAT
 
 
 def confusion(counts: IntArray, classes: Sequence[str]) -> str:
-    """Rows of each class in each cluster, as shares of the class."""
+    """Draw the number of rows of each class in each cluster, colored by share of the class."""
     n_classes, k = counts.shape
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     with canvas("confusion", WIDTH, min(1.2 + 0.32 * n_classes, 9.0)) as drawn:
         axis = drawn.figure.subplots()
-        # Blue of the strength of the share over whatever the page's color is.
+        # The share is the opacity of blue, so that it works on light and dark pages.
         blue = np.broadcast_to([0.23, 0.51, 0.77], (*shares.shape, 3))
         axis.imshow(np.dstack([blue, shares]), aspect="auto")
         for i in range(n_classes if k <= _most_numbers(counts) else 0):
@@ -210,12 +211,12 @@ def confusion(counts: IntArray, classes: Sequence[str]) -> str:
 
 
 def _most_numbers(counts: IntArray) -> int:
-    """Return how many columns leave room for their numbers beside the names of the classes."""
+    """Return how many columns leave room for numbers next to the names of the classes."""
     return 60 // (1 + len(str(counts.max())))
 
 
 def image_grid(name: str, images: Sequence[FloatArray], titles: Sequence[str], most: int) -> str:
-    """Images beside one another, each from 0 to its largest value, with a color bar of shares."""
+    """Draw images in a grid, each scaled from 0 to its largest value, with a color bar."""
     columns = min(len(images), most)
     rows = -(-len(images) // columns)
     height, width = images[0].shape
@@ -235,7 +236,7 @@ def image_grid(name: str, images: Sequence[FloatArray], titles: Sequence[str], m
 
 
 def label_map(labels: IntArray, names: Sequence[str]) -> str:
-    """Draw the material of each pixel, with the names of the colors."""
+    """Draw the material of each pixel, with a legend."""
     height, width = labels.shape
     rows = -(-len(names) // _NAMES_PER_ROW)
     size = WIDTH * min(height / width, 1.2) + 0.25 * rows + 0.1
@@ -268,7 +269,7 @@ def fraction_maps(
 
 
 def thinned(maps: Any) -> Any:
-    """Return every so many pixels of large maps: as many as can be seen.
+    """Subsample large maps to the number of pixels that can be seen.
 
     Examples
     --------
@@ -280,7 +281,7 @@ def thinned(maps: Any) -> Any:
 
 
 def show_labels(axis: Any, labels: IntArray, k: int) -> None:
-    """Show the materials in the colors of their spectra; nothing for a pixel without data."""
+    """Show the materials in the colors of their spectra; pixels without data stay empty."""
     from matplotlib.colors import to_rgba
 
     colors = np.array([*(to_rgba(hue(j)) for j in range(k)), (0, 0, 0, 0)])
@@ -289,7 +290,7 @@ def show_labels(axis: Any, labels: IntArray, k: int) -> None:
 
 
 def add_color_names(figure: Any, names: Sequence[str], **options: Any) -> None:
-    """Write below a figure what its colors stand for."""
+    """Add a legend of the colors below a figure."""
     from matplotlib.patches import Patch
 
     patches = [Patch(color=hue(j), label=shorten(name)) for j, name in enumerate(names)]
@@ -297,7 +298,7 @@ def add_color_names(figure: Any, names: Sequence[str], **options: Any) -> None:
 
 
 def show_fractions(axes: Any, abundances: FloatArray, labels: IntArray) -> Any:
-    """Show fractions from 0 to 1, nothing for a pixel without data; return the last image."""
+    """Show fractions from 0 to 1 and return the last image; pixels without data stay empty."""
     drawn, is_empty = None, labels < 0
     for axis in axes:
         axis.set_axis_off()
@@ -308,14 +309,14 @@ def show_fractions(axes: Any, abundances: FloatArray, labels: IntArray) -> Any:
 
 
 class Axis(NamedTuple):
-    """Where the bands of spectra stand, their units, and what their values are."""
+    """The wavelengths of spectra, their units, and the quantity of the values."""
 
     bands: Sequence[str] | None = None
     units: str = ""
     quantity: str = ""
 
     def places(self, n: int) -> tuple[FloatArray, str]:
-        """Return the wavelengths and what they are, or the numbers of n bands.
+        """Return the wavelengths, or the numbers of n bands, and the label of the axis.
 
         Examples
         --------
@@ -349,13 +350,13 @@ def spectra(components: FloatArray, names: Sequence[str], about: Axis) -> str:
 
 
 def shorten(name: str) -> str:
-    """Return a name that fits beside a picture."""
+    """Shorten a name to fit next to a picture."""
     flat = " ".join(name.split())
     return flat if len(flat) <= _NAME_LENGTH else flat[: _NAME_LENGTH - 1] + "…"
 
 
 def _spans_decades(numbers: FloatArray) -> bool:
-    """Whether a logarithmic axis would have two labels or more."""
+    """Return whether a logarithmic axis would have at least two labels."""
     known = numbers[np.isfinite(numbers)]
     return len(known) > 0 and float(known.max()) >= 30.0 * float(known.min())
 
@@ -366,7 +367,7 @@ def _count_ticks(axis: Any, k: int, first: int = 0) -> None:
 
 
 def rank_curves(rows: Sequence[dict[str, Any]], chosen: int | None, name: str = "clusters") -> str:
-    """Stability above, the share that is missed below, over the number of clusters."""
+    """Draw stability (above) and the unexplained share (below) over the number of clusters."""
     panels = (
         (("stability", ACCENT, "adjusted Rand index"), ("cosine", GOOD, "cosine of weights")),
         (("heldout", WARM, "hidden entries"), ("unexplained", QUIET, "all entries")),
@@ -381,7 +382,7 @@ def rank_curves(rows: Sequence[dict[str, Any]], chosen: int | None, name: str = 
             if chosen is not None:
                 axis.axvline(chosen, color=INK, linewidth=1.0, linestyle=":")
         axes[0].set_ylabel("agreement")
-        axes[1].set(xlabel=f"number of {name}", ylabel="missed")
+        axes[1].set(xlabel=f"number of {name}", ylabel="unexplained")
         for axis in axes:
             axis.legend(fontsize=_SMALL)
         axes[1].xaxis.get_major_locator().set_params(integer=True)

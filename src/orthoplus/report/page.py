@@ -1,4 +1,4 @@
-"""A page from its parts, through one template that escapes every value."""
+"""Render a page from its sections with one template, which escapes every value."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ TEMPLATE = "page.html.jinja"
 
 
 class Fact(NamedTuple):
-    """A number in large type: its name, its value, and what it means."""
+    """A number in large type, with its name and meaning."""
 
     name: str
     value: str
@@ -19,41 +19,41 @@ class Fact(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature of a component, and its weight as a share of the largest."""
+    """A feature of a component, and its weight relative to the largest."""
 
     name: str
     share: float
 
 
 class Trait(NamedTuple):
-    """A distinctive feature, and how many times the level of the other clusters it has."""
+    """A distinctive feature, and the ratio of its level to that of the other clusters."""
 
     name: str
     times: str
 
 
 class Component(NamedTuple):
-    """A cluster in words: number, color, size, features, and what its rows are like."""
+    """A cluster as a card: title, color, size, features, typical and doubtful rows."""
 
     title: str
     color: str
     about: str
     features: tuple[Feature, ...]
     traits: tuple[Trait, ...] = ()
-    rows: tuple[tuple[str, str], ...] = ()  # (typical or doubtful, which)
+    rows: tuple[tuple[str, str], ...] = ()  # (heading, names of rows)
 
 
 class Step(NamedTuple):
-    """Something to do next, with what to type for it if there is anything."""
+    """A suggestion, with an option or file name if it has one."""
 
     text: str
     code: str = ""
 
 
 class GridCell(NamedTuple):
-    """A cell of a table of figures: text, something quieter after it, and how it is set.
+    """A cell of a table: text, an aside in lighter type, and the layout.
 
-    Figures stay on one line, at the right; a text is broken. A color is a mark before the text.
+    Numbers are right-aligned on one line; text may wrap. A color is a mark before the text.
     """
 
     text: str
@@ -65,7 +65,7 @@ class GridCell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table of figures; a row of one heading spans all columns."""
+    """A table of numbers; a row with a single cell is a heading across all columns."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[GridCell, ...], ...]
@@ -73,10 +73,10 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with a sentence, then numbers, figures, pictures, a grid, cards or a table.
+    """A heading with a text, followed by numbers, figures, pictures, a grid, cards or a table.
 
-    ``figures`` are SVG that we drew, ``pictures`` addresses of images inside the page. A folded
-    section shows its heading alone until it is opened; print shows all of it.
+    ``figures`` are SVG drawn by this package, ``pictures`` data URLs of images. A folded section
+    shows only its heading until it is opened; print shows all of it.
     """
 
     title: str
@@ -84,20 +84,20 @@ class Section:
     facts: tuple[Fact, ...] = ()
     steps: tuple[Step, ...] = ()
     is_folded: bool = False
-    figures: tuple[tuple[str, str], ...] = ()  # (what it shows, SVG)
+    figures: tuple[tuple[str, str], ...] = ()  # (caption, SVG)
     components: tuple[Component, ...] = ()
     table: tuple[tuple[str, str], ...] = ()
     code: str = ""
     grid: Grid | None = None
-    lines: tuple[str, ...] = ()  # what the grid shows
-    remarks: tuple[str, ...] = ()  # what its columns mean
-    pictures: tuple[tuple[str, str], ...] = ()  # (what it shows, data address)
-    aside: str = ""  # after its name in the list of contents
+    lines: tuple[str, ...] = ()  # text above the grid
+    remarks: tuple[str, ...] = ()  # text below the grid
+    pictures: tuple[tuple[str, str], ...] = ()  # (caption, data URL)
+    aside: str = ""  # text after the title in the table of contents
 
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that the template shows."""
+    """The data of the template."""
 
     title: str
     subtitle: str
@@ -111,7 +111,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """Return the whole page as text; only the SVG of our own figures goes in unescaped."""
+    """Render the page as HTML; everything except our own SVG figures is escaped."""
     require("jinja2", "A report", extra="cli")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -123,22 +123,22 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["drawing"] = Markup  # made by an XML writer, which escapes
+    environment.filters["drawing"] = Markup  # the XML writer has already escaped the SVG
     environment.filters["coded"] = partial(coded, Markup)
     return environment.get_template(TEMPLATE).render(page=page)
 
 
 def coded(markup: Any, text: str) -> Any:
-    """Return escaped text in which what stands between backticks is set as code."""
+    """Escape a text and set words between backticks as code."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # a backtick of a name, which has no other
+    if len(parts) % 2 == 0:  # an unpaired backtick belongs to a name
         return markup.escape(text)
     made = [markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts)]
     return markup("").join(made)
 
 
 def rows_of(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return a nested dictionary as lines of a table, lists left out."""
+    """Flatten a nested dictionary to lines of a table, without lists."""
     lines: list[tuple[str, str]] = []
     for name, value in record.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The page of a parcellation."""
+"""Build the page of a parcellation."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def parcel_page(record: dict[str, Any], model: Any) -> str:
     page = Page(
         title=f"{record['data']['file']}: {k} parcels",
         subtitle=f"{n} {unit}, {r} samples. Parcellated by orthogonal nonnegative factorization.",
-        status=f"{k} parcels; every one of the {unit} that has data is in exactly one."
+        status=f"{k} parcels; each {unit_word(unit)} with data belongs to exactly one."
         if result["success"]
         else result["message"],
         is_success=result["success"],
@@ -69,15 +69,15 @@ def _facts(record: dict[str, Any], k: int, unit: str) -> tuple[Fact, ...]:
 
 def _map_section(model: Any, unit: str) -> Section:
     if hasattr(model.labels_img_, "mesh"):
-        text = "The label files open in any viewer of surfaces, with the names and colors below."
+        text = "Any surface viewer opens the label files, with the names and colors below."
         return Section("Parcels", text)
-    caption = "The colors are those of the table below and of the look-up table. Left is left."
+    caption = "The colors are those of the table below and the look-up table. Left is shown left."
     drawn = ((caption, slice_figure(model.labels_img_, model.lut_["color"])),)
     return Section("Parcels", f"Each of the {unit} is in one parcel.", figures=drawn)
 
 
 def _table_section(record: dict[str, Any], model: Any) -> Section:
-    """Return size and place of each parcel."""
+    """Return the section with the size and position of each parcel."""
     sizes = np.asarray(record["result"]["cluster_sizes"])
     total = max(int(sizes.sum()), 1)
     places = _centers(model.labels_img_, len(sizes))
@@ -103,7 +103,7 @@ def _table_section(record: dict[str, Any], model: Any) -> Section:
 
 
 def _centers(image: Any, k: int) -> list[str]:
-    """Return the center of mass of each parcel in millimeters, or its share of each hemisphere."""
+    """Return the center of mass of each parcel in mm, or its vertices per hemisphere."""
     if hasattr(image, "mesh"):
         counts = {
             side: np.bincount(np.asarray(labels).ravel().astype(int), minlength=k + 1)[1:]
@@ -124,9 +124,9 @@ def _next_section(record: dict[str, Any], k: int) -> Section:
     steps = []
     if not record.get("ranks"):
         low, high = max(2, k // 2), 2 * k
-        text = "Compare other numbers of parcels by halves of the subjects:"
+        text = "Compare other numbers of parcels on two halves of the subjects:"
         steps.append(Step(text, f"-k {low}-{high}"))
     steps.append(
-        Step("The value of each parcel in each image, for statistics, is in", "values.csv")
+        Step("Use the value of each parcel in each image for statistics; it is in", "values.csv")
     )
     return Section("What to do next", steps=tuple(steps))

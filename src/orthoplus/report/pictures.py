@@ -1,4 +1,4 @@
-"""Pictures as PNG files, for slides and papers: on white, with a title of their own."""
+"""Draw pictures as PNG files for slides and papers, on white and with a title."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -57,7 +57,7 @@ def draw_maps(
 
 
 def _plain_text() -> AbstractContextManager[None]:
-    """Take names and units as they are: a `$` in them does not begin a formula."""
+    """Draw names and units literally: a `$` in them does not start a formula."""
     from matplotlib import rc_context
 
     return rc_context({"text.parse_math": False})
@@ -66,9 +66,9 @@ def _plain_text() -> AbstractContextManager[None]:
 def draw_digits(
     file: IO[bytes], images: FloatArray, digits: IntArray, labels: IntArray, parts: FloatArray
 ) -> None:
-    """One column a group: its part, some of its images from the first to the last, what it holds.
+    """Draw one column per cluster: its component, some of its images, and its commonest digit.
 
-    Rows of ``images`` come in the order in which they are shown: heaviest first.
+    The rows of ``images`` must be sorted by decreasing weight.
     """
     k, side = len(parts), round(float(np.sqrt(images.shape[1])))
     found = np.array([np.bincount(digits[labels == j]).argmax() for j in range(k)])
@@ -96,9 +96,9 @@ def _caption_digits(figure: Any, axes: Any) -> None:
         axes[row, 0].set_ylabel(
             text, rotation=0, ha="right", va="center", labelpad=9, fontsize=11, color=_INK
         )
-    title = "Ten parts of 1797 handwritten digits"
+    title = "Ten clusters of 1797 handwritten digits"
     figure.text(0.085, 0.94, title, fontsize=19, color=_INK, weight="bold")
-    line = "Each image belongs to exactly one part, with a weight. Orange frames: another digit."
+    line = "Each image belongs to one cluster, with a weight. Orange frames: another digit."
     figure.text(0.085, 0.89, line, fontsize=12, color=_QUIET)
 
 
@@ -112,7 +112,7 @@ def _show(
 
 
 def new_figure(width: float, height: float, *, constrained: bool = True) -> Any:
-    """Return a figure on white, of this size in inches, that no window shows."""
+    """Return a white figure of this size in inches, without a window."""
     require("matplotlib", "A picture", extra="cli")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

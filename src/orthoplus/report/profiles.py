@@ -1,4 +1,4 @@
-"""What tells clusters apart: distinctive features, typical rows and doubtful rows."""
+"""Find what distinguishes clusters: distinctive features, typical and doubtful rows."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 
-# A feature is distinctive if its level is this many times that of the other clusters.
+# Smallest ratio to the mean level of the other clusters for which a feature is distinctive.
 LEAST_RATIO = 1.25
-# Ratios beyond this are shown, and ranked, as this one: the others are 0 but for rounding.
+# Larger ratios are capped: the level in the other clusters is then 0 up to rounding.
 MOST_RATIO = 100.0
 
 
 def cosines(A: Any, components: FloatArray) -> FloatArray:
-    """Return the cosine of each row of A with each component; 0 for rows and components of 0."""
+    """Return the cosine of each row of A with each component; 0 if one of them is zero."""
     norms = np.linalg.norm(components, axis=1)
     fits = np.asarray(A @ (components / np.where(norms > 0, norms, 1.0)[:, None]).T)
     sizes = np.sqrt(np.asarray((A * A).sum(axis=1), dtype=np.float64)).reshape(-1, 1)
@@ -21,20 +21,20 @@ def cosines(A: Any, components: FloatArray) -> FloatArray:
 
 
 def typical_rows(own: FloatArray, labels: IntArray, k: int, most: int) -> list[IntArray]:
-    """Return the rows of each cluster with the largest cosine with its component, best first."""
+    """Return the rows of each cluster that have the largest cosine with its component."""
     order = np.argsort(-own, kind="stable")
     return [order[labels[order] == j][:most] for j in range(k)]
 
 
 def levels_of(components: FloatArray, weights: FloatArray, labels: IntArray) -> FloatArray:
-    """Return the components times the mean weight of their rows: in the units of one row."""
+    """Return the components times the mean weight of their rows, in the units of one row."""
     k = len(components)
     sums, sizes = np.bincount(labels, weights, k), np.bincount(labels, minlength=k)
     return np.asarray((sums / np.maximum(sizes, 1))[:, None] * components)
 
 
 def presence_of(A: Any, labels: IntArray, k: int) -> FloatArray:
-    """Return the share of the rows of each cluster in which each feature is not 0."""
+    """Return the share of rows of each cluster in which each feature is nonzero."""
     found = np.zeros((k, A.shape[1]))
     for j in np.unique(labels):
         rows = A[np.flatnonzero(labels == j)]
@@ -43,10 +43,10 @@ def presence_of(A: Any, labels: IntArray, k: int) -> FloatArray:
 
 
 def ratios_of(levels: FloatArray) -> FloatArray:
-    """Return each level over the mean level of the other clusters, at most `MOST_RATIO`.
+    """Return the ratio of each level to the mean of the other clusters, capped at `MOST_RATIO`.
 
-    Empty clusters count neither as one nor as another; a feature that is 0 everywhere has the
-    ratio 0, and so has everything if there is one cluster.
+    Empty clusters are ignored. The ratio is 0 for a feature that is 0 everywhere, and if there is
+    only one cluster.
 
     Examples
     --------
@@ -65,11 +65,11 @@ def ratios_of(levels: FloatArray) -> FloatArray:
 
 
 def distinctive(ratios: FloatArray, presence: FloatArray, most: int) -> IntArray:
-    """Return the features that set a cluster apart, best first.
+    """Return the features that distinguish a cluster, best first.
 
-    They are ranked by the logarithm of the ratio, weighted by the share of the rows that have the
-    feature: a rare word that one row alone has is not what a cluster is about. Units play no role.
-    If no level is high, those that are low, but not 0, tell the cluster apart.
+    They are ranked by the logarithm of the ratio times the share of rows that have the feature, so
+    that a word in a single row does not describe a cluster. The ranking does not depend on units.
+    If no level is high, low but nonzero levels are returned.
     """
     logs = np.log(np.where(ratios > 0, ratios, 1.0))
     for sign in (1.0, -1.0):

@@ -1,4 +1,4 @@
-"""The parts of the page of a clustering about its rows: doubtful ones, a map, true classes."""
+"""Build the sections of a clustering about its rows: doubtful rows, a map, true classes."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from orthoplus.report.facts import ClusterFacts, unbroken
 from orthoplus.report.page import Fact, Grid, GridCell, Section
 from orthoplus.report.svg import hue
 
-# More rows of the table, and more points and rings of the map, are left out.
+# Maximum number of rows in the table, and of points and rings on the map.
 _MOST_DOUBTFUL, _MOST_POINTS, _MOST_RINGS = 10, 5000, 200
 IMAGES_PER_ROW = 5
 
@@ -24,20 +24,20 @@ def images_of(facts: ClusterFacts, rows: IntArray) -> list[FloatArray]:
 
 
 def doubtful_section(facts: ClusterFacts) -> Section:
-    """Return the rows that lie between two clusters, the least sure first."""
+    """Return the section with the rows between two clusters, least certain first."""
     rows = facts.doubtful
     if not len(rows):
-        return Section("Doubtful rows", "There are none: each row fits one cluster best by far.")
+        return Section("Doubtful rows", "There are none: each row clearly fits one cluster best.")
     count = "1 row fits" if len(rows) == 1 else f"{len(rows)} rows fit"
     by_cosine = loss_of(facts.record) == "frobenius"
     text = (
-        f"{count} a second cluster almost as well as the one given. "
-        + ("The least sure are listed first" if len(rows) > 1 else "It is listed")
+        f"{count} a second cluster almost as well as the assigned one. "
+        + ("The least certain are listed first" if len(rows) > 1 else "It is listed")
         + (
-            "; a cosine of 1 is a perfect fit, 0 none at all."
+            "; a cosine of 1 is a perfect fit, and 0 means no similarity."
             if by_cosine
-            else ". The margin is how much better its own cluster explains a count of the row, as "
-            "a difference of logarithms."
+            else ". The margin is the difference of the log-likelihoods per count between the "
+            "assigned and the second-best cluster."
         )
     )
     shown = rows[:_MOST_DOUBTFUL]
@@ -54,7 +54,7 @@ def doubtful_section(facts: ClusterFacts) -> Section:
 
 
 def _digits(facts: ClusterFacts, rows: IntArray) -> int:
-    """Return as many decimals as tell the two fits of a row apart, within reason."""
+    """Return how many decimals distinguish the two fits of a row, within reason."""
     return 3 if np.abs(facts.fits.margins[rows]).max() >= 1e-3 else 5
 
 
@@ -82,7 +82,7 @@ def _doubtful_line(facts: ClusterFacts, i: int, digits: int) -> tuple[GridCell, 
 
 
 def map_section(facts: ClusterFacts) -> Section:
-    """Return the plane in which the clusters' mean cosines with the components differ most."""
+    """Return the map: the plane in which the mean cosines of the clusters differ most."""
     k, sizes, angles = len(facts.components), facts.sizes, facts.cosines
     sums = np.stack([np.bincount(facts.labels, column, k) for column in angles.T], axis=1)
     means = sums / np.maximum(sizes, 1)[:, None]
@@ -103,18 +103,18 @@ def map_section(facts: ClusterFacts) -> Section:
         (angles[rings] - middle) @ plane,
     )
     text = (
-        "Each point is a row in the color of its cluster; rows that are alike lie close together, "
-        "and the number of a cluster stands at the mean of its rows. The map is one view of many "
-        "dimensions: clusters that overlap here may be apart in others."
+        "Each point is a row in the color of its cluster. Similar rows are close together, and the "
+        "number of a cluster is at the mean of its rows. The map is a two-dimensional view: "
+        "clusters that overlap here may be separated in other dimensions."
     )
     shown = f"{len(rows)} rows" + ("" if len(rows) == len(facts.labels) else ", a random sample")
     ringed = "; doubtful rows have a ring" if len(rings) else ""
-    caption = f"{shown}{ringed}. Positions are cosines with the components, without a unit."
+    caption = f"{shown}{ringed}. Positions are computed from cosines with the components."
     return Section("A map of the rows", text, figures=((caption, svg),))
 
 
 def classes_section(facts: ClusterFacts) -> Section:
-    """Return how the clusters agree with the true classes."""
+    """Return the section that compares the clusters with the true classes."""
     assert facts.truth is not None
     codes, names = facts.truth
     k = len(facts.components)
@@ -127,7 +127,7 @@ def classes_section(facts: ClusterFacts) -> Section:
 
 def _metric_facts(record: dict[str, Any]) -> tuple[Fact, ...]:
     meanings = {
-        "purity": "share of the rows of the commonest class of their cluster",
+        "purity": "share of rows in the most common class of their cluster",
         "nmi": "agreement with the true classes; 1 is perfect",
         "entropy": "how mixed the clusters are; 0 is best",
     }

@@ -1,4 +1,4 @@
-"""Slices of a volume of labels: as SVG in a page, and as a picture on white."""
+"""Draw slices of a label volume, as SVG for a page and as a PNG picture."""
 
 from typing import IO, Any
 
@@ -13,7 +13,7 @@ from orthoplus.report.svg import QUIET, canvas
 _PER_AXIS = 4
 _DPI = 110
 _INK = "#1f2937"
-# Axis of the slices, and which way each is shown: left is left, anterior and superior are up.
+# Views and the axis they cut across. Left is shown left; anterior and superior are up.
 _VIEWS = (("axial", 2, "z"), ("coronal", 1, "y"), ("sagittal", 0, "x"))
 
 
@@ -39,14 +39,14 @@ def draw_slices(file: IO[bytes], labels_img: Any, colors: Any) -> None:
 
 
 def _canonical(image: Any) -> tuple[IntArray, FloatArray]:
-    """Return the volume with axes to the right, anterior and superior, and its affine."""
+    """Reorient the volume to right, anterior, superior axes; return it with its affine."""
     nibabel = require("nibabel", "A picture of slices", extra="brain")
     turned = nibabel.as_closest_canonical(image)
     return np.asarray(turned.dataobj).astype(int), np.asarray(turned.affine)
 
 
 def _heights(volume: IntArray, affine: FloatArray) -> list[float]:
-    """Return the height of each row of slices over its width, at most 2."""
+    """Return the ratio of height to width for each row of slices, at most 2."""
     lengths = np.array(volume.shape) * _voxel_sizes(affine)
     sides = [[lengths[other] for other in range(3) if other != axis] for _, axis, _ in _VIEWS]
     return [float(np.clip(up / across, 0.2, 2.0)) for across, up in sides]
@@ -57,14 +57,14 @@ def _voxel_sizes(affine: FloatArray) -> FloatArray:
 
 
 def _rgba(colors: Any) -> FloatArray:
-    """Return the colors of the labels; that of the background is transparent."""
+    """Return the colors of the labels; the background is transparent."""
     from matplotlib.colors import to_rgba
 
     return np.array([(0.0, 0.0, 0.0, 0.0), *(to_rgba(color) for color in list(colors)[1:])])
 
 
 def slice_positions(volume: IntArray, axis: int, count: int) -> IntArray:
-    """Return where slices across the labels lie, evenly, none at the very ends.
+    """Return evenly spaced positions of slices across the labels, without the ends.
 
     Examples
     --------

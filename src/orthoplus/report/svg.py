@@ -1,7 +1,7 @@
-"""Matplotlib figures as SVG that lives inside a page: its colors follow light and dark.
+"""Convert Matplotlib figures to inline SVG whose colors follow light and dark mode.
 
-Lines and letters are drawn in stand-in colors, which become variables of the page's style sheet.
-Text stays text, so that it can be searched and is never run.
+Lines and letters are drawn in placeholder colors, which are replaced by CSS variables of the page.
+Text stays text, so that it can be searched.
 """
 
 import io
@@ -13,7 +13,7 @@ from typing import Any
 
 from orthoplus.core.extras import require
 
-# Stand-ins, and the variables of the page that take their place.
+# Placeholder colors, and the CSS variables that replace them.
 INK, QUIET, LINE, ACCENT, WARM = "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f"
 GOOD = "#101112"
 _VARIABLES = {
@@ -24,12 +24,12 @@ _VARIABLES = {
     WARM: "var(--warm)",
     GOOD: "var(--good)",
 }
-# Ten hues that can be told apart on white and on black, also with the common color blindness.
+# Ten hues that are distinguishable on white and on black, also with common color blindness.
 HUES = (
     "#3b82c4", "#e08a1e", "#2f9e77", "#c8553d", "#8a6fc9",
     "#b5a000", "#d16ba5", "#4aa8c0", "#7d8c2e", "#8c8c8c",
 )  # fmt: skip
-# Luminance from which on letters are black; the ten hues themselves have white ones.
+# Luminance above which letters are black; on the ten hues they are white.
 _LIGHT = 0.38
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
@@ -65,14 +65,14 @@ _STYLE: dict[str, Any] = {
 
 @dataclass
 class Canvas:
-    """A figure while it is drawn, and its SVG afterwards."""
+    """A figure while it is drawn; ``svg`` is set afterwards."""
 
     figure: Any
     svg: str = ""
 
 
 def hue(j: int) -> str:
-    """Return the color of cluster j: ten, then ten darker ones, ten lighter ones, and again.
+    """Return the color of cluster j: ten hues, then darker and lighter versions, repeated.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def hue(j: int) -> str:
 
 
 def ink_on(color: str) -> str:
-    """Return black or white, whichever is read more easily on a color.
+    """Return black or white, whichever has more contrast on a color.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def ink_on(color: str) -> str:
 
 @contextmanager
 def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
-    """Yield a figure to draw on; ``name`` is unique in the page and becomes part of every id."""
+    """Yield a figure to draw on; ``name`` must be unique in the page and prefixes every id."""
     mpl = require("matplotlib", "A report", extra="cli")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -114,7 +114,7 @@ def canvas(name: str, width: float, height: float) -> Iterator[Canvas]:
 
 
 def _inline(raw: bytes, name: str) -> str:
-    """Return the ``svg`` element alone: ids of its own, colors of the page, the page's font."""
+    """Return the ``svg`` element with unique ids, and with the colors and font of the page."""
     ET.register_namespace("", "http://www.w3.org/2000/svg")
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(raw)

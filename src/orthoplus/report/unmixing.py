@@ -1,4 +1,4 @@
-"""The page of an unmixed image."""
+"""Build the page of an unmixed image."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,14 +15,14 @@ from orthoplus.report.experts import (
 )
 from orthoplus.report.page import Fact, Page, Section, render
 
-# Of so many materials at most, the maps are large: two beside one another.
+# Up to this many materials, the maps are large, with two per row.
 _LARGE_MAPS = 4
 
 
 def unmixing_page(
     record: dict[str, Any], found: Any, names: Sequence[str], axis: figures.Axis
 ) -> str:
-    """Return the page as HTML; ``found`` is what `unmix` returned."""
+    """Return the page as HTML; ``found`` is the result of `unmix`."""
     result = record["result"]
     (h, w, k), n_empty = found.abundances.shape, int((found.labels < 0).sum())
     shares = result["mean_fractions"]
@@ -38,8 +38,8 @@ def unmixing_page(
         ),
         Section(
             "Fractions",
-            "The fraction of each material in each pixel: no fraction is negative, and those of a "
-            "pixel sum to one.",
+            "The fraction of each material in each pixel. Fractions are nonnegative and sum to one "
+            "in each pixel.",
             figures=(
                 ("The percentages are means over the pixels with data.",
                  figures.fraction_maps(maps, labels, titles, most=2 if k <= _LARGE_MAPS else 3)),
