@@ -138,9 +138,12 @@ def count_by_room() -> Counter[str]:
     return counts
 
 
+def main(wanted: list[str]) -> None:
+    """Print the findings below the paths that are wanted, and the counts by room."""
+    lines = [line for path in [*PAGES, *SCRIPTS, *MODULES] for line in shown(path)]
+    chosen = [line for line in lines if line.startswith(tuple(wanted) or ("",))]
+    sys.stdout.write("\n".join([*chosen, str(dict(sorted(count_by_room().items())))]) + "\n")
+
+
 if __name__ == "__main__":
-    wanted = sys.argv[1:]
-    for path in [*PAGES, *SCRIPTS, *MODULES]:
-        if not wanted or any(str(path.relative_to(ROOT)).startswith(name) for name in wanted):
-            print("\n".join(shown(path)), end="\n" if findings(path) else "")
-    print(dict(sorted(count_by_room().items())))
+    main(sys.argv[1:])
