@@ -73,7 +73,7 @@ def render(rows: Iterable[Row]) -> str:
 
 
 def summarize(rows: Iterable[Row]) -> str:
-    """The Markdown table with one line a task, or a sentence where nothing was recorded."""
+    """The Markdown table with one line per task, or a sentence where nothing was recorded."""
     head = [
         "| task: measure | ours | EP4Orth+ | the paper's | best other | CPU s, in this order |",
         "|--|--:|--:|--:|--:|--:|",
