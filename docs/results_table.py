@@ -1,13 +1,13 @@
 """Write the tables of results into the README, the paper and two pages, from recorded rows only.
 
 ``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
-``python docs/results_table.py`` replaces what stands between the two marks from it. A row is a JSON
+``python docs/results_table.py`` replaces what is between the two marks. A row is a JSON
 object with ``table``, ``case`` and ``method``, its ``figures`` (what was measured) and, where the
 paper prints them, the same keys in ``paper``. Shown is the mean of a task's headline figure,
 or of the seconds, over the cases that every method of the task has. The README has one line per
 task: ours, the paper's method as we run it and as it was printed, and the best of the others; the
-page has one line for each method, and says where the tables were measured. `comparison_table` makes the
-tables of the page "How it compares".
+page has one line for each method, and says where the tables were measured. `comparison_table`
+makes the tables of the page "How it compares".
 """
 
 import json
