@@ -89,7 +89,8 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_sidebars = {
-    page: [] for page in ("index", "how-to-choose", "api", "paper", "changelog", "results")
+    page: []
+    for page in ("index", "choose-a-model", "how-to-choose", "api", "paper", "changelog", "results")
 }
 html_theme_options = {
     "logo": {"text": "orthoplus"},

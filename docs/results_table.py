@@ -1,13 +1,13 @@
-"""Write the tables of results into the README and two pages, from recorded rows only.
+"""Write the tables of results into the README, the paper and two pages, from recorded rows only.
 
 ``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
-``python docs/results_table.py`` replaces what stands between the two marks from it. A row is a JSON
+``python docs/results_table.py`` replaces what is between the two marks. A row is a JSON
 object with ``table``, ``case`` and ``method``, its ``figures`` (what was measured) and, where the
 paper prints them, the same keys in ``paper``. Shown is the mean of a task's headline figure,
-or of the seconds, over the cases that every method of the task has. The README has one line a task:
-ours, the paper's method as we run it and as it was printed, and the best of the others; the page
-has one line for each method, and says where the tables were measured. `comparison_table` makes the
-tables of the page "How it compares".
+or of the seconds, over the cases that every method of the task has. The README has one line per
+task: ours, the paper's method as we run it and as it was printed, and the best of the others; the
+page has one line for each method, and says where the tables were measured. `comparison_table`
+makes the tables of the page "How it compares".
 """
 
 import json
@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "rows.jsonl"
 TABLES = ROOT / "docs" / "results" / "tables.jsonl"
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
+PAPER = ROOT / "paper.md"
 COMPARISON = ROOT / "docs" / "comparison.md"
 ORIGIN = "origin"
 EMPTY = "*No results have been recorded yet.*"
@@ -72,7 +73,7 @@ def render(rows: Iterable[Row]) -> str:
 
 
 def summarize(rows: Iterable[Row]) -> str:
-    """The Markdown table with one line a task, or a sentence where nothing was recorded."""
+    """The Markdown table with one line per task, or a sentence where nothing was recorded."""
     head = [
         "| task: measure | ours | EP4Orth+ | the paper's | best other | CPU s, in this order |",
         "|--|--:|--:|--:|--:|--:|",
@@ -129,6 +130,7 @@ def pages() -> dict[Path, dict[str, str]]:
     compared = {name: make(rows) for name, make in comparison_table.BLOCKS.items()}
     return {
         README: {"": summarize(rows)},
+        PAPER: {"": summarize(rows)},
         PAGE: {"": render(rows), ORIGIN: origin(tables)},
         COMPARISON: compared,
     }
@@ -193,7 +195,7 @@ def _tasks(rows: Iterable[Row]) -> list[_Task]:
 
 
 def _task_lines(task: _Task) -> list[str]:
-    """One line a method, the best first and in bold."""
+    """Return one line per method, the best first and in bold."""
     ordered = task.ordered(task.found)
     lines = []
     for name in ordered:

@@ -2,9 +2,9 @@
 Parts of digits that do not overlap
 ===================================
 
-Nonnegative matrix factorization is known to find *parts*, but its parts overlap: a pixel belongs a
-little to many. With orthonormal nonnegative parts each pixel belongs to exactly one, and the ten
-parts tile the image.
+Nonnegative matrix factorization is known to find *parts*, but its parts overlap: most pixels belong
+to several of them. With orthonormal nonnegative parts, each pixel belongs to exactly one part, and
+the ten parts tile the image.
 """
 
 # %%
@@ -23,16 +23,18 @@ parts = op.OrthogonalNMF(10, orthogonal="features", random_state=0).fit(X)
 H = parts.components_
 
 # %%
-# How many components have a say in a pixel? For plain NMF several; for ours one, and the rows of H
-# are orthonormal to the last digit.
+# Count the components that contribute to a pixel. For plain NMF there are several; for orthogonal
+# NMF there is one, and the rows of H are orthonormal up to rounding errors.
 
 overlap = (plain > 1e-3 * plain.max()).sum(axis=0)
-print(f"NMF: {overlap.mean():.1f} components a pixel; orthogonal NMF: {(H > 0).sum(axis=0).max()}")
+print(
+    f"NMF: {overlap.mean():.1f} components per pixel; orthogonal NMF: {(H > 0).sum(axis=0).max()}"
+)
 print(f"feasibility of H: {op.metrics.feasibility(H.T):.1e}")
 
 # %%
-# The picture: components of NMF, ours, and all ten of ours at once, a color and a number for
-# each; a white pixel is dark in no image.
+# The figure shows the components of NMF, those of orthogonal NMF, and all ten parts at once, with a
+# color and a number for each. A white pixel is zero in all images.
 
 figure = plt.figure(figsize=(10, 5.2), layout="constrained")
 left, middle, right = figure.subfigures(1, 3, width_ratios=[1, 1, 2])
@@ -50,13 +52,13 @@ axis.imshow(owner, cmap="tab10", vmin=0, vmax=9)
 for (row, column), part in np.ndenumerate(owner):
     if np.isfinite(part):
         axis.text(column, row, f"{part:.0f}", ha="center", va="center", color="white")
-axis.set(xticks=[], yticks=[], title="each pixel in one part: the ten tile the image")
+axis.set(xticks=[], yticks=[], title="each pixel is in one part: the parts tile the image")
 plt.show()
 
 # %%
-# The claim: no pixel has two parts, the parts are orthonormal to rounding error, and those of plain
-# NMF overlap. Next: the same estimator groups the *images* with ``orthogonal="samples"``
-# (:doc:`/cluster`).
+# The assertions check that no pixel has two parts, that the parts are orthonormal to rounding
+# errors, and that those of plain NMF overlap. The same estimator clusters the *images* with
+# ``orthogonal="samples"``; see :doc:`/cluster`.
 
 assert (H > 0).sum(axis=0).max() == 1
 assert op.metrics.feasibility(H.T) < 1e-13

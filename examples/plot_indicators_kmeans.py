@@ -1,16 +1,16 @@
 r"""
-K-indicators against k-means
-============================
+K-indicators and k-means
+========================
 
-After a spectral embedding :math:`U` one usually runs k-means on its rows, many times, and keeps
-the best. K-indicators clustering looks for the rotation of :math:`U` that is nearest to indicator
-vectors *with weights*, so that strong and weak samples of a cluster belong together. It needs no
+After a spectral embedding :math:`U` one usually runs k-means on its rows from many starts and keeps
+the best result. K-indicators clustering finds the rotation of :math:`U` that is closest to
+indicator vectors *with weights*, so strong and weak samples of a cluster stay together. It needs no
 random start.
 """
 
 # %%
-# Forty clusters of twenty samples. Samples differ in strength by up to a factor of six, as
-# documents differ in length.
+# The data have forty clusters of twenty samples. The strength of the samples varies by a factor of
+# up to six, as the length of documents does.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,7 @@ model = op.KIndicatorsClustering(k, embedding="precomputed").fit(U)
 ours = op.metrics.purity(truth, model.labels_)
 
 # %%
-# k-means gets the same embedding, as it is and with rows of unit length, from ten k-means++ starts
+# k-means gets the same embedding, unchanged and with rows of unit length, from ten k-means++ starts
 # each.
 
 
@@ -48,8 +48,8 @@ print(
 )
 
 # %%
-# Which true cluster (down) went where (across), for a typical start of k-means and for our one
-# run; then all starts.
+# The matrices show which true cluster (rows) was assigned to which cluster (columns), for a typical
+# start of k-means and for the single run of K-indicators. The panel on the right shows all starts.
 
 
 def contingency(labels):
@@ -66,7 +66,7 @@ figure, axes = plt.subplot_mosaic(
 )
 typical = plain[np.argsort(of_plain)[len(plain) // 2]]
 for axis, labels, title in (
-    (axes["typical"], typical, "k-means, a typical start"),
+    (axes["typical"], typical, "k-means, typical start"),
     (axes["ours"], model.labels_, "K-indicators, one run"),
 ):
     axis.imshow(contingency(labels), cmap="Blues", vmax=per_cluster)
@@ -82,14 +82,14 @@ axes["all"].set_yticks([2, 1, 0], ["k-means", "k-means,\nunit rows", "K-indicato
 axes["all"].set(
     xlabel="purity (1 is perfect)",
     ylim=(-0.6, 2.6),
-    title="purity: ten random starts each, and one run",
+    title="ten random starts each, and one run",
 )
 plt.show()
 
 # %%
-# The claim: one run is purer than the best of twenty starts. Where all samples are equally
-# strong, k-means++ does as well. Next: :doc:`/indicators` has embeddings from data, and the
-# published rival.
+# The assertions check that one run has a higher purity than the best of twenty starts. If all
+# samples are equally strong, k-means++ is as good. :doc:`/indicators` computes embeddings from data
+# and compares with the published method, KindAP.
 
 assert ours > of_plain.max() + 0.05
 assert ours > of_unit.max()

@@ -1,14 +1,15 @@
 """
-Principal components you can name
-=================================
+Principal components that do not overlap
+========================================
 
-Each principal component mixes all variables with both signs. Nonnegative components that do not
-overlap are groups of variables instead, with weights: easier to name, at a price that is known,
-because ordinary components are the bound.
+Each principal component combines all variables with both signs. Nonnegative components that do not
+overlap are groups of variables with weights, which are easier to interpret. Ordinary principal
+components bound the loss of explained variance.
 """
 
 # %%
-# Thirty measurements of cell nuclei, standardized; three components of each kind.
+# The data are thirty standardized measurements of cell nuclei; we compute three components of each
+# kind.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +29,8 @@ for component in grouped.components_:
     print(", ".join(data.feature_names[component.argsort()[::-1][:4]]))
 
 # %%
-# The loadings. On the left every variable is in every component; on the right each is in one.
+# In the left panel every variable contributes to every component; in the right panel each variable
+# contributes to one.
 
 order = np.lexsort((-grouped.components_.max(axis=0), grouped.feature_labels_))
 figure, axes = plt.subplots(1, 2, figsize=(9, 6.2), layout="constrained", sharey=True)
@@ -48,7 +50,8 @@ figure.colorbar(image, ax=axes, label="loading", shrink=0.6)
 plt.show()
 
 # %%
-# The claim: no overlap, no sign, and most of the variance. Next: :doc:`/spectral`.
+# The assertions check that the components are nonnegative, do not overlap, and explain most of the
+# variance. See :doc:`/spectral`.
 
 assert (grouped.components_ >= 0).all()
 assert ((grouped.components_ > 0).sum(axis=0) <= 1).all()

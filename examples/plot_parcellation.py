@@ -2,14 +2,14 @@
 Parcellate a volume
 ===================
 
-Brain parcellation by nonnegative factorization: voxels by subjects, and every voxel in one parcel.
-The usual tool, OPNMF, makes the parcels *nearly* orthogonal and thresholds them afterwards; here
-they are disjoint as they come.
+Brain parcellation by nonnegative factorization works on a matrix of voxels by subjects and assigns
+every voxel to one parcel. The usual method, OPNMF, makes the parcels *nearly* orthogonal and
+thresholds them afterward; here they are disjoint from the start.
 """
 
 # %%
-# A synthetic head: an ellipsoid of some 9000 voxels, twelve compact parcels, forty subjects whose
-# parcels vary together, smooth noise. It becomes one 4D image and a mask.
+# The synthetic head is an ellipsoid of about 9000 voxels with twelve compact parcels, forty
+# subjects and smooth noise. It is stored as one 4D image and a mask.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,7 +42,7 @@ affine = np.diag([4.0, 4.0, 8.0, 1.0])
 imgs, mask = Nifti1Image(volumes, affine), Nifti1Image(brain.astype(np.uint8), affine)
 
 # %%
-# The parcels of the images, and those of OPNMF on the same voxels.
+# Compute the parcels of the images, and those of OPNMF on the same voxels.
 
 model = op.brain.Parcellation(n_parcels, mask=mask).fit(imgs)
 A = volumes[brain]
@@ -56,13 +56,14 @@ scores = {name: op.metrics.nmi(truth, found) for name, found in maps.items()}
 print(f"{len(voxels)} voxels;", {name: round(score, 3) for name, score in scores.items()})
 
 # %%
-# How many parcels? Halves of the subjects, parcellated apart, agree best on the planted number.
+# To choose the number of parcels, parcellate two halves of the subjects separately. They agree best
+# for the planted number.
 
 found = op.brain.Parcellation(mask=mask).reproducibility(imgs, range(8, 17, 2), n_splits=2)
 print(found)
 
 # %%
-# Three slices of each map, and the agreement of the halves.
+# The figure shows three slices of each map and the agreement of the halves.
 
 figure = plt.figure(figsize=(9, 9.6), layout="constrained")
 above, below = figure.subfigures(2, 1, height_ratios=(2.4, 1))
@@ -91,9 +92,9 @@ axis.legend(frameon=False)
 plt.show()
 
 # %%
-# The claim: every voxel is in one parcel, the parcels are the planted ones but for their borders,
-# and no worse than those of OPNMF; the halves of the subjects name the planted number. Next:
-# :doc:`/parcellate` tells it from files.
+# The assertions check that every voxel is in one parcel, that the parcels agree with the planted
+# ones except for their borders and are at least as good as those of OPNMF, and that the halves of
+# the subjects select the planted number. :doc:`/parcellate` works with files.
 
 assert scores["op.brain"] > 0.85
 assert scores["op.brain"] >= scores["OPNMF, 300 steps"] - 0.01

@@ -3,13 +3,13 @@ The penalty path, step by step
 ==============================
 
 EP4Orth+ minimizes :math:`f(X) + \sigma (\|XV\|_F^2 - 1)` over nonnegative matrices with unit
-columns, for a growing :math:`\sigma`. Here are the iterates themselves: at first the columns
-overlap, then entries become zero one after the other, and at a *finite* :math:`\sigma` the columns
-are orthogonal exactly.
+columns for increasing :math:`\sigma`. This example shows the iterates: at first the columns
+overlap, then more and more entries become zero, and at a *finite* :math:`\sigma` the columns are
+exactly orthogonal.
 """
 
 # %%
-# Sixty rows in four noisy groups; a callback keeps each iterate.
+# Sixty rows form four noisy groups, and a callback stores each iterate.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +30,8 @@ result = op.solve(
 print(result)
 
 # %%
-# Eight moments of the path, and the answer. Blue is a positive entry; each row ends with one.
+# The figure shows eight iterates and the solution. Blue entries are positive; at the end, each row
+# has one.
 
 moments = np.unique(np.linspace(0, len(path) - 1, 8).round().astype(int))
 figure, axes = plt.subplots(1, len(moments) + 1, figsize=(11, 4.2), layout="constrained")
@@ -41,15 +42,15 @@ for axis, state in zip(axes, [path[m] for m in moments], strict=False):
     axis.set_title(rf"$\sigma$ = {state.sigma:.2g}", fontsize=10)
     axis.set_xlabel(f"violation\n{state.violation:.0e}\n{shared} rows\nshared", fontsize=9)
 axes[-1].imshow(result.X, **shade)
-axes[-1].set_title("the answer", fontsize=10, fontweight="bold")
+axes[-1].set_title("solution", fontsize=10, fontweight="bold")
 axes[-1].set_xlabel("violation\n0\n0 rows\nshared", fontsize=9)
 for axis in axes:
     axis.set(xticks=[], yticks=[])
 plt.show()
 
 # %%
-# The claim: the violation falls from of order one to rounding error, and the groups are the right
-# ones. Next: the mathematics is in :doc:`/method`.
+# The assertions check that the violation decreases from order one to rounding errors, and that the
+# groups are found. :doc:`/method` explains the mathematics.
 
 violations = [state.violation for state in path]
 assert violations[0] > 0.1

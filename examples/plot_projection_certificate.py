@@ -2,15 +2,15 @@ r"""
 A projection with a proof
 =========================
 
-The nearest orthonormal nonnegative matrix to a given :math:`C` is a combinatorial problem.
-:func:`orthoplus.project` closes it from both sides: a feasible point below, and above it a bound
-that holds for *every* feasible point. Where the two meet, the point is the global optimum.
+Finding the orthonormal nonnegative matrix closest to a given :math:`C` is a combinatorial problem.
+:func:`orthoplus.project` computes a feasible point and an upper bound that holds for *every*
+feasible point. If the two values meet, the point is the global optimum.
 """
 
 # %%
-# With two columns one can see it. Any ratio :math:`t = w_2/w_1` of positive weights gives both:
-# deal each row to the column with the larger :math:`w_j P_{ij}`, :math:`P = \max(C, 0)^2`, which
-# is a feasible point; and evaluate the dual, which is a bound.
+# For two columns the bound can be drawn. Any ratio :math:`t = w_2/w_1` of positive weights gives
+# both values: assigning each row to the column with the larger :math:`w_j P_{ij}`, where :math:`P =
+# \max(C, 0)^2`, gives a feasible point, and evaluating the dual function gives a bound.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,9 +36,9 @@ small = op.project(C)
 print(small)
 
 # %%
-# For many columns the same with one weight a column. Instances of the paper, 600 x 30, whose
-# solution is known: how much is missing to the optimum, by the penalty method and by the
-# certifying one?
+# With more columns there is one weight per column. The instances of the paper, 600 x 30, have a
+# known solution. We compare how far the penalty method and the certified projection are from the
+# optimum.
 
 levels = (0.5, 0.9, 0.98, 1.0)
 missing = {"penalty method": [], "certified": []}
@@ -58,12 +58,12 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.6), layout="constrained", width_ratios=[1.35, 1]
 )
 left.fill_between(ratios, feasible, bound, color="tab:blue", alpha=0.12)
-left.plot(ratios, bound, color="tab:orange", label="no feasible point is above")
+left.plot(ratios, bound, color="tab:orange", label="upper bound")
 left.plot(ratios, feasible, color="tab:blue", label="a feasible point")
 touch = ratios[(bound - feasible).argmin()]
 left.plot(touch, small.value, "o", color="0.2", markersize=9)
 left.annotate(
-    "they meet: the global optimum",
+    "global optimum",
     (touch, small.value),
     (touch, 0.78 * small.value),
     ha="center",
@@ -83,20 +83,20 @@ for shift, (name, (marker, color)) in enumerate(looks.items()):
     y = [max(gap, 1e-15) for _, gap in missing[name]]
     right.plot(x, y, marker, color=color, label=name, alpha=0.7)
 right.axhline(1e-12, color="0.6", linewidth=1, linestyle="--")
-right.text(-0.3, 2e-12, "rounding error below", color="0.4")
+right.text(-0.3, 2e-12, "rounding errors", color="0.4")
 right.set(
     yscale="log",
     xlabel=r"noise $\xi$",
     ylabel=r"optimum $-\ \langle C, X\rangle$",
-    title="30 columns: what is missing",
+    title="30 columns: distance to the optimum",
 )
 right.set_xticks(range(len(levels)), map(str, levels))
 right.legend(frameon=False, loc="center left")
 plt.show()
 
 # %%
-# The claim: all certified, and never anything missing. Next: :doc:`/projection` says how the
-# weights are found, and what to expect where nothing is planted.
+# The assertions check that all projections are certified and optimal. :doc:`/projection` explains
+# how the weights are found, and what to expect if there is no planted solution.
 
 assert small.gap < 1e-12
 assert (bound >= small.value - 1e-9).all()

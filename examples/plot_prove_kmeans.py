@@ -2,13 +2,15 @@ r"""
 Is this k-means clustering optimal?
 ===================================
 
-Ten starts of k-means usually give a good partition, but nothing says whether a better one exists.
-:func:`orthoplus.certify` bounds the inertia of *every* partition from below, for labels from any
-library. Here it proves scikit-learn's answer on the iris data optimal, and shows one that is not.
+Ten starts of k-means usually give a good partition, but they do not show whether a better one
+exists. :func:`orthoplus.certify` bounds the inertia of *every* partition from below, for labels
+from any library. This example proves that scikit-learn's clustering of the iris data is optimal,
+and finds one that is not.
 """
 
 # %%
-# Two clusters of iris. The gap is the relative distance of the inertia to the bound.
+# Consider two clusters of the iris data. The gap is the relative distance of the inertia to the
+# bound.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,11 +24,11 @@ labels = KMeans(2, n_init=10, random_state=0).fit(X).labels_
 problem = op.problems.KMeans(X, 2)
 certificate = op.certify(problem, labels, tol=1e-6, time_limit=60)
 print(certificate)
-print(bool(certificate.verify()), "by a check of its own")
+print(bool(certificate.verify()), "(verified independently)")
 
 # %%
-# Proofs are found with more effort for more clusters. The curve shows what is possible at least,
-# while the time passes; a gap that is closed proves the labels optimal.
+# Proofs take longer for more clusters. The curves show the gap over time; once it is closed, the
+# labels are proven optimal.
 
 fig, axis = plt.subplots(figsize=(6.4, 3.6))
 for k in (2, 3, 4):
@@ -35,13 +37,13 @@ for k in (2, 3, 4):
     steps = [step for step in found.history if step.value > step.bound > 0]
     gaps = [step.value / step.bound - 1 for step in steps]
     axis.step([step.seconds for step in steps], gaps, where="post", label=f"k = {k}")
-axis.set(xscale="log", yscale="log", xlabel="seconds", ylabel="gap", title="What is proven")
+axis.set(xscale="log", yscale="log", xlabel="seconds", ylabel="gap", title="Proven gap over time")
 axis.legend()
 fig.tight_layout()
 
 # %%
-# A single start may end elsewhere. The certificate of such an answer cannot close, and the better
-# partition that turns up on the way is reported.
+# A single start may end at a worse partition. Its gap cannot close, and the certificate reports the
+# better partition that the proof found.
 
 starts = [KMeans(3, n_init=1, init="random", random_state=seed).fit(X) for seed in range(40)]
 worst = max(starts, key=lambda model: model.inertia_)
@@ -53,7 +55,8 @@ print(np.bincount(judged.labels), "rows in the clusters of the better partition"
 plt.show()
 
 # %%
-# The claims: the first labels are optimal, the last are not. Next: :doc:`/proofs`.
+# The assertions check that the first labels are optimal and the last ones are not. See
+# :doc:`/proofs`.
 
 assert certificate.is_optimal
 assert certificate.verify()

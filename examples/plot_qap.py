@@ -2,14 +2,13 @@
 Untangle a circuit
 ==================
 
-Thirty-six parts, joined by wires, are to be put on a 6 x 6 board so that the wires are short: a
-quadratic assignment problem, flows between parts times distances between places. For n = k a
-nonnegative orthonormal matrix is a permutation.
+Place thirty-six components of a circuit on a 6 x 6 board so that the wires between them are short.
+This is a quadratic assignment problem: flows between components times distances between places. For
+n = k, a nonnegative orthonormal matrix is a permutation matrix.
 """
 
 # %%
-# The circuit is a grid itself, shuffled, so that the best layout is known: every wire of length
-# one.
+# The circuit is a shuffled grid, so the best layout is known: every wire has length one.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,25 +24,25 @@ order = rng.permutation(side * side)
 wires = (distances == 1)[np.ix_(order, order)].astype(float)
 
 # %%
-# SciPy's ``faq`` with its defaults, SciPy's exchanges, and ours: the same arguments and the same
-# result.
+# Compare SciPy's ``faq`` with its default options, SciPy's exchanges, and our function. All take
+# the same arguments and return the same kind of result.
 
 shuffled = np.arange(side * side)
 faq = quadratic_assignment(wires, distances, options={"rng": rng})
-rivals = {
+others = {
     "as delivered": np.sum(wires * distances[np.ix_(shuffled, shuffled)]),
     "SciPy faq": faq.fun,
     "SciPy 2opt": quadratic_assignment(wires, distances, method="2opt", options={"rng": rng}).fun,
 }
 ours = op.quadratic_assignment(wires, distances, options={"rng": 0})
 shortest = wires.sum()
-for name, length in {**rivals, "orthoplus": ours.fun}.items():
+for name, length in {**others, "orthoplus": ours.fun}.items():
     print(f"{name:12s} {length / 2:5.0f}")
 print(f"shortest     {shortest / 2:5.0f}")
 
 # %%
-# The board before and after; a part has the color of the place where it belongs (or of its mirror
-# image).
+# The figure shows the board before and after. The color of a component is that of its place in the
+# grid or in a mirror image of the grid.
 home = places[order].sum(axis=1)
 
 
@@ -57,12 +56,12 @@ def draw(axis, place_of, title):
 
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.9), layout="constrained")
-draw(axes[0], shuffled, f"as delivered: {rivals['as delivered'] / 2:.0f}")
-draw(axes[1], ours.col_ind, f"orthoplus: {ours.fun / 2:.0f}, the shortest there is")
+draw(axes[0], shuffled, f"as delivered: {others['as delivered'] / 2:.0f}")
+draw(axes[1], ours.col_ind, f"orthoplus: {ours.fun / 2:.0f}, the optimum")
 plt.show()
 
 # %%
-# The claim: every wire has length one. Next: :doc:`/assignment`.
+# The assertions check that every wire has length one. See :doc:`/assignment`.
 
 assert ours.fun == shortest
-assert ours.fun <= min(rivals.values())
+assert ours.fun <= min(others.values())

@@ -1,13 +1,13 @@
 """
-How many groups?
-================
+How many clusters?
+==================
 
-The fit improves with every further group, so the fit alone cannot say how many there are.
-:func:`orthoplus.select_rank` fits a range of k and compares.
+The fit improves with every additional cluster, so it does not determine their number.
+:func:`orthoplus.select_rank` fits a range of k and compares the results.
 """
 
 # %%
-# Five groups of rows, hidden in noise.
+# Five groups of rows are hidden in noise.
 
 import io
 
@@ -21,13 +21,13 @@ groups = rng.integers(5, size=120)
 X = rng.uniform(0.5, 1.5, (120, 1)) * rng.random((5, 20))[groups] + 0.2 * rng.random((120, 20))
 
 # %%
-# One call for all k from 2 to 8.
+# One call compares all k from 2 to 8.
 
 choice = op.select_rank(X, range(2, 9), random_state=0)
 print(choice)
 
 # %%
-# ``plot`` gives a figure of its own, to be saved; here it is shown.
+# ``plot`` returns a separate figure, which can be saved; here it is displayed.
 
 buffer = io.BytesIO()
 choice.plot().savefig(buffer, dpi=160)
@@ -38,7 +38,7 @@ axis.set_axis_off()
 plt.show()
 
 # %%
-# The claim: the five planted groups are found. Next: :doc:`/choose-k` explains the three criteria,
-# :doc:`/cluster` fits the k that was chosen.
+# The assertion checks that the five planted groups are found. :doc:`/choose-k` explains the three
+# criteria, and :doc:`/cluster` fits the chosen k.
 
 assert choice.k == 5

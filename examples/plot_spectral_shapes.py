@@ -2,13 +2,13 @@
 Clusters of any shape
 =====================
 
-Spectral clustering embeds a graph of neighbors, then needs a second method, k-means, to read the
-clusters off. With nonnegative orthonormal eigenvectors the embedding is the clustering, and its
-objective has a bound.
+Spectral clustering embeds a graph of neighbors and then needs a second method, k-means, to find the
+clusters. With nonnegative orthonormal eigenvectors, the embedding is a clustering itself, and a
+bound for its objective is known.
 """
 
 # %%
-# Moons, rings and stretched blobs; three methods.
+# Three data sets (moons, rings and stretched blobs) are clustered by three methods.
 
 import warnings
 
@@ -38,7 +38,7 @@ def methods(k):
 
 
 # %%
-# Purity of each, over its picture.
+# The title of each panel shows the purity.
 
 scores, colors = {}, ["tab:blue", "tab:orange", "black"]
 figure, axes = plt.subplots(3, 3, figsize=(8.5, 7.5), layout="constrained")
@@ -54,9 +54,9 @@ for row, (shape, (points, truth, k)) in zip(axes, shapes.items(), strict=True):
 plt.show()
 
 # %%
-# The claim: as good as scikit-learn's spectral clustering on all three, without its second step,
-# and better than k-means where clusters are not round. Next: :doc:`/spectral` clusters graphs you
-# bring.
+# The assertions check that the results are as good as those of scikit-learn's spectral clustering
+# on all three data sets, without its second step, and better than k-means if the clusters are not
+# round. :doc:`/spectral` clusters graphs.
 
 for shape in shapes:
     assert scores[shape, "orthoplus"] >= scores[shape, "scikit-learn spectral"] - 0.01

@@ -1,15 +1,15 @@
 """
-Topics of documents, with their words
-=====================================
+Topics of documents and their words
+===================================
 
-A library's own documentation as a corpus: the docstrings of scikit-learn, one document for each
-public class or function. Orthogonal NMF of the sparse counts of words, by the Kullback-Leibler
-divergence, gives every document to one topic, and every topic its words.
+This corpus contains the docstrings of scikit-learn, with one document for each public class or
+function. Orthogonal NMF of the sparse word counts with the Kullback-Leibler divergence assigns
+every document to one topic and describes every topic by its words.
 """
 
 # %%
-# The documents come from eight modules; the module's name is what the clustering should find
-# again, and never sees.
+# The documents come from eight modules. The clustering should recover the modules, whose names it
+# does not see.
 
 import importlib
 import inspect
@@ -35,7 +35,7 @@ for name in modules:
 sources = np.array(sources)
 
 # %%
-# The matrix stays sparse all the way. The Kullback-Leibler divergence is the likelihood of counts.
+# The matrix stays sparse throughout. The Kullback-Leibler divergence is the likelihood of counts.
 
 vectorizer = CountVectorizer(
     stop_words="english", min_df=3, max_df=0.35, token_pattern=r"[a-z]{4,}"
@@ -49,8 +49,8 @@ print(f"{A.shape[0]} documents, {A.shape[1]} words, {A.nnz / np.prod(A.shape):.1
 print(f"purity {purity:.2f}; by chance {chance:.2f}")
 
 # %%
-# Which loss, and which weighting? Both losses take both matrices; on other corpora the order is
-# another one, see :doc:`/text`.
+# Both losses can be combined with counts and with tf-idf. On other corpora the order may differ;
+# see :doc:`/text`.
 
 weighted = TfidfTransformer(sublinear_tf=True).fit_transform(A)
 nmi = {}
@@ -61,7 +61,8 @@ for loss in ("kullback-leibler", "frobenius"):
         print(f"{loss:17s} {name}: NMI {nmi[loss, name]:.2f}")
 
 # %%
-# The eight words with the largest weights, beside the modules their documents came from.
+# The figure shows the eight words with the largest weights and the module from which most of the
+# documents come.
 
 figure, axes = plt.subplots(2, 4, figsize=(11, 5.2), layout="constrained")
 for j, axis in enumerate(axes.flat):
@@ -76,9 +77,9 @@ for j, axis in enumerate(axes.flat):
 plt.show()
 
 # %%
-# The claim: far better than chance, for counts better than by squares, and each document in exactly
-# one topic. Next: :doc:`/cluster` has the options, pipelines and weights; :doc:`/command-line` does
-# the same from a file.
+# The assertions check that the purity is far above chance, that the divergence is better than the
+# Frobenius norm for counts, and that each document belongs to exactly one topic. :doc:`/cluster`
+# has the options, pipelines and weights; :doc:`/command-line` does the same from a file.
 
 assert purity > 0.6
 assert nmi["kullback-leibler", "counts"] > nmi["frobenius", "counts"]

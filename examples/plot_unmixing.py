@@ -2,13 +2,14 @@
 Unmix a hyperspectral image
 ===========================
 
-A scene like Samson: a lake, a shore and trees, seen in 156 bands. The light varies over the scene
-and the borders are mixed. :func:`orthoplus.unmix` finds the three spectra and the fraction of each
-in every pixel.
+The scene resembles the Samson image: a lake, a shore and trees in 156 bands. The illumination
+varies over the scene, and the borders are mixed. :func:`orthoplus.unmix` finds the three spectra
+and the fraction of each material in every pixel.
 """
 
 # %%
-# The scene: smooth spectra for water, soil and trees, a map of the ground, brightness and noise.
+# The scene consists of smooth spectra for water, soil and trees, a map of the ground, varying
+# brightness, and noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.ndimage import gaussian_filter
 import orthoplus as op
 
 rng = np.random.default_rng(0)
-wavelength = np.linspace(400, 900, 156)  # nanometres
+wavelength = np.linspace(400, 900, 156)  # nanometers
 
 
 def bump(center, width):
@@ -42,7 +43,7 @@ cube = np.clip(light, 0.6, 1.5) * (shares @ truth)
 cube += 0.005 * rng.standard_normal(cube.shape)
 
 # %%
-# One call.
+# One call finds the materials.
 
 found = op.unmix(cube, 3)
 order = op.metrics.match_spectra(found.endmembers, truth)
@@ -50,17 +51,17 @@ angle = found.spectral_angle(truth)
 correct = (np.argsort(order)[found.labels] == ground).mean()
 error = np.sqrt(((found.abundances[..., order] - shares) ** 2).mean())
 print(f"spectral angle distance {angle:.3f}, error of the fractions {error:.3f}")
-print(f"pixels on the right ground {correct:.1%}")
+print(f"pixels with the right material {correct:.1%}")
 
 # %%
-# Maps and spectra beside the truth (dashed).
+# The figure shows maps and spectra; dashed lines are the true spectra.
 
 figure = plt.figure(figsize=(10, 5.8), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1])
 axes = top.subplots(1, 4)
 picture = cube[..., [150, 60, 20]] / np.quantile(cube[..., [150, 60, 20]], 0.98, axis=(0, 1))
 axes[0].imshow(np.clip(picture, 0, 1))
-axes[0].set_title("the scene")
+axes[0].set_title("scene")
 names = ("water", "soil", "trees")
 colors = ("tab:blue", "tab:orange", "tab:green")
 for axis, j, name, cmap in zip(axes[1:], order, names, ("Blues", "Oranges", "Greens"), strict=True):
@@ -73,14 +74,15 @@ for j, spectrum, name, color in zip(order, truth, names, colors, strict=True):
     estimate = found.endmembers[j]
     chart.plot(wavelength, estimate / np.linalg.norm(estimate), color=color, label=name)
     chart.plot(wavelength, spectrum / np.linalg.norm(spectrum), "k--", linewidth=0.9)
-chart.set(xlabel="wavelength [nm]", yticks=[], title="spectra, of unit length")
-chart.legend(frameon=False, title="dashed: the truth")
+chart.set(xlabel="wavelength [nm]", yticks=[], title="spectra of unit length")
+chart.legend(frameon=False, title="dashed: truth")
 plt.show()
 
 # %%
-# The claim: the spectra are within 0.02 radians of the truth, the fractions within 0.03, and 98 of
-# 100 pixels are on the right ground. Next: :doc:`/unmix` has borders of zeros, missing pixels and
-# the method; ``orthoplus unmix scene.hdr -k 3`` reads ENVI files.
+# The assertions check that the spectra are within 0.02 radians of the truth, that the error of the
+# fractions is below 0.03, and that 98 percent of the pixels have the right material. :doc:`/unmix`
+# covers borders of zeros, missing pixels and the method; ``orthoplus unmix scene.hdr -k 3`` reads
+# ENVI files.
 
 assert angle < 0.02
 assert error < 0.03

@@ -1,11 +1,14 @@
 """The paper map: every numbered item has a row, every name and every test exists."""
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from orthoplus import solve
 
 ROOT = Path(__file__).parents[1]
 MAP = ROOT / "docs" / "paper.md"
@@ -143,3 +146,34 @@ CITED_SYSTEMS = {
 def test_every_cited_system_has_a_row(authors):
     (row,) = [row for row in ROWS if row.what.startswith(authors) and row.paper == "Section 1.2"]
     assert f"baselines.{CITED_SYSTEMS[authors]}" in quoted(row.code)
+
+
+PAGES = sorted(path for path in (ROOT / "docs").glob("*.md"))
+# What may stand before a dotted name on a page: the package, or a room of it.
+ROOMS = ("op", "orthoplus", "run", "methods", "problems", "geometry", "penalty", "baselines")
+
+
+def dotted_names(page: Path) -> list[str]:
+    """The dotted names in backticks outside code blocks, without arguments and the package."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    names = [quote.partition("(")[0] for quote in re.findall(r"`([^`\n]+)`", text)]
+    rooms = "|".join(ROOMS)
+    found = [
+        name for name in names if re.fullmatch(rf"(?!run\.(?:json|npz))(?:{rooms})(?:\.\w+)+", name)
+    ]
+    return [re.sub(r"^(?:op|orthoplus)\.", "", name) for name in found]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_on_a_page_exist(page):
+    assert [name for name in dotted_names(page) if not exists(name)] == []
+
+
+def test_path_of_a_call_is_in_the_order_of_the_code():
+    text = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^\| \d \|.*\| `([\w.]+)` \|$", text, flags=re.M)
+    assert len(steps) == 6
+    assert [step for step in steps if not exists(step)] == []
+    code = inspect.getsource(solve).partition('"""')[2].partition('"""')[2]
+    places = [code.index(f"{step.rpartition('.')[2]}(") for step in steps]
+    assert places == sorted(places)

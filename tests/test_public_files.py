@@ -73,3 +73,14 @@ def test_dir_shows_public_names_and_all_of_them_exist():
     assert dir(op) == sorted(op.__all__)
     missing = [name for name in op.__all__ if not hasattr(op, name)]
     assert not missing
+
+
+def test_paper_cites_what_its_bibliography_has():
+    cited = set(re.findall(r"@(\w+\d{4})", (ROOT / "paper.md").read_text(encoding="utf-8")))
+    listed = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "paper.bib").read_text(), re.M))
+    assert cited == listed
+
+
+def test_changelog_has_the_version_below_what_is_unreleased():
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert headings[:2] == ["Unreleased", op.__version__.removesuffix(".dev0")]

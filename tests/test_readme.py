@@ -27,9 +27,23 @@ def test_block_runs_as_pasted(code):
         assert len(set(zip(names["truth"], names["result"].labels, strict=True))) == 3
 
 
+# A package index shows the README alone, so its links are absolute.
+REPOSITORY = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/orthoplus/orthoplus/(?:blob/)?main/"
+)
+
+
+def targets_of(page):
+    """What the links of a page lead to."""
+    return re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_local_links_exist(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)#]+)\)", text)
+def test_links_to_the_repository_exist(page):
+    targets = [REPOSITORY.sub("", target) for target in targets_of(page)]
     assert targets
     assert [t for t in targets if "://" not in t and not (ROOT / t).exists()] == []
+
+
+def test_links_of_the_readme_are_absolute():
+    assert [target for target in targets_of("README.md") if "://" not in target] == []
