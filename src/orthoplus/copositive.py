@@ -45,7 +45,7 @@ class Copositivity:
     value : float or None
         The smallest x'Mx that was found, if any was computed.
     reason : str
-        The proof, in one sentence.
+        A short statement of the proof.
 
     Examples
     --------

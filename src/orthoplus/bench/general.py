@@ -138,7 +138,7 @@ def _judge_residuals(method: str, rows: Rows) -> str:
     mean = np.average([row.number("mean") for row in own], weights=weights)
     return (
         f"{method}: the residual of nonnegative PCA is {'' if worst <= SMALL_EXCESS else 'not '}"
-        f"within {SMALL_EXCESS:g} % of that of ONMF, {mean:.3f} % above in the mean, "
+        f"within {SMALL_EXCESS:g} % of that of ONMF, {mean:.3f} % above on average, "
         f"{worst:.3f} % at the most."
     )
 

@@ -104,8 +104,8 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about="Three of the paper's eight sets of features could be had; seconds are the best of some "
-    "runs in turns.",
+    about="Three of the paper's eight sets of features could be had; seconds are the best of "
+    "several alternating runs.",
     columns=(
         *score_columns(".2f"),
         Column("refit", "refit", ".4f", "most", "<UY, X> for the best Y and weights, at most k"),

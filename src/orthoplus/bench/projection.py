@@ -172,8 +172,8 @@ def _compared(name: str, own: Rows, rows: Rows) -> str:
     larger = sum(a.number("gap") > b.number("gap") for a, b in pairs)
     return (
         f"{name}, on {sum(row.number('count') for row in own):.0f} instances: exact on "
-        f"{np.mean(own.numbers('exact')):.0f} % in the mean of the cells, {ratio:.1f} times the "
-        f"seconds of EP4Orth+; a mean gap below that of EP4Orth+ on all instances in {smaller} "
+        f"{np.mean(own.numbers('exact')):.0f} % on average over the cells, {ratio:.1f} times "
+        f"the seconds of EP4Orth+; a mean gap below that of EP4Orth+ on all instances in {smaller} "
         f"cells, above it in {larger}."
     )
 

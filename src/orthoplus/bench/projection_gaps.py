@@ -129,7 +129,7 @@ TABLE = Table(
         Column("count", "matrices", ".0f"),
         Column("certified", "certified %", ".0f"),
         Column("gap", "gap", ".1e", "least", "the largest relative gap"),
-        Column("passes", "passes", ".1f", "", "over C, in the mean"),
+        Column("passes", "passes", ".1f", "", "over C, on average"),
         Column("cpu", "CPU s", ".3f", "", "of one projection"),
     ),
     tasks=tasks,

@@ -204,7 +204,7 @@ TABLE = Table(
     about=f"{INSTANCES} instances per cell, to a gap of {TOL:g}; a prototype ends after "
     f"{MAX_PASSES} passes or at the limit of seconds.",
     columns=(
-        Column("passes", "passes", ".1f", "least", "over C, in the mean"),
+        Column("passes", "passes", ".1f", "least", "over C, on average"),
         Column("gap", "gap", ".0e", "least", "the largest that is left"),
         Column("cpu", "CPU s", ".3f", "least"),
     ),

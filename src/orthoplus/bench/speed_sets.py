@@ -94,8 +94,8 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about="The default beside NMF(init='nndsvda', max_iter=200) in turns, least of three; OPNMF "
-    "and ONP-MF once.",
+    about="The default beside NMF(init='nndsvda', max_iter=200), alternating, least of three; "
+    "OPNMF and ONP-MF once.",
     columns=(
         Column("cpu", "CPU s", ".3f", "least"),
         Column("wall", "wall s", ".3f"),

@@ -211,7 +211,7 @@ class Setting:
 
 
 def alternate(model: Model, labels: IntArray, n_rounds: int = 10) -> IntArray:
-    """Improve labels for M = AA' by moving each row to its best center, in turns.
+    """Improve labels for M = AA' by moving each row to its best center, one after another.
 
     The result is never worse. Labels are unchanged if M is not a product, and the iteration stops
     if a group would become empty.

@@ -101,7 +101,7 @@ class Block:
     rate : float
         Decrease of the bound per second in its last turn.
     is_done : bool
-        Whether the relaxation has converged, or the time is over.
+        Whether the relaxation has converged, or the time limit is reached.
     """
 
     def __init__(self, model: Model, point: SupportPoint, rows: IntArray) -> None:

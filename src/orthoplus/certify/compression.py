@@ -55,7 +55,7 @@ from orthoplus.kernels.threads import single_blas
 
 # Most micro groups, and most directions outside their span that the search for T considers.
 _MOST_MICRO, _MOST_BESIDE = 1500, 300
-# Each S_0 is tried until there are this many micro groups per group, or its time is over.
+# Each S_0 is tried until there are this many micro groups per group, or its time is spent.
 _TRIED_MICRO, _TRIAL_SHARE = 4, 0.15
 # Iterations between bounds, at most this share of the remaining time. Micro groups are split if the
 # last iterations closed less than _STALLED of the gap; the last run ends at _CONVERGED.

@@ -2,7 +2,7 @@ r"""Bounds that hold with a given confidence, from random blocks of rows, for da
 
 Let :math:`r_i` be the squared residual of row i at the answer, and R the sum of the :math:`r_i` of
 a block of m random rows, one from each of m strata of n/m rows. The best residual of the block is
-at most R, and in the mean at most m/n of the best residual of all rows. If b is a lower bound of
+at most R, and on average at most m/n of the best residual of all rows. If b is a lower bound of
 the best residual of the block and :math:`D = R - b`, clipped to :math:`[0, R]`, then
 
 .. math:: \text{best residual} \ge \text{value} - \tfrac{n}{m} \mathbb{E} D .

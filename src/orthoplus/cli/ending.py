@@ -1,4 +1,4 @@
-"""End a command: exit codes, errors as one sentence, Ctrl-C at any time."""
+"""End a command: exit codes, plain error messages, Ctrl-C at any time."""
 
 import functools
 import os
@@ -88,7 +88,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def _explain(error: Exception) -> int:
-    """Print the error as a sentence and return the exit code."""
+    """Print a plain error message and return the exit code."""
     if isinstance(error, (InputError, MissingPackageError)):
         # File errors are not translated: a file may have the name of an option.
         text = str(error) if isinstance(error, FileError) else in_shell_terms(str(error))

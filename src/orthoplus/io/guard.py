@@ -110,7 +110,7 @@ def read_on_trial(path: Path, kind: str) -> dict[str, str]:
 
 
 def check_members(path: Path, n_members: int) -> None:
-    """Refuse a file with so many members that listing them alone would take long."""
+    """Refuse a file with too many members to list in a reasonable time."""
     if n_members > MOST_MEMBERS:
         raise FileError(f"`{path}` has {n_members} members; at most {MOST_MEMBERS} are supported.")
 

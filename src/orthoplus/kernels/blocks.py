@@ -14,8 +14,8 @@ from typing import Any
 
 from orthoplus.kernels.threads import limited_threads, n_threads, set_most_threads, single_blas
 
-# Below this many entries a pass takes less than a millisecond and a second thread does not pay off
-# (measured: 2000 x 100 is 2.5 times slower with two threads than with one).
+# Below this many entries one pass takes less than a millisecond, and a second thread does not pay
+# off (measured: 2000 x 100 is 2.5 times slower with two threads than with one).
 PARALLEL_SIZE = 1 << 20
 BLOCK_SIZE = 1 << 18
 MAX_BLOCKS = 32

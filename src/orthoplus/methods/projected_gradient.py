@@ -201,7 +201,7 @@ class ProjectedGradient(StopsOverOblique):
                 return None
             here = problem.evaluate(T, sums[1])
             # Sufficient decrease with respect to the reference value of Zhang and Hager; ``slack``
-            # forgives rounding.
+            # tolerates rounding.
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
             if excess <= 0.0 or not self.search or excess <= _slack(problem, state):
                 return T, here, sums

@@ -129,8 +129,8 @@ class _Restricted(Problem):
         value, gradient = self.problem.value_and_gradient(X)
         within = empty_like(X)
         strays = kernels.restrict_into(X, gradient, self.support, within)
-        # The projection gives a column without positive entries a row off the support: such a step
-        # must be rejected.
+        # If a column has no positive entry, the projection picks a row off its support: such a
+        # step must be rejected.
         return (np.inf if strays else value), within
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:

@@ -57,7 +57,7 @@ class OptimalityReport:
     satisfies_second_order_necessary, satisfies_second_order_sufficient : bool or None
         Theorems 2.6 and 2.7, over OB+ Theorem 5.2; None if not requested or not decided.
     explanation : str
-        The reason, in one sentence.
+        The reason for the verdict.
     support_residual, zero_row_residual, stationarity, scale : float
         The residuals of (2.6a), of (2.6b) and the root of the sum of their squares, each divided by
         ``scale``. Over OB+ they are those of ``min(X, rgrad h / scale)`` on the support and at the

@@ -227,7 +227,7 @@ def _decided(
     sufficient: bool | None,
     escape: FloatArray | None = None,
 ) -> Curvature:
-    """Return the decision with a sentence that explains it."""
+    """Return the decision with its explanation."""
     if sufficient:
         why = "A strict local minimizer: all curvature on the critical cone is positive."
     elif necessary is False:

@@ -1,6 +1,6 @@
 """The swaps of `reference.centers`, compiled: a trial costs some centers, not all of them.
 
-Python calls a few flat loops by turns. Slices, allocations and small inner functions take longer to
+Python calls a few flat loops in turn. Slices, allocations and small inner functions take longer to
 compile than the loops, and the first call waits for it.
 """
 

@@ -13,7 +13,7 @@ __all__ = ["conjugate_step_into", "project_delta_into", "project_face_into"]
 # Newton's method on a convex piecewise-linear function ends exactly after at most one step per
 # breakpoint; in practice after fewer than ten.
 MAX_NEWTON = 200
-# A shift that falls by less than this share of itself has come to rest.
+# A shift that decreases by less than this share of itself has converged.
 SHIFT_ROUNDOFF = 1e-15
 TINY = 1e-300
 
