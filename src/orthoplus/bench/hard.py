@@ -182,7 +182,8 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="Share of ||A||^2 that the groups of each method explain, with the best vector for each "
-    "group. Refined: the exact alternation follows. Baselines have one CPU second each; slow ones run on two seeds only.",
+    "group. Refined: the exact alternation follows. Baselines have one CPU second each; slow ones "
+    "run on two seeds only.",
     columns=(
         Column("share", "share", ".6f", "most", "mean over the seeds"),
         Column("behind", "behind", ".1e", "", "at most, of the best method with the same seed"),
