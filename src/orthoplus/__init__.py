@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from orthoplus.model_selection import consensus, select_rank
     from orthoplus.optimality.derivatives import check_gradient
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Names imported lazily, mapped to their modules; an empty string means that the name is a module
 # itself. `solve` needs none of them, and importing the estimators loads scikit-learn, which takes a
