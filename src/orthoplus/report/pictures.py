@@ -92,7 +92,7 @@ def draw_digits(
 
 
 def _caption_digits(figure: Any, axes: Any) -> None:
-    for row, text in ((0, "component"), (1, "heaviest"), (_MEMBERS, "lightest")):
+    for row, text in ((0, "profile"), (1, "heaviest"), (_MEMBERS, "lightest")):
         axes[row, 0].set_ylabel(
             text, rotation=0, ha="right", va="center", labelpad=9, fontsize=11, color=_INK
         )
