@@ -1,7 +1,8 @@
 """The limits that every reader keeps, so that no file crashes it, hangs it or fills the memory.
 
 A size that a file promises is checked against the file and the memory before anything is read.
-Compiled readers read it in a process of their own first. Indices of sparse matrices are checked.
+Compiled readers read it in a process of their own first; those that yield rows in this process look
+at the clock. Indices of sparse matrices are checked.
 """
 
 import json
@@ -11,8 +12,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -27,10 +30,14 @@ _MOST_EXPANSION, _SMALL_BYTES = 10_000, 1 << 24
 # A trial reading may take so many seconds of processor time, and as much again for every so many
 # bytes; and a multiple of that by the clock, on a machine that is busy.
 _TRIAL_SECONDS, _TRIAL_BYTES, _BUSY = 4.0, 1 << 26, 5.0
+# Rows that come one by one may take the same time, and as much again for so many bytes of text: ten
+# times what sound tables take. How many rows pass between two looks at the clock.
+_ROW_BYTES, _ROWS_AT_ONCE = 1 << 20, 256
 # Arrays or parts in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
 _LOG = logging.getLogger("orthoplus")
+T = TypeVar("T")
 
 
 def memory_limit() -> int:
@@ -94,16 +101,34 @@ def read_on_trial(path: Path, kind: str) -> dict[str, str]:
     except subprocess.TimeoutExpired:
         is_late = True
     if is_late:
-        raise FileError(
-            f"`{path}` could not be read within {math.ceil(seconds)} seconds: it is probably "
-            f"damaged. Save the array again, for example as .npz."
-        )
+        raise _too_late(path, seconds)
     if done.returncode:
         _LOG.debug("the trial of %s ended with %d", path, done.returncode)
         raise FileError(f"`{path}` makes the library that reads such files crash: it is damaged.")
     failures: dict[str, str] = json.loads(done.stdout)
     refuse_failed(path, failures, "")
     return failures
+
+
+def within_time(path: Path, rows: Iterable[T], n_bytes: Callable[[], int]) -> Iterator[T]:
+    """Yield the rows; refuse the file if they take more processor time than its text may.
+
+    ``n_bytes`` gives the bytes of text up to the current row.
+    """
+    start = time.thread_time()
+    for count, row in enumerate(rows):
+        if count % _ROWS_AT_ONCE == 0:
+            spent = time.thread_time() - start
+            if spent > (seconds := _TRIAL_SECONDS * (1.0 + n_bytes() / _ROW_BYTES)):
+                raise _too_late(path, seconds)
+        yield row
+
+
+def _too_late(path: Path, seconds: float) -> FileError:
+    return FileError(
+        f"`{path}` could not be read within {math.ceil(seconds)} seconds: it is probably damaged. "
+        f"Save the data again, for example as .npz."
+    )
 
 
 def check_members(path: Path, n_members: int) -> None:
