@@ -44,6 +44,17 @@ def test_forked_fits_have_the_bits_of_one_alone():
     assert "4 held" in done.stdout
 
 
+def test_clusters_that_lose_something_answer_or_refuse():
+    """In a process of its own: without a scheduler, Dask's threads here would not end."""
+    script = Path(__file__).with_name("attack.py")
+    done = subprocess.run(
+        [sys.executable, script, "dask", "--tries", "4", "--seed", "100"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"same": 1, "refused": 3' in done.stdout
+
+
 @linux
 def test_killed_runs_go_on():
     found = attack_kills(3, seed=0)
