@@ -28,8 +28,10 @@ MEMORY_SHARE = 0.5
 # Compression expands a byte to a thousand, which become 8 each; a small promise is always believed.
 _MOST_EXPANSION, _SMALL_BYTES = 10_000, 1 << 24
 # A trial reading may take so many seconds of processor time, and as much again for every so many
-# bytes; and a multiple of that by the clock, on a machine that is busy.
-_TRIAL_SECONDS, _TRIAL_BYTES, _BUSY = 4.0, 1 << 26, 5.0
+# bytes; and a multiple of that by the clock, on a machine that is busy. The multiple is large where
+# the system limits processor time: on a machine with much else to do a process gets a hundredth.
+_TRIAL_SECONDS, _TRIAL_BYTES = 4.0, 1 << 26
+_BUSY = 60.0 if hasattr(signal, "SIGXCPU") else 5.0
 # Rows that come one by one may take the same time, and as much again for so many bytes of text: ten
 # times what sound tables take. How many rows pass between two looks at the clock.
 _ROW_BYTES, _ROWS_AT_ONCE = 1 << 20, 256
