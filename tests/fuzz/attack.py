@@ -21,7 +21,7 @@ from state import attack_kills
 def attack_memory(tries: int, seed: int) -> dict:
     """Measure the memory of calls on data in blocks and in memory."""
     jobs = [partial(measure, call, size) for size in SIZES for call in CALLS]
-    jobs += [partial(measure_whole, call, "whole") for call in WHOLE_CALLS]
+    jobs += [partial(measure_whole, call) for call in WHOLE_CALLS]
     rows = [job() for job in jobs[:tries]]
     return {"tries": len(rows), "rows": rows, "faults": [row for row in rows if not row["held"]]}
 

@@ -22,7 +22,7 @@ SIZES = {"small": (60_000, 40, 8 << 20), "large": (400_000, 40, 24 << 20)}
 K = 5
 # In memory: bytes of the data, and columns of dense and of sparse data. All of the process may take
 # so many times the data, beyond what it had before it had them.
-WHOLE = {"tiny": 8 << 20, "whole": 60 << 20}
+WHOLE_BYTES = 60 << 20
 DENSE_COLUMNS, SPARSE_COLUMNS, DENSITY, MOST_TIMES = 40, 400, 0.05, 1.5
 # What `docs/scaling.md` allows on top of the limit: numbers per row, and a constant.
 PER_ROW, CONSTANT = 8 * 12, 16 << 20
@@ -113,11 +113,11 @@ WHOLE_CALLS = {
 }  # fmt: skip
 
 
-def measure_whole(call: str, size: str) -> dict:
+def measure_whole(call: str) -> dict:
     """Return the peak of a call on data in memory, in multiples of the data."""
     form, run = WHOLE_CALLS[call]
     run(make_whole(form, 1 << 20))  # loads the compiled loops
-    A = make_whole(form, WHOLE[size])
+    A = make_whole(form, WHOLE_BYTES)
     n_bytes = A.nbytes if form != "csr" else A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
     with Watch(daemon=True) as watch:
         run(A)
@@ -158,8 +158,8 @@ def measure(call: str, size: str) -> dict:
 
 
 if __name__ == "__main__":
-    is_whole = sys.argv[1] in WHOLE
+    is_whole = sys.argv[1] == "whole"
     for call in sys.argv[2:] or (WHOLE_CALLS if is_whole else CALLS):
-        found = (measure_whole if is_whole else measure)(call, sys.argv[1])
+        found = measure_whole(call) if is_whole else measure(call, sys.argv[1])
         sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()
