@@ -33,8 +33,8 @@ _MOST_EXPANSION, _SMALL_BYTES = 10_000, 1 << 24
 _TRIAL_SECONDS, _TRIAL_BYTES = 4.0, 1 << 26
 _BUSY = 60.0 if hasattr(signal, "SIGXCPU") else 5.0
 # Rows that come one by one may take the same time, and as much again for so many bytes of text: ten
-# times what sound tables take. How many rows pass between two looks at the clock.
-_ROW_BYTES, _ROWS_AT_ONCE = 1 << 20, 256
+# times what the shortest cells take. How many rows pass between two looks at the clock.
+_ROW_BYTES, _ROWS_AT_ONCE = 1 << 19, 256
 # Arrays or parts in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
