@@ -1,8 +1,10 @@
 """Dask arrays: the answers of arrays in memory, on every scheduler, with workers that die."""
 
 import dataclasses
+import gc
 import os
 import signal
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -58,6 +60,10 @@ def client():
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+        with warnings.catch_warnings(action="ignore"):  # killed workers leave sockets open
+            client.close()
+            cluster.close()
+            gc.collect()
 
 
 @pytest.mark.parametrize(
