@@ -83,8 +83,10 @@ def run_and_lose(client, cluster, data, kind, found):
 
 def attack_losses(tries: int, seed: int) -> dict:
     """Lose a scheduler or chunks in so many runs: the answer, or one sentence, and no hang."""
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set({"distributed.worker.profile.enabled": False})  # it samples all the time
     logging.disable(logging.CRITICAL)  # Dask tells of every loss
     found: dict = {"tries": 0, "same": 0, "refused": 0, "faults": []}
     for number in range(tries):
