@@ -198,3 +198,6 @@ def test_names_are_no_formulas_if_that_is_asked_for(data, rng):
         ]
         with open("out/components.csv", newline="", encoding="utf-8") as file:
             assert next(csv.reader(file))[1] == f"{mark}=cmd()"
+        assert run("project", "named.csv", "-o", "near", "-q", *more).exit_code == 0
+        with open("near/labels.csv", newline="", encoding="utf-8") as file:
+            assert [row[0] for row in csv.reader(file)][1:7] == written[:6]

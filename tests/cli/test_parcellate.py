@@ -202,3 +202,13 @@ def test_bad_input_is_one_sentence_with_code_2(folder, words, message):
     assert message in done.stderr
     assert done.stderr.count("Error:") == 1
     assert not Path("out").exists()
+
+
+def test_names_of_images_are_no_formulas_if_that_is_asked_for(folder):
+    Path(folder[0]).rename("=1+1.nii.gz")
+    images = ["=1+1.nii.gz", *folder[1:]]
+    words = ["parcellate", *images, "-k", 2, "--mask", "mask.nii.gz", "-o", "out", "-q"]
+    assert run(*words, "--no-report", "--safe-csv").exit_code == 0
+    written = Path("out/values.csv").read_text().splitlines()
+    assert written[1].split(",")[0] == "'=1+1.nii.gz"
+    assert written[2].split(",")[0] == folder[1]

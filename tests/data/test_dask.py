@@ -1,8 +1,10 @@
 """Dask arrays: the answers of arrays in memory, on every scheduler, with workers that die."""
 
 import dataclasses
+import gc
 import os
 import signal
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -44,15 +46,24 @@ def assert_same_model(model, whole, X, data):
     assert model.score(X) == pytest.approx(whole.score(data), rel=RTOL)
 
 
+# Processes that start on a busy machine import for a minute and more: the usual 30 seconds for a
+# connection would end the test, not find a fault. No limit of memory: it would restart workers.
+PATIENCE = {f"distributed.comm.timeouts.{kind}": "600s" for kind in ("connect", "tcp")}
+
+
 @pytest.fixture(scope="module")
 def client():
+    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0"}
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
+        dask.config.set(PATIENCE),
+        LocalCluster(n_workers=2, processes=True, **options) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+        with warnings.catch_warnings(action="ignore"):  # killed workers leave sockets open
+            client.close()
+            cluster.close()
+            gc.collect()
 
 
 @pytest.mark.parametrize(

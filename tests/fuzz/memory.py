@@ -1,4 +1,4 @@
-"""How much memory of its own a call takes while it reads data in blocks of a `memory_limit`.
+"""How much memory of its own a call takes, on data in blocks of a `memory_limit` and in memory.
 
 A thread looks at the anonymous memory of this process every millisecond; pages of the data file
 belong to the system and do not count. A first call on small data loads the compiled loops.
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import random_array
 
 import orthoplus as op
 import orthoplus.data
@@ -19,6 +20,10 @@ import orthoplus.data
 # Rows, columns, limit in bytes. K is the number of clusters.
 SIZES = {"small": (60_000, 40, 8 << 20), "large": (400_000, 40, 24 << 20)}
 K = 5
+# In memory: bytes of the data, and columns of dense and of sparse data. All of the process may take
+# so many times the data, beyond what it had before it had them.
+WHOLE_BYTES = 60 << 20
+DENSE_COLUMNS, SPARSE_COLUMNS, DENSITY, MOST_TIMES = 40, 400, 0.05, 1.5
 # What `docs/scaling.md` allows on top of the limit: numbers per row, and a constant.
 PER_ROW, CONSTANT = 8 * 12, 16 << 20
 
@@ -75,6 +80,52 @@ def certify(A, limit):
 CALLS = {"project": project, "fit": fit, "fit_counts": fit_counts, "certify": certify}
 
 
+def make_whole(form: str, n_bytes: int):
+    """Return clustered rows of so many bytes, dense or CSR, with no copy of them left over."""
+    rng = np.random.default_rng(0)
+    if form == "csr":
+        n = int(n_bytes / (12 * DENSITY * SPARSE_COLUMNS))
+        A = random_array((n, SPARSE_COLUMNS), density=DENSITY, format="csr", rng=rng)
+        A.data[:] = rng.integers(1, 9, size=A.nnz)
+        return A
+    dtype = np.dtype(form)
+    A = np.empty((n_bytes // (dtype.itemsize * DENSE_COLUMNS), DENSE_COLUMNS), dtype)
+    centers = rng.random((K, DENSE_COLUMNS)) ** 3
+    for start in range(0, len(A), 10_000):
+        rows = A[start : start + 10_000]
+        rows[:] = centers[rng.integers(K, size=len(rows))] * (0.5 + rng.random((len(rows), 1)))
+        rows += (0.05 * rng.random(rows.shape)).astype(dtype)
+    return A
+
+
+# Forms of data, and what is called on them.
+WHOLE_CALLS = {
+    f"{name} {form}": (form, call)
+    for name, call in {
+        "fit": lambda A: op.OrthogonalNMF(K, random_state=0).fit(A),
+        "fit_counts": lambda A: op.OrthogonalNMF(
+            K, loss="kullback-leibler", random_state=0
+        ).fit(A),
+        "project": lambda A: op.project(A, time_limit=20.0),
+    }.items()
+    for form in ("float64", "float32", "csr")
+    if (name, form) != ("project", "csr")
+}  # fmt: skip
+
+
+def measure_whole(call: str) -> dict:
+    """Return the peak of a call on data in memory, in multiples of the data."""
+    form, run = WHOLE_CALLS[call]
+    run(make_whole(form, 1 << 20))  # loads the compiled loops
+    A = make_whole(form, WHOLE_BYTES)
+    n_bytes = A.nbytes if form != "csr" else A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    with Watch(daemon=True) as watch:
+        run(A)
+    times = 1.0 + watch.grown / n_bytes
+    found = {"call": call, "data": n_bytes, "peak": watch.grown, "times": round(times, 2)}
+    return found | {"held": times <= MOST_TIMES}
+
+
 def write_data(path: Path, n: int, r: int, *, is_noise: bool) -> None:
     """Write clustered rows, or the noise that is hardest to project, without holding all of it."""
     rng = np.random.default_rng(0)
@@ -107,6 +158,8 @@ def measure(call: str, size: str) -> dict:
 
 
 if __name__ == "__main__":
-    for call in sys.argv[2:] or CALLS:
-        sys.stdout.write(json.dumps(measure(call, sys.argv[1])) + "\n")
+    is_whole = sys.argv[1] == "whole"
+    for call in sys.argv[2:] or (WHOLE_CALLS if is_whole else CALLS):
+        found = measure_whole(call) if is_whole else measure(call, sys.argv[1])
+        sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()

@@ -319,3 +319,65 @@ def test_pandas_reads_what_is_usual(tmp_path, monkeypatch):
     for name in ("named", "bare", "header", "rows"):
         TABLES[name](tmp_path / "t.csv")
         np.testing.assert_array_equal(read_matrix(tmp_path / "t.csv").values, DENSE)
+
+
+def write_sheet(path, rows):
+    """Write a workbook by openpyxl, then put other rows into its XML."""
+    import openpyxl
+
+    whole = path.with_name("whole.xlsx")
+    openpyxl.Workbook().save(whole)
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            raw = old.read(name)
+            if name.endswith("sheet1.xml"):
+                raw = raw.replace(b"<sheetData />", b"<sheetData></sheetData>")
+                raw = raw.replace(b"</sheetData>", rows + b"</sheetData>")
+                assert rows in raw
+            new.writestr(name, raw)
+
+
+def test_sheet_of_a_billion_rows_in_few_bytes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(guard, "_TRIAL_SECONDS", 0.1)
+    path = tmp_path / "a.xlsx"
+    write_sheet(path, b'<row r="99999999999"><c r="A99999999999"><v>1</v></c></row>')
+    with pytest.raises(FileError, match=r"a\.xlsx` could not be read within 1 seconds"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_sheet_that_fills_the_memory_is_refused(tmp_path, monkeypatch, is_wide):
+    """Each row a cell in the last column, or one such row above many short ones."""
+    monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "20000000")
+    wide = b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>'
+    short = wide if is_wide else b'<row r="%d"><c r="A%d"><v>1</v></c></row>'
+    rows = b"".join((short if i else wide) % (i + 1, i + 1) for i in range(200))
+    write_sheet(tmp_path / "a.xlsx", rows)
+    with pytest.raises(FileError, match=r"declares 0\.0\d* GB of data"):
+        read_matrix(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("sep", [",", " "])
+def test_table_that_takes_too_long_is_refused(tmp_path, monkeypatch, sep):
+    path = tmp_path / "a.csv"
+    path.write_text(f"1{sep}2\n" * 2000)
+    assert read_matrix(path).values.shape == (2000, 2)
+    monkeypatch.setattr(guard, "_TRIAL_SECONDS", 0.0)
+    with pytest.raises(FileError, match="could not be read within 0 seconds"):
+        read_matrix(path)
+    with pytest.raises(FileError, match="could not be read within 0 seconds"):
+        read_labels(path)
+
+
+def test_parquet_file_is_refused_for_what_it_declares(tmp_path, monkeypatch):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    # Zeros, whose number of rows is all that is large; words, which take bytes.
+    zeros = pa.table({"a": np.zeros(100_000)})
+    words = pa.table({"a": ["x" * 1000 + str(i) for i in range(900)], "b": np.zeros(900)})
+    monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "500000")
+    for table in (zeros, words):
+        parquet.write_table(table, tmp_path / "a.parquet", compression="gzip")
+        with pytest.raises(FileError, match=r"declares \d+ bytes, 500000 are allowed"):
+            read_matrix(tmp_path / "a.parquet")

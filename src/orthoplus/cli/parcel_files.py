@@ -140,7 +140,8 @@ def _write_values(job: Any, model: Any) -> None:
     if len(values) == len(job.images):
         labels = [Path(name).name for name in job.images]
     rows = ([name, *(f"{x:.9g}" for x in row)] for name, row in zip(labels, values, strict=True))
-    write_csv(job.folder / "values.csv", ("image", *names), rows)
+    is_safe = job.options.get("safe_csv", False)
+    write_csv(job.folder / "values.csv", ("image", *names), rows, is_safe=is_safe)
 
 
 def _write_dataset(job: Any, record: dict[str, Any]) -> None:

@@ -89,6 +89,7 @@ def parcellate(  # noqa: PLR0913
     time_limit: opt.TimeLimit = None,
     checkpoint: opt.Checkpoint = None,
     resume: opt.Resume = None,
+    safe_csv: opt.SafeCsv = False,
     report: opt.Report = True,
     quiet: opt.Quiet = False,
     json: opt.Json = False,

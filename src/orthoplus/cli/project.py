@@ -43,6 +43,7 @@ def project(  # noqa: PLR0913
     sep: tab.Separator = None,
     decimal: tab.Decimal = None,
     encoding: tab.Encoding = None,
+    safe_csv: opt.SafeCsv = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
 ) -> int:
@@ -60,7 +61,7 @@ def project(  # noqa: PLR0913
     }  # fmt: skip
     path, inline_key = split_key(data)
     key = key or inline_key
-    given = {"output": output, "key": key, **table, **chosen}
+    given = {"output": output, "key": key, **table, **chosen, "safe_csv": safe_csv}
     content = tab.read(path, key, table, silent=quiet or json)
     tab.say(content, silent=quiet or json)
     explain_entries(path, content, any_sign=True)
@@ -85,7 +86,8 @@ def _write(
     n, k = content.values.shape
     names = content.row_names or tuple(map(str, range(n)))
     rows = zip(names, result.labels.tolist(), result.weights.tolist(), strict=True)
-    write_csv(folder / "labels.csv", ("row", "column", "weight"), rows)
+    is_safe = record["options"].get("safe_csv", False)
+    write_csv(folder / "labels.csv", ("row", "column", "weight"), rows, is_safe=is_safe)
     used = np.flatnonzero(result.labels >= 0)
     pointers = np.concatenate([[0], np.cumsum(result.labels >= 0)])
     write_npz(

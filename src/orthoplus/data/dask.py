@@ -5,6 +5,7 @@ tree reduction. If a worker is lost, the scheduler recomputes its pieces of vect
 """
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -82,8 +83,7 @@ class DaskMatrix(BlockedMatrix):
 
     def _kept(self, made: "Pieces", n_vectors: int) -> Any:
         """Compute the vectors of these tasks; each piece stays on the worker of its block."""
-        with single_blas:  # the threads of the scheduler are enough
-            kept = dask.persist(*(Delayed(key, made.graph) for key in made.keys))
+        kept = _run(dask.persist, made)
         pieces = _pieces(made.keys, {piece.key: piece.dask[piece.key] for piece in kept})
         if n_vectors == 1:
             return pieces
@@ -104,8 +104,7 @@ class DaskMatrix(BlockedMatrix):
             groups = [keys[start : start + _FAN_IN] for start in range(0, len(keys), _FAN_IN)]
             keys = [_new_key("combine") for _ in groups]
             graph |= {key: (merge, group) for key, group in zip(keys, groups, strict=True)}
-        with single_blas:
-            return dask.compute(Delayed(keys[0], graph))[0]
+        return _run(dask.compute, Pieces(keys, graph))[0]
 
     def _parts(
         self, vectors_only: bool, work: Work, vectors: Any, args: tuple[Any, ...]
@@ -142,8 +141,7 @@ class DaskMatrix(BlockedMatrix):
     def gather(self, vector: Any) -> Any:
         if isinstance(vector, np.ndarray):
             return vector
-        taken = _taken(vector)
-        return np.concatenate(dask.compute(*(Delayed(key, taken.graph) for key in taken.keys)))
+        return np.concatenate(_run(dask.compute, _taken(vector)))
 
     def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
         tail = () if width is None else (width,)
@@ -206,6 +204,32 @@ class Pieces:
     keys: list[Any]
     graph: dict[Any, Any]
     place: int | None = None
+
+
+def _run(act: Callable[..., Any], made: Pieces) -> Any:
+    """Compute or persist these pieces; say with one message that the cluster lost what it needs.
+
+    The scheduler makes again what a lost worker held. It cannot do so for data that were scattered,
+    nor can anyone without a scheduler.
+    """
+    try:
+        with single_blas:  # the threads of the scheduler are enough
+            return act(*(Delayed(key, made.graph) for key in made.keys))
+    except Exception as error:
+        if not _is_loss(error):
+            raise
+        raise InputError(
+            f"The Dask cluster lost its scheduler, or data that it cannot make again "
+            f"({type(error).__name__}: {' '.join(str(error).split())[:200].rstrip('.')}). Start "
+            f"the cluster and load the data again; `checkpoint=` and `resume=` save and continue "
+            f"a run."
+        ) from error
+
+
+def _is_loss(error: Exception) -> bool:
+    """Return whether Dask itself failed, not a task; a future is canceled if its data are lost."""
+    is_of_cluster = type(error).__module__.partition(".")[0] == "distributed"
+    return is_of_cluster or isinstance(error, CancelledError)
 
 
 def _new_pieces(name: str, tasks: list[Any]) -> Pieces:

@@ -1,8 +1,8 @@
 """Enforce limits on all readers, so that no file can crash, hang or exhaust the memory.
 
 The size that a file declares is compared with the size of the file and with the memory before any
-data are read. Compiled readers first run in a separate process. Indices of sparse matrices are
-validated.
+data are read. Compiled readers first run in a separate process; readers that yield rows in this
+process check the CPU time. Indices of sparse matrices are validated.
 """
 
 import json
@@ -12,8 +12,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -27,12 +29,18 @@ MEMORY_SHARE = 0.5
 # one byte to float64 gives 8. Declared sizes below `_SMALL_BYTES` are always accepted.
 _MOST_EXPANSION, _SMALL_BYTES = 10_000, 1 << 24
 # CPU seconds that a trial reading may take, plus as many for every `_TRIAL_BYTES` of the file. The
-# limit on wall time is `_BUSY` times that, because the machine may be busy.
-_TRIAL_SECONDS, _TRIAL_BYTES, _BUSY = 4.0, 1 << 26, 5.0
+# limit on wall time is `_BUSY` times that, because the machine may be busy. The factor is large if
+# the system limits CPU time: on a loaded machine a process may get a hundredth of a processor.
+_TRIAL_SECONDS, _TRIAL_BYTES = 4.0, 1 << 26
+_BUSY = 60.0 if hasattr(signal, "SIGXCPU") else 5.0
+# Rows that are read one by one may take as long, plus as much for every `_ROW_BYTES` of text: ten
+# times what the shortest cells take. The time is checked after every `_ROWS_AT_ONCE` rows.
+_ROW_BYTES, _ROWS_AT_ONCE = 1 << 19, 256
 # Maximum number of arrays or members in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
 _LOG = logging.getLogger("orthoplus")
+T = TypeVar("T")
 
 
 def memory_limit() -> int:
@@ -97,16 +105,34 @@ def read_on_trial(path: Path, kind: str) -> dict[str, str]:
     except subprocess.TimeoutExpired:
         is_late = True
     if is_late:
-        raise FileError(
-            f"`{path}` could not be read within {math.ceil(seconds)} seconds: it is probably "
-            f"damaged. Save the array again, for example as .npz."
-        )
+        raise _too_late(path, seconds)
     if done.returncode:
         _LOG.debug("the trial of %s ended with %d", path, done.returncode)
         raise FileError(f"`{path}` is damaged: the library that reads such files crashed on it.")
     failures: dict[str, str] = json.loads(done.stdout)
     refuse_failed(path, failures, "")
     return failures
+
+
+def within_time(path: Path, rows: Iterable[T], n_bytes: Callable[[], int]) -> Iterator[T]:
+    """Yield the rows; refuse the file if they take more processor time than its text may.
+
+    ``n_bytes`` gives the bytes of text up to the current row.
+    """
+    start = time.thread_time()
+    for count, row in enumerate(rows):
+        if count % _ROWS_AT_ONCE == 0:
+            spent = time.thread_time() - start
+            if spent > (seconds := _TRIAL_SECONDS * (1.0 + n_bytes() / _ROW_BYTES)):
+                raise _too_late(path, seconds)
+        yield row
+
+
+def _too_late(path: Path, seconds: float) -> FileError:
+    return FileError(
+        f"`{path}` could not be read within {math.ceil(seconds)} seconds: it is probably damaged. "
+        f"Save the data again, for example as .npz."
+    )
 
 
 def check_members(path: Path, n_members: int) -> None:

@@ -37,20 +37,30 @@ def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
     catalog = {}
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # the size declared in the file may be wrong
-        rows = [(number, row) for number, row in _sheet_rows(sheet)]
+        rows = list(_sheet_rows(path, sheet, n_bytes))
         if rows:
             shape = (len(rows), max(len(row) for _, row in rows))
+            guard.check_size(path, shape)  # rows may end early, and are made equally long
             load = partial(_load_sheet, path, _padded(rows, shape[1]), options)
             catalog[sheet.title] = Entry(shape, True, load)
     return catalog
 
 
-def _sheet_rows(sheet: Any) -> Iterator[Row]:
-    for number, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+def _sheet_rows(path: Path, sheet: Any, n_bytes: int) -> Iterator[Row]:
+    """Yield the rows that are not blank, within limits of time and memory.
+
+    A row may say that it is the billionth, or a cell the last of a row, in a few bytes: openpyxl
+    fills up what lies before.
+    """
+    n_cells = 0
+    stored = guard.within_time(path, sheet.iter_rows(values_only=True), lambda: n_bytes)
+    for number, cells in enumerate(stored, 1):
         row = [_cell_text(cell) for cell in cells]
         while row and not row[-1].strip():
             row.pop()
         if row:
+            n_cells += len(row)
+            guard.check_size(path, (n_cells,))
             yield number, row
 
 

@@ -114,14 +114,15 @@ def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
     """Yield the rows that are not blank; with ``sep=None``, each line is one cell."""
     number = 1
     try:
-        with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="") as file:
+        raw = open_bytes(path)
+        with io.TextIOWrapper(raw, encoding=encoding, newline="") as file:
             if sep is None or sep == " ":
-                for number, line in enumerate(file, 1):
+                for number, line in enumerate(guard.within_time(path, file, raw.tell), 1):
                     if line.strip():
                         yield number, _split(line) if sep else [line.strip("\r\n")]
                 return
             reader = csv.reader(file, delimiter=sep, strict=True)
-            for row in reader:
+            for row in guard.within_time(path, reader, raw.tell):
                 number = reader.line_num
                 if any(cell.strip() for cell in row):
                     yield number, row

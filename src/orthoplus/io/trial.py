@@ -137,11 +137,17 @@ def try_matrix_market(path: str, most_bytes: int) -> dict[str, str]:
 
 
 def try_parquet(path: str, most_bytes: int) -> dict[str, str]:
-    """Read the table."""
+    """Read the table, if what it declares is not too large."""
     from pyarrow.parquet import ParquetFile
 
     limit_memory(most_bytes)
-    ParquetFile(path).read()
+    file = ParquetFile(path)
+    about = file.metadata
+    stored = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    n_bytes = max(stored, 8 * about.num_rows * about.num_columns)
+    if n_bytes > most_bytes:
+        return {"": f"it declares {n_bytes} bytes, {most_bytes} are allowed"}
+    file.read()
     return {}
 
 
