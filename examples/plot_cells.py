@@ -85,7 +85,7 @@ figure.colorbar(picture, ax=left, label="log(1 + counts per thousand)", pad=0.01
 bins = np.linspace(0, margins.max(), 40)
 right.hist(margins[is_right], bins, color="0.75", label="in the cluster of their type")
 right.hist(margins[~is_right], bins, color="C3", label="in another")
-right.set(xlabel="margin (log-likelihood per count)", ylabel="cells", yscale="log")
+right.set(xlabel="margin (log-likelihood per count)", ylabel="cells", yscale="log", ylim=(0.7, 700))
 right.legend(frameon=False)
 plt.show()
 
