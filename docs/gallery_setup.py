@@ -9,6 +9,7 @@ ORDER = [
     "plot_digits_parts.py",
     "plot_text_topics.py",
     "plot_select_rank.py",
+    "plot_cells.py",
     "plot_unmixing.py",
     "plot_parcellation.py",
     "plot_prove_kmeans.py",

@@ -21,6 +21,7 @@ K = 3
     [
         op.OrthogonalNMF(loss=KL),
         op.OrthogonalNMF(loss=KL, orthogonal="features", column_scale="max"),
+        op.OrthogonalNMF(loss=KL, row_scale="l1"),
     ]
 )
 def test_scikit_learn_check(estimator, check):

@@ -34,6 +34,8 @@ FEASIBLE = 1e-13
         op.OrthogonalNMF(),
         op.OrthogonalNMF(orthogonal="features", n_init=2, with_bound=True),
         op.OrthogonalNMF(allow_negative=True, missing="mask"),
+        op.OrthogonalNMF(missing="mask"),
+        op.OrthogonalNMF(row_scale="l2", column_scale="std"),
     ]
 )
 def test_scikit_learn_check(estimator, check):
