@@ -116,7 +116,7 @@ def run_page(page: str) -> Outcome:
 
 
 def own_statements(code: str) -> list[str]:
-    """Return the statements that use the package, or what was printed out of it; data are the reader's."""
+    """Return the statements that use the package or its results; the data belong to the reader."""
     used: set[str] = set()
     found = []
     for node in ast.parse(code).body:
