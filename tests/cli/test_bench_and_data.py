@@ -95,6 +95,19 @@ def test_resumed_run_computes_only_what_is_missing(short_tables):
     assert len(short_tables) == 7  # another seed: nothing of it is there
 
 
+def test_resumed_run_keeps_tables_of_other_limits_that_it_was_not_asked_for(short_tables):
+    run("bench", "qap", "-o", "out", "--limit", 30)
+    assert run("bench", "projection", "-o", "out", "--resume", "--limit", 10).exit_code == 0
+    rows = [json.loads(line) for line in Path("out/rows.jsonl").read_text().splitlines()]
+    assert {row["table"]: row["limit"] for row in rows} == {"qap": 30.0, "projection": 10.0}
+    text = Path("out/results.md").read_text()
+    first, second = text.index("## Table projection"), text.index("## Table qap")
+    assert first < text.index("at most 10 CPU s per run") < second
+    assert second < text.index("at most 30 CPU s per run")
+    assert run("bench", "qap", "-o", "out", "--resume", "--limit", 10).exit_code == 0
+    assert short_tables == ["qap", "projection", "qap"]  # asked for: its options must agree
+
+
 def test_resumed_run_bears_a_line_that_was_cut_off(short_tables):
     run("bench", "all", "-o", "out", "-q")
     for name in ("rows.jsonl", "tables.jsonl"):

@@ -22,7 +22,10 @@ def origin_of(outcome: Outcome) -> str:
     if machine is None:
         return ""
     load = "" if machine["load"] is None else f"load {machine['load']:g} at its start"
-    parts = [f"Measured {machine['started']}", commit_of(machine), load]
+    limit = (
+        "" if outcome.limit is None else f"at most {outcome.limit:g} CPU s per run of a baseline"
+    )
+    parts = [f"Measured {machine['started']}", commit_of(machine), load, limit]
     return f"{', '.join(filter(None, parts))}."
 
 

@@ -4,6 +4,7 @@ They hold all that the pages show, so that an interrupted run can be taken up ag
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -20,27 +21,34 @@ ROWS, FINISHED = "rows.jsonl", "tables.jsonl"
 class Record(ExitStack):
     """Write rows and finished tables as they are computed, and rows also to ``jsonl``.
 
-    What the folder has of the tables in ``done``, those of an earlier run, is kept. Each table has
-    the machine, the commit and the versions of the moment at which it began.
+    What the folder has of the tables in ``done``, those of an earlier run, is kept, and so are all
+    other tables if the run is resumed with the tables ``asked``. Each table has the machine, the
+    commit and the versions of the moment at which it began.
     """
 
     def __init__(
-        self, session: Session, folder: Path | None, jsonl: Path | None, done: dict[str, Outcome]
+        self,
+        session: Session,
+        folder: Path | None,
+        jsonl: Path | None,
+        done: dict[str, Outcome],
+        asked: Sequence[str] = tuple(TABLES),
     ) -> None:
         super().__init__()
         self.options = _options(session)
         self.machines: dict[str, dict[str, Any]] = {}
-        self.rows: list[IO[str]] = [] if jsonl is None else [self._open(jsonl, {})]
+        kept = {*done, *(name for name in TABLES if name not in asked)}
+        self.rows: list[IO[str]] = [] if jsonl is None else [self._open(jsonl, set())]
         self.tables: list[IO[str]] = []
         if folder is not None:
-            self.rows.append(self._open(folder / ROWS, done))
-            self.tables.append(self._open(folder / FINISHED, done))
+            self.rows.append(self._open(folder / ROWS, kept))
+            self.tables.append(self._open(folder / FINISHED, kept))
 
-    def _open(self, path: Path, done: dict[str, Outcome]) -> IO[str]:
+    def _open(self, path: Path, kept: set[str]) -> IO[str]:
         """Open a file that contains only the lines of the tables to keep."""
-        kept = [record for record in _read(path) if record["table"] in done]
+        records = [record for record in _read(path) if record["table"] in kept]
         file = self.enter_context(open(path, "w", encoding="utf-8"))
-        for record in kept:
+        for record in records:
             _write([file], json.dumps(record))
         return file
 
@@ -62,7 +70,7 @@ class Record(ExitStack):
         }
         context = self._context(outcome.table.name)
         _write(self.tables, json.dumps(record | context, allow_nan=False))
-        return replace(outcome, machine=context["machine"])
+        return replace(outcome, machine=context["machine"], limit=context["limit"])
 
     def _context(self, table: str) -> dict[str, Any]:
         return self.options | {"machine": self.machines[table]}
@@ -73,8 +81,14 @@ def json_line(table: str, row: Row, context: dict[str, Any]) -> str:
     return json.dumps({"table": table} | plain(asdict(row)) | context, allow_nan=False)
 
 
-def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
-    """Return the tables that an earlier run with the same options finished without a failure."""
+def read_finished(
+    folder: Path, session: Session, asked: Sequence[str] = tuple(TABLES)
+) -> dict[str, Outcome]:
+    """Return the tables that an earlier run finished without a failure.
+
+    Tables that are ``asked`` for must have been run with the options of the session; the others are
+    shown with their own.
+    """
     found, rows = {}, _read(folder / ROWS)
     for record in _read(folder / FINISHED):
         name = record["table"]
@@ -84,7 +98,8 @@ def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
             if line["table"] == name
         )
         pictures = {folder / f"{p['name']}.png": p for p in record["pictures"]}
-        is_same = record.items() >= _options(session).items()
+        options = _options(session) if name in asked else {"quick": session.quick}
+        is_same = record.items() >= options.items()
         is_whole = own and all(path.is_file() for path in pictures)
         is_failed = record["failure"] or any(row.is_failed for row in own)
         if name in TABLES and is_same and is_whole and not is_failed:
@@ -94,6 +109,7 @@ def read_finished(folder: Path, session: Session) -> dict[str, Outcome]:
             outcome = Outcome(
                 load_table(name), own, tuple(drawings), session.quick,
                 seconds=record["seconds"], is_earlier=True, machine=record["machine"],
+                limit=record["limit"],
             )  # fmt: skip
             if _is_understood(outcome):
                 found[name] = outcome

@@ -208,10 +208,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished table, from this or an earlier run with the same options.
+    """A finished table, from this or an earlier run.
 
     ``failure`` says why it ended early; ``seconds`` are by the clock; ``machine`` is what
-    `orthoplus.bench.machine.describe_machine` said when the table began.
+    `orthoplus.bench.machine.describe_machine` said when the table began; ``limit`` are the CPU
+    seconds that one run of another method had.
     """
 
     table: Table
@@ -222,6 +223,7 @@ class Outcome:
     seconds: float = 0.0
     is_earlier: bool = False
     machine: dict[str, Any] | None = None
+    limit: float | None = None
 
     @property
     def about(self) -> str:

@@ -106,9 +106,10 @@ def _run(
     from orthoplus.bench.run import run_tables
 
     folder = places[0]
-    done = read_finished(folder, session) if folder and is_resumed else {}
+    done = read_finished(folder, session, names) if folder and is_resumed else {}
+    asked = tuple(names) if is_resumed else tuple(TABLES)
     outcomes: list[Any] = []
-    with Record(session, *places, done) as record:
+    with Record(session, *places, done, asked) as record:
 
         def on_row(table: str, row: Any) -> None:
             record.add_row(table, row)
