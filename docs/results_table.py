@@ -31,7 +31,7 @@ _SECONDS = "cpu"
 # The method of the paper, and what else is our own: the rest are other methods.
 PAPERS = "EP4Orth+"
 OWN = ("default", "certified", "orthoplus")
-_VARIANTS = ("EP4Orth+ 1.05", "without search", "random starts", "no search")
+_VARIANTS = ("EP4Orth+ 1.05", "without search", "random starts", "penalty starts", "no search")
 
 Row = Mapping[str, Any]
 
