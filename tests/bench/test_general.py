@@ -135,7 +135,7 @@ def test_verdict_weighs_the_residuals_by_their_number(worst, words):
     ]
     verdict = general.judge(Rows(rows))[1]
     assert words in verdict
-    assert "0.030 % above in the mean" in verdict
+    assert "0.030 % above on average" in verdict
 
 
 def test_verdict_counts_sets_as_good_as_scikit_learn():

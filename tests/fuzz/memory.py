@@ -20,8 +20,8 @@ import orthoplus.data
 # Rows, columns, limit in bytes. K is the number of clusters.
 SIZES = {"small": (60_000, 40, 8 << 20), "large": (400_000, 40, 24 << 20)}
 K = 5
-# In memory: bytes of the data, and columns of dense and of sparse data. All of the process may take
-# so many times the data, beyond what it had before it had them.
+# In memory: bytes of the data, and columns of dense and of sparse data. The process may take
+# this many times the data beyond what it had before, plus the constant below.
 WHOLE_BYTES = 60 << 20
 DENSE_COLUMNS, SPARSE_COLUMNS, DENSITY, MOST_TIMES = 40, 400, 0.05, 1.5
 # What `docs/scaling.md` allows on top of the limit: numbers per row, and a constant.
@@ -123,7 +123,7 @@ def measure_whole(call: str) -> dict:
         run(A)
     times = 1.0 + watch.grown / n_bytes
     found = {"call": call, "data": n_bytes, "peak": watch.grown, "times": round(times, 2)}
-    return found | {"held": times <= MOST_TIMES}
+    return found | {"held": watch.grown <= (MOST_TIMES - 1.0) * n_bytes + CONSTANT}
 
 
 def write_data(path: Path, n: int, r: int, *, is_noise: bool) -> None:

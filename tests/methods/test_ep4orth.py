@@ -85,7 +85,7 @@ def test_published_parameters_are_those_of_section_6():
     assert (projection.tol_decay, projection.feasibility_tol) == (0.8, 1e-8)
     # t_max is not 300 there: the docstring says why.
     assert (projection.max_iter, projection.patience) == (1000, 5)
-    assert "``max_iter`` is 1000 instead of the t_max = 300" in EP4Orth.for_projection.__doc__
+    assert "``max_iter`` is 1000 instead of t_max = 300" in EP4Orth.for_projection.__doc__
     onmf = EP4Orth.for_onmf()
     assert (onmf.penalty_start, onmf.tol_decay, onmf.switch_violation) == (1e-3, 0.98, 5.0)
     assert (onmf.penalty_growth, onmf.penalty_growth_late) == (1.05, 1.03)

@@ -288,7 +288,7 @@ def test_smoothing_of_a_penalty_starts_the_schedule(rng):
 
 def test_penalty_excludes_the_options_that_it_replaces():
     for clash in ({"p": 2.0}, {"q": 1.0}, {"V": np.full((2, 1), 0.5**0.5)}):
-        with pytest.raises(ValueError, match="leave out `p`"):
+        with pytest.raises(ValueError, match="cannot be combined with `p`"):
             op.EP4Orth(penalty=LogPenalty(1.0), **clash)
     with pytest.raises(TypeError, match="`penalty` must be an object of type Penalty"):
         op.EP4Orth(penalty=LogPenalty)

@@ -350,7 +350,7 @@ def test_operator_gives_the_run_of_its_matrix_or_is_refused(name, rng):
     A, _ = noisy(rng)
     method, X = BASELINES[name](), random_oblique_plus(30, 3, rng)
     if name in baselines.NEED_ENTRIES:
-        with pytest.raises(TypeError, match="a LinearOperator has products only"):
+        with pytest.raises(TypeError, match="a LinearOperator only has products"):
             states_of(method, ONMF(aslinearoperator(A), 3), X, 1)
         return
     known, blind = (states_of(method, ONMF(B, 3), X, 3)[-1] for B in (A, aslinearoperator(A)))
@@ -359,5 +359,5 @@ def test_operator_gives_the_run_of_its_matrix_or_is_refused(name, rng):
 
 def test_divergence_needs_entries(rng):
     A, _ = noisy(rng)
-    with pytest.raises(TypeError, match="reads the entries of A"):
+    with pytest.raises(TypeError, match="needs the entries of A"):
         op.solve(ONMF(aslinearoperator(A), 3), method=OPNMF(divergence="kl"))
