@@ -60,7 +60,7 @@ def calls():
 
 
 def test_interrupt_reaches_the_handler_of_the_user_afterwards(calls):
-    with kernels._interrupted_later():
+    with kernels.interrupted_later():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         assert calls == []
@@ -69,7 +69,7 @@ def test_interrupt_reaches_the_handler_of_the_user_afterwards(calls):
 
 def test_handler_is_restored_when_the_import_fails(calls):
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ImportError), kernels._interrupted_later():
+    with pytest.raises(ImportError), kernels.interrupted_later():
         raise ImportError
     assert signal.getsignal(signal.SIGINT) is before
     assert calls == []
@@ -79,7 +79,7 @@ def test_other_threads_leave_the_handler_alone(calls):
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def look():
-        with kernels._interrupted_later():
+        with kernels.interrupted_later():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _interrupted_later():
+    with interrupted_later():
         module = import_module(f"{__name__}.{os.environ.get('ORTHOPLUS_KERNELS', 'fused')}")
         globals().update({kernel: getattr(module, kernel) for kernel in __all__})
     return globals()[name]
 
 
 @contextmanager
-def _interrupted_later() -> Iterator[None]:
+def interrupted_later() -> Iterator[None]:
     """Delay Ctrl-C until the end of this block, because a partial import of Numba is not undone."""
     # Only the main thread receives Ctrl-C. If `getsignal` returns None, the handler was not
     # installed from Python and could not be restored.

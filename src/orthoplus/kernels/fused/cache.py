@@ -4,14 +4,17 @@ import logging
 import os
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numba
+
+from orthoplus.kernels import interrupted_later
 
 # Total compilation time after which a message is logged.
 _SILENT_SECONDS = 1.0
@@ -160,6 +163,26 @@ def follow_compilation(note: CompileNote) -> None:
             on_start, on_end = note.on_start, note.on_end
 
         event.register("numba:compile", Listener())
+
+        class Delay(event.Listener):  # type: ignore[misc]
+            """Delay Ctrl-C while the main thread compiles: Numba loses the loop otherwise."""
+
+            def __init__(self) -> None:
+                self.depth, self.held = 0, ExitStack()
+
+            def on_start(self, event: Any) -> None:
+                if threading.current_thread() is threading.main_thread():
+                    if self.depth == 0:
+                        self.held.enter_context(interrupted_later())
+                    self.depth += 1
+
+            def on_end(self, event: Any) -> None:
+                if threading.current_thread() is threading.main_thread():
+                    self.depth -= 1
+                    if self.depth == 0:
+                        self.held.close()
+
+        event.register("numba:compile", Delay())
 
 
 CACHE = find_cache()
