@@ -96,7 +96,7 @@ plt.show()
 
 # %%
 # The assertions check that all projections are certified and optimal. :doc:`/projection` explains
-# how the weights are found, and what to expect if there is no planted solution.
+# how the weights are found, and what to expect for data without a planted solution.
 
 assert small.gap < 1e-12
 assert (bound >= small.value - 1e-9).all()

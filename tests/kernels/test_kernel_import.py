@@ -1,12 +1,15 @@
 """Ctrl-C while the compiled loops are imported for the first time."""
 
+import importlib
 import signal
 import subprocess
 import sys
 import threading
 from importlib.util import find_spec
 
+import numba
 import pytest
+from numba.core import event
 
 from orthoplus import kernels
 
@@ -86,3 +89,28 @@ def test_other_threads_leave_the_handler_alone(calls):
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+@pytest.mark.parametrize(("module", "is_delayed"), [("orthoplus.loop", True), ("other", False)])
+def test_interrupt_waits_until_a_loop_of_ours_is_compiled(calls, module, is_delayed):
+    """Numba loses a loop if the interrupt arrives in a callback of LLVM."""
+    importlib.import_module("orthoplus.kernels.fused")  # registers the delay
+    seen = []
+
+    class Interrupting(event.Listener):
+        def on_start(self, event):
+            signal.raise_signal(signal.SIGINT)
+            seen.append(list(calls))
+
+        def on_end(self, event):
+            pass
+
+    def double(x):
+        return 2 * x
+
+    double.__module__ = module
+    compiled = numba.njit(double)
+    with event.install_listener("numba:compile", Interrupting()):
+        assert compiled(3) == 6
+    assert seen == [[] if is_delayed else [signal.SIGINT]]
+    assert calls == [signal.SIGINT]

@@ -77,7 +77,7 @@ def assert_solved(problem, X0, result):
 
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    # JAX compiles each function anew: one seed shows that its derivatives go through.
+    # JAX compiles each function again: one seed shows that its derivatives go through.
     [(kind, seed) for kind in KINDS for seed in range(1 if kind == "jax" else 3)],
 )
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -6,8 +6,8 @@ The relaxation of the small matrix :math:`D^\top M D` has the solution :math:`Z`
 bound, which is good if the rows of a group are nearly parallel. The iteration for all rows starts
 there, with the penalty parameter that was best for the groups: both save most of its iterations.
 
-Since :math:`DZD^\top` is feasible, the optimum of the relaxation of all rows is no smaller than
-that of the groups. Only blocks of rows are small enough for cuts. Whether cuts improve the bound of
+Since :math:`DZD^\top` is feasible, the optimum of the relaxation of all rows is at least that
+of the groups. Only blocks of rows are small enough for cuts. Whether cuts improve the bound of
 the groups by more than blocks lose decides between all rows at once and blocks.
 """
 

@@ -56,7 +56,7 @@ class DataMatrix(ABC):
     has_gaps : bool
         Whether entries are missing; if so, the blocks are those of `orthoplus.data.observed`.
     most_rows : int or None
-        Number of rows that fit in memory in addition to a block; None if there is no limit.
+        Number of rows that fit in memory in addition to a block; None if unlimited.
 
     Examples
     --------

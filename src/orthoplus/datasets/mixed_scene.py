@@ -13,7 +13,7 @@ MIXINGS = ("patches", "smooth", "dirichlet", "mixed")
 _PATCH = 1 / 12
 # Width of spectral features relative to the number of bands; width of fringes in pixels.
 _FEATURE, _FRINGE = 0.12, 1.0
-# Largest fraction of one material in a pixel of a "mixed" scene.
+# Upper limit of the fraction of one material per pixel in a "mixed" scene.
 _MOST = 0.8
 
 

@@ -54,7 +54,7 @@ class Source:
     repository, commit, path, bytes, sha256
         The public file; None if the set was made from several files.
     origin : str
-        Description of the origin if there is no single public file.
+        Description of the origin of sets without a single public file.
     image_shape, endmember_names
         Height and width of a scene, and the names of its materials.
 

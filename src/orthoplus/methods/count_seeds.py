@@ -70,7 +70,7 @@ def swap_profile(
     own = scores.argmax(axis=1)
     first = scores[rows, own].copy()
     scores[rows, own] = -np.inf
-    # With a single group there is no second one, and removing it counts as no loss.
+    # A single group has no runner-up, and removing it counts as no loss.
     second = scores.max(axis=1) if k > 1 else np.minimum(first, np.asarray(row_entropies(A)))
     # Loss of removing a group: each of its rows falls back to its second-best group.
     losses = np.bincount(own, first - second, minlength=k)

@@ -31,7 +31,7 @@ class ProximalAlternating(PALM):
     proximal : float
         mu, in units of the size of a gradient.
     n_y_steps : int
-        Projected gradient steps in Y if there is no closed form.
+        Projected gradient steps in Y if it lacks a closed form.
 
     x_step, criterion, tol, min_iter, max_iter
         As in `PALM`.

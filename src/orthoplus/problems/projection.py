@@ -86,7 +86,7 @@ class Projection(Problem):
     def lower_bound(self) -> float:
         """Return ||C||^2 + k - 2 b with the certified bound b of <C, X>, rounded down.
 
-        C is certified at the first call. If there is no gap, the bound is the minimum.
+        C is certified at the first call. If the gap is zero, the bound is the minimum.
         """
         return self._bound
 

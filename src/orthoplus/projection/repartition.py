@@ -146,7 +146,7 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
 
 
 def _sum_without(deal: _Deal, rows: IntArray, j: int) -> float:
-    """Return S_j without ``rows``, summed anew; a difference would not be exactly 0."""
+    """Return S_j without ``rows``, summed from scratch; a difference would not be exactly 0."""
     is_left = deal.column == j
     is_left[rows] = False
     return float(deal.fixed[j] + deal.gains[is_left, j].sum())

@@ -27,7 +27,7 @@ class KernelCache:
     Numba tries ``NUMBA_CACHE_DIR`` if set (``user``), ``__pycache__`` next to the source
     (``package``), and the cache folder of the user (``user``). If none of them is writable, Numba
     refuses to compile. In this case a private folder among the temporary files is used
-    (``temporary``); if that fails, there is no cache (``none``) and each process compiles for
+    (``temporary``); if that fails, nothing is cached (``none``) and each process compiles for
     itself.
     """
 
@@ -139,9 +139,7 @@ class CompileNote:
         seconds = self.seconds + time.perf_counter() - self.since
         if self.depth == 0:
             self.seconds = seconds
-        # Functions that other libraries create with `exec` have no module.
-        is_ours = (event.data["dispatcher"].__module__ or "").startswith("orthoplus.")
-        if is_ours and seconds > _SILENT_SECONDS and not self.is_given:
+        if _is_ours(event) and seconds > _SILENT_SECONDS and not self.is_given:
             self.is_given = True
             logging.getLogger("orthoplus").warning("%s", self.text)
 
@@ -154,37 +152,49 @@ class CompileNote:
         return f"orthoplus: compiling loops for this machine, a few seconds ({kept})"
 
 
-def follow_compilation(note: CompileNote) -> None:
-    """Register the note as a listener for Numba's compilation events."""
+class DelayedInterrupt:
+    """Delay Ctrl-C while the main thread compiles a loop of this package.
+
+    A callback of LLVM swallows the interrupt, the loop is lost, and its call fails.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.held = 0, ExitStack()
+
+    def on_start(self, event: Any) -> None:
+        """Begin the delay with the outermost compilation."""
+        if _is_ours(event) and threading.current_thread() is threading.main_thread():
+            if self.depth == 0:
+                self.held.enter_context(interrupted_later())
+            self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """End the delay; an interrupt received in the meantime is raised now."""
+        if _is_ours(event) and threading.current_thread() is threading.main_thread():
+            self.depth -= 1
+            if self.depth == 0:
+                self.held.close()
+
+
+def _is_ours(event: Any) -> bool:
+    """Return whether a function of this package is compiled."""
+    # Functions that other libraries create with `exec` have no module.
+    return (event.data["dispatcher"].__module__ or "").startswith("orthoplus.")
+
+
+def follow_compilation(*followers: Any) -> None:
+    """Register the followers as listeners for Numba's compilation events."""
     with suppress(ImportError, AttributeError):  # not a documented part of Numba
         from numba.core import event
 
-        class Listener(event.Listener):  # type: ignore[misc]
-            on_start, on_end = note.on_start, note.on_end
-
-        event.register("numba:compile", Listener())
-
-        class Delay(event.Listener):  # type: ignore[misc]
-            """Delay Ctrl-C while the main thread compiles: Numba loses the loop otherwise."""
-
-            def __init__(self) -> None:
-                self.depth, self.held = 0, ExitStack()
-
-            def on_start(self, event: Any) -> None:
-                if threading.current_thread() is threading.main_thread():
-                    if self.depth == 0:
-                        self.held.enter_context(interrupted_later())
-                    self.depth += 1
-
-            def on_end(self, event: Any) -> None:
-                if threading.current_thread() is threading.main_thread():
-                    self.depth -= 1
-                    if self.depth == 0:
-                        self.held.close()
-
-        event.register("numba:compile", Delay())
+        for follower in followers:
+            kind = type("Listener", (event.Listener,), {
+                "on_start": staticmethod(follower.on_start),
+                "on_end": staticmethod(follower.on_end),
+            })  # fmt: skip
+            event.register("numba:compile", kind())
 
 
 CACHE = find_cache()
 njit = CACHE.njit
-follow_compilation(CompileNote(CACHE))
+follow_compilation(CompileNote(CACHE), DelayedInterrupt())

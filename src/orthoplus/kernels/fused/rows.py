@@ -11,7 +11,7 @@ from orthoplus.kernels.pairs import TINY, WINDOW_ROUNDING, Pairs
 from orthoplus.kernels.reference.rows import labels_of_choice
 
 # The passes below accept C in any memory order; a block of rows is copied if it is not contiguous.
-# They compare products, so there is no fast math: ties must stay ties.
+# They compare products, so fast math is off: ties must stay ties.
 _exact = njit(nogil=True)
 _inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by loops only
 
