@@ -56,8 +56,12 @@ def lose(cluster, kind):
     elif kind == "scheduler between passes":
         cluster.sync(cluster.scheduler.close)
     else:
-        worker = next(iter(cluster.workers.values()))
-        cluster.sync(worker.close, nanny=False)
+        # Either worker may hold a copy of every chunk: both go, and a new one takes the work.
+        workers = list(cluster.workers.values())
+        cluster.scale(len(workers) + 1)
+        cluster.wait_for_workers(len(workers) + 1)
+        for worker in workers:
+            cluster.sync(worker.close, nanny=False)
 
 
 def run_and_lose(client, cluster, data, kind, found):
