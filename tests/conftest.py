@@ -1,6 +1,7 @@
 """Fixtures of the tests: a seeded generator, and the real data sets if available."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # before this file is read.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     threadpool_limits(1, user_api="blas")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs without Ctrl-C, and children inherit that: tests that send it
+    # would wait forever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time, unless a seed asks for others. No deadline: the first call of a
 # kernel compiles it.

@@ -273,7 +273,7 @@ def test_qaplib_is_solved_to_one_percent(name, load_data):
         ({"P0": np.eye(2)}, ValueError, r"`P0` has shape \(2, 2\).*shape \(3, 3\) is needed"),
         ({"P0": -np.eye(3)}, ValueError, "smallest entry -1: a nonnegative matrix"),
         ({"partial_match": [0, 1]}, ValueError, r"`partial_match` has shape \(2,\).*\(f, 2\)"),
-        ({"partial_match": [[0.5, 1]]}, ValueError, "dtype float64: whole numbers"),
+        ({"partial_match": [[0.5, 1]]}, ValueError, "dtype float64: integers"),
         ({"partial_match": [[0, 3]]}, ValueError, "3 to 3 for `B`: its rows are numbered from 0"),
         ({"partial_match": [[-1, 0]]}, ValueError, "from -1 to -1 for `A`"),
         ({"partial_match": [[0, 1], [0, 2]]}, ValueError, "names a row of A twice"),

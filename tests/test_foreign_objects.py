@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import aslinearoperator
 
 import orthoplus as op
+from orthoplus.core.checks import describe
 from orthoplus.core.foreign import check_not_foreign
 
 OTHER = np.ones((2, 4))
@@ -33,6 +35,7 @@ OBJECTS = {
     "image": (stand_in("nibabel.spatialimages", "SpatialImage"), "get_fdata"),
     "Dataset": (stand_in("xarray.core", "Dataset"), r'\["name"\]'),
     "path": ("data.csv", "Read the file first"),
+    "ragged": ([[1.0, 2.0], [3.0]], "rows of equal length"),
     "dict": ({"a": [1.0, 2.0]}, "Pass an array"),
     "None": (None, "Pass an array"),
     "object": (object(), "Pass an array"),
@@ -128,3 +131,16 @@ def test_real_objects_are_known():
         with pytest.raises(op.InputTypeError, match=words):
             check_not_foreign(value, "X")
     check_not_foreign(xarray.DataArray(np.eye(2)), "X")
+
+
+def test_linear_operator_is_welcome_to_problems_only():
+    operator = aslinearoperator(OTHER)
+    assert op.problems.ONMF(operator, 2).shape == (2, 2)
+    with pytest.raises(op.InputTypeError, match=r"entries are unknown.*problems\.ONMF"):
+        op.OrthogonalNMF(2).fit(operator)
+
+
+def test_description_of_an_object_has_one_line_and_no_address():
+    assert describe({"a": 1}) == "{'a': 1}"
+    assert describe(object()) == "an object of type object"
+    assert describe(np.eye(2)) == "an object of type ndarray"

@@ -59,6 +59,7 @@ def test_recipe_names_the_requirements_of_the_package(project):
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["cli"], *extras["hdf5"]]
     names = {"matplotlib": "matplotlib-base"}
+    assert project["requires-python"] == ">=" + re.search(r'python_min: "(.+)"', text)[1]
     for requirement in wanted:
         name, version = requirement.split(">=")
         assert f"- {names.get(name, name)} >={version}\n" in text

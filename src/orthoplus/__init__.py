@@ -120,13 +120,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
-    home = _LAZY[name]
-    if home in ("", "adapters"):  # the name is a module
-        return import_module(".".join(filter(None, ("orthoplus", home, name))))
-    return getattr(import_module(f"orthoplus.{home}"), name)
+if not TYPE_CHECKING:  # or a type checker would take every misspelled name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'orthoplus' has no attribute {name!r}")
+        home = _LAZY[name]
+        if home in ("", "adapters"):  # the name is a module
+            return import_module(".".join(filter(None, ("orthoplus", home, name))))
+        return getattr(import_module(f"orthoplus.{home}"), name)
 
 
 def __dir__() -> list[str]:

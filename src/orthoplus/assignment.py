@@ -111,7 +111,7 @@ def quadratic_assignment(
         ``nit`` the number of iterations and search steps of all starts. In addition,
         ``start_values`` has the objective reached from each start, ``bound`` is a proven bound of
         the objective (a lower bound, or an upper bound for maximization), and ``success`` and
-        ``message`` tell why the run ended. The run ends if the value meets the bound, because it is
+        ``message`` say why the run ended. The run ends if the value meets the bound, because it is
         then optimal. No exchange of two rows improves the result.
 
     Notes
@@ -264,8 +264,8 @@ def _read_match(pairs: npt.ArrayLike | None, m: int, n: int) -> tuple[IntArray, 
         match = np.empty((0, 2), dtype=np.int64)
     if match.ndim != 2 or match.shape[1] != 2 or match.dtype.kind not in "iu":
         raise InputError(
-            f"`partial_match` has shape {match.shape} and dtype {match.dtype}: whole numbers of "
-            f"shape (f, 2) are needed, one row of A and one row of B per pair."
+            f"`partial_match` has shape {match.shape} and dtype {match.dtype}: integers of shape "
+            f"(f, 2) are needed, one row of A and one row of B per pair."
         )
     for side, name, size in ((match[:, 0], "A", m), (match[:, 1], "B", n)):
         if side.size and (side.min() < 0 or side.max() >= size):

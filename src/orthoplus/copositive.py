@@ -39,7 +39,7 @@ class Copositivity:
     ----------
     is_copositive : bool or None
         True if proven, False if ``x`` is a certificate against it, and None if undecided;
-        ``reason`` then tells whether M is within rounding of the boundary or the search failed.
+        ``reason`` then says whether M is within rounding of the boundary or the search failed.
     x : ndarray of shape (n,), or None
         If False, x >= 0 of unit length with x'Mx < 0 beyond the rounding error of that product.
     value : float or None

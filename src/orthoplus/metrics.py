@@ -140,7 +140,7 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
     refit : bool
         Whether to replace each column of X^R by the leading singular vector of its rows first,
         which is optimal for that support; needs A >= 0. This removes the effect of the weights, so
-        that only the groups count.
+        that only the clusters count.
     relative : bool
         Whether to divide by ||A||_F; the result is 0 for A = 0.
 

@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 import orthoplus as op
 from orthoplus.adapters import brain_images
+from waiting import PATIENCE
 
 BRAIN, TRUTH, A = make_head()
 
@@ -380,7 +381,7 @@ def test_checks_of_nilearn_and_scikit_learn():
     pytest.importorskip("numpydoc")
     pytest.importorskip("polars")
     done = subprocess.run(
-        [sys.executable, "-c", CHECKS], capture_output=True, text=True, check=True, timeout=200
+        [sys.executable, "-c", CHECKS], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     found = json.loads(done.stdout.splitlines()[-1])
     assert set(found["failed"]) == UNMET.keys()

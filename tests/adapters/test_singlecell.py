@@ -1,5 +1,7 @@
 """Orthogonal NMF of AnnData objects: what scanpy's users expect of a tool."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -178,5 +180,11 @@ def test_what_is_not_there_is_named(cells, change, words):
     adata.var["none"] = False
     with pytest.raises(op.InputError, match=words):
         op.singlecell.onmf(adata, **{"n_components": 2} | change)
-    with pytest.raises(op.InputError, match="an AnnData object is expected"):
-        op.singlecell.onmf(cells[0], 2)
+    mudata = SimpleNamespace(mod={})
+    for value, advice in (
+        (cells[0], "For a matrix"),
+        ("a.h5ad", "Read"),
+        (mudata, "Pass one modality"),
+    ):
+        with pytest.raises(op.InputError, match=f"an AnnData object is expected. {advice}"):
+            op.singlecell.onmf(value, 2)

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -13,6 +14,7 @@ from orthoplus.bench.machine import describe_machine
 from orthoplus.bench.output import show, to_markdown, to_page
 from orthoplus.bench.records import json_line
 from orthoplus.bench.table import Column, Drawing, Outcome, Row, Table
+from orthoplus.bench.unmixing import SHOWN, closest
 
 PRINTED = {"purity": 84.5, "cpu": 4.0}
 HOSTILE = "<script>alert(1)</script>"
@@ -145,3 +147,9 @@ def test_machine_knows_its_commit(monkeypatch):
     assert machine["commit"] is None or re.fullmatch(r"[0-9a-f]{12}\+?", machine["commit"])
     monkeypatch.setenv("PATH", "")  # no git
     assert describe_machine()["commit"] is None
+
+
+def test_picture_shows_the_truth_ours_and_the_closest_methods():
+    maps = {f"other {j}": np.full((4, 2), float(j)) for j in range(SHOWN, 0, -1)}
+    shown = closest(maps | {"default": np.full((4, 2), 99.0), "ground truth": np.zeros((4, 2))})
+    assert list(shown) == ["ground truth", "default", *(f"other {j + 1}" for j in range(SHOWN - 2))]

@@ -177,8 +177,8 @@ def test_help_has_every_table_with_its_title():
 
 
 def test_bench_is_silent_when_asked(small_projection):
-    done = run("bench", "projection", "--quick", "--quiet")
-    assert (done.exit_code, done.stdout) == (0, "")
+    done = run("bench", "projection", "--quick", "--quiet", "--jsonl", "rows.jsonl")
+    assert (done.exit_code, done.stdout) == (0, ""), Path("rows.jsonl").read_text()
 
 
 def test_bench_without_data_says_what_to_do(small_projection):

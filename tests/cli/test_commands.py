@@ -5,12 +5,10 @@ import io
 import json
 import os
 import re
-import select
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +29,7 @@ from orthoplus.cli.writing import output_folder, to_json, write_csv
 from orthoplus.estimators import factorize
 from orthoplus.kernels.fused.cache import KernelCache
 from orthoplus.run.checkpoint import save_state
+from waiting import PATIENCE, killed_in_the_end, read_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -326,32 +325,18 @@ def test_ctrl_c_on_a_terminal_ends_the_panel_and_leaves_whole_files(tmp_path):
         cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
     )  # fmt: skip
     os.close(theirs)
-    shown = read_until(ours, lambda text: (tmp_path / "state.npz").exists() and "elapsed" in text)
-    child.send_signal(signal.SIGINT)
-    shown += read_until(ours, lambda text: False)
-    assert child.wait(timeout=120) == 130, shown
+    with killed_in_the_end(child):
+        saved = tmp_path / "state.npz"
+        shown = read_terminal(ours, lambda text: saved.exists() and "elapsed" in text)
+        child.send_signal(signal.SIGINT)
+        shown += read_terminal(ours)
+        assert child.wait(timeout=PATIENCE) == 130, shown
     assert "Traceback" not in shown, shown
     for part in ("Reading big.npy", "800 x 80 in 20 clusters", "Ctrl-C stops and writes", "╭"):
         assert part in shown
     assert "Best result so far written to out" in shown
     assert "To continue from the checkpoint:" in shown
     assert sorted(os.listdir(tmp_path / "out")) == FILES
-
-
-def read_until(terminal, is_enough):
-    """What a terminal shows until it is enough, or closed by the other side."""
-    shown, deadline = b"", time.monotonic() + 120
-    while not is_enough(shown.decode("utf-8", "replace")):
-        assert time.monotonic() < deadline
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                part = os.read(terminal, 65536)
-            except OSError:  # Linux, once nobody holds the other end
-                break
-            if not part:
-                break
-            shown += part
-    return shown.decode("utf-8", "replace")
 
 
 def bad_calls():

@@ -2,12 +2,12 @@
 
 import csv
 import errno
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,9 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 import orthoplus as op
+from orthoplus import cli
 from orthoplus.cli.app import app
 from orthoplus.cli.ending import TERMINATION
+from orthoplus.cli.terminal import console
 from orthoplus.core import atomic, startup
+from waiting import PATIENCE, killed_in_the_end, wait_until
 
 SOURCE = Path(op.__file__).parents[1]
 WORDS = ["cluster", "data.csv", "-k", "2", "-o", "out", "--checkpoint", "state.npz", "-q"]
@@ -102,13 +105,10 @@ def test_sigterm_saves_and_stops(tmp_path):
         [*words, "--checkpoint", "state.npz", "--max-iter", "100000", "--n-init", "10000"],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(SOURCE)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as child:  # fmt: skip
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "state.npz").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    ) as child, killed_in_the_end(child):  # fmt: skip
+        wait_until((tmp_path / "state.npz").exists, child)
         child.send_signal(signal.SIGTERM)
-        shown, errors = child.communicate(timeout=120)
+        shown, errors = child.communicate(timeout=PATIENCE)
     assert child.returncode == 143, errors
     assert "Traceback" not in errors
     assert "Best result so far written to out" in shown
@@ -201,3 +201,24 @@ def test_names_are_no_formulas_if_that_is_asked_for(data, rng):
         assert run("project", "named.csv", "-o", "near", "-q", *more).exit_code == 0
         with open("near/labels.csv", newline="", encoding="utf-8") as file:
             assert [row[0] for row in csv.reader(file)][1:7] == written[:6]
+
+
+def test_closed_streams_are_replaced(monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)  # what Python does if the stream is closed
+    cli._prepare_streams()
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("to nowhere")
+        stream.flush()
+    assert sys.stdin.read() == ""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()
+
+
+def test_signs_that_a_terminal_does_not_have_are_escaped(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    cli._prepare_streams()
+    console().print("\u2713 done")
+    sys.stdout.flush()
+    assert raw.getvalue() == b"\\u2713 done\n"

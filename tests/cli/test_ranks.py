@@ -1,15 +1,12 @@
 """``orthoplus cluster -k 2-12``: the number of clusters chosen from a range."""
 
 import dataclasses
-import io
 import json
 import os
 import re
-import select
 import shlex
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +23,7 @@ from orthoplus.cli.record import command_line
 from orthoplus.core.status import Status
 from orthoplus.model_selection import rank_path
 from orthoplus.model_selection.rank_file import is_rank_file
+from waiting import PATIENCE, killed_in_the_end, read_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -148,15 +146,9 @@ def test_line_moves_on_a_terminal(tmp_path):
         words, cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    shown, deadline = io.BytesIO(), time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                shown.write(os.read(ours, 65536))
-            except OSError:  # nobody holds the other end
-                break
-    assert child.wait(timeout=120) == 0
-    text = shown.getvalue().decode("utf-8", "replace")
+    with killed_in_the_end(child):
+        text = read_terminal(ours)
+        assert child.wait(timeout=PATIENCE) == 0
     for part in ("Choosing k from 2 to 4", "/33", "fits", "Chose k ="):
         assert part in text
 

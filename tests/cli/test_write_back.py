@@ -1,5 +1,8 @@
 """``orthoplus cluster --write-back``: the clusters in the .h5ad file, which stays whole."""
 
+import shutil
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -42,6 +45,28 @@ def cells(rng, tmp_path, monkeypatch):
             frame.attrs.create("column-order", np.array([], dtype=float))
             write_anndata._write(frame, "_index", [f"{prefix}{i}" for i in range(n)])
     return X
+
+
+@pytest.mark.parametrize("name", ["obs", "obsm", "uns", "obs/onmf"])
+@pytest.mark.parametrize("kind", ["external", "soft"])
+def test_links_are_never_written_through(cells, name, kind):
+    shutil.copy("cells.h5ad", "other.h5ad")
+    with h5py.File("other.h5ad", "r+") as file:
+        for group in ("obsm", "uns", "obs/onmf"):
+            file.create_group(group)
+    with h5py.File("cells.h5ad", "r+") as file:
+        if name == "obs":
+            del file[name]
+        external = h5py.ExternalLink("other.h5ad", name)
+        file[name] = external if kind == "external" else h5py.SoftLink("/var")
+    before = Path("other.h5ad").read_bytes()
+    done = run("cluster", "cells.h5ad", "-k", 2, "--write-back", "-o", "out")
+    assert Path("other.h5ad").read_bytes() == before
+    assert done.exit_code == (2 if name == "obs" else 0), done.output
+    if name != "obs":
+        with h5py.File("cells.h5ad") as file:
+            assert isinstance(file.get(name, getlink=True), h5py.HardLink)
+            assert list(file["var"]) == ["_index"]
 
 
 def test_results_are_added_with_the_encodings_of_anndata(cells):

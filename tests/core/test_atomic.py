@@ -69,6 +69,8 @@ def test_mode_is_that_of_any_new_file(tmp_path):
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
+# NumPy 2.0 leaves an archive open if its last write fails; its end is then reported.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("kind")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are those of Linux")
 def test_disk_that_is_full_after_any_number_of_bytes_leaves_the_old_file(tmp_path):
@@ -144,3 +146,32 @@ def test_writer_that_is_killed_leaves_a_whole_file_and_nothing_else(tmp_path):
             text = path.read_text()
             assert len(text) == 360_000
             assert text == text[:9] * 40_000
+
+
+@pytest.mark.usefixtures("kind")
+def test_link_is_written_through_and_permissions_are_kept(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "real.txt").chmod(0o600)
+    os.symlink("real.txt", tmp_path / "link.txt")
+    write_atomically(tmp_path / "link.txt", lambda file: file.write(b"new"))
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+    assert (tmp_path / "real.txt").stat().st_mode & 0o777 == 0o600
+    os.symlink("later.txt", tmp_path / "open.txt")  # to nothing yet
+    write_atomically(tmp_path / "open.txt", lambda file: file.write(b"new"))
+    assert (tmp_path / "later.txt").read_text() == "new"
+
+
+@pytest.mark.usefixtures("kind")
+def test_pipe_device_and_folder_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink("/dev/null", tmp_path / "device")
+    os.symlink("loop", tmp_path / "loop")
+    (tmp_path / "folder").mkdir()
+    names = sorted(os.listdir(tmp_path))
+    for name in names:
+        with pytest.raises(OSError, match=r"pipe|Is a directory|Too many levels"):
+            write_atomically(tmp_path / name, lambda file: file.write(b"new"))
+    assert sorted(os.listdir(tmp_path)) == names
+    assert (tmp_path / "pipe").is_fifo()
+    assert not Path("/dev/null").is_file()

@@ -23,6 +23,7 @@ from orthoplus.core.checks import (
         (np.eye(2) * 1j, TypeError, r"`A` is complex \(complex128\): nonnegativity needs real"),
         ([["a", "b"]], TypeError, r"`A` has dtype <U1: a numeric array is needed"),
         (np.array([[None]]), TypeError, r"`A` has dtype object.*dtype=float"),
+        ([[1, 2], [3]], TypeError, r"`A` is a list of rows of unequal lengths"),
         (np.ones(3), ValueError, r"`A` has 1 dimension.*`A\.reshape\(-1, 1\)`"),
         (np.ones((2, 2, 2)), ValueError, r"`A` has 3 dimension"),
         (1.0, ValueError, r"`A` has 0 dimension"),
@@ -112,8 +113,31 @@ def test_check_choice_lists_the_words():
 
 @pytest.mark.parametrize("k", [2.0, 1.5, "2", None, True])
 def test_number_of_columns_is_a_whole_number(k):
-    with pytest.raises(TypeError, match=f"`k={k!r}` is not a whole number"):
+    with pytest.raises(TypeError, match=f"`k={k!r}` is not an integer"):
         op.problems.TraceMin(np.eye(3), k)
+
+
+@pytest.mark.parametrize("k", [np.int8(2), np.uint64(2)])
+def test_number_of_columns_becomes_an_integer_that_cannot_overflow(k):
+    A = np.random.default_rng(0).random((6, 6))
+    problems = op.problems
+    kinds = (problems.ONMF, problems.KLONMF, problems.KMeans, problems.ProjectiveKL)
+    made = [kind(A, k) for kind in kinds]
+    made += [kind(A + A.T, k) for kind in (problems.TraceMin, problems.SymmetricONMF)]
+    assert {type(problem.k) for problem in made} == {int}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("call", ["fit", "KMeans", "list"])
+def test_numbers_near_the_end_of_the_range_are_refused_without_a_warning(call):
+    A = 1e308 * np.random.default_rng(0).random((12, 5))
+    calls = {
+        "fit": lambda: op.OrthogonalNMF(2).fit(A),
+        "KMeans": lambda: op.problems.KMeans(A, 2),
+        "list": lambda: op.OrthogonalNMF(2).fit([[10**400, 1]] * 5),
+    }
+    with pytest.raises(op.InputError, match=r"as large as 9\.97e\+307|no float64 can hold"):
+        calls[call]()
 
 
 @pytest.mark.parametrize("rng", [-1, "seed", 0.5])

@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import orthoplus as op
+from orthoplus.data import dask as data_dask
+from orthoplus.data.dask import DaskMatrix
 
 N, R, K = 24, 6, 3
 LABELS = np.arange(N) % K
@@ -124,3 +126,24 @@ def test_bad_chunks_are_refused_in_a_sentence(name, call):
     make, message = REFUSED[name]
     with pytest.raises(op.InputError, match=message):
         CALLS[call](make())
+
+
+def test_small_arguments_are_part_of_the_tasks_and_large_ones_are_sent_once(monkeypatch):
+    A = DaskMatrix(stacked([8] * 3), "A")
+    V = np.random.default_rng(1).random((R, 2))
+    tasks, expected = [], A.normal_product(V)
+    run = data_dask._run
+    monkeypatch.setattr(data_dask, "_run", lambda act, made: tasks.append(made) or run(act, made))
+    for small, n_shared in ((V.nbytes + 1000, 0), (V.nbytes, 1)):
+        monkeypatch.setattr(data_dask, "_SMALL_BYTES", small)
+        np.testing.assert_array_equal(A.normal_product(V), expected)
+        assert sum(str(key).startswith("shared") for key in tasks[-1].graph) == n_shared
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 8, 12, 24])
+def test_reduction_is_the_same_on_workers_and_in_the_client(n_chunks, monkeypatch):
+    A = DaskMatrix(stacked([N // n_chunks] * n_chunks), "A")
+    in_client = A.gram()
+    monkeypatch.setattr(data_dask, "_NARROW", 0)
+    np.testing.assert_array_equal(A.gram(), in_client)  # also bit for bit
+    np.testing.assert_allclose(in_client, DATA.T @ DATA, rtol=1e-13)

@@ -11,9 +11,10 @@ from every_storage import BLOCKED, FORMS, IN_MEMORY, WITH_ENTRIES, as_dask, in_b
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.point import SupportPoint
 from orthoplus.data import as_data
-from orthoplus.data.base import MemoryMatrix, inner_product
+from orthoplus.data.base import inner_product
 from orthoplus.data.dask import DaskMatrix
 from orthoplus.data.dense import Dense
+from orthoplus.data.memory import MemoryMatrix
 
 K = 3
 # One row, one column, tall, wide; rows and columns of zeros in all that have three.

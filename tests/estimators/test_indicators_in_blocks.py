@@ -117,7 +117,7 @@ def test_degenerate_embeddings_have_an_answer(name):
 @pytest.mark.parametrize("given", [da.ones((9, 3)), np.ones((9, 3))])
 def test_neighbors_are_looked_for_in_memory_only(given):
     model = op.KIndicatorsClustering(2, embedding="laplacian", memory_limit="1MB")
-    with pytest.raises(ValueError, match="nearest neighbors of rows in memory"):
+    with pytest.raises(ValueError, match="nearest neighbors among rows in memory"):
         model.fit(given)
 
 

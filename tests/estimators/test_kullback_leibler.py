@@ -158,6 +158,34 @@ def test_more_starts_are_never_worse(rng):
     assert values[-1] < values[0]
 
 
+def test_default_finds_rare_types_of_cells():
+    # The alternation from singular vectors splits a large type and loses the one with 5 %.
+    rng = np.random.default_rng(0)
+    levels = rng.lognormal(0.0, 1.0, 400)
+    profiles = levels * np.where(rng.random((6, 400)) < 0.1, 4.0, 1.0)
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    types = rng.choice(6, 1500, p=[0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
+    depth = 250 * rng.lognormal(0.0, 0.5, (1500, 1))
+    A = rng.poisson(depth * profiles[types] * rng.gamma(3.0, 1 / 3, (1500, 400)))
+    model = op.OrthogonalNMF(6, loss=KL, random_state=0).fit(sp.csr_array(A.astype(np.float32)))
+    assert op.metrics.purity(types, model.labels_) > 0.99
+
+
+def test_multiples_of_counts_have_the_same_clusters(rng):
+    A = rng.poisson(0.7, (90, 20)).astype(float)
+    one, other = (op.OrthogonalNMF(5, loss=KL, random_state=2).fit(c * A) for c in (1.0, 4.0))
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+
+
+def test_sampled_search_is_the_same_in_every_storage(rng):
+    A, _ = counts(rng, n=200)
+    method = KLAlternating(sample=60, n_init=6)  # the search sees only some of the rows
+    lone = da.from_array(A, chunks=(37, 14))
+    answers = [fit(data, method=method, n_init=6) for data in (A, sp.csr_array(A), lone)]
+    for other in answers[1:]:
+        np.testing.assert_array_equal(np.asarray(other.labels_), answers[0].labels_)
+
+
 def test_same_seed_same_answer_and_jobs_do_not_matter(rng):
     A = rng.poisson(0.7, (50, 12)).astype(float)
     one, two = (op.OrthogonalNMF(5, loss=KL, random_state=7, n_jobs=n).fit(A) for n in (1, 2))

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone, is_clusterer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
@@ -117,6 +118,16 @@ def test_reconstruction_error_is_that_of_the_factors(data, orthogonal):
     assert model.score(sp.csr_array(A)) == pytest.approx(share)
 
 
+@pytest.mark.parametrize("noise", [1e-7, 1e-3, 0.3])
+def test_reconstruction_error_is_accurate_for_any_share_of_the_data(noise, rng):
+    # Below 1e-4 of ||A||^2 the expanded square would lose the residual to rounding.
+    A = np.kron(np.eye(3), np.outer(1 + rng.random(20), 1 + rng.random(4)))
+    A = A + noise * rng.random(A.shape)
+    model = op.OrthogonalNMF(3, random_state=0).fit(A)
+    X = model.orthonormal_
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(A - X @ (X.T @ A)), rel=1e-8)
+
+
 def test_new_rows_go_to_the_largest_cosine(data, rng):
     A, _ = data
     model = op.OrthogonalNMF(3).fit(A)
@@ -196,6 +207,29 @@ def test_sample_weight_counts_rows_as_often_as_it_says(rng):
     np.testing.assert_allclose(scaled, weighted.orthonormal_, atol=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize("orthogonal", ["samples", "features"])
+def test_weighted_score_is_that_of_repeated_rows(rng, loss, orthogonal):
+    A, weights = rng.random((20, 6)), rng.integers(0, 4, size=20)
+    model = op.OrthogonalNMF(3, loss=loss, orthogonal=orthogonal, row_scale="l2").fit(A)
+    repeated = model.score(np.repeat(A, weights, axis=0))
+    assert model.score(A, sample_weight=weights) == pytest.approx(repeated, rel=1e-12)
+    assert model.score(A) != pytest.approx(repeated, rel=1e-6)
+
+
+def test_weights_are_routed_to_fit_and_score(rng):
+    A, weights = rng.random((20, 6)), rng.random(20)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = op.OrthogonalNMF().set_fit_request(sample_weight=True)
+        search = GridSearchCV(
+            model.set_score_request(sample_weight=True),
+            {"n_components": [2]},
+            cv=[(A[:, 0] > 0,) * 2],
+        ).fit(A, sample_weight=weights)
+    fitted = clone(model).set_params(n_components=2).fit(A, sample_weight=weights)
+    assert search.best_score_ == pytest.approx(fitted.score(A, sample_weight=weights))
+
+
 def test_sample_weight_of_sparse_data_is_that_of_dense_data(data, rng):
     A, _ = data
     weights = rng.random(len(A))
@@ -262,7 +296,7 @@ def test_options_reach_the_method(data):
     ("options", "error", "message"),
     [
         ({"n_components": 0}, ValueError, "n_components=0"),
-        ({"n_components": 2.5}, TypeError, "not a whole number"),
+        ({"n_components": 2.5}, TypeError, "not an integer"),
         ({"n_components": 61}, ValueError, "n_samples = 60.*at most 60"),
         ({"n_components": 13, "orthogonal": "features"}, ValueError, "n_features = 12"),
         ({"orthogonal": "rows"}, ValueError, "samples, features"),
@@ -338,7 +372,8 @@ def test_data_frames_in_and_out(data):
 
 
 def test_sparse_data_are_never_made_dense(rng, monkeypatch):
-    A = sp.random_array((300, 400), density=0.05, format="csr", rng=rng)
+    # More than 2^20 entries: solutions of smaller data are crossed, which takes 8 MB at most.
+    A = sp.random_array((300, 4000), density=0.02, format="csr", rng=rng)
 
     def refuse(self, *args, **options):
         if min(self.shape) > 64:  # the Gram matrix of a few rows may be

@@ -13,6 +13,7 @@ from every_storage import STORAGES, limit_for
 from orthoplus.data import as_data
 from orthoplus.data.columns import column_deviations, column_peaks, column_sizes
 from orthoplus.data.observed import as_observed
+from orthoplus.estimators import scaling
 
 SCALES = {"std": lambda A: A.std(axis=0), "max": lambda A: A.max(axis=0)}
 
@@ -147,3 +148,13 @@ def test_sizes_of_columns_copy_no_more_than_some_rows():
     finally:
         tracemalloc.stop()
     assert peak < 1.5 * A.nbytes
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_note_of_many_rows_is_that_of_rows_in_equal_distances(form, table, monkeypatch):
+    A = np.repeat(table[0], 4, axis=0)
+    monkeypatch.setattr(scaling, "_ROWS_FOR_SCALES", 40)
+    A[1] *= 1e6  # the sample takes every ninth row, so that it has not this one
+    (note,) = scaling.note_mixed_units(as_data(form(A)), scaling.Scaling())
+    scales = np.abs(A[::9]).mean(axis=0)
+    assert f"{scales.max() / scales.min():.0f} times" in note

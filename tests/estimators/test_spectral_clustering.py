@@ -120,3 +120,10 @@ def test_bad_input_is_explained(rng):
         NSC(2, n_neighbors=0).fit(X)
     with pytest.warns(ConvergenceWarning, match="limit"):
         NSC(5, method=op.EP4Orth(max_iter=1, penalty_start=1e-9)).fit(rng.random((60, 3)))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_distances_beyond_the_range_are_refused(form):
+    X = form(np.array([[1e300], [2e300], [0.0]]))
+    with pytest.raises(ValueError, match=r"squared distances .* Rescale the data"):
+        op.NonnegativeSpectralClustering(2, affinity="rbf").fit(X)

@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 import orthoplus as op
 
@@ -86,16 +87,26 @@ def in_asyncio(seeds: list[int], n_at_once: int) -> list[str]:
     return asyncio.run(run())
 
 
+def blas_threads() -> list[int]:
+    """Return the number of threads of each BLAS library."""
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
+
+
 WAYS = {"threads": in_threads, "fork": in_forks, "loky": in_loky, "asyncio": in_asyncio}
 
 
 def attack_parallel(way: str, tries: int, seed: int, n_at_once: int = 8) -> dict:
     """Return how many parallel fits are bit-identical to the same fit alone."""
     seeds = [seed + i for i in range(tries)]
+    threads = blas_threads()
     alone = [small_fit(own) for own in seeds]
     order = np.random.default_rng(seed).permutation(tries)  # whatever ran before
     together = WAYS[way]([seeds[i] for i in order], n_at_once)
     differ = [seeds[i] for i, digest in zip(order, together, strict=True) if digest != alone[i]]
     again = [own for own, digest in zip(seeds, map(small_fit, seeds), strict=True)
              if digest != alone[own - seed]]  # fmt: skip
-    return {"tries": tries, "faults": differ + again}
+    if blas_threads() != threads:
+        again.append({"BLAS threads": [threads, blas_threads()]})
+    return {"tries": tries, "BLAS threads": threads, "faults": differ + again}

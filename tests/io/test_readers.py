@@ -7,7 +7,7 @@ import scipy.io
 import scipy.sparse as sp
 from formats import CUBE, DENSE, MATRIX_WRITERS, TEXT, write_csv, write_envi, write_h5
 
-from orthoplus.io import FileError, read_cube, read_labels, read_matrix, split_key
+from orthoplus.io import FileError, read_cube, read_labels, read_matrix, read_names, split_key
 from orthoplus.io.matlab import read_mat
 
 NAMED = {
@@ -28,6 +28,16 @@ def test_matrix_comes_back(tmp_path, name):
     if name in NAMED:
         assert content.row_names == ("r0", "r1", "r2", "r3")
         assert content.column_names == ("a", "b", "c")
+
+
+def test_path_may_be_text(tmp_path):
+    name = str(tmp_path / "labels.txt")
+    (tmp_path / "labels.txt").write_text("1\n2\n")
+    np.save(tmp_path / "cube.npy", CUBE)
+    assert read_labels(name).values.tolist() == ["1", "2"]
+    assert read_names(name, 2, "--row-names") == ("1", "2")
+    assert read_matrix(name).values.shape == (2, 1)
+    assert read_cube(str(tmp_path / "cube.npy")).values.shape == CUBE.shape
 
 
 @pytest.mark.parametrize("name", [n for n in MATRIX_WRITERS if n.startswith(("cs", "coo", "sp"))])

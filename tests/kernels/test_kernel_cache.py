@@ -15,6 +15,7 @@ import pytest
 import orthoplus
 from orthoplus.kernels.fused import cache
 from orthoplus.kernels.fused.cache import CACHE, KernelCache, find_cache
+from waiting import PATIENCE
 
 REPORT = """
 import json, sys, tempfile
@@ -58,7 +59,7 @@ def installed(tmp_path):
 def report(environment, *args):
     command = [sys.executable, "-c", REPORT, *args]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -113,6 +114,47 @@ def test_every_loop_is_in_the_folder_of_the_cache():
         loops = [loop for loop in vars(module).values() if hasattr(loop, "py_func")]
         assert loops
         assert {loop.stats.cache_path for loop in loops} == {CACHE.folder and str(CACHE.folder)}
+
+
+def twice(x):
+    return 2 * x
+
+
+def compiled_twice(root):
+    return KernelCache("user", root=root).njit()(twice)
+
+
+DAMAGES = {
+    "empty index": (".nbi", lambda raw: b""),
+    "other index": (".nbi", lambda raw: b"garbage\n"),
+    "cut code": (".nbc", lambda raw: raw[:100]),
+    "no code": (".nbc", lambda raw: None),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_cache_is_written_again(tmp_path, damage):
+    assert compiled_twice(tmp_path)(2) == 4
+    suffix, change = DAMAGES[damage]
+    (file,) = tmp_path.rglob(f"*{suffix}")
+    raw = change(file.read_bytes())
+    file.unlink() if raw is None else file.write_bytes(raw)
+    for n_hits in (0, 1):
+        loop = compiled_twice(tmp_path)
+        assert loop(2) == 4
+        assert sum(loop.stats.cache_hits.values()) == n_hits
+
+
+def test_full_disk_leaves_loops_without_a_cache(tmp_path, monkeypatch):
+    from numba.core.caching import IndexDataCacheFile
+
+    def full(self, name, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexDataCacheFile, "_save_data", full)
+        assert compiled_twice(tmp_path)(2) == 4
+    assert not list(tmp_path.rglob("*.nb[ic]"))  # an index would name code that was not saved
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from threadpoolctl import ThreadpoolController
 from orthoplus.kernels import fused, reference
 from orthoplus.kernels.blocks import for_blocks
 from orthoplus.kernels.threads import limited_threads, n_threads
+from waiting import PATIENCE
 
 K = 3
 # Sums of at most a hundred numbers of size one, in float64 for either dtype.
@@ -116,6 +117,26 @@ def test_a_pass_within_a_pass_takes_no_further_threads(monkeypatch):
 
     done = threading.Thread(target=for_blocks, args=(outer, blocks), daemon=True)
     done.start()
-    done.join(timeout=20)
+    done.join(timeout=PATIENCE)
     assert not done.is_alive()
     assert sorted(seen) == [(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1)]
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_moves_of_rows_do_not_depend_on_blocks(monkeypatch, is_sparse):
+    from orthoplus.kernels.fused import divergence
+
+    A = np.random.default_rng(0).integers(0, 4, (60, 9)).astype(float)
+    A[10:20] = 0.0  # blocks without entries, if they are short
+    rows = csr_array(A)
+    parts = (A.ravel(), np.zeros(0, dtype=np.int32), 9 * np.arange(61))
+    parts = (rows.data, rows.indices, rows.indptr) if is_sparse else parts
+    found = []
+    for n_entries in (10**6, 1, 7, 100):
+        monkeypatch.setattr(divergence, "_ENTRIES_AT_ONCE", n_entries)
+        labels = np.arange(60) % 4
+        sums = np.ascontiguousarray(np.stack([A[labels == j].sum(axis=0) for j in range(4)]).T)
+        n_moved = divergence.move_rows_into(parts, labels, sums, np.full(4, 15))
+        found.append((n_moved, labels.tolist(), sums.tolist()))
+    assert found[0][0] > 0
+    assert all(other == found[0] for other in found[1:])

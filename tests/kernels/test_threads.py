@@ -103,13 +103,13 @@ def test_threads_in_project_at_once_leave_blas_as_it_was(count, monkeypatch):
         if not own.is_inside:
             own.is_inside = True
             entered[own.number].set()
-            all_inside.wait(60)
+            all_inside.wait(600)
         return pool(*args)
 
     def wait_until_the_former_has_ended(others):
         done = wait(others)
         if own.number and not own.may_leave:
-            ended[own.number - 1].wait(60)
+            ended[own.number - 1].wait(600)
             seen.append(blas_threads())
         own.may_leave = True
         return done
@@ -117,7 +117,7 @@ def test_threads_in_project_at_once_leave_blas_as_it_was(count, monkeypatch):
     def work(number):
         own.number, own.is_inside, own.may_leave = number, False, False
         if number:
-            entered[number - 1].wait(60)
+            entered[number - 1].wait(600)
         results[number] = op.project(C)
         ended[number].set()
 
@@ -165,13 +165,13 @@ def test_limit_holds_in_each_thread_if_each_has_a_number_of_its_own(monkeypatch)
         with limit, limit:
             seen.append(library.num_threads)
             entered.set()
-            may_leave.wait(60)
+            may_leave.wait(600)
         seen.append(library.num_threads)
 
     thread = threading.Thread(target=stay)
     with limit:
         thread.start()
-        entered.wait(60)
+        entered.wait(600)
         assert library.num_threads == 1
     assert library.num_threads == 4  # though the other is still inside
     may_leave.set()
@@ -239,13 +239,13 @@ def test_forked_child_is_not_limited_by_threads_it_does_not_have(is_inside):
         with limit:
             with limit._lock:
                 held.set()
-                over.wait(60)
+                over.wait(600)
 
     thread = threading.Thread(target=stay)
     if is_inside:
         limit.__enter__()
     thread.start()
-    held.wait(60)
+    held.wait(600)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads: on purpose

@@ -19,7 +19,7 @@ from orthoplus.linalg.starts import svd_start
 from orthoplus.methods import SwapSearch
 from orthoplus.methods.baselines import EMONMF
 from orthoplus.methods.search.alternation import alternate, alternate_directions, alternate_from
-from orthoplus.methods.search.sketch import _order_of_rows, refined_sketch, sketch_rows
+from orthoplus.methods.search.sketch import order_of_rows, refined_sketch, sketch_rows
 from orthoplus.problems import ONMF
 
 
@@ -156,7 +156,7 @@ def test_no_column_is_left_without_a_row():
         ("n_init", 0, "`n_init=0` is out of range"),
         ("patience", 0, "`patience=0` is out of range"),
         ("sketch", -1.0, "`sketch=-1.0` is out of range"),
-        ("sample", 2.5, "`sample=2.5` is not a whole number"),
+        ("sample", 2.5, "`sample=2.5` is not an integer"),
         ("max_iter", 0, "`max_iter=0` is out of range"),
     ],
 )
@@ -256,4 +256,4 @@ def test_a_refined_sketch_keeps_the_sum_of_exact_directions(rng):
 @pytest.mark.parametrize("levels", [1, 2, 5, 1000])
 def test_order_of_sketched_rows_is_lexicographic(levels, rng):
     B = rng.integers(levels, size=(60, 4)).astype(float)
-    np.testing.assert_array_equal(_order_of_rows(B), np.lexsort(B.T[::-1]))
+    np.testing.assert_array_equal(order_of_rows(B), np.lexsort(B.T[::-1]))

@@ -69,7 +69,7 @@ def test_table_and_reasons_say_what_was_found(chosen):
     errors = [row.unexplained for row in chosen.rows]
     assert (np.diff(errors) <= 1e-12).all()
     assert chosen.named == {"held-out": 4, "stability": 4, "knee": 4}
-    assert chosen.reasons[0] == "k = 4: all three criteria name it."
+    assert chosen.reasons[0] == "k = 4: all three criteria choose it."
     assert len(chosen.reasons) == 4
     assert all(text in str(chosen) for text in chosen.reasons)
     assert str(chosen).splitlines()[3].startswith(">   4")
@@ -170,8 +170,8 @@ def test_criteria_are_read_as_they_say():
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on no k"),
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "has no knee"),
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "largest that was tried"),
-        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on few groups"),
-        ([0.9, 0.9, 0.3], [0.5, 0.3, 0.3], [0.9, 0.6, 0.3], 3, "held-out and stability name it"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on few clusters"),
+        ([0.9, 0.9, 0.3], [0.5, 0.3, 0.3], [0.9, 0.6, 0.3], 3, "held-out and stability choose it"),
     ],
 )
 def test_reasons_when_the_criteria_differ(stabilities, heldouts, errors, k, words):
@@ -236,7 +236,7 @@ def test_file_of_another_run_is_refused(data, tmp_path):
         ([], {}, ValueError, r"empty.*range\(2, 21\)"),
         ([2, 76], {}, ValueError, "half of the 150 rows of X are 75.*at most 75"),
         ([0, 2], {}, ValueError, "`ranks=0`"),
-        ([2.5], {}, TypeError, "not a whole number"),
+        ([2.5], {}, TypeError, "not an integer"),
         ([2], {"n_splits": 1}, ValueError, "n_splits=1"),
         ([2], {"n_init": 0}, ValueError, "n_init=0"),
         ([2], {"random_state": None}, TypeError, "random_state=None"),
@@ -463,7 +463,7 @@ def test_cluster_that_no_shown_row_has_predicts_nothing():
     ("options", "message"),
     [
         ({"split": "both"}, "split"),
-        ({"split": "columns", "loss": "kullback-leibler"}, "halve the rows"),
+        ({"split": "columns", "loss": "kullback-leibler"}, 'Use `split="rows"`'),
     ],
 )
 def test_split_that_cannot_be_is_refused(rng, options, message):

@@ -7,7 +7,12 @@ from scipy.sparse import eye_array
 import orthoplus as op
 from brute_force import supports
 from orthoplus.geometry.oblique import random_oblique_plus
-from orthoplus.geometry.stiefel import polar_factor, random_stiefel_plus, violation
+from orthoplus.geometry.stiefel import (
+    polar_factor,
+    random_stiefel_plus,
+    round_to_stiefel_plus,
+    violation,
+)
 from orthoplus.problems import KIndicators
 
 N, K = 7, 3
@@ -204,3 +209,27 @@ def test_step_in_units_of_the_penalty_is_carried_over_as_such(rng):
     state = method.init(one, X)
     assert state.alpha == pytest.approx(2.0 / 2.0)  # in units of 1 / (2 sigma)
     assert method.init(ten, X, method.carry(state)).alpha == pytest.approx(2.0 / 20.0)
+
+
+def alternated(problem, X, steps):
+    """The plain alternation of both closed forms on the support of X."""
+    for _ in range(steps):
+        C = np.where(X > 0, np.maximum(problem.U @ problem.second_block(X), 0.0), 0.0)
+        X = C / np.linalg.norm(C, axis=0)
+    return problem.value(X)
+
+
+def test_refinement_ends_where_the_plain_alternation_is_still_slow():
+    problem = KIndicators(planted(np.random.default_rng(1), 300, 15)[0])
+    X = round_to_stiefel_plus(problem.start(np.random.default_rng(0)))
+    end = alternated(problem, X, 1000)
+    # The rate of the alternation is near 1 here, and refinement may use 50 alternations.
+    assert alternated(problem, X, 50) > end + 1e-6
+    assert problem.value(problem.refine(X)) <= end + 1e-7
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0, 1.0), (1.0, 1e-3, 1e-9), (1.0, 1.0, 0.0)])
+def test_lower_bound_is_below_that_of_the_singular_values_by_rounding_only(scales, rng):
+    problem = KIndicators(4.0 * embedding(rng) * np.array(scales) @ embedding(rng, K, K))
+    exact = 16.0 * np.square(scales).sum() + K - 8.0 * np.sum(scales)
+    assert exact - 1e-10 <= problem.lower_bound() <= exact

@@ -60,9 +60,9 @@ def test_labels_of_the_best_point_are_those_of_the_least_inertia(rng):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1], r"`labels` has shape \(2,\) and dtype int64: .* each of the 4 rows"),
-        ([0.0, 0.0, 1.0, 1.0], "dtype float64: a whole number"),
-        (["a", "a", "b", "b"], "a whole number for each"),
+        ([0, 1], r"`labels` has shape \(2,\) and dtype int64: one integer per row is needed, 4"),
+        ([0.0, 0.0, 1.0, 1.0], "dtype float64: one integer per row"),
+        (["a", "a", "b", "b"], "one integer per row"),
         ([0, 0, 1, 2], r"`labels` has the values \[0, 1, 2\]: each of 0 to 1"),
         ([0, 0, 1, -1], r"the values \[-1, 0, 1\]"),
         ([0, 0, 0, 0], r"the values \[0\]: each of 0 to 1 is needed"),

@@ -14,6 +14,7 @@ from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import labels_of, random_stiefel_plus
 from orthoplus.kernels import fused, reference
 from orthoplus.methods import KLAlternating
+from orthoplus.methods.count_seeds import sketch_counts
 from orthoplus.problems import KLONMF
 
 N, R, K = 7, 5, 2
@@ -106,6 +107,23 @@ def test_method_ends_where_no_row_move_helps_and_often_at_the_optimum(seed):
     starts = [KLAlternating(start="random", seed=s) for s in range(10)]
     values = [op.solve(problem, method=method).value for method in (KLAlternating(), *starts)]
     assert min(values) == pytest.approx(best, abs=1e-9)
+
+
+def test_default_finds_the_optimum_of_tiny_problems():
+    problems = [KLONMF(counts(np.random.default_rng(s), n=6) + np.eye(6, R), 3) for s in range(4)]
+    best = [minimize_over_supports(problem)[0] for problem in problems]
+    np.testing.assert_allclose([op.solve(p).value for p in problems], best, rtol=1e-9)
+
+
+def test_sketch_of_square_roots_returns_the_groups_it_was_given(rng):
+    labels = np.arange(30) % 3
+    A = rng.poisson(20.0 * (np.kron(np.eye(3), np.ones(4)) + 0.05)[labels]).astype(float)
+    A[4] = 0.0
+    for rows in (KLONMF(A, 3).A, KLONMF(csr_array(A), 3).A):
+        sketch = sketch_counts(rows, 3, seed=0)
+        found = sketch.labels_of(sketch.centers_of(labels, 3))
+        assert found[4] == -1
+        np.testing.assert_array_equal(np.delete(found, 4), np.delete(labels, 4))
 
 
 def test_refine_beats_other_weights(rng):

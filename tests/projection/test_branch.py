@@ -1,7 +1,6 @@
 """Branch and bound in the certified projection: what it closes, its budget, its symmetries."""
 
 import itertools
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -150,9 +149,8 @@ def test_the_gap_never_grows_with_the_budget():
 
 def test_a_time_limit_ends_branching_and_alone_lifts_the_limit_of_passes():
     C = np.random.default_rng(2).standard_normal((31, 30))
-    begin = perf_counter()
     short = op.project(C, time_limit=0.3)
-    assert perf_counter() - begin < 10.0  # without the limit: some thousand nodes
+    assert short.status is Status.GAP_LEFT  # without the limit: some thousand nodes
     assert short.bound >= short.value
     assert op.project(C, time_limit=1e-9).status is Status.GAP_LEFT
     small = np.random.default_rng(0).standard_normal((21, 20))

@@ -14,6 +14,7 @@ from orthoplus.report import figures
 from orthoplus.report.page import Fact, Page, Section, render
 from orthoplus.report.pictures import draw_maps, draw_spectra
 from orthoplus.report.svg import canvas
+from waiting import PATIENCE
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -58,7 +59,7 @@ def browse(path, tmp_path, *options):
             BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
             f"--user-data-dir={tmp_path / 'profile'}", *options, "--dump-dom", path.as_uri(),
         ],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=PATIENCE, check=True,
     )  # fmt: skip
     return done.stdout, re.findall(r"CONSOLE.*", done.stderr)
 

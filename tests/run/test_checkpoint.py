@@ -245,6 +245,12 @@ def test_damaged_numbers_are_noticed(saved, field):
         op.load_state(file)
 
 
+HUGE_NUMBER = (
+    b'{"format": "orthoplus-state-4", "type": "SwapState",'
+    b' "tree": {"value": {"__float__": "0x1p99999"}}, "made_for": null}'
+)
+
+
 @pytest.mark.parametrize(
     "contents",
     [
@@ -253,8 +259,10 @@ def test_damaged_numbers_are_noticed(saved, field):
         {"__state__": np.frombuffer(b'{"format": "other", "tree": {}}', dtype=np.uint8)},
         {"__state__": np.frombuffer(b'{"format": "orthoplus-state-3", "tree": {}}', np.uint8)},
         {"__state__": np.frombuffer(b"[1, 2", dtype=np.uint8)},
+        {"__state__": np.frombuffer(b"[" * 100_000, dtype=np.uint8)},
+        {"__state__": np.frombuffer(HUGE_NUMBER, dtype=np.uint8)},
     ],
-    ids=["arrays", "empty", "another format", "no fields", "no json"],
+    ids=["arrays", "empty", "another format", "no fields", "no json", "deep", "overflow"],
 )
 def test_foreign_archive(tmp_path, contents):
     np.savez(tmp_path / "foreign.npz", **contents)
@@ -267,6 +275,17 @@ def test_file_of_another_kind(tmp_path, text):
     (tmp_path / "text.npz").write_bytes(text)
     with pytest.raises(ValueError, match="not a saved state or is damaged"):
         op.load_state(tmp_path / "text.npz")
+
+
+def test_archive_that_grows_and_pipe_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", __state__=np.zeros(10**6, np.uint8))
+    with pytest.raises(op.InputError, match="it declares 1000128 bytes of arrays, but has"):
+        op.load_state(tmp_path / "bomb.npz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(op.InputError, match=r"pipe\.npz.*not a regular file"):
+        op.load_state(tmp_path / "pipe.npz")
+    with pytest.raises(op.InputError, match="is a device or a pipe"):
+        op.solve(problem_for("first-order"), checkpoint=tmp_path / "pipe.npz")
 
 
 def test_plain_array_file_is_refused(tmp_path):

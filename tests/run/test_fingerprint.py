@@ -97,7 +97,9 @@ def test_estimators_and_gaps(tmp_path, saved):
     with pytest.raises(op.InputError, match="in data"):
         op.OrthogonalNMF(3, random_state=1).fit_watched(changed(), resume=file)
     gaps = np.where(A > 0.9, np.nan, A)
-    with pytest.raises(op.InputError, match='`checkpoint` cannot go with `missing="mask"`'):
+    with pytest.raises(
+        op.InputError, match='`checkpoint` cannot be combined with `missing="mask"`'
+    ):
         op.OrthogonalNMF(3, missing="mask").fit_watched(gaps, checkpoint=file)
 
 

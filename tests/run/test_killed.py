@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import orthoplus as op
 from orthoplus.methods import SwapSearch
 from orthoplus.problems import ONMF
+from waiting import killed_in_the_end, wait_until
 
 METHOD = SwapSearch(n_init=40, seed=3)
 RUN = """
@@ -31,13 +31,12 @@ def test_run_that_is_killed_goes_on_to_the_same_answer(tmp_path, rng):
     data, saved = tmp_path / "A.npy", tmp_path / "run.npz"
     np.save(data, A)
     command = [sys.executable, "-c", RUN, str(data), str(saved)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        killed_in_the_end(process),
+    ):
         assert process.stdout.readline() == "running\n"
-        deadline = time.monotonic() + 60
-        while not (saved.is_file() and op.load_state(saved).n_iter >= 5):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: saved.is_file() and op.load_state(saved).n_iter >= 5, process)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     state = op.load_state(saved)

@@ -319,6 +319,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         labels, weights = self._labels_and_weights()
         return self.masker_.inverse_transform(
+            # voxels without a parcel have the label -1 and the weight 0
             values[..., np.maximum(labels, 0)] * weights.astype(values.dtype)
         )
 

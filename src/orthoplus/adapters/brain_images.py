@@ -195,14 +195,14 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
         )
         masker.set_params(**own, reports=False)
     masker.set_params(verbose=int(estimator.verbose))
-    with _in_a_sentence():
+    with _translated_errors():
         if masker.mask_img is not None:
             return masker.fit()
         return masker.fit(images if len(images) > 1 else images[0])
 
 
 @contextmanager
-def _in_a_sentence() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Turn nilearn's errors about images and masks into an `InputError` of one sentence."""
     try:
         yield
@@ -233,16 +233,17 @@ def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[Flo
 
     There is a single block if the masker cleans over time, or if there are confounds.
     """
+    # Cleaning works along time: the whole series has to be in memory.
     if series.confounds is not None or any(getattr(masker, name, None) for name in _CLEANING):
         own = {} if series.confounds is None else {"confounds": [series.confounds]}
-        with _in_a_sentence():
+        with _translated_errors():
             samples = masker.transform(_joined(series.images), **own)
         yield np.atleast_2d(samples)
         return
     for image in series.images:
         for volumes in _volumes(image, int(_VOLUME_SHARE * memory_limit)):
             _warn_of_gaps(masker, volumes)
-            with _in_a_sentence():
+            with _translated_errors():
                 samples = masker.transform(volumes)
             yield np.atleast_2d(samples)
 

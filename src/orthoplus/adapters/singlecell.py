@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def rank(
     layer, mask_var : str, optional
         As in `onmf`.
     progress : bool
-        Whether to show a progress bar; requires tqdm, which scanpy installs.
+        Whether to show a progress bar, with tqdm.
     **options
         Parameters of `orthoplus.select_rank`, such as ``loss`` or ``n_jobs``.
 
@@ -141,9 +142,13 @@ def rank(
 def check_anndata(adata: Any) -> None:
     """Raise an error unless ``adata`` is an AnnData object."""
     if not all(hasattr(adata, name) for name in ("X", "obs", "var", "obsm", "varm", "uns")):
+        advice = "For a matrix use `orthoplus.OrthogonalNMF(n_components).fit(X)`"
+        if isinstance(adata, (str, PathLike)):
+            advice = "Read the file first, `anndata.read_h5ad(adata)`"
+        elif hasattr(adata, "mod"):  # MuData
+            advice = 'Pass one modality, such as `adata["rna"]`'
         raise InputTypeError(
-            f"`adata` has type {type(adata).__name__}; an AnnData object is expected. "
-            f"For a matrix use `orthoplus.OrthogonalNMF(n_components).fit(X)`."
+            f"`adata` has type {type(adata).__name__}; an AnnData object is expected. {advice}."
         )
 
 

@@ -1,6 +1,6 @@
 """Benchmark tables: one module per table, and a registry that imports it on demand.
 
-A table yields rows, the paper's printed figures beside ours where it has them;
+A table yields rows, with the printed figures of the paper next to ours if it has them;
 `orthoplus.bench.output` shows them on a terminal, as JSON lines, as Markdown and as a page.
 """
 
@@ -24,7 +24,7 @@ TABLES = {
     "claims": "Published claims of other methods, and whether they held",
     "speed-sets": "Speed on text and images",
     "speed-large": "Large dense matrices: seconds and peak memory",
-    "speed-peers": "A large float32 matrix beside k-means and faiss",
+    "speed-peers": "A large float32 matrix, compared with k-means and faiss",
     "speed-growth": "How the cost grows",
     "brain": "Parcels of brain images, and OPNMF",
     "scaling": "Orthogonal NMF in memory, from disk and on a cluster",

@@ -1,6 +1,6 @@
 """Parcels of synthetic brains: from image files, from the matrix, and by OPNMF.
 
-Each run is in a process of its own. Files hold smooth parcels that vary over subjects, with smooth
+Each run is in a separate process. Files hold smooth parcels that vary over subjects, with smooth
 noise; the matrix is that of the same voxels.
 """
 
@@ -173,8 +173,8 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about="Smooth parcels with smooth noise in float32, a file per subject; each run in a process "
-    "of its own. OPNMF has the matrix.",
+    about="Smooth parcels with smooth noise in float32, a file per subject; each run is in a "
+    "separate process. OPNMF gets the matrix.",
     columns=(
         Column("read", "read s", ".1f", "", "processor seconds to read files, through the masker"),
         Column("cpu", "CPU s", ".1f", "least"),

@@ -1,8 +1,8 @@
-"""What the articles on other methods claim, as far as it can be checked here, and whether it held.
+"""Check what the articles on other methods claim, as far as this is possible with our data.
 
 The claims are those of abstracts, in our words. A row is a claim on a data set: the figure of the
-method, that of what it is compared with, and the verdict. Our implementations are judged with
-them: a claim that does not hold may be due to a choice that the abstract does not tell.
+method, the figure it is compared with, and the verdict. Our implementations are judged as well: a
+claim may fail because of a choice that the abstract does not mention.
 """
 
 from collections.abc import Callable, Mapping
@@ -123,7 +123,7 @@ def check_purity(session: Session, data: str, *, name: str, others: tuple[str, .
 
 
 def check_orthogonality(session: Session, data: str, *, name: str, limit: float) -> Check:
-    """Compare the violation of the factor as it is returned with a limit."""
+    """Compare the violation of the returned factor with a limit."""
     runs = _runs(session, name, data)
     worst = max(found.violation for found in runs.answers)
     return Check(worst, limit, worst <= limit, runs.cpu)
@@ -150,7 +150,7 @@ def check_seconds(session: Session, data: str, *, name: str, other: str) -> Chec
 
 
 def check_relaxation(session: Session, data: str) -> Check:
-    """Compare f after rounding with a proven bound: no relaxation may promise less than it."""
+    """Compare f after rounding with the value of a relaxation, which must be a bound."""
     one = labeled_sets(session)[data]
     problem = ONMF(one.A, one.k)
     run = timed(lambda: solve(problem, method=ConvexRelaxation(), with_bound=False))
@@ -351,10 +351,11 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about="What abstracts say of the methods that we compare with, in our words, checked with our "
-    "implementations on data at hand: held or not. Purity in percent, a tie within "
-    f"{PURITY_TIE:g}; values of f from the same start, a tie within {VALUE_TIE:g}; violations of "
-    f"X'X = I against {ORTHOGONAL:g}, or {EXACTLY_ORTHOGONAL:g} where it is exact by construction. "
+    about="Claims of the abstracts of other methods, in our words, checked with our "
+    "implementations on the available data. Purities are in percent, with ties within "
+    f"{PURITY_TIE:g}; values of f are from the same start, with ties within {VALUE_TIE:g}; "
+    f"violations of X'X = I are compared with {ORTHOGONAL:g}, or with {EXACTLY_ORTHOGONAL:g} for "
+    "methods that are exact by construction. "
     "SEPPG is said to take a little more time than EP4Orth+. "
     "Wen and Yin print their gap for an instance with n = 256, which is not among ours.",
     columns=(

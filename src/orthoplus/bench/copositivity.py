@@ -6,7 +6,7 @@ fractions, so that the oracle is exact: on a smallest face where copositivity fa
 is negative and no cofactor is (Cottle, Habetler and Lemke, Linear Algebra Appl. 3, 1970).
 
 A verdict is wrong if it says True for a matrix that is not copositive, or False with an x for which
-x'Mx < 0 does not hold. None is right within rounding of the border only: M + t Diag(M) must be
+x'Mx < 0 does not hold. None is right only within rounding of the boundary: M + t Diag(M) must be
 copositive and M - t Diag(M) must not be, t = 1e-12.
 """
 
@@ -146,7 +146,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
 def rescale(M: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return DMD with D between 1e-8 and 1e8, times 1e-12, 1 or 1e12, exactly symmetric.
 
-    Powers of two keep what is on the border there; other numbers round it to one of its sides.
+    Powers of two keep a matrix on the boundary; other factors round it to one of the sides.
     """
     exponents = rng.uniform(-8, 8, len(M)) * np.log2(10.0)
     d = 2.0 ** (np.round(exponents) if rng.random() < 0.5 else exponents)

@@ -152,9 +152,9 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="OrthogonalNMF with its default starts, by the Kullback-Leibler divergence (KL) and by "
-    "the Frobenius norm, beside k-means, spherical k-means and LSA (100 columns) + k-means with "
-    "ten starts each; counts as they are, with rows of unit norm, and weighted by tf-idf with rows "
-    "of unit norm.",
+    "the Frobenius norm, compared with k-means, spherical k-means and LSA (100 columns) + k-means "
+    "with ten starts each; on raw counts, on counts with rows of unit norm, and on counts weighted "
+    "by tf-idf with rows of unit norm.",
     columns=(
         *score_columns(".1f"),
         Column(

@@ -124,7 +124,7 @@ def _reference(session: Session, case: str, problem: KMeans) -> Reference:
 
 
 def _bundled(name: str, k: int, *, is_scaled: bool = False, rows: int | None = None) -> Maker:
-    """Return a maker of a data set that comes with scikit-learn, its columns scaled if asked."""
+    """Return a maker of a data set that comes with scikit-learn, with scaled columns on request."""
 
     def make(rng: np.random.Generator) -> Made:
         from sklearn import datasets

@@ -18,7 +18,7 @@ INSTANCES, QUICK_INSTANCES = 20, 2
 N, R, K = 40, 8, 3
 NOISE = 0.5
 # About 1e12. Products with a power of two are exact, so labels differ only if some constant of a
-# method has a scale of its own, not because rounding took the search elsewhere.
+# method depends on a scale, not because rounding took the search elsewhere.
 LARGE = 2.0**40
 
 

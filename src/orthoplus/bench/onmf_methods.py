@@ -13,7 +13,8 @@ from scipy.sparse import csr_array, issparse
 
 from orthoplus.bench.measure import OutOfProcessorError, processor_limit, timed
 from orthoplus.bench.table import Session
-from orthoplus.core.method import OuterMethod, iterate
+from orthoplus.core.method import iterate
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
 from orthoplus.core.status import Status

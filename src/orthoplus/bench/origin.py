@@ -6,7 +6,7 @@ from typing import Any
 from orthoplus.bench.table import Outcome
 
 # Entries that differ between any two runs on the same machine with the same code.
-_OF_THE_MOMENT = ("started", "load")
+_VARYING_KEYS = ("started", "load")
 
 Machine = dict[str, Any]
 
@@ -37,7 +37,7 @@ def groups_of(outcomes: Sequence[Outcome], here: Machine) -> list[tuple[Machine,
     groups: list[tuple[Machine, list[str]]] = []
     for outcome in outcomes:
         machine = outcome.machine or here
-        lasting = {key: value for key, value in machine.items() if key not in _OF_THE_MOMENT}
+        lasting = {key: value for key, value in machine.items() if key not in _VARYING_KEYS}
         for first, names in groups:
             if lasting.items() <= first.items():
                 names.append(outcome.table.name)

@@ -13,7 +13,7 @@ from orthoplus.report.svg import hue
 _DPI = 110
 _CELL = 1.35
 _TOP_QUANTILE = 0.995
-_COLOURS = 256
+_N_COLORS = 256
 
 
 def draw_convergence(file: IO[bytes], paths: Mapping[str, Sequence[HistoryRow]]) -> None:
@@ -73,4 +73,4 @@ def _save(figure: Any, file: IO[bytes]) -> None:
     figure.set_dpi(_DPI)
     figure.canvas.draw()
     pixels = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
-    pixels.quantize(_COLOURS, Image.Quantize.MEDIANCUT).save(file, format="png", optimize=True)
+    pixels.quantize(_N_COLORS, Image.Quantize.MEDIANCUT).save(file, format="png", optimize=True)

@@ -11,7 +11,7 @@ from scipy.stats import fisher_exact, gmean
 from orthoplus.bench.measure import timed
 from orthoplus.bench.onmf_methods import follow, round_any
 from orthoplus.bench.table import Column, Items, Row, Rows, Session, Table, Task, failed_row
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.types import FloatArray
 from orthoplus.datasets import PlantedProjection, planted_projection
 from orthoplus.methods.baselines import SEPPG, SupportSet, WenYin

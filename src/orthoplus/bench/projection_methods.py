@@ -43,10 +43,12 @@ class Race:
 
     @property
     def gap(self) -> float:
+        """Return (bound - value) / bound, the relative gap of a maximum."""
         return max(self.bound - self.value, 0.0) / self.bound
 
     @property
     def is_over(self) -> bool:
+        """Return whether the gap is closed, or the passes or the CPU time are used up."""
         is_late = time.process_time() > self.end
         return self.gap <= TOL or self.passes >= MAX_PASSES or is_late
 

@@ -11,7 +11,7 @@ from scipy.optimize import quadratic_assignment as scipy_assignment
 from orthoplus.assignment import quadratic_assignment
 from orthoplus.bench.measure import OutOfProcessorError, processor_limit, timed
 from orthoplus.bench.table import Column, Figures, Items, Rows, Session, Table, one_row
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.types import FloatArray
 from orthoplus.datasets import load_arrays
 from orthoplus.methods.baselines import SEPPG, WenYin

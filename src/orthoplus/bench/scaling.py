@@ -1,8 +1,8 @@
 """Compare orthogonal NMF in memory, from disk and on a cluster: seconds, memory, labels.
 
 Weak scaling gives every worker the same rows, so that one and two workers take the same passes. Two
-processes that fit those rows at once, each by itself, show what the machine has to give: no cluster
-can be faster than they are. Processor seconds tell work from waiting for a busy machine.
+independent processes that fit those rows at once show what the machine can achieve: no cluster can
+be faster than they are. CPU seconds distinguish work from waiting for a busy machine.
 """
 
 import os
@@ -26,7 +26,9 @@ R, K = 100, 10
 ROWS, QUICK_ROWS = 2_000_000, 40_000
 LIMIT, WORKER_MEMORY = "512MB", "1.5GB"
 CHUNK = 50_000
-DASK_CHUNK = 125_000  # rows: 50 MB, so that a pass is long beside what the scheduler adds to it
+DASK_CHUNK = (
+    125_000  # rows: 50 MB, so that a pass is long compared with the overhead of the scheduler
+)
 WEAK = "weak scaling"
 
 
@@ -48,7 +50,7 @@ def load_rows(path: str, start: int, stop: int) -> FloatArray:
 
 
 def fit(X: Any, path: str, n: int, **options: Any) -> dict[str, Any]:
-    """Fit X, and keep the labels beside the data."""
+    """Fit X, and keep the labels next to the data."""
     from orthoplus.estimators import OrthogonalNMF
 
     found = timed(lambda: OrthogonalNMF(K, random_state=0, **options).fit(X))

@@ -37,13 +37,16 @@ class Counted(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of the wrapped problem."""
         return self.problem.shape
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Count a gradient and evaluate the wrapped problem."""
         self.counts["gradients"] += 1
         return self.problem.value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Count a Hessian product and return that of the wrapped problem."""
         self.counts["products"] += 1
         return self.problem.hessp(X, D)
 

@@ -129,7 +129,7 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="Groups of rows with noise in float64, and projections of uniform scores in float32; "
-    "each run in a process of its own.",
+    "each run is in a separate process.",
     columns=(
         Column("cpu", "CPU s", ".1f", "least"),
         Column("wall", "wall s", ".1f"),

@@ -1,6 +1,6 @@
-"""A large float32 matrix beside the fast clusterings that people use: seconds and the objective.
+"""Compare seconds and objective with fast clustering libraries on a large float32 matrix.
 
-Every method runs in a process of its own, several times; the least seconds count. The objective is
+Every method runs in a separate process, several times; the smallest time counts. The objective is
 what the groups explain with the best vector for each of them, whatever model found the groups.
 """
 

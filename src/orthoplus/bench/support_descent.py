@@ -47,9 +47,11 @@ class Polynomial(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape (n, k) of the linear term B."""
         return self.B.shape[0], self.B.shape[1]
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Evaluate `at_points` at the single point X."""
         values, gradients = self.at_points(X[None])
         return float(values[0]), gradients[0]
 
@@ -62,6 +64,7 @@ class Polynomial(Problem):
         return values + 0.25 * np.einsum("sij,sij->s", cube, shift), self.B + product + cube
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return H[D] + 3 quartic (X - T)^2 o D."""
         return np.asarray(np.tensordot(self.H, D) + 3.0 * self.quartic * (X - self.T) ** 2 * D)
 
     def curvatures(self, labels: IntArray) -> FloatArray:

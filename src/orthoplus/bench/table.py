@@ -21,8 +21,8 @@ class Column:
     """A figure of a table: its key in the rows, its heading, how it is printed.
 
     ``spec`` is a format such as ".1f"; ``best`` is "least" or "most" if the best figure of a case
-    is set in bold; ``about`` is for the legend; ``with_paper`` tells whether the paper's figure,
-    which the rows have in any case, is shown beside.
+    is set in bold; ``about`` is for the legend; ``with_paper`` is whether the paper's figure,
+    which the rows have in any case, is shown next to it.
     """
 
     key: str
@@ -149,7 +149,7 @@ class Session:
         return self.within(LIMIT, QUICK_LIMIT)
 
     def within(self, full: float, quick: float) -> float:
-        """Return the seconds of the session for a table with limits of its own."""
+        """Return the seconds of the session for a table with its own limits."""
         return self.pick(full, quick) if self.limit is None else self.limit
 
     def pick(self, full: T, quick: T) -> T:
@@ -178,7 +178,7 @@ Items = Iterator[Task | Picture]
 class Table:
     """A table of the benchmark.
 
-    ``tasks(session)`` yields tasks, each computed before the next is asked for, and pictures.
+    ``tasks(session)`` yields tasks, each computed before the next is requested, and pictures.
     ``judge(rows)`` gives sentences: what the rows of complete cases show, in figures; by default,
     which methods are best how often. ``quick_about`` says what `Session.quick` leaves out. Name and
     title are those of the registry, see `orthoplus.bench.load_table`.

@@ -12,10 +12,10 @@ import numpy as np
 from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 
 # L exceeds the largest ratio by this share of it, so that rounding does not clip anything.
-_ABOVE = 1e-12
+_LEVEL_MARGIN = 1e-12
 # A denominator below this share of the level is rounding: all ratios are equal, and S_lj = 0.
 _NO_COUPLING = 1e-13
 
@@ -168,7 +168,7 @@ class Setting:
         """Smallest symmetric levels that no ratio exceeds."""
         ratios = self._ratios() + self.offset
         needed = np.maximum(ratios, ratios.T)
-        return needed + _ABOVE * np.abs(needed)
+        return needed + _LEVEL_MARGIN * np.abs(needed)
 
     def _ratios(self) -> FloatArray:
         own, has_row_sums = self.own, self.model.has_row_sums

@@ -2,7 +2,6 @@
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from orthoplus.certify.between import Between
 from orthoplus.certify.verify import Verification, fingerprint_of, is_same_data, verify
+from orthoplus.core.archive import reading_archive
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
@@ -161,7 +161,7 @@ class Certificate:
         if self.is_optimal:
             gap = "proven optimal"
         kind = self.kind if self.confidence is None else f"{self.kind}, {self.confidence:g}"
-        text = f"value {self.value:.6g}, at least {self.bound:.6g} possible, {gap}"
+        text = f"value {self.value:.6g}, lower bound {self.bound:.6g}, {gap}"
         better = f"; better partition of value {self.best_value:.6g} found" if self.improved else ""
         return f"{text} ({kind}, {self.seconds:.2g} s){better}"
 
@@ -283,24 +283,20 @@ class Certificate:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Certificate":
         """Read a certificate written by `save`. Pass the problem to `verify` it."""
-        try:
-            with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-                header = json.loads(bytes(file["header"]))
-                if header.pop("format") != _FORMAT:
-                    raise KeyError("format")
-                proof = _read_proof(file, header.pop("n_parts"))
-                history = tuple(Progress(*row) for row in header.pop("history"))
-                arrays = {name: file[name] for name in _ARRAYS}
-                return Certificate(**header, **arrays, history=history, proof=proof)
-        except FileNotFoundError:
-            raise
-        except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise InputError(
-                f"`{os.fspath(path)}` is not a certificate or is damaged ({error}). Pass a file "
-                f"written by `Certificate.save`."
-            ) from error
+        with reading_archive(path, _REFUSAL) as file:
+            header = json.loads(bytes(file["header"]))
+            if header.pop("format") != _FORMAT:
+                raise KeyError("format")
+            proof = _read_proof(file, header.pop("n_parts"))
+            history = tuple(Progress(*row) for row in header.pop("history"))
+            arrays = {name: file[name] for name in _ARRAYS}
+            return Certificate(**header, **arrays, history=history, proof=proof)
 
 
+_REFUSAL = (
+    "`{path}` is not a certificate or is damaged ({error}). Pass a file written by "
+    "`Certificate.save`."
+)
 _ARRAYS = ("labels", "answer", "weights", "fingerprint")
 _NUMBERS = (
     "value", "bound", "gap", "kind", "seconds", "tol", "best_value", "improved", "confidence",

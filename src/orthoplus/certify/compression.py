@@ -66,7 +66,7 @@ _SEARCH_COST, _FEWEST_SPLITS = 12.0, 0.1
 # Share of the time spent on a sample of the rows.
 _SAMPLE_SHARE = 0.5
 # Directions shorter than this share of the longest are due to rounding.
-_NO_DIRECTION = 1e-11
+_NEGLIGIBLE_EIGENVALUE = 1e-11
 
 
 def can_be_compressed(model: Model) -> bool:
@@ -253,7 +253,7 @@ class Compression:
         rest = self.factors.gram / scales - B.T @ B
         core = self.factors.core * scales
         values, turn = np.linalg.eigh((rest + rest.T) / 2)
-        kept = values > _NO_DIRECTION * max(values[-1], _NO_DIRECTION)
+        kept = values > _NEGLIGIBLE_EIGENVALUE * max(values[-1], _NEGLIGIBLE_EIGENVALUE)
         R = np.sqrt(values[kept])[:, None] * turn[:, kept].T
         back = turn[:, kept] / np.sqrt(values[kept])
         if len(R) > _MOST_BESIDE:

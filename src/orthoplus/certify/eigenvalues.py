@@ -35,7 +35,7 @@ from orthoplus.certify.model import Model
 from orthoplus.certify.spectral_bound import spectral_bound
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.threads import single_blas
 from orthoplus.linalg.spectral_sum import sum_of_largest
 

@@ -19,7 +19,7 @@ from orthoplus.certify.fantope import average_into
 from orthoplus.certify.model import Model
 from orthoplus.core.bounds import rounding_margin
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 
 # Growth of the shift if a Gram matrix is not numerically positive definite.
 _GROWTH = 16.0

@@ -55,7 +55,7 @@ _LEAST_SPREAD = 1e-3
 # If the factorization fails, t is increased by these shares of that distance.
 _RETRIES = (0.02, 0.2)
 # A vector is in the span of the others if orthogonalization leaves at most this share of it.
-_LOST = 1e-9
+_DEPENDENT = 1e-9
 # Rows that are formed at a time.
 _ROWS = 256
 
@@ -173,7 +173,7 @@ def _orthonormal(V: FloatArray, basis: FloatArray) -> FloatArray:
     for _ in range(2):
         before = np.linalg.norm(V, axis=0)
         V = V - basis @ (basis.T @ V)
-        is_lost = np.linalg.norm(V, axis=0) <= _LOST * before
+        is_lost = np.linalg.norm(V, axis=0) <= _DEPENDENT * before
         V[:, is_lost] = rng.standard_normal((len(V), int(is_lost.sum())))
         V /= np.linalg.norm(V, axis=0)
         V = orthonormalize(V)

@@ -15,8 +15,8 @@ from orthoplus.kernels.blocks import for_blocks, partition_rows
 
 # All pairs are computed up to this order, or if more than this share of them is needed.
 _DENSE_ORDER, _DENSE_SHARE = 160, 0.3
-# Spare pairs beyond those with a positive share: at least this many, and this part of them.
-_SPARE, _SPARE_PART = 4, 0.25
+# Additional pairs beyond those with a positive share: at least this many, and this part of them.
+_EXTRA_PAIRS, _EXTRA_SHARE = 4, 0.25
 # Degree of the filter: initial, smallest and largest.
 _FIRST_DEGREE, _MIN_DEGREE, _MAX_DEGREE = 8, 2, 12
 # Least half-width of the filtered interval, in square roots of the roundoff relative to the largest
@@ -166,7 +166,7 @@ class LeadingPairs:
 
     def project(self, W: FloatArray, tol: float = 0.0) -> LowRank:
         """Return the projection of W, with eigenpairs refined to residuals of at most ``tol``."""
-        width = max(self._vectors.shape[1], self.k + max(_SPARE, self.k // 2))
+        width = max(self._vectors.shape[1], self.k + max(_EXTRA_PAIRS, self.k // 2))
         if self.n <= _DENSE_ORDER or width > _DENSE_SHARE * self.n:
             return self._project_fully(W)
         self._set_floor(W)
@@ -191,7 +191,7 @@ class LeadingPairs:
         values, vectors = np.linalg.eigh(W)
         shares, _ = share_out(values, self.k)
         rank = int((shares > 0).sum())
-        width = min(len(values), rank + max(_SPARE, int(_SPARE_PART * rank)))
+        width = min(len(values), rank + max(_EXTRA_PAIRS, int(_EXTRA_SHARE * rank)))
         self._values, self._vectors = values[::-1][:width], vectors[:, ::-1][:, :width]
         self.error = 0.0
         return LowRank(self._vectors[:, :rank], shares[::-1][:rank])
@@ -238,16 +238,16 @@ class LeadingPairs:
         self._values, self._vectors = values, Q @ turn
         shares, threshold = share_out(values, self.k)
         rank = int((shares > 0).sum())
-        width = rank + max(_SPARE, int(_SPARE_PART * rank))
+        width = rank + max(_EXTRA_PAIRS, int(_EXTRA_SHARE * rank))
         # Even the last Ritz value gets a share: there may be more such pairs, so widen the block.
         if values[-1] > threshold:
-            return None, max(width, len(values) + _SPARE)
+            return None, max(width, len(values) + _EXTRA_PAIRS)
         residuals = (images @ turn - self._vectors * values)[:, :rank]
         self.error = float(np.linalg.norm(residuals))
         self._degree += 1 if self.error > tol else -1
         self._degree = min(_MAX_DEGREE, max(_MIN_DEGREE, self._degree))
         F = LowRank(self._vectors[:, :rank], shares[:rank])
-        self._widen(min(len(values), width + _SPARE))
+        self._widen(min(len(values), width + _EXTRA_PAIRS))
         return F, width
 
     def _apply(self, W: FloatArray, V: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from orthoplus.certify.between import Between, Setting, scaled_slices, slopes
 from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 
 # The entries of V are accurate to this share of their terms, including rounding.
 _KNOWN = 1e-12

@@ -151,7 +151,7 @@ class Relaxation(Tuned):
             self.ratios = np.outer(1 / self.scale, self.scale) if has_row_sums else ratios
         # With row sums, Zu = u for a fixed unit vector u, whose share of the objective is constant.
         M, self._fixed = (M, 0.0) if self.unit is None else split_off(M, self.unit)
-        # Scale by a power of two to about unit norm, which leaves every digit of M as it is.
+        # Scale by a power of two to about unit norm, which does not change any digit of M.
         norm = max(map(abs, extreme_eigenvalues(M, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         is_new = has_cuts and cuts is None  # multipliers of given cuts need not grow so fast

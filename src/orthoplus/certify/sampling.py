@@ -28,7 +28,7 @@ from orthoplus.certify.blocks import bounds_of_rows, thread_pool
 from orthoplus.certify.model import Model
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.threads import n_threads, single_blas
 
 # Seconds for a block of _ROWS rows, growing with the square of the rows; fewest and most rows.

@@ -117,4 +117,5 @@ def _sliced(block: Any, *args: Any) -> Any:
 
 
 def cross_product(A: FloatArray, X: FloatArray) -> FloatArray:
+    """Return A'X of two arrays."""
     return np.asarray(A.T @ X)

@@ -67,6 +67,7 @@ def bench(  # noqa: PLR0913
     ] = False,
     quiet: opt.Quiet = False,
 ) -> int:  # fmt: skip
+    """Run benchmark tables and print them with the figures of the paper."""
     names = names_of(table)
     if data is not None and not data.is_dir():
         raise InputError(f"`--data {data}` is not a folder.")

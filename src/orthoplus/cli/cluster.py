@@ -305,7 +305,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
         from orthoplus.cli.ranking import describe_choice
 
         record["ranks"] = describe_choice(job.choice)
-        notes.extend(reason for reason in job.choice.reasons if reason.startswith("Beware"))
+        notes.extend(reason for reason in job.choice.reasons if reason.startswith("Caution"))
     return record | {"history": rec.history_of(result)}
 
 

@@ -21,9 +21,11 @@ class Command(TyperCommand):
     """A command whose help shows no types of flags, and whose errors say what is expected."""
 
     def get_params(self, ctx: Any) -> Any:
+        """Return the parameters of the command; the help then omits the types of flags."""
         return without_flag_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments, and reword the errors of the parser by `_PLAIN`."""
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -36,6 +38,7 @@ class Group(TyperGroup):
     """A group of commands whose help shows no types of flags."""
 
     def get_params(self, ctx: Any) -> Any:
+        """Return the parameters of the group; the help then omits the types of flags."""
         return without_flag_types(super().get_params(ctx))
 
 

@@ -63,6 +63,7 @@ class Follower:
         self.share = 0.0
 
     def follow(self, state: Any) -> Progress:
+        """Return the progress at this state; a smaller ``n_iter`` begins a new start."""
         if state.n_iter <= self.last_iter:  # a new start has begun
             self.run, self.share, self.first_violation = self.run + 1, 0.0, None
         self.last_iter = state.n_iter
@@ -101,6 +102,7 @@ class PlainLines(Follower):
             echo_stderr(f"  {COMPILING}")
 
     def __call__(self, state: Any) -> None:
+        """Print a line, at most one every `SECONDS_BETWEEN_LINES` seconds."""
         seen = self.follow(state)
         if seen.seconds - self.printed >= SECONDS_BETWEEN_LINES:
             self.printed = seen.seconds
@@ -116,6 +118,7 @@ class LivePanel(Follower):
         live.update(self)
 
     def __call__(self, state: Any) -> None:
+        """Keep the progress at this state for the next redrawing of the panel."""
         self.seen = self.follow(state)
 
     def __rich__(self) -> Panel:

@@ -32,7 +32,7 @@ def exit_code(status: Status) -> int:
 
 
 class Terminating:
-    """Treat SIGTERM like Ctrl-C, and remember that it came.
+    """Treat SIGTERM like Ctrl-C, and remember that it was received.
 
     A run is then saved and its results so far are written before the process ends.
     """
@@ -54,7 +54,7 @@ class Terminating:
         interrupt(number, frame)
 
     def code(self, code: int) -> int:
-        """Return the exit code, changed if SIGTERM came."""
+        """Return the exit code, changed if SIGTERM was received."""
         return TERMINATED if self.is_asked and code == INTERRUPTED else code
 
 
@@ -122,7 +122,7 @@ def _last_place(error: Exception) -> str:
 
 @contextmanager
 def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator[None]:
-    """Print the command that continues a run if Ctrl-C comes before there is a result."""
+    """Print the command that continues a run if Ctrl-C is pressed before there is a result."""
     from orthoplus.cli.record import command_line
 
     try:
@@ -142,12 +142,12 @@ def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator
 
 
 class Finishing:
-    """Remember whether Ctrl-C came while the files were written."""
+    """Remember whether Ctrl-C was pressed while the files were written."""
 
     is_interrupted = False
 
     def code(self, code: int) -> int:
-        """Return the exit code, changed if Ctrl-C came."""
+        """Return the exit code, changed if Ctrl-C was pressed."""
         return INTERRUPTED if self.is_interrupted else code
 
 

@@ -8,7 +8,7 @@ from zipfile import is_zipfile
 
 from orthoplus.cli.display import Display, Goal, watching
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.estimators.factorize import choose_method
 

@@ -45,7 +45,7 @@ def make_parcel_record(job: Any, model: Any, data: Any, total: float) -> dict[st
         from orthoplus.cli.ranking import describe_choice
 
         record["ranks"] = describe_choice(job.choice)
-        notes.extend(reason for reason in job.choice.reasons if reason.startswith("Beware"))
+        notes.extend(reason for reason in job.choice.reasons if reason.startswith("Caution"))
     return record | {"history": rec.history_of(result)}
 
 
@@ -82,10 +82,10 @@ def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, 
     _write_dataset(job, record)
     ending, weights = ("label.gii", "shape.gii") if job.is_surface else ("nii.gz", "nii.gz")
     shown = f"tpl-{space}_hemi-*_{segmentation}" if job.is_surface else stem
-    unit = record["data"]["unit"]
+    one = "vertex" if job.is_surface else "voxel"
     files = {
         f"tpl-{space}/anat/": "the derivative:",
-        f"{shown}_dseg.{ending}": f"the parcel of all {unit}, from 1; 0 is background",
+        f"{shown}_dseg.{ending}": f"the parcel of each {one}, from 1; 0 is background",
         f"{stem}_dseg.tsv, .json": "names, colors and sizes of the parcels",
         f"{shown}_weights.{weights}": "how strongly each belongs to its parcel, mean 1",
         "values.csv": f"per image: the value of each of the {job.k} parcels",

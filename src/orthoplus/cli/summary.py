@@ -23,7 +23,7 @@ Written = tuple[dict[str, Any], dict[str, str]]
 def print_result(
     record: dict[str, Any], result: Result, *, name: str = "clusters", first: int = 0
 ) -> None:
-    """Print the figures of a factorization; its groups are called ``name``, from ``first``."""
+    """Print the figures of a factorization; its clusters are called ``name``, from ``first``."""
     total = record["result"]["total"] or 1.0
     lines: dict[str, str | tuple[str, ...]] = {
         "objective": f"{result.value:.6g}  not explained by {result.n_columns} components",

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 # Unicode characters that change the direction of the text after them.
-_TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def printable(text: str) -> str:
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
     """
     return "".join(
         sign.encode("unicode_escape", "surrogatepass").decode("ascii")
-        if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in _TURNING
+        if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in _BIDI_CONTROLS
         else sign
         for sign in text
     )

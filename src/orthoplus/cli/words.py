@@ -26,7 +26,7 @@ OPTIONS = {
 }  # fmt: skip
 _VALUES = {"kullback-leibler": "kl"}
 _QUOTED = re.compile(r"`(\w+)(?:=([^`]*))?`")
-_ASIDE = re.compile(r" \(on the command line `[^`]*`\)")
+_COMMAND_LINE_NOTE = re.compile(r" \(on the command line `[^`]*`\)")
 
 # Status messages whose advice differs between the shell and Python.
 _STATUS = {
@@ -64,7 +64,7 @@ def in_shell_terms(text: str) -> str:
     >>> print(in_shell_terms('`n_components=9` is too large; `loss="kullback-leibler"`, `X`'))
     `-k 9` is too large; `--loss kl`, `X`
     """
-    return _QUOTED.sub(_translate, _ASIDE.sub("", text))
+    return _QUOTED.sub(_translate, _COMMAND_LINE_NOTE.sub("", text))
 
 
 def _translate(found: re.Match[str]) -> str:

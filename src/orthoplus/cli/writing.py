@@ -48,10 +48,12 @@ def _remove_empty(folders: Iterable[Path]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8 atomically; lone surrogates become question marks."""
     write_atomically(path, lambda file: file.write(text.encode("utf-8", "replace")))
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
+    """Write a record as a JSON file, followed by a newline."""
     write_text(path, to_json(record) + "\n")
 
 
@@ -108,6 +110,7 @@ class _UnixLines(io.StringIO):
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
+    """Write named arrays to a compressed npz file atomically."""
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
 
 

@@ -1,6 +1,8 @@
 """Atomic writes: a file appears under its name only after it is complete."""
 
+import errno
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,9 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     Linux this also holds if the process is killed. An `OSError` without a file name, such as the
     one for a full disk, is raised again with ``path`` as its file name.
 
+    As with `open`, the file that a symbolic link points to is written, and the permissions of an
+    existing file are kept. Devices and pipes are refused: renaming would replace ``/dev/null``.
+
     Examples
     --------
     >>> import tempfile
@@ -26,20 +31,36 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     ...     [(path.name, path.read_text()) for path in Path(folder).iterdir()]
     [('a.txt', 'whole')]
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    mode = _existing_mode(target)
     aside = target.with_name(
         f".{uuid.uuid4().hex}.part"
     )  # a fixed length: a long name plus a suffix may be too long
     try:
         with _file_to_be(aside) as file:
             write(file)
+            if mode is not None:
+                os.chmod(file.fileno() if os.chmod in os.supports_fd else aside, mode)
         os.replace(aside, target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, str(aside)):
             raise
-        raise OSError(error.errno, error.strerror, str(target)) from error
+        raise OSError(error.errno, error.strerror, str(Path(path))) from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _existing_mode(target: Path) -> int | None:
+    """Return the permissions of an existing file; raise `OSError` for a device or a pipe."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "Is a device or a pipe, not a file", str(target))
+    return stat.S_IMODE(mode)
 
 
 def path_of(file: IO[bytes]) -> str:
@@ -63,6 +84,7 @@ def _file_to_be(path: Path) -> Iterator[IO[bytes]]:
     with nameless as file:
         yield file
         _flush(file)
+        # The file gets its name only now, when its content is complete.
         folder = os.open(_OPEN_FILES, os.O_RDONLY)
         try:
             os.link(str(file.fileno()), path, src_dir_fd=folder, follow_symlinks=True)

@@ -97,7 +97,7 @@ def bracket(
     Parameters
     ----------
     problem : Problem
-        The problem; its method ``rounding`` tells how accurate the value is.
+        The problem; its method ``rounding`` bounds the error of the value.
     value : float
         Objective at a point of S+.
     bound : float or None
@@ -131,17 +131,19 @@ def bracket(
     rounding = problem.rounding(dtype)
     if rounding is None:
         rounding = _guess_rounding(problem, value, bound)
+    # Beyond the rounding error of f, one of the two numbers must be wrong.
     if value < bound - rounding:
         raise ArithmeticError(
             f"The lower bound {bound:.10g} of {type(problem).__name__} is above the value "
             f"{value:.10g} that was reached, by more than rounding ({rounding:.2g}): the bound is "
             f"wrong. Please report this; pass `with_bound=False` to skip the bound."
         )
+    # Within rounding the value may be below the bound: raise it, so that no gap is negative.
     return Bracket(max(value, bound), bound, relative_gap(value, bound, rounding))
 
 
 def _guess_rounding(problem: Problem, value: float, bound: float) -> float:
-    """Estimate the accuracy of f for a problem that does not tell it.
+    """Estimate the accuracy of f for a problem that does not provide it.
 
     The estimate is needed only if the value is below its bound. Columns of OB+ have unit length, so
     the norm of the gradient at a random point measures the size of the terms of f.

@@ -70,7 +70,7 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
             f"`{name}` has {int(np.sum(value.mask))} masked entries: masked arrays are not "
             f"supported. Fill them first, for example with `{name}.filled(0.0)`."
         )
-    array = np.asarray(value)
+    array = _as_array(value, name)
     if array.dtype.kind == "c":
         raise InputTypeError(
             f"`{name}` is complex ({array.dtype}): nonnegativity needs real numbers. "
@@ -89,6 +89,16 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
     return array
 
 
+def _as_array(value: Any, name: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError) as error:
+        raise InputTypeError(
+            f"`{name}` cannot be converted to a matrix ({str(error).rstrip('.')}): all rows must "
+            f"have the same number of numbers."
+        ) from error
+
+
 def check_finite(
     array: FloatArray,
     name: str,
@@ -100,6 +110,7 @@ def check_finite(
     # A finite sum implies finite entries, so valid data costs a single pass. The sum of valid data
     # may still overflow: then the entries are examined.
     with np.errstate(over="ignore", invalid="ignore"):
+        # A finite sum proves that all entries are finite, without a mask of the size of the array.
         if np.isfinite(array.sum()):
             return
     bad = np.argwhere(~np.isfinite(array))
@@ -156,7 +167,7 @@ def _out_of_range(top: float, name: str) -> InputError:
 
 
 def check_shape(n: int, k: int, name: str) -> None:
-    """Raise unless k is a whole number with 1 <= k <= n; otherwise S+ is empty."""
+    """Raise unless k is an integer with 1 <= k <= n; otherwise S+ is empty."""
     _check_whole(k, "k")
     if n < 1 or k < 1:
         raise InputError(
@@ -197,14 +208,14 @@ def check_growth(value: float, name: str) -> None:
 
 
 def check_count(value: int, name: str, *, low: int = 0) -> None:
-    """Raise unless the option is a whole number of at least ``low``."""
+    """Raise unless the option is an integer of at least ``low``."""
     _check_whole(value, name)
     check_range(value, name, low=low)
 
 
 def _check_whole(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputTypeError(f"`{name}={value!r}` is not a whole number.")
+        raise InputTypeError(f"`{name}={value!r}` is not an integer.")
 
 
 def check_type(value: object, name: str, *kinds: type) -> None:
@@ -217,11 +228,17 @@ def check_type(value: object, name: str, *kinds: type) -> None:
 
 
 def describe(value: object) -> str:
-    """Describe a value for a message: its repr, or the name of its class if the repr is long."""
+    """Describe a value for a message: its repr, or the name of its class.
+
+    The repr is used if it is short, has one line, and does not show an address in memory.
+    """
     if isinstance(value, type):
         return value.__name__
     text = repr(value)
-    return text if len(text) <= _LONGEST_TEXT else f"an object of type {type(value).__name__}"
+    is_plain = "\n" not in text and " at 0x" not in text.lower()
+    if is_plain and len(text) <= _LONGEST_TEXT:
+        return text
+    return f"an object of type {type(value).__name__}"
 
 
 def as_generator(rng: np.random.Generator | int | None, name: str = "rng") -> np.random.Generator:
@@ -279,6 +296,7 @@ def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
             f"{name} must be a real array of the shape of X, {X.shape}; it has shape "
             f"{result.shape} and dtype {result.dtype}.{advice}"
         )
+    # Copy: the function may return the same buffer again at the next call.
     result = np.array(result, dtype=X.dtype, order="C")
     check_finite(
         result,

@@ -1,4 +1,4 @@
-"""Recognize objects of other libraries that are not matrices, and tell what to pass instead.
+"""Recognize objects of other libraries that are not matrices, and say what to pass instead.
 
 Objects are recognized by the names of their class and library, so that no library is imported.
 """
@@ -33,16 +33,22 @@ _ADVICE = {
         "Pass voxels by subjects, `{0}.get_fdata().reshape(-1, n_subjects)`, or call "
         "`orthoplus.brain.Parcellation(n_parcels).fit({0})`",
     ),
+    ("scipy", "LinearOperator"): (
+        "a LinearOperator, whose entries are unknown",
+        "Pass its matrix, `{0} @ numpy.eye({0}.shape[1])`, or solve `orthoplus.problems.ONMF({0}, "
+        "k)`",
+    ),
     ("torch", "Tensor"): (
         "a PyTorch tensor with a gradient or on another device",
         "Pass `{0}.detach().cpu().numpy()`",
     ),
 }
 _TEXT = "Count its words first: `CountVectorizer().fit_transform({0})` of scikit-learn"
+_RAGGED = "Pass rows of equal length, with NaN for missing entries"
 
 
 def check_not_foreign(value: Any, name: str) -> None:
-    """Raise if ``value`` is a known object that is not a matrix, and tell what to pass instead.
+    """Raise if ``value`` is a known object that is not a matrix, and say what to pass instead.
 
     Arrays, sparse matrices, tables of numbers and nested lists pass. Shape, dtype and entries are
     checked elsewhere.
@@ -73,6 +79,8 @@ def _describe_foreign(value: Any) -> tuple[str, str] | None:
         return "a text" if isinstance(value, (str, bytes)) else "a path", advice
     if _is_list_of_texts(value):
         return f"a {type(value).__name__} of texts", _TEXT
+    if _is_ragged(value):
+        return f"a {type(value).__name__} of rows of unequal lengths", _RAGGED
     texts = _text_columns(value)
     if texts:
         which = f"Leave them out: `{_selection(value)}`"
@@ -103,6 +111,13 @@ def _is_list_of_texts(value: Any) -> bool:
     if hasattr(value, "to_numpy") and hasattr(value, "dtype"):  # a Series
         return _is_list_of_texts(value.to_numpy())
     return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], str)
+
+
+def _is_ragged(value: Any) -> bool:
+    """Return whether this is a list of lists that do not form a rectangle."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return len({len(row) if isinstance(row, (list, tuple)) else -1 for row in value}) > 1
 
 
 def _text_columns(value: Any) -> list[str]:

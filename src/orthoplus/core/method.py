@@ -20,11 +20,16 @@ class State(Protocol):
     """Attributes of every state; each method adds what its next step needs."""
 
     @property
-    def X(self) -> FloatArray: ...
+    def X(self) -> FloatArray:
+        """Return the iterate, of shape (n, k)."""
+
     @property
-    def value(self) -> float: ...
+    def value(self) -> float:
+        """Return the objective at the iterate."""
+
     @property
-    def n_iter(self) -> int: ...
+    def n_iter(self) -> int:
+        """Return the number of iterations so far."""
 
 
 StateT = TypeVar("StateT", bound=State)
@@ -94,11 +99,16 @@ class ObliqueState(State, Protocol):
     """Attributes that the stopping rule reads from a state of a method over OB+."""
 
     @property
-    def step_length(self) -> float: ...
+    def step_length(self) -> float:
+        """Return the Frobenius norm of the last step."""
+
     @property
-    def stationarity(self) -> float: ...
+    def stationarity(self) -> float:
+        """Return the residual ||min(X, grad h)|| of (4.1)."""
+
     @property
-    def is_stalled(self) -> bool: ...
+    def is_stalled(self) -> bool:
+        """Return whether the line search found no decrease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,7 @@ class ObliqueStop:
     max_iter: int
 
     def __call__(self, state: ObliqueState) -> Status:
+        """Return the status, RUNNING while no rule applies."""
         if state.is_stalled:
             return Status.LINE_SEARCH_FAILED
         if state.n_iter >= self.min_iter:
@@ -202,10 +213,17 @@ class ObliqueMethod(Protocol):
     orthoplus.InputTypeError: `inner` must be a solver over OB+ such as ProjectedGradient(): ...
     """
 
-    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
-    def step(self, problem: Problem, state: Any) -> Any: ...
-    def stop(self, tol: float | None = None) -> Callable[[Any], Status]: ...
-    def carry(self, state: Any) -> Carry: ...
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any:
+        """Return the first state at X, a point of OB+."""
+
+    def step(self, problem: Problem, state: Any) -> Any:
+        """Return the state after one iteration; the given state is not modified."""
+
+    def stop(self, tol: float | None = None) -> Callable[[Any], Status]:
+        """Return the stopping rule, with ``tol`` in place of the option if given."""
+
+    def carry(self, state: Any) -> Carry:
+        """Return the values to pass on to the run with the next penalty parameter."""
 
 
 class ObliqueMethodBase(ABC):
@@ -328,6 +346,7 @@ class StopsOverOblique(ObliqueMethodBase):
         return ObliqueStop(tol, self.criterion, self.min_iter, self.max_iter)
 
     def unmet_conditions(self) -> tuple[str, ...]:
+        """Return that (4.1) may fail, unless the stationarity is what the rule measures."""
         if self.criterion == "stationarity":
             return ()
         return (f'stops by criterion="{self.criterion}" and not by (4.1)',)
@@ -408,24 +427,3 @@ def minimize_oblique(
     while (status := stop(state)) is Status.RUNNING:
         state = solver.step(problem, state)
     return ObliqueRun(state, solver.carry(state), status, start_value)
-
-
-class OuterState(State, Protocol):
-    """Attributes that `solve` reads from the state of a method for S+."""
-
-    @property
-    def violation(self) -> float: ...
-    @property
-    def Y(self) -> FloatArray | None: ...
-
-
-class OuterMethod(Protocol):
-    """Protocol of EP4Orth+ and the baselines: the last iterate is rounded, refined and returned.
-
-    `orthoplus.core.outer_method.OuterMethodBase` has defaults for everything else that `solve`
-    uses.
-    """
-
-    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any: ...
-    def step(self, problem: Problem, state: Any) -> Any: ...
-    def stop(self) -> Callable[[Any], Status]: ...

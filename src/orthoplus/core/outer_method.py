@@ -3,13 +3,13 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from orthoplus.core.checks import describe, draw_seed
 from orthoplus.core.errors import InputTypeError
-from orthoplus.core.method import check_methods
+from orthoplus.core.method import State, check_methods
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
@@ -18,6 +18,34 @@ from orthoplus.core.types import Carry, FloatArray
 _NEEDED = ("init", "step", "stop")
 _NEEDED_OF_STATE = ("X", "value", "n_iter", "violation", "Y")
 _OPTIONAL = ("state_type", "ends_with_search", "polish")
+
+
+class OuterState(State, Protocol):
+    """Attributes that `solve` reads from the state of a method for S+."""
+
+    @property
+    def violation(self) -> float:
+        """Return how far the iterate is from S+, see `orthoplus.geometry.violation`."""
+
+    @property
+    def Y(self) -> FloatArray | None:
+        """Return the second block, or None if the problem has one block."""
+
+
+class OuterMethod(Protocol):
+    """Protocol of EP4Orth+ and the baselines: the last iterate is rounded, refined and returned.
+
+    `OuterMethodBase` has defaults for everything else that `solve` uses.
+    """
+
+    def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> Any:
+        """Return the first state at X, which need not be feasible."""
+
+    def step(self, problem: Problem, state: Any) -> Any:
+        """Return the state after one outer iteration; the given state is not modified."""
+
+    def stop(self) -> Callable[[Any], Status]:
+        """Return the stopping rule, a function from a state to a `Status`."""
 
 
 class Diagnostics(NamedTuple):
@@ -50,6 +78,7 @@ class RestStop:
     max_iter: int
 
     def __call__(self, state: Any) -> Status:
+        """Return CONVERGED if the flag is set, MAX_ITER at the limit, else RUNNING."""
         if getattr(state, self.flag):
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
@@ -170,6 +199,7 @@ class SeededMethod(OuterMethodBase):
     seed: int
 
     def reseeded(self, rng: np.random.Generator) -> Self:
+        """Return a copy whose option ``seed`` is drawn from ``rng``."""
         return with_seed(self, rng)
 
 
@@ -234,6 +264,7 @@ def as_outer_method(method: object) -> OuterMethodBase:
     if isinstance(method, OuterMethodBase):
         return method
     check_methods(method, "method", "an object such as EP4Orth()", _NEEDED)
+    # Only solvers over OB+ have `carry`: this one was meant as the inner solver.
     if callable(getattr(method, "carry", None)):
         raise InputTypeError(
             f"`method` must be an object such as EP4Orth(); it is {describe(method)}. Pass a "
@@ -250,6 +281,7 @@ def name_of(method: OuterMethodBase) -> str:
 
 def check_state(method: OuterMethodBase, state: Any) -> None:
     """Raise unless the state has the attributes of `OuterState`, and name a missing one."""
+    # Look at the class first: reading a property such as X may compute an n x k matrix.
     missing = [name for name in _NEEDED_OF_STATE if not hasattr(type(state), name)]
     missing = [name for name in missing if not hasattr(state, name)]
     if missing:

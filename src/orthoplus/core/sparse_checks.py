@@ -75,6 +75,7 @@ def _check_compressed(A: Any, name: str) -> None:
             f"{A.shape}: they must increase from 0 and have one entry more than there are "
             f"{'columns' if major else 'rows'}. {_ADVICE}"
         )
+    # The arrays may be longer than the number of entries; what follows is never read.
     stored = int(pointers[-1])
     if stored > min(len(indices), len(A.data)):
         _check_length(name, min(len(indices), len(A.data)), stored)

@@ -30,8 +30,8 @@ def _end_quietly() -> Any:
 
 def interrupt_again() -> None:
     """Restore the handler for Ctrl-C that was replaced when this module was imported."""
-    if _BEFORE is not None:
-        signal.signal(signal.SIGINT, _BEFORE)
+    if _PREVIOUS_HANDLER is not None:
+        signal.signal(signal.SIGINT, _PREVIOUS_HANDLER)
 
 
-_BEFORE = _end_quietly()
+_PREVIOUS_HANDLER = _end_quietly()

@@ -27,12 +27,13 @@ class Status(Enum):
     RUNNING = "Still running."
     CONVERGED = (
         "Converged: the method met its tolerances; "
-        "the answer is feasible, and stationary to 1e-4 of the gradient's size."
+        "the solution is feasible, and stationary to 1e-4 times the norm of the gradient."
     )
     FEASIBLE = (
-        "Feasible, but the requested tolerances were not met: the answer is not stationary to 1e-4 "
-        "of the gradient's size. Check the gradient with `orthoplus.check_gradient`, give the "
-        "inner solver a larger `max_iter`, or try another start."
+        "Feasible, but the requested tolerances were not met: the solution is not stationary "
+        "to 1e-4 times the norm of the gradient. Check the gradient with "
+        "`orthoplus.check_gradient`, give the inner solver a larger `max_iter`, or try another "
+        "start."
     )
     CERTIFIED = "Globally optimal: the value meets its bound within the requested tolerance."
     GAP_LEFT = (
@@ -42,7 +43,7 @@ class Status(Enum):
     )
     MAX_ITER = (
         "The iteration limit was reached before the tolerance. "
-        "Raise `max_iter`, or let the penalty grow faster with `penalty_growth`."
+        "Raise `max_iter`; with EP4Orth+, the penalty may also grow faster (`penalty_growth`)."
     )
     STALLED = (
         "The violation no longer decreases although the penalty grows: columns may share a row. "

@@ -1,6 +1,7 @@
 """The data matrix in all supported storages; only `as_data` inspects the type of the input."""
 
-from orthoplus.data.base import DataMatrix, MemoryMatrix, inner_product
+from orthoplus.data.base import DataMatrix, inner_product
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.read import (
     as_counts,
     as_data,

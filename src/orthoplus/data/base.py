@@ -7,22 +7,22 @@ distributed, dense or sparse. Nothing is densified, and nothing of the size of t
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
-from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import SupportPoint
-from orthoplus.core.types import BoolArray, FloatArray, IntArray
+from orthoplus.core.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from orthoplus.data.memory import MemoryMatrix
 
 Work = Callable[..., Any]
 
-# Entries of the product with one slice of A; small, so that threads work on different slices.
-_SLICE_SIZE = 1 << 19
 # Unit vectors multiplied at a time if a Gram matrix is computed from products.
 _GRAM_COLUMNS = 50
 
@@ -183,6 +183,7 @@ class DataMatrix(ABC):
         for start in range(0, n, _GRAM_COLUMNS):
             part = slice(start, start + _GRAM_COLUMNS)
             products[:, part] = self.times(self.times_transposed(unit[:, part]))
+        # The two triangles differ by rounding: return their mean, which is symmetric.
         return np.asarray((products + products.T) / 2)
 
     def _gram_by_products(self) -> FloatArray:
@@ -274,140 +275,6 @@ class DataMatrix(ABC):
         return self.shape[0] * self.shape[1]
 
 
-class MemoryMatrix(DataMatrix):
-    """A matrix in memory, which is its own only block; its vectors are NumPy arrays."""
-
-    def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
-    ) -> Any:
-        return work(self, *vectors, *args)
-
-    def reduce_rows(
-        self,
-        work: Work,
-        *vectors: Any,
-        args: tuple[Any, ...] = (),
-        combine: Work = add_parts,
-        vectors_only: bool = False,
-    ) -> Any:
-        return work(*vectors, *args) if vectors_only else work(self, *vectors, *args)
-
-    def derive(
-        self,
-        transform: Work,
-        *vectors: Any,
-        args: tuple[Any, ...] = (),
-        width: int | None = None,
-    ) -> "MemoryMatrix":
-        return transform(self, *vectors, *args)
-
-    def row_indices(self) -> IntArray:
-        return np.arange(self.shape[0])
-
-    # --- what a storage in memory implements ------------------------------------------------------
-
-    @abstractmethod
-    def matmul(self, Y: FloatArray) -> FloatArray: ...
-    @abstractmethod
-    def rmatmul(self, X: FloatArray) -> FloatArray: ...
-    @abstractmethod
-    def gram(self) -> FloatArray: ...
-    @abstractmethod
-    def squared_norm(self) -> float: ...
-    @abstractmethod
-    def row_squares(self) -> FloatArray: ...
-    @abstractmethod
-    def least_and_largest(self) -> tuple[int, float, float]: ...
-    @abstractmethod
-    def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray: ...
-    @abstractmethod
-    def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray: ...
-    @abstractmethod
-    def take_rows(self, rows: IntArray) -> FloatArray:
-        """Return a few rows as a dense array."""
-
-    @abstractmethod
-    def zero_rows(self, rows: IntArray) -> BoolArray:
-        """Return which of these rows are zero."""
-
-    @abstractmethod
-    def to_dense(self) -> FloatArray: ...
-
-    @property
-    @abstractmethod
-    def T(self) -> "MemoryMatrix":
-        """Return the transpose."""
-
-    @abstractmethod
-    def scaled_rows(self, factors: FloatArray) -> "MemoryMatrix":
-        """Return the matrix with its rows multiplied by these factors."""
-
-    @abstractmethod
-    def scaled_columns(self, factors: FloatArray) -> "MemoryMatrix":
-        """Return the matrix with its columns multiplied by these factors."""
-
-    def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return the CSR arrays data, indices and indptr.
-
-        If indices is empty, every row has an entry in each column.
-        """
-        raise InputTypeError(f"{type(self).__name__} has no entries to read.")
-
-    # --- derived from these -----------------------------------------------------------------------
-
-    def row_sums(self) -> FloatArray:
-        return self.matmul(np.ones((self.shape[1], 1))).ravel().astype(np.float64)
-
-    def normal_product(self, V: FloatArray) -> FloatArray:
-        total = np.zeros(V.shape)
-        for part in self.slices(V.shape[1]):
-            total += part.rmatmul(part.matmul(V))
-        return total
-
-    def part_squares(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        above, below = np.zeros(V.shape[1]), np.zeros(V.shape[1])
-        for part in self.slices(V.shape[1]):
-            images = part.matmul(V).astype(np.float64, copy=False)
-            above += np.einsum("ij,ij->j", images, np.maximum(images, 0.0))
-            below += np.einsum("ij,ij->j", images, np.minimum(images, 0.0))
-        return above, below
-
-    def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
-        # ||A - XW||^2 = ||A||^2 - 2 <A, XW> + ||XW||^2. By cancellation, a residual norm below
-        # about 1e-8 ||A|| is only rounding error.
-        dots = self.group_dots(labels, W) * weights
-        sizes = np.einsum("jc,jc->j", W, W)[labels] * weights.astype(np.float64) ** 2
-        fit = float(dots.sum()) * 2.0 - float(sizes[labels >= 0].sum())
-        return max(self.squared_norm() - fit, 0.0)
-
-    def ranges(self, width: int) -> list[slice]:
-        """Return ranges of rows whose products with ``width`` columns stay small."""
-        n, height = self.shape[0], max(1, _SLICE_SIZE // max(1, width))
-        return [slice(start, min(start + height, n)) for start in range(0, n, height)]
-
-    def rows(self, rows: slice) -> "MemoryMatrix":
-        """Return a range of rows, or the matrix itself if the range covers all rows."""
-        return self if rows == slice(0, self.shape[0]) else self._slice(rows)
-
-    @abstractmethod
-    def _slice(self, rows: Any) -> "MemoryMatrix":
-        """Return these rows."""
-
-    def slices(self, width: int) -> Iterator["MemoryMatrix"]:
-        """Yield the rows in the ranges of `ranges`."""
-        for rows in self.ranges(width):
-            yield self.rows(rows)
-
-    def point(self, labels: IntArray, weights: FloatArray, k: int) -> SupportPoint:
-        return SupportPoint(labels, weights, int(k))
-
-    def sample_rows(self, rows: IntArray) -> "MemoryMatrix":
-        return self._slice(rows)
-
-    def in_memory(self) -> "MemoryMatrix":
-        return self
-
-
 def ask(name: str) -> Work:
     """Return a work function that calls the method ``name`` of a block."""
     return partial(_call_method, name)
@@ -423,16 +290,16 @@ def _merge_ranges(
     return one[0] + other[0], min(one[1], other[1]), max(one[2], other[2])
 
 
-def _group_products(block: MemoryMatrix, labels: IntArray, V: FloatArray) -> FloatArray:
+def _group_products(block: "MemoryMatrix", labels: IntArray, V: FloatArray) -> FloatArray:
     return block.group_sums(labels, block.group_dots(labels, V), len(V))
 
 
-def _own_rows(block: MemoryMatrix, numbers: IntArray, rows: IntArray) -> MemoryMatrix:
+def _own_rows(block: "MemoryMatrix", numbers: IntArray, rows: IntArray) -> "MemoryMatrix":
     low, high = np.searchsorted(rows, [numbers[0], numbers[-1] + 1])
     return block._slice(rows[low:high] - numbers[0])
 
 
-def _stack(one: Any, other: Any) -> MemoryMatrix:
+def _stack(one: Any, other: Any) -> "MemoryMatrix":
     return one.stacked(other)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix, ask
+from orthoplus.data.base import DataMatrix, ask
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.observed import ObservedDense, ObservedSparse
 
 # A column whose standard deviation is below this fraction of its mean counts as constant.
@@ -114,16 +115,20 @@ def _peaks(block: MemoryMatrix, used: FloatArray) -> FloatArray:
 
 def _sizes(block: MemoryMatrix) -> tuple[FloatArray, FloatArray]:
     values, width = block.entries(), block.shape[1]
-    if issparse(values):
-        sizes = np.abs(values.data.astype(np.float64))
-        are_counted = (sizes > 0) * 1.0
-        columns = values.indices
-        return _totals(block, sizes, columns), _totals(block, are_counted, columns)
     sums, counts = np.zeros(width), np.zeros(width)
+    if issparse(values):
+        for start in range(0, values.nnz, _SIZES_AT_ONCE):
+            part = slice(start, start + _SIZES_AT_ONCE)
+            sizes, columns = np.abs(values.data[part].astype(np.float64)), values.indices[part]
+            sums += _totals(block, sizes, columns)
+            counts += _totals(block, np.sign(sizes), columns)
+        return sums, counts
     height = max(1, _SIZES_AT_ONCE // max(1, width))
+    # A few rows at a time, so that |A| is never stored as a whole.
     for start in range(0, len(values), height):
         sizes = np.abs(values[start : start + height])
         ones = np.ones(len(sizes), dtype=sizes.dtype)
-        sums += ones @ sizes
+        with np.errstate(over="ignore"):  # such data are refused later, with a clear message
+            sums += ones @ sizes
         counts += ones @ np.sign(sizes)
     return sums, counts

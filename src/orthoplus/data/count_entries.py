@@ -1,4 +1,4 @@
-"""Detect counts: whole numbers that vary more than those of one Poisson distribution."""
+"""Detect counts: integers that vary more than those of one Poisson distribution."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
+from orthoplus.data.memory import MemoryMatrix
 
-# Whole numbers with at least this fraction of zeros are taken for counts of words or reads.
+# Integers with at least this fraction of zeros are taken for counts of words or reads.
 _SHARE_OF_ZEROS = 0.5
 
 
@@ -18,7 +19,7 @@ class CountFacts(NamedTuple):
     Attributes
     ----------
     are_counts : bool
-        Whether all entries are nonnegative whole numbers, most of them 0 and some above 1.
+        Whether all entries are nonnegative integers, most of them 0 and some above 1.
     dispersion : float
         Sum of the variances of the columns divided by the sum of their means. It is 1 for a Poisson
         distribution per column, larger if rows differ, and 0 if all data are zero.

@@ -17,8 +17,11 @@ from scipy.sparse import issparse
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
+from orthoplus.data.dense import Dense
 from orthoplus.data.groups import count_rows, give_rows, keep_worst, sort_worst
+from orthoplus.data.memory import MemoryMatrix
+from orthoplus.data.sparse import Sparse
 from orthoplus.kernels.blocks import for_blocks
 
 # Replaces a probability of 0: a row avoids groups in which one of its entries is impossible.
@@ -203,8 +206,10 @@ def _missed_of_profiles(
         own = labels[part][rows]
         used = (data > 0) & (own >= 0)
         rows, columns, data, own = rows[used], columns[used], data[used], own[used]
+        # a log(a / 0) is infinite: the group has no count in a column where the row has one.
         if not is_there[own, columns].all():
             return np.inf
+        # D = sum of a log(a / (s_i p_l)), with the row sum s_i and the profile p of the group.
         total += float((data * (np.log(data / sizes[part][rows]) - logs[own, columns])).sum())
     return max(total, 0.0)
 
@@ -231,6 +236,12 @@ def _triplets(A: MemoryMatrix) -> tuple[IntArray, IntArray, FloatArray]:
     n, r = values.shape
     rows, columns = np.repeat(np.arange(n), r), np.tile(np.arange(r), n)
     return rows, columns, values.astype(np.float64).ravel()
+
+
+def square_roots(A: MemoryMatrix) -> MemoryMatrix:
+    """Return the matrix of the square roots of the entries, as sparse as A."""
+    values = A.entries()
+    return Sparse(values.sqrt()) if issparse(values) else Dense(np.sqrt(values))
 
 
 def row_entropies(A: DataMatrix) -> Any:

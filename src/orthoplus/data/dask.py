@@ -17,20 +17,26 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
 from scipy.sparse import issparse
 
 from orthoplus.core.errors import InputError
 from orthoplus.core.point import SupportPoint, column_ranks, spread, sum_squares
 from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix, Work, add_parts
+from orthoplus.data.base import Work, add_parts
 from orthoplus.data.dense import Dense
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sparse import Sparse
 from orthoplus.data.stored import BlockedMatrix, check_source
 from orthoplus.kernels.threads import limited_threads, single_blas
 
 # Number of parts combined at a time in the tree reduction.
 _FAN_IN = 8
+# Arguments of at most this many bytes are sent with every task of a pass.
+_SMALL_BYTES = 1 << 17
+# Up to this many columns, the results of blocks are small enough to be combined by the client.
+_NARROW = 512
 
 
 class DaskMatrix(BlockedMatrix):
@@ -74,11 +80,13 @@ class DaskMatrix(BlockedMatrix):
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
+        """Compute ``work`` on each chunk and keep the pieces where they were computed."""
         return self._kept(self._parts(False, work, vectors, args), n_vectors)
 
     def map_vectors(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
+        """Compute ``work`` on the pieces of each chunk, without the chunk itself."""
         return self._kept(self._parts(True, work, vectors, args), n_vectors)
 
     def _kept(self, made: "Pieces", n_vectors: int) -> Any:
@@ -97,24 +105,28 @@ class DaskMatrix(BlockedMatrix):
         combine: Work = add_parts,
         vectors_only: bool = False,
     ) -> Any:
+        """Compute ``work`` on each chunk and combine the results in a tree."""
         parts = self._parts(vectors_only, work, vectors, args)
         keys, graph = parts.keys, parts.graph
         merge = partial(_combined, combine)
-        while len(keys) > 1:  # one level of the tree: combine _FAN_IN parts at a time
+        # The last level of small parts is combined here, without waiting for one more task.
+        most = _FAN_IN if self.shape[1] <= _NARROW else 1
+        while len(keys) > most:  # one level of the tree: combine _FAN_IN parts at a time
             groups = [keys[start : start + _FAN_IN] for start in range(0, len(keys), _FAN_IN)]
             keys = [_new_key("combine") for _ in groups]
             graph |= {key: (merge, group) for key, group in zip(keys, groups, strict=True)}
-        return _run(dask.compute, Pieces(keys, graph))[0]
+        return merge(_run(dask.compute, Pieces(keys, graph)))
 
     def _parts(
         self, vectors_only: bool, work: Work, vectors: Any, args: tuple[Any, ...]
     ) -> "Pieces":
         """Return one task per block as a plain graph, without a Dask object for each task."""
-        shared = _new_key("shared")
         places = [vector.place for vector in vectors]
-        graph: dict[Any, Any] = {
-            shared: _Shared(work, None if vectors_only else self.dtype, places, args)
-        }
+        shared: Any = _Shared(work, None if vectors_only else self.dtype, places, args)
+        graph: dict[Any, Any] = {}
+        if not shared.is_small:
+            key = _new_key("shared")
+            graph[key], shared = shared, key
         columns = [] if vectors_only else [self._blocks]
         columns += vectors
         for column in columns:
@@ -126,6 +138,7 @@ class DaskMatrix(BlockedMatrix):
         return Pieces(keys, graph)
 
     def row_indices(self) -> "Pieces":
+        """Return the row numbers, in pieces of one range per chunk."""
         ranges = [(np.arange, int(a), int(b)) for a, b in pairwise(self._edges)]
         return _new_pieces("rows", ranges)
 
@@ -134,16 +147,19 @@ class DaskMatrix(BlockedMatrix):
         return np.cumsum([0, *self.heights])
 
     def scatter(self, vector: Any) -> "Pieces":
+        """Cut an array at the chunks; a vector in pieces is returned unchanged."""
         if isinstance(vector, Pieces):
             return vector
         return _new_pieces("scatter", [vector[a:b] for a, b in pairwise(self._edges)])
 
     def gather(self, vector: Any) -> Any:
+        """Return all pieces as one array in this process."""
         if isinstance(vector, np.ndarray):
             return vector
         return np.concatenate(_run(dask.compute, _taken(vector)))
 
     def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+        """Return the vector as a Dask array with one chunk per piece."""
         tail = () if width is None else (width,)
         taken = _taken(self.scatter(vector))
         parts = zip(taken.keys, self.heights, strict=True)
@@ -153,6 +169,7 @@ class DaskMatrix(BlockedMatrix):
         return da.concatenate(arrays)
 
     def point(self, labels: Any, weights: Any, k: int) -> SupportPoint:
+        """Return the point of S+ whose labels and weights are Dask arrays."""
         return DaskPoint(self.collect(labels, np.int64), self.collect(weights, self.dtype), k)
 
 
@@ -160,23 +177,28 @@ class DaskPoint(SupportPoint):
     """A point of S+ whose labels, weights and dense matrix are Dask arrays."""
 
     def dense(self) -> Any:
+        """Return the n x k matrix as a Dask array with the row chunks of the labels."""
         chunks = (self.labels.chunks[0], (self.k,))
         return self._by_chunks(spread, chunks, self.dtype)
 
     def column_squares(self) -> FloatArray:
+        """Return the squared column norms, summed within and then over the chunks."""
         chunks = ((1,) * self.labels.numblocks[0], (self.k,))
         return np.asarray(self._by_chunks(_row_of_squares, chunks, np.float64)).sum(axis=0)
 
     def counts(self) -> IntArray:
+        """Return the number of rows with each label."""
         return np.bincount(np.asarray(self.labels) + 1, minlength=self.k + 1)[1:]
 
     def normalized(self) -> "DaskPoint":
+        """Return the point with columns of unit norm; empty columns stay zero."""
         squares = self.column_squares()
         scale = np.append(np.where(squares > 0, squares, 1.0), 1.0) ** -0.5
         weights = (self.weights * self.labels.map_blocks(scale.take)).astype(self.dtype)
         return DaskPoint(self.labels, weights, self.k)
 
     def renumbered(self, order: IntArray) -> "DaskPoint":
+        """Return the point whose column c is the column ``order[c]`` of this one."""
         return DaskPoint(self.labels.map_blocks(column_ranks(order).take), self.weights, self.k)
 
     def _by_chunks(self, work: Work, chunks: Any, dtype: Any) -> Any:
@@ -219,7 +241,7 @@ def _run(act: Callable[..., Any], made: Pieces) -> Any:
         if not _is_loss(error):
             raise
         raise InputError(
-            f"The Dask cluster lost its scheduler, or data that it cannot make again "
+            f"The Dask cluster lost its scheduler, or data that it cannot recompute "
             f"({type(error).__name__}: {' '.join(str(error).split())[:200].rstrip('.')}). Start "
             f"the cluster and load the data again; `checkpoint=` and `resume=` save and continue "
             f"a run."
@@ -265,12 +287,20 @@ def _pieces(keys: list[Any], graph: dict[Any, Any]) -> Pieces:
 
 @dataclass(frozen=True)
 class _Shared:
-    """Arguments shared by all tasks of a pass, transferred once to each worker."""
+    """Arguments shared by all tasks of a pass.
+
+    Small ones are part of each task; others are a separate task, transferred once to each
+    worker, for which all workers but one have to wait.
+    """
 
     work: Work
     dtype: Any  # of the block; None for work on vectors alone
     places: list[int | None]
     args: tuple[Any, ...]
+
+    @property
+    def is_small(self) -> bool:
+        return sizeof(self.args) <= _SMALL_BYTES
 
 
 def _read(block: Any, shape: tuple[int, int], dtype: Any) -> MemoryMatrix:

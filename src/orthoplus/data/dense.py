@@ -7,7 +7,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 
 # Number of entries converted to float64 at a time.
 _BLOCK_SIZE = 1 << 18
@@ -31,39 +31,49 @@ class Dense(MemoryMatrix):
         self.dtype = values.dtype
 
     def matmul(self, Y: FloatArray) -> FloatArray:
+        """Return AY in the precision of A; only Y is converted."""
         return np.asarray(self.values @ Y.astype(self.dtype, copy=False))
 
     def rmatmul(self, X: FloatArray) -> FloatArray:
+        """Return A'X in the precision of A; only X is converted."""
         return np.asarray(self.values.T @ X.astype(self.dtype, copy=False))
 
     def gram(self) -> FloatArray:
+        """Return A'A in float64, as a sum over slices of rows."""
         total = np.zeros((self.shape[1], self.shape[1]))
         for part in self.slices(self.shape[1]):
             total += _gram(part.entries())
         return total
 
     def short_gram(self) -> FloatArray:
+        """Return A'A or AA', whichever is smaller, as the Gram matrix of A or A'."""
         return self.gram() if self.shape[0] >= self.shape[1] else self.T.gram()
 
     def squared_norm(self) -> float:
+        """Return ||A||_F^2, block by block in float64."""
         return sum(float(np.vdot(block, block)) for _, block in self._blocks())
 
     def row_squares(self) -> FloatArray:
+        """Return the squared row norms, block by block in float64."""
         squares = np.zeros(self.shape[0])
         for rows, block in self._blocks():
             squares[rows] += np.einsum("ij,ij->i", block, block)
         return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
+        """Count nonfinite entries and find the range of the others in one pass."""
         return count_nonfinite_and_range(self.values)
 
     def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        """Return the weighted sums of the rows of each group, O(nr)."""
         return kernels.dense_group_sums(self.values, labels, weights, k)
 
     def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray:
+        """Return the product of each row with the vector of its group, O(nr)."""
         return kernels.dense_group_dots(self.values, labels, W)
 
     def missed_squares(self, labels: IntArray, weights: FloatArray, W: FloatArray) -> float:
+        """Return ||A - XW||^2 from the differences themselves, in blocks of rows."""
         # Form the difference: expanding the square would cancel for a nearly exact factorization.
         columns, squares = np.maximum(labels, 0), 0.0
         height = max(1, _RESIDUAL_SIZE // max(1, self.shape[1]))
@@ -76,23 +86,29 @@ class Dense(MemoryMatrix):
         return squares
 
     def take_rows(self, rows: IntArray) -> FloatArray:
+        """Return a copy of these rows."""
         return np.asarray(self.values[rows])
 
     def zero_rows(self, rows: IntArray) -> BoolArray:
+        """Return which of these rows have only zero entries."""
         return np.asarray(~np.asarray(self.values[rows]).any(axis=1))
 
     def entries(self) -> FloatArray:
+        """Return the array itself, without a copy."""
         return self.values
 
     def outer_gram(self) -> FloatArray:
+        """Return AA' in float64 by a single product."""
         A = self.values.astype(np.float64, copy=False)
         return np.asarray(A @ A.T)
 
     def to_dense(self) -> FloatArray:
+        """Return the array itself, without a copy."""
         return np.asarray(self.values)
 
     @property
     def T(self) -> "Dense":
+        """Return the transpose as a view."""
         return Dense(self.values.T)
 
     def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:

@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, issparse
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
+from orthoplus.data.memory import MemoryMatrix
 
 # Number of entries of the model in memory at a time, for dense data.
 _BLOCK_SIZE = 1 << 18
@@ -36,6 +37,7 @@ def kl_divergence(A: DataMatrix, X: FloatArray, Y: FloatArray) -> float:
 
 
 def _divergence(A: MemoryMatrix, X: FloatArray, Y: FloatArray) -> float:
+    # D(A || M) = sum a log(a / m) - sum a + sum m, where sum m = (e'X)(Y'e) needs no M.
     total = float(X.sum(axis=0, dtype=np.float64) @ Y.sum(axis=0, dtype=np.float64))
     for _, block, model in _blocks(A.entries(), X, Y):
         data = (block.data if issparse(block) else block).astype(np.float64)

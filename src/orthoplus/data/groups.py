@@ -8,7 +8,8 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.point import sum_squares
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.blocks import for_blocks
 
 
@@ -56,9 +57,10 @@ def assign_rows(A: DataMatrix, centers: FloatArray, before: Any = None) -> Assig
     labels to compare with.
     """
     k = len(centers)
-    labels, scores = A.map_rows(_assign_rows, args=(centers,), n_vectors=2)
+    labels, scores = A.map_rows(assign_block, args=(centers,), n_vectors=2)
     old = labels if before is None else before
     counts, n_moved = A.reduce_rows(_compare_rows, labels, old, args=(k,), vectors_only=True)
+    # Every group needs a row: an empty one takes a row that its own group can spare.
     empty = np.flatnonzero(counts == 0)
     if len(empty):
         labels = give_rows(A, labels, _spare_rows(A, labels, scores, counts, empty), empty)
@@ -80,7 +82,7 @@ def power_step(A: DataMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, In
 
 
 def _power_step(A: MemoryMatrix, V: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    labels, scores = _assign_rows(A, V)
+    labels, scores = assign_block(A, V)
     scores, k = np.maximum(scores, 0.0), len(V)
     return A.group_sums(labels, scores, k), sum_squares(labels, scores, k), _count_rows(labels, k)
 
@@ -99,7 +101,8 @@ def count_rows(A: DataMatrix, labels: Any, k: int) -> IntArray:
     return np.asarray(A.reduce_rows(_count_rows, labels, args=(k,), vectors_only=True))
 
 
-def _assign_rows(A: MemoryMatrix, centers: FloatArray) -> tuple[IntArray, FloatArray]:
+def assign_block(A: MemoryMatrix, centers: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the label and the score of each row as in `assign_rows`, but leave groups empty."""
     labels, scores = np.empty(A.shape[0], dtype=np.int64), np.empty(A.shape[0], dtype=A.dtype)
 
     def work(number: int, rows: slice) -> None:

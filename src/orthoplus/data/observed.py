@@ -11,12 +11,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.dense import Dense
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sparse import Sparse
 
 # A sum over observed entries below this fraction of the full sum is attributed to rounding.
-_NOTHING = 1e-12
+_ROUNDING_SHARE = 1e-12
 
 
 class ObservedDense(Dense):
@@ -47,13 +48,16 @@ class ObservedDense(Dense):
         return np.where(self.seen[0] > 0, self.values[0], other)
 
     def scaled_rows(self, factors: FloatArray) -> "ObservedDense":
+        """Scale the rows of the values; the mask of observed entries stays."""
         return ObservedDense(super().scaled_rows(factors).values, self.seen)
 
     def scaled_columns(self, factors: FloatArray) -> "ObservedDense":
+        """Scale the columns of the values; the mask of observed entries stays."""
         return ObservedDense(super().scaled_columns(factors).values, self.seen)
 
     @property
     def T(self) -> "ObservedDense":
+        """Return the transposed values with the transposed mask, both views."""
         transposed = ObservedDense(self.values.T, self.seen.T)
         transposed.has_gaps = True
         return transposed
@@ -67,6 +71,7 @@ class ObservedDense(Dense):
         return ObservedDense(self.values[rows], self.seen[rows])
 
     def stacked(self, other: Any) -> "ObservedDense":
+        """Return the rows of this matrix above those of another, with both masks."""
         return ObservedDense(
             np.concatenate([self.values, other.values]), np.concatenate([self.seen, other.seen])
         )
@@ -80,39 +85,48 @@ class ObservedSparse(Sparse):
         self.gaps = gaps
 
     def observed_sizes(self, H: FloatArray) -> FloatArray:
+        """Return sum_l h_jl^2 over the observed l, for each row i and component j."""
         squares = (H * H).sum(axis=1)
         sizes = squares - np.asarray(self.gaps @ (H * H).T)
-        return np.where(sizes > _NOTHING * squares, sizes, 0.0).astype(H.dtype)
+        return np.where(sizes > _ROUNDING_SHARE * squares, sizes, 0.0).astype(H.dtype)
 
     def observed_squares(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        """Return the sum of w_i^2 over the rows of each group that observe each column."""
         used, squares = labels >= 0, weights.astype(np.float64) ** 2
         whole = np.bincount(labels[used], squares[used], minlength=k)[:, None]
         sums = whole - Sparse(self.gaps).group_sums(labels, squares, k)
-        return np.where(sums > _NOTHING * whole, sums, 0.0)
+        return np.where(sums > _ROUNDING_SHARE * whole, sums, 0.0)
 
     def n_seen(self) -> FloatArray:
+        """Return the number of observed entries in each column."""
         return len(self) - np.asarray(self.gaps.sum(axis=0)).ravel()
 
     def column_sums(self) -> FloatArray:
+        """Return the sum of the observed entries in each column."""
         return np.asarray(self.values.sum(axis=0)).ravel()
 
     def replaced(self, other: FloatArray) -> FloatArray:
+        """Return the first row as an array, with ``other`` at its missing entries."""
         is_gap = self.gaps.toarray()[0] > 0
         return np.where(is_gap, other, self.values.toarray()[0])
 
     def scaled_rows(self, factors: FloatArray) -> "ObservedSparse":
+        """Scale the rows of the values; the pattern of missing entries stays."""
         return ObservedSparse(super().scaled_rows(factors).values, self.gaps)
 
     def scaled_columns(self, factors: FloatArray) -> "ObservedSparse":
+        """Scale the columns of the values; the pattern of missing entries stays."""
         return ObservedSparse(super().scaled_columns(factors).values, self.gaps)
 
     @property
     def T(self) -> "ObservedSparse":
+        """Return the transposed values with the transposed pattern of missing entries."""
         transposed = ObservedSparse(self.values.T.tocsr(), self.gaps.T.tocsr())
         transposed.has_gaps = True
         return transposed
 
     def filled(self, labels: IntArray, weights: FloatArray, H: FloatArray) -> Sparse:
+        """Replace the missing entries by those of the model, ``weights[i] * H[labels[i]]``."""
         data, indices, indptr = self.parts
         rows = np.repeat(np.arange(len(self)), np.diff(indptr))
         model = weights[rows] * H[labels[rows], indices]
@@ -123,6 +137,7 @@ class ObservedSparse(Sparse):
         return ObservedSparse(self.values[rows], self.gaps[rows])
 
     def stacked(self, other: Any) -> "ObservedSparse":
+        """Return the rows of this matrix above those of another, with both patterns."""
         values, gaps = super().stacked(other), Sparse(self.gaps).stacked(Sparse(other.gaps))
         return ObservedSparse(values.values, gaps.values)
 
@@ -139,6 +154,7 @@ def observe(block: MemoryMatrix) -> MemoryMatrix:
     if isinstance(block, Sparse):
         data, indices, indptr = block.parts
         is_gap = np.isnan(data)
+        # Gaps are stored as zeros, so that plain products sum over the observed entries only.
         values = np.where(is_gap, block.dtype.type(0), data)
         make = [csr_array((part, indices, indptr), shape=block.shape) for part in (values, is_gap)]
         return ObservedSparse(make[0], make[1].astype(block.dtype))

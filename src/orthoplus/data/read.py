@@ -10,8 +10,9 @@ from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.sparse_checks import as_csr
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.dense import Dense
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.operator import Operator
 from orthoplus.data.sparse import Sparse, canonical
 from orthoplus.data.stored import (
@@ -39,9 +40,9 @@ def as_data(
         Name of the argument in error messages.
     memory_limit : int or str, optional
         Memory, in bytes or as a string such as "512MB", for the rows that are read at a time and
-        the arrays computed from them. Vectors with one entry per row come on top. For a Dask array
-        the chunks decide instead; a sparse matrix in memory stays there. The default is "1GB" for a
-        stored array; an array in memory is read in blocks only if a limit is given.
+        the arrays computed from them. Vectors with one entry per row are added to it. For a Dask
+        array the chunks decide instead; a sparse matrix in memory stays there. The default is "1GB"
+        for a stored array; an array in memory is read in blocks only if a limit is given.
     check : bool
         Whether to check the entries.
 

@@ -8,8 +8,8 @@ from scipy.sparse import csr_array, vstack
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.dense import Dense, count_nonfinite_and_range
+from orthoplus.data.memory import MemoryMatrix
 
 # Number of stored entries converted to float64 at a time, and per slice of a product.
 _BLOCK_SIZE, _SLICE_ENTRIES = 1 << 18, 1 << 16
@@ -37,15 +37,19 @@ class Sparse(MemoryMatrix):
 
     @property
     def n_stored(self) -> int:
+        """Return the number of entries in the CSR arrays, explicit zeros included."""
         return int(self.values.nnz)
 
     def matmul(self, Y: FloatArray) -> FloatArray:
+        """Return AY in the precision of A, O(nnz q)."""
         return np.asarray(self.values @ Y.astype(self.dtype, copy=False))
 
     def rmatmul(self, X: FloatArray) -> FloatArray:
+        """Return A'X in the precision of A, O(nnz q)."""
         return np.asarray(self.values.T @ X.astype(self.dtype, copy=False))
 
     def gram(self) -> FloatArray:
+        """Return A'A as a dense array in float64, as a sum over slices of rows."""
         total = np.zeros((self.shape[1], self.shape[1]))
         for part in self.slices(self.shape[1]):
             values = part.entries().astype(np.float64, copy=False)
@@ -53,7 +57,9 @@ class Sparse(MemoryMatrix):
         return total
 
     def short_gram(self) -> FloatArray:
+        """Return A'A or AA', whichever is smaller; only a slice of it is sparse at a time."""
         n, r = self.shape
+        # A'A is a sum over slices of rows; AA' needs all columns of two rows, hence one slice.
         height = max(1, _SLICE_ENTRIES * n // max(1, self.n_stored)) if n >= r else n
         total = np.zeros((min(n, r), min(n, r)))
         for start in range(0, n, height):
@@ -63,11 +69,14 @@ class Sparse(MemoryMatrix):
         return total
 
     def squared_norm(self) -> float:
+        """Return the sum of the squared stored entries in float64."""
         return sum(float(np.vdot(part, part)) for part in self._pieces())
 
     def row_squares(self) -> FloatArray:
+        """Return the squared row norms in float64, for blocks of rows."""
         (n, _), (data, _, indptr) = self.shape, self.parts
         squares = np.zeros(n)
+        # Rows with about _BLOCK_SIZE entries; only these are converted to float64 at a time.
         height = max(1, _BLOCK_SIZE * n // max(1, self.n_stored))
         for start in range(0, n, height):
             ends = indptr[start : start + height + 1]
@@ -78,28 +87,36 @@ class Sparse(MemoryMatrix):
         return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
+        """Count nonfinite stored entries and find the range of the others and 0."""
         return count_nonfinite_and_range(self.values.data)
 
     def group_sums(self, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+        """Return the weighted sums of the rows of each group, O(nnz)."""
         return kernels.sparse_group_sums(self.parts, labels, weights, (k, self.shape[1]))
 
     def group_dots(self, labels: IntArray, W: FloatArray) -> FloatArray:
+        """Return the product of each row with the vector of its group, O(nnz)."""
         return kernels.sparse_group_dots(self.parts, labels, W)
 
     def take_rows(self, rows: IntArray) -> FloatArray:
+        """Return these rows as a dense array."""
         return np.asarray(self.values[rows].toarray())
 
     def zero_rows(self, rows: IntArray) -> BoolArray:
+        """Return which of these rows have only zero entries, stored or not."""
         return np.asarray(abs(self.values[rows]).sum(axis=1)).ravel() == 0
 
     def entries(self) -> Any:
+        """Return the CSR matrix itself, without a copy."""
         return self.values
 
     def to_dense(self) -> FloatArray:
+        """Return all entries as a dense array."""
         return np.asarray(self.values.toarray())
 
     @property
     def T(self) -> "Sparse":
+        """Return the transpose, converted to CSR."""
         return Sparse(self.values.T.tocsr())
 
     def csr_parts(self) -> tuple[FloatArray, IntArray, IntArray]:

@@ -11,8 +11,9 @@ from scipy.sparse import issparse
 
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix, Work, add_parts
+from orthoplus.data.base import DataMatrix, Work, add_parts
 from orthoplus.data.dense import Dense
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sparse import Sparse, canonical
 
 # Fraction of the memory limit for the block itself; the rest is for arrays computed from it.
@@ -40,6 +41,7 @@ class BlockedMatrix(DataMatrix):
         args: tuple[Any, ...] = (),
         width: int | None = None,
     ) -> "Derived":
+        """Return a matrix that transforms each block when it is read."""
         return Derived(self, partial(_transform, transform, args), vectors, width or self.shape[1])
 
     def gram_root(self) -> Dense:
@@ -113,10 +115,12 @@ class Stored(BlockedMatrix):
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
+        """Read the blocks in turn and write ``work(block, ...)`` into whole arrays."""
         whole: list[Any] = []
         for rows, block in self.blocks():
             part = work(block, *(vector[rows] for vector in vectors), *args)
             parts = part if n_vectors > 1 else (part,)
+            # The first block shows the dtypes and widths of the results.
             whole = whole or [np.empty((len(self), *p.shape[1:]), dtype=p.dtype) for p in parts]
             for vector, piece in zip(whole, parts, strict=True):
                 vector[rows] = piece
@@ -130,6 +134,7 @@ class Stored(BlockedMatrix):
         combine: Work = add_parts,
         vectors_only: bool = False,
     ) -> Any:
+        """Read the blocks in turn and combine their results from the first row down."""
         if vectors_only:
             return work(*vectors, *args)
         total: Any = None
@@ -139,6 +144,7 @@ class Stored(BlockedMatrix):
         return total
 
     def row_indices(self) -> IntArray:
+        """Return the row numbers 0, ..., n - 1."""
         return np.arange(len(self))
 
 
@@ -159,12 +165,14 @@ class Derived(BlockedMatrix):
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
+        """Map the rows of the base, with each block transformed first."""
         own = (*self.vectors, *vectors)
         return self.base.map_rows(self._after(work), *own, args=args, n_vectors=n_vectors)
 
     def map_vectors(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
+        """Map vectors of the base, which are not transformed."""
         return self.base.map_vectors(work, *vectors, args=args, n_vectors=n_vectors)
 
     def reduce_rows(
@@ -175,6 +183,7 @@ class Derived(BlockedMatrix):
         combine: Work = add_parts,
         vectors_only: bool = False,
     ) -> Any:
+        """Reduce the rows of the base, with each block transformed first."""
         if not vectors_only:
             work, vectors = self._after(work), (*self.vectors, *vectors)
         return self.base.reduce_rows(
@@ -185,18 +194,23 @@ class Derived(BlockedMatrix):
         return partial(_work_on_derived, work, self.transform, len(self.vectors))
 
     def row_indices(self) -> Any:
+        """Return the row numbers of the base."""
         return self.base.row_indices()
 
     def gather(self, vector: Any) -> Any:
+        """Return a vector of the base as an array in this process."""
         return self.base.gather(vector)
 
     def scatter(self, vector: Any) -> Any:
+        """Convert an array to a vector of the base."""
         return self.base.scatter(vector)
 
     def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+        """Return a vector of the base as an array for the user."""
         return self.base.collect(vector, dtype, width)
 
     def point(self, labels: Any, weights: Any, k: int) -> Any:
+        """Return a point of S+ with vectors of the base."""
         return self.base.point(labels, weights, k)
 
 
@@ -219,6 +233,7 @@ def _give_back(piece: Any) -> None:
         return
     low, high = np.lib.array_utils.byte_bounds(piece)
     first = np.lib.array_utils.byte_bounds(np.frombuffer(memory, dtype=np.uint8))[0]
+    # madvise needs a start at the boundary of a page, relative to the map.
     start = (low - first) // mmap.PAGESIZE * mmap.PAGESIZE
     memory.madvise(mmap.MADV_DONTNEED, start, high - first - start)
 

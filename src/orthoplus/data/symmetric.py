@@ -55,6 +55,7 @@ class SymmetricMap:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, n), from the base matrix or the first factor."""
         n = self.base.shape[0] if self.base is not None else self.factors[0][0].shape[0]
         return n, n
 
@@ -214,6 +215,7 @@ def as_symmetric(M: Any, name: str) -> Any:
     else:
         M = as_matrix(M, name)
     _check_square(M, name)
+    # Differences within rounding are accepted, and M is used as given.
     if abs(M - M.T).max() > ASYMMETRY * abs(M).max():
         raise_asymmetric(name)
     return M
@@ -274,6 +276,7 @@ def _check_operator(M: LinearOperator, name: str) -> None:
     Mx, My = M @ x, M @ y
     if not (np.isfinite(Mx).all() and np.isfinite(My).all()):
         raise InputError(f"`{name}` has products that are NaN or infinite. Check its `matvec`.")
+    # x'(My) and (Mx)'y of a symmetric M differ by rounding, relative to this size.
     size = float(np.linalg.norm(Mx) * np.linalg.norm(y) + np.linalg.norm(My) * np.linalg.norm(x))
     if abs(Mx @ y - My @ x) > ASYMMETRY * size:
         raise InputError(

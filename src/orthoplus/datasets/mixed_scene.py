@@ -14,7 +14,7 @@ _PATCH = 1 / 12
 # Width of spectral features relative to the number of bands; width of fringes in pixels.
 _FEATURE, _FRINGE = 0.12, 1.0
 # Upper limit of the fraction of one material per pixel in a "mixed" scene.
-_MOST = 0.8
+_MAX_FRACTION = 0.8
 
 
 def mixed_scene(
@@ -62,6 +62,7 @@ def mixed_scene(
     E = _spectra(k, n_bands, rng)
     light = np.clip(1.0 + brightness * _field((height, width), 0.5, rng), 0.3, 2.0)
     A = light.reshape(-1, 1) * (F @ E)
+    # The mean power of the signal over that of the noise is 10^(decibels / 10).
     A += np.sqrt((A**2).mean() / 10 ** (decibels / 10)) * rng.standard_normal(A.shape)
     names = tuple(f"material {j}" for j in range(k))
     return SceneData(f"{mixing} scene", np.maximum(A, 0.0), E, F, (height, width), names)
@@ -81,7 +82,7 @@ def _fractions(size: tuple[int, int], k: int, mixing: str, rng: np.random.Genera
             # Move pixels that are too pure along the line to the center (1/k, ..., 1/k) until
             # their largest fraction is `most`.
             top = F.max(axis=1, keepdims=True)
-            most = max(_MOST, 1.0 / k)
+            most = max(_MAX_FRACTION, 1.0 / k)
             share = np.where(top > most, (top - most) / np.maximum(top - 1.0 / k, 1e-12), 0.0)
             F = (1.0 - share) * F + share / k
         return np.asarray(F)

@@ -61,11 +61,13 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
     ((6, 2), [0, 1])
     """
     labels = rng.integers(k, size=n)
+    # One random row for each column, so that no column is empty.
     labels[rng.permutation(n)[:k]] = np.arange(k)
     X = np.zeros((n, k))
     X[np.arange(n), labels] = rng.uniform(*ENTRY_RANGE, size=n)
     X /= np.linalg.norm(X, axis=0)
     diagonal = rng.uniform(*DIAGONAL_RANGE, size=k)
+    # L_ij^2 < L_ii L_jj for xi <= 1, so that the projection of X_* L is X_*.
     L = xi * np.sqrt(np.outer(diagonal, diagonal)) * rng.random((k, k))
     np.fill_diagonal(L, diagonal)
     return PlantedProjection(X @ L, X, float(diagonal.sum()))

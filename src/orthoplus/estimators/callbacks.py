@@ -56,6 +56,7 @@ class FitTasks:
         Runs in separate processes are not reported.
         """
         given = dict(watch or {})
+        # Callbacks of scikit-learn cannot be called from other processes.
         if self.is_idle or effective_n_jobs(n_jobs) > 1:
             return given
         other = given.get("callback")

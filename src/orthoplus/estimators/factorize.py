@@ -14,9 +14,8 @@ import numpy as np
 from orthoplus.core.bounds import bracket
 from orthoplus.core.checks import check_choice, check_count, draw_seed
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterMethod
-from orthoplus.core.outer_method import as_outer_method
-from orthoplus.core.point import SupportPoint
+from orthoplus.core.outer_method import OuterMethod, as_outer_method
+from orthoplus.core.point import SupportPoint, sum_squares
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
@@ -40,6 +39,8 @@ METHODS: dict[str, Callable[[Any], OuterMethod]] = {
     "unmixing": lambda problem: EP4Orth.for_unmixing(size=problem.total or 1.0),
 }
 
+# If the residual is a larger share of ||A||^2, expanding its square costs less than four digits.
+_CANCELLATION = 1e-4
 _ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
 
 
@@ -140,7 +141,7 @@ def residual_norm(problem: ONMF, result: Result) -> float:
     """Return ||A - XX'A||_F, without cancellation if passes over the data are cheap."""
     if not problem.A.has_cheap_products:
         return float(np.sqrt(max(result.value, 0.0)))
-    return _residual(problem.A, result.point)
+    return _residual(problem.A, result.point, problem.total)
 
 
 def _factorize_gaps(
@@ -150,8 +151,8 @@ def _factorize_gaps(
     for name in ("checkpoint", "resume"):
         if options.watch.get(name) is not None:
             raise InputError(
-                f'`{name}` cannot go with `missing="mask"`: the gaps are filled several times, and '
-                f"a state belongs to one of them. Leave it out."
+                f'`{name}` cannot be combined with `missing="mask"`: the missing entries are '
+                f"filled in several times, and a state belongs to one of these runs. Omit it."
             )
     if model.orthogonal == "features":
         if not A.has_cheap_products:
@@ -160,6 +161,7 @@ def _factorize_gaps(
                 "transpose stored: the entries of a feature are in all blocks."
             )
         data = A.in_memory().T
+    # A bound on the filled data would not bound the error over the observed entries.
     quick = dataclasses.replace(options, with_bound=False)
     return factorize_observed(
         data,
@@ -185,11 +187,16 @@ def share_weights(result: Result, weights: FloatArray) -> Result:
     return dataclasses.replace(result, point=point.normalized(), Y=Y)
 
 
-def _residual(A: DataMatrix, point: SupportPoint) -> float:
-    """Return ||A - XX'A||_F."""
+def _residual(A: DataMatrix, point: SupportPoint, total: float) -> float:
+    """Return ||A - XX'A||_F, where ``total`` is ||A||_F^2."""
     weights = point.weights.astype(np.float64, copy=False)
     W = A.group_sums(point.labels, weights, point.k)
-    return float(np.sqrt(A.missed_squares(point.labels, weights, W)))
+    # With W = X'A: ||A - XW||^2 = ||A||^2 - 2 ||W||^2 + ||XW||^2, without another pass over A.
+    sizes = sum_squares(point.labels, weights, point.k)
+    missed = total - float((2.0 - sizes) @ np.einsum("jc,jc->j", W, W))
+    if not missed > _CANCELLATION * total:
+        missed = A.missed_squares(point.labels, weights, W)
+    return float(np.sqrt(missed))
 
 
 def choose_method(
@@ -260,6 +267,7 @@ def best_run(problem: ONMF | KLONMF, runs: Iterable[Result]) -> Result:
         if best is None:
             best = result
         elif result.value < best.value:
+            # The bound depends on the data alone, so it is computed with the first run only.
             best = with_bracket(problem, result, best.bound)
         if result.status in _ENDED_FROM_OUTSIDE:
             best = dataclasses.replace(best, status=result.status)

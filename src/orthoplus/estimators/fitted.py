@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus.core.point import spread
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.data.groups import best_column
+from orthoplus.data.groups import assign_block
 from orthoplus.estimators import missing
 
 
@@ -31,15 +31,14 @@ def explained_share(A: DataMatrix, H: FloatArray, orthogonal: str) -> float:
 
 def _assign(block: Any, H: FloatArray, has_gaps: bool) -> tuple[IntArray, FloatArray]:
     """Return the component of each row and its nonnegative coefficient."""
-    if has_gaps:
-        labels, weights, fits = missing.assign(block, H)
-    else:
+    if not has_gaps:
         norms = np.linalg.norm(H, axis=1)
         norms[norms == 0] = 1.0
-        scores = block.matmul((H / norms[:, None]).T)
-        labels = best_column(scores)
-        fits = np.maximum(scores[np.arange(len(scores)), labels], 0.0)
-        weights = fits / norms[labels]
+        # ||a - w h||^2 is smallest at w = a'h / ||h||^2, and lowest for the largest a'h / ||h||.
+        labels, scores = assign_block(block, H / norms[:, None])
+        return labels, np.maximum(scores, 0.0) / norms[labels]
+    labels, weights, fits = missing.assign(block, H)
+    # A row without a positive product keeps its label with weight 0, unless it is zero itself.
     idle = np.flatnonzero(fits == 0)
     labels[idle[block.zero_rows(idle)]] = -1
     return labels, weights

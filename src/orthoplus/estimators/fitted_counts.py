@@ -8,13 +8,13 @@ import numpy as np
 from orthoplus.core.point import spread
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.count_groups import (
     independence_divergence,
     likeliest_groups,
     log_profiles,
 )
 from orthoplus.data.divergence import kl_divergence
+from orthoplus.data.memory import MemoryMatrix
 
 
 def assign(A: DataMatrix, H: FloatArray) -> IntArray:

@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -81,7 +81,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
     A sample whose row of UY has no positive entry has no weight in H and is assigned to the column
     of its largest entry. If X has fewer singular vectors than clusters, the missing columns of U
     are zero. After the embedding, an alternation costs O(nk^2), or O(nk) once H is sparse. See
-    Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019).
+    Chen, Yang, Xu, Zhang and Zhang, *Big-data clustering: K-means or K-indicators?* (2019).
 
     Examples
     --------
@@ -195,9 +195,9 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         """Return an orthonormal basis of the bottom eigenvectors of I - D^-1/2 W D^-1/2."""
         if not A.has_cheap_products:
             raise InputError(
-                'embedding="laplacian" finds the nearest neighbors of rows in memory: pass the '
-                "data as an array there and leave out `memory_limit`, or pass an embedding of "
-                'your own with embedding="precomputed".'
+                'embedding="laplacian" finds nearest neighbors among rows in memory. Pass the data '
+                "as an array in memory and omit `memory_limit`, or pass your own embedding with "
+                'embedding="precomputed".'
             )
         n_neighbors = min(self.n_neighbors, len(A) - 1)
         rows: Any = A.in_memory()

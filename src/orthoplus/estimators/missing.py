@@ -141,6 +141,7 @@ def _as_result(data: DataMatrix, fit: ObservedFit, result: Result) -> Result:
     """Return the fit as a result whose factor has unit columns."""
     k, weights = len(fit.components), fit.weights.astype(np.float64)
     labels = np.where(weights > 0, fit.labels, -1)
+    # XH = (X S^-1)(S H): the norms S of the columns of X move to the components.
     sizes = np.sqrt(SupportPoint(labels, weights, k).column_squares())
     scales = np.where(sizes > 0, sizes, 1.0)
     weights = (weights / scales[fit.labels]).astype(fit.weights.dtype)
@@ -168,6 +169,7 @@ def _fill_empty(
         return H, labels, weights
     H, labels, weights = H.copy(), labels.copy(), weights.copy()
     for column in np.flatnonzero(counts == 0):
+        # A row may be taken if its own component keeps another one.
         is_spare = (weights <= 0) | (counts[labels] > 1)
         row = int(np.where(is_spare, missed, -1.0).argmax())
         counts[labels[row]] -= weights[row] > 0

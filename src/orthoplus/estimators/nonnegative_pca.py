@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from orthoplus.core.checks import check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -113,7 +113,7 @@ class NonnegativePCA(
         if self.n_components > A.shape[1]:
             raise InputError(
                 f"`n_components={self.n_components}` is too many for n_features = {A.shape[1]}: "
-                f"components that do not overlap need a feature each. Use at most {A.shape[1]}."
+                f"components that do not overlap need one feature each. Use at most {A.shape[1]}."
             )
         problem = self._problem(A)
         seed = draw_seed(self.random_state)

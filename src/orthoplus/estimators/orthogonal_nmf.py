@@ -13,7 +13,7 @@ from orthoplus.certify.certificate import Certificate
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.checks import check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
@@ -287,6 +287,7 @@ class OrthogonalNMF(
         if self.loss == "kullback-leibler":
             labels, weights = np.asarray(self.result_.labels), np.asarray(self.result_.weights)
             is_disjoint = self.orthogonal == "features"
+            # The likelihood of a row needs the counts of its cluster, not the normalized profile.
             sums = H if is_disjoint else group_sums(H, labels, weights)
         return fit_rows(A, self._assign(A), H, sums)
 
@@ -322,15 +323,17 @@ class OrthogonalNMF(
             for component, row in zip(self.components_, largest.tolist(), strict=True)
         ]
 
-    def score(self, X: Any, y: object = None) -> float:
+    def score(self, X: Any, y: object = None, sample_weight: Any = None) -> float:
         r"""Return the share of X that is explained, :math:`1 - \|X - WH\|_F^2 / \|X\|_F^2`.
 
         For the Kullback-Leibler divergence, the score is :math:`1 - D(X \,\|\, WH) / D(X \,\|\,
         M)`, where M is the independence model of X, (row sums) x (column sums) / total. It is minus
         infinity if a sample has a count that is impossible under its component. If scaling is used,
-        the score refers to the scaled data.
+        the score refers to the scaled data. A sample of weight 2 counts as two equal samples, as in
+        `fit`.
         """
         A = self._scaling.samples(self._validated(X))
+        A = weigh_rows(A, read_weights(A, sample_weight), self.loss)
         return float(self._fitted.explained_share(A, self.scaled_components_, self.orthogonal))
 
     @property
@@ -339,6 +342,7 @@ class OrthogonalNMF(
 
     @property
     def scaled_components_(self) -> FloatArray:
+        """Return the components in the units of the scaled data that were factorized."""
         check_is_fitted(self)
         return self._scaling.from_data(self.components_)
 
@@ -369,6 +373,7 @@ class OrthogonalNMF(
         weights = read_weights(A, sample_weight)
         self._scaling: Scaling = fit_scaling(A, weights, self.row_scale, self.column_scale)
         notes = note_mixed_units(A, self._scaling)
+        # New rows are scaled by feature as well; scales and weights of samples only affect the fit.
         A = self._scaling.features(A)
         weighted = weigh_rows(self._scaling.samples(A), weights, self.loss)
         result, missed = factorize_data(weighted, self._model, options, rng)
@@ -397,6 +402,7 @@ class OrthogonalNMF(
 
     @property
     def orthonormal_(self) -> FloatArray:
+        """Return the factor with orthonormal columns, in S+."""
         check_is_fitted(self)
         return self.result_.X
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from orthoplus.core.checks import check_choice, check_count
-from orthoplus.core.errors import InputError
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.sparse_checks import as_compressed
 from orthoplus.core.types import FloatArray
@@ -67,7 +67,10 @@ def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
     if issparse(X):
         X = as_compressed(X, "X")
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums them
-        return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
+        try:
+            return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
+        except OverflowError as error:
+            raise InputTypeError(f"`X` has numbers that no float64 can hold ({error}).") from error
 
 
 def align_sparse(values: Any) -> Any:
@@ -154,6 +157,7 @@ def read_weights(A: DataMatrix, sample_weight: Any) -> FloatArray | None:
     """Return the checked weights of the rows; None means that all are 1."""
     if sample_weight is None:
         return None
+    # scikit-learn only looks at the number of rows, so a view of one zero is enough.
     rows = np.broadcast_to(np.zeros(1), (len(A), 1))
     return _check_sample_weight(
         np.asarray(sample_weight), rows, dtype=A.dtype, ensure_non_negative=True

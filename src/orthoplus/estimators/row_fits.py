@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.count_groups import log_profiles
+from orthoplus.data.memory import MemoryMatrix
 
 # Share of the overall profile mixed into each profile. Without it, a word that is new to the
 # second-best cluster would make every margin infinite.

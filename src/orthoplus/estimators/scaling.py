@@ -12,6 +12,8 @@ from orthoplus.data.columns import column_deviations, column_peaks, column_sizes
 ROW_SCALES, COLUMN_SCALES = ("l1", "l2"), ("std", "max")
 # If the scales of columns differ by this factor, they are probably in different units.
 _MIXED_UNITS = 100.0
+# Of more rows than this, as many in equal distances show the scales of the columns.
+_ROWS_FOR_SCALES = 1 << 14
 
 
 class Scaling(NamedTuple):
@@ -62,12 +64,14 @@ def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
     """Return a note if the entries of some columns are far larger than those of others.
 
     The scale of a column is the mean absolute value of its nonzero entries, so that rare words do
-    not have a small scale. Data whose passes are expensive are not checked.
+    not have a small scale. Of many rows, some are checked; data whose passes are expensive are not.
     """
     if scaling.columns is not None or not A.has_cheap_products:
         return ()
+    if len(A) > _ROWS_FOR_SCALES and A.has_entries and not A.has_gaps:
+        A = A.sample_rows(np.arange(_ROWS_FOR_SCALES) * len(A) // _ROWS_FOR_SCALES)
     scales = column_sizes(A)
-    scales = scales[scales > 0]
+    scales = scales[(scales > 0) & np.isfinite(scales)]
     if not len(scales) or not scales.max() >= _MIXED_UNITS * scales.min():
         return ()
     ratio = scales.max() / scales.min()

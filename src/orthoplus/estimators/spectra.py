@@ -47,10 +47,11 @@ def choose_spectra(
 
     The starts are those in ``factored``, each k x r, then vertices of the data. The best one has
     the smallest error of nonnegative least squares with its spectra. The objective of the
-    factorization is not used, because it measures centers of groups rather than pure materials.
+    factorization is not used, because it measures centers of clusters rather than pure materials.
     Pixels are represented by their scores on the k leading singular vectors; the remaining error is
     the same for all starts.
     """
+    # Work on a few scores per pixel, in the leading singular subspace, instead of all bands.
     search = VertexSearch.of(A, len(factored[0]))
     Z, squares = search.scores, np.asarray(A.gather(A.row_squares()), dtype=np.float64)
     children = rng.spawn(max(_VERTEX_STARTS, n_init or 0))
@@ -62,10 +63,12 @@ def choose_spectra(
     found = [_refine(Z[rows], E, name, squares[rows]) for name, E in starts]
     best = found[0]
     for other in found[1:]:
+        # A later start must be clearly better, so that ties keep the factorization.
         if other.error < (1.0 - _GAIN) * best.error - rounding_error(A):
             best = other
     note = _note(best, found, "a sample of the cube" if is_sampled else "the cube")
     if is_sampled:
+        # The starts were compared on a sample; refine the best one on all pixels.
         best = _refine(Z, best.scores, best.start, squares)
     return _means(A, best, search.basis), note
 
@@ -97,6 +100,7 @@ def _purest(F: FloatArray) -> tuple[IntArray, FloatArray]:
         if len(own) == 0:
             continue
         count = min(len(own), max(_PURE_PIXELS, int(np.ceil(_PURE_SHARE * len(own)))))
+        # Include ties, so that the order of the pixels does not matter.
         least = np.partition(purity[own], -count)[-count] - _SAME_PURITY
         pure = own[purity[own] >= least]
         labels[pure], weights[pure] = j, 1.0 / len(pure)
@@ -104,7 +108,7 @@ def _purest(F: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _group_means(Z: FloatArray, labels: IntArray, weights: FloatArray, E: FloatArray) -> FloatArray:
-    """Return the mean score of each group, or that of E if the group is empty."""
+    """Return the mean score of each cluster, or that of E if the cluster is empty."""
     means = E.copy()
     for j in range(len(E)):
         own = labels == j

@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -33,7 +33,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     .. math:: \min_V \mathrm{tr}(V^\top L V), \qquad V^\top V = I,\ V \ge 0,
 
     where L is the Laplacian of a similarity graph. Every row of V has at most one positive entry,
-    whose column is the group, whereas ordinary spectral clustering runs k-means on the rows of V.
+    whose column is the cluster, whereas ordinary spectral clustering runs k-means on the rows of V.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     gamma : float, optional
         Parameter of exp(-gamma d^2) for "rbf"; by default one over the number of features.
     normalized : bool
-        Whether L is :math:`I - D^{-1/2} W D^{-1/2}`, which favors groups of similar volume, or D -
-        W, which tends to split off single vertices of low degree.
+        Whether L is :math:`I - D^{-1/2} W D^{-1/2}`, which favors clusters of similar volume, or
+        D - W, which tends to split off single vertices of low degree.
     method : object, optional
         The method, such as ``EP4Orth(penalty_growth=1.05)``; by default that of `orthoplus.solve`.
     n_init : int, optional
@@ -62,15 +62,15 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The group of each sample. A zero row of V is assigned to the group where it costs least. The
-        label is -1 for an isolated vertex of a graph or of precomputed similarities, whose row is 0
-        off the diagonal.
+        The cluster of each sample. A zero row of V is assigned to the cluster for which the
+        objective increases least. The label is -1 for an isolated vertex of a graph or of
+        precomputed similarities, whose row is 0 off the diagonal.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         The matrix V, orthonormal and nonnegative. Isolated vertices are excluded from the problem
         and have zero rows.
     objective_ : float
-        The objective tr(V'LV), which is the sum over the groups of the smallest eigenvalue of their
-        block of L.
+        The objective tr(V'LV), which is the sum over the clusters of the smallest eigenvalue of
+        their block of L.
     bound_, gap_ : float or None
         The sum of the k smallest eigenvalues of L, a lower bound on the objective, and the relative
         gap to it.
@@ -134,13 +134,14 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
         )
         is_own = is_own or self.affinity == "precomputed"
         self.affinity_matrix_ = align_sparse(A if is_own else self._similarity(A))
+        # Isolated vertices have a zero row of W: the Laplacian does not determine their cluster.
         self._vertices = _linked(A) if is_own else np.arange(A.shape[0])
         n = len(self._vertices)
         if self.n_clusters > n:
             alone = f", of which {n} are linked to another," if n < A.shape[0] else ""
             raise InputError(
                 f"`n_clusters={self.n_clusters}` is too many for n_samples = {A.shape[0]}{alone}: "
-                f"each group needs a sample. Use at most {n}."
+                f"each cluster needs a sample. Use at most {n}."
             )
         problem = self._problem
         seed = draw_seed(self.random_state)
@@ -173,7 +174,14 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     def _similarity(self, A: Any) -> Any:
         """Return the symmetric nonnegative similarity matrix W of the samples."""
         if self.affinity == "rbf":
-            return rbf_kernel(A, gamma=self.gamma)
+            with np.errstate(over="ignore", invalid="ignore"):
+                W = rbf_kernel(A, gamma=self.gamma)
+            if np.isfinite(W).all():
+                return W
+            raise InputError(
+                "The squared distances of the samples exceed the floating-point range. Rescale "
+                "the data so that the entries are closer to 1."
+            )
         check_count(self.n_neighbors, "n_neighbors", low=1)
         n_neighbors = min(self.n_neighbors, A.shape[0])
         graph = kneighbors_graph(A, n_neighbors, include_self=True)
@@ -206,7 +214,7 @@ def _linked(W: Any) -> IntArray:
 
 
 def _complete(problem: TraceMin, result: Result) -> IntArray:
-    """Return the labels; a zero row gets the group where the objective increases least."""
+    """Return the labels; a zero row joins the cluster for which the objective increases least."""
     labels = result.labels.copy()
     free = labels < 0
     # To first order, a small entry changes the objective by the gradient.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from orthoplus.core.checks import as_generator, check_choice, check_count
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import check_not_foreign
-from orthoplus.core.method import OuterMethod
+from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import spread
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
@@ -48,8 +48,8 @@ class Unmixing:
     model : {"fcls", "nnls"}
         The model of the fractions; see `unmix`.
     result : Result
-        The orthogonal factorization with its objective, status and history, and its own groups in
-        ``result.labels``. ``result.notes`` tells how the endmembers and fractions were chosen and
+        The orthogonal factorization with its objective, status and history, and its own clusters in
+        ``result.labels``. ``result.notes`` says how the endmembers and fractions were chosen and
         what was changed in the cube.
 
     Examples
@@ -125,8 +125,8 @@ def unmix(  # noqa: PLR0913
         Number of runs of the factorization, and of starts from vertices of the data if above four.
         The first run starts from the singular vectors of the pixels, the others at random.
         ``result`` has the best objective; the endmembers come from the start with the smallest
-        error, so that more starts never increase that error. By default one run as in
-        `OrthogonalNMF`.
+        error, where a later start must reduce the error by one percent to be selected. By default
+        one run, as in `OrthogonalNMF`.
     random_state : Generator, int or None
         Random state of the starts; None is the seed 0.
     memory_limit : int or str, optional
@@ -143,13 +143,13 @@ def unmix(  # noqa: PLR0913
 
     Notes
     -----
-    The factorization gives groups of pixels. Their centers, and vertices of the data
-    (`orthoplus.linalg.vertices.VertexSearch`), are starts: in turn, all pixels get nonnegative
-    fractions, and each endmember becomes the mean of the purest tenth of its pixels. The start
-    whose endmembers explain the cube with the smallest error is taken, on a sample of 16,384 pixels
-    if there are more. An inner step of the
-    factorization costs O(nk^2) for n pixels, a renewal of the spectra O(n n_bands k), the fractions
-    about O(nk^3); a few matrices of n x k numbers are held.
+    The factorization gives clusters of pixels. Their centers, and vertices of the data
+    (`orthoplus.linalg.vertices.VertexSearch`), are starts. From each start, two steps alternate:
+    all pixels get nonnegative fractions, and each endmember becomes the mean of the purest tenth of
+    its pixels. The start whose endmembers explain the cube with the smallest error is selected, on
+    a sample of 16,384 pixels if there are more. An inner step of the factorization costs O(nk^2)
+    for n pixels, an update of the spectra O(n n_bands k), and the fractions about O(nk^3); a few
+    matrices of n x k numbers are held in memory.
 
     Examples
     --------
@@ -265,6 +265,7 @@ def _sizes(pixels: DataMatrix, labels: IntArray, E: FloatArray) -> tuple[FloatAr
     """Return the best factor of its endmember for each pixel, and the squares they explain."""
     squares = np.einsum("jc,jc->j", E, E)
     dots = pixels.gather(pixels.group_dots(pixels.scatter(labels), E))
+    # The factor b >= 0 that minimizes ||a - b e||^2; it explains b^2 ||e||^2 of the pixel.
     factors = np.maximum(dots, 0.0) / np.where(squares > 0.0, squares, 1.0)[labels]
     factors[labels < 0] = 0.0
     fitted = np.bincount(labels + 1, factors**2, minlength=len(E) + 1)[1:] * squares
@@ -305,8 +306,8 @@ def _check_cube(cube: Any) -> FloatArray:
     if np.ma.is_masked(cube):
         masked = np.ma.getmaskarray(cube)
         raise InputError(
-            f"`cube` has {int(masked.sum())} masked values. Pass only the pixels that are whole, "
-            f"as a matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
+            f"`cube` has {int(masked.sum())} masked values. Pass only the complete pixels, as a "
+            f"matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
         )
     values = np.asarray(cube)
     if values.ndim not in (2, 3) or 0 in values.shape:
@@ -323,7 +324,7 @@ def _check_cube(cube: Any) -> FloatArray:
         first = np.unravel_index(int(bad.argmax()), values.shape[:-1])
         raise InputError(
             f"`cube` has {int(bad.sum())} pixels with NaN or infinite values, the first at "
-            f"{tuple(int(i) for i in first)}. Leave them out: pass `cube[good]`, a matrix of the "
-            f"pixels that are whole."
+            f"{tuple(int(i) for i in first)}. Omit them: pass `cube[good]`, a matrix of the "
+            f"complete pixels."
         )
     return pixels.reshape(values.shape)

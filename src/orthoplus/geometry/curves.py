@@ -8,7 +8,7 @@ from orthoplus.core.types import FloatArray
 from orthoplus.geometry.stiefel import polar_factor
 
 # If U'U differs from I by more than this, a point of a curve is orthonormalized again.
-_DRIFT = 1e-13
+_MAX_DRIFT = 1e-13
 
 # ``curve(U, G, t)``: the point at t of a descent curve from U, where f has the gradient G.
 Curve = Callable[[FloatArray, FloatArray, float], FloatArray]
@@ -52,7 +52,7 @@ def cayley_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:
         core = np.linalg.solve(np.eye(2 * k) + (0.5 * t) * (Q.T @ P), Q.T @ U)
         moved = U - t * (P @ core)
     drift = float(np.linalg.norm(moved.T @ moved - np.eye(k)))
-    return np.asarray(moved) if drift <= _DRIFT else polar_factor(moved)
+    return np.asarray(moved) if drift <= _MAX_DRIFT else polar_factor(moved)
 
 
 def polar_curve(U: FloatArray, G: FloatArray, t: float) -> FloatArray:

@@ -41,8 +41,10 @@ def project_oblique_plus(C: FloatArray) -> FloatArray:
     if len(C) == 0:
         raise InputError(f"`C` has shape {C.shape}: at least one row is needed.")
     top = C.max(axis=0)
+    # Divide by the largest entry first: the squares of the norm cannot overflow then.
     X = np.maximum(C, 0.0) / np.where(top > 0, top, 1.0)
     X /= np.where(top > 0, np.linalg.norm(X, axis=0), 1.0)
+    # If c_j <= 0, <c_j, x> over the unit sphere is largest at e_i with the largest entry c_ij.
     empty = np.flatnonzero(top <= 0)
     X[C[:, empty].argmax(axis=0), empty] = 1.0
     return X

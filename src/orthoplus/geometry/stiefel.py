@@ -109,6 +109,7 @@ def fit_weights(labels: IntArray, entries: FloatArray, k: int) -> FloatArray:
         return weights
     rows = np.flatnonzero(labels >= 0)
     columns, own = labels[rows], entries[rows]
+    # A column without a positive entry gets weight 1 in the first row with its largest entry.
     top = np.full(k, -np.inf)
     np.maximum.at(top, columns, own)
     alone = np.flatnonzero((top[columns] <= 0) & (own == top[columns]))
@@ -284,6 +285,7 @@ def random_stiefel_plus(
     if not 0 <= n_zero_rows <= n - k:
         raise InputError(f"`n_zero_rows={n_zero_rows}` must be between 0 and n - k = {n - k}.")
     rows = rng.permutation(n)[: n - n_zero_rows]
+    # The first k rows cover all columns; the others are assigned at random.
     columns = np.concatenate([np.arange(k), rng.integers(k, size=len(rows) - k)])
     X = np.zeros((n, k))
     X[rows, columns] = np.abs(rng.standard_normal(len(rows))) + np.finfo(float).tiny
@@ -301,7 +303,7 @@ def in_linearized_cone(X: FloatArray, D: FloatArray, *, tol: float = 1e-10) -> b
     >>> X = np.eye(3, 2)
     >>> in_linearized_cone(X, np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]))
     True
-    >>> in_linearized_cone(X, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))  # beside an entry
+    >>> in_linearized_cone(X, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))  # in row 0 of X
     False
     """
     scale = tol * float(np.abs(D).max(initial=0.0))

@@ -4,8 +4,10 @@ Any defect of a file raises `FileError` with a clear message. Pickles are never 
 are checked before any data are read (`orthoplus.io.guard`).
 """
 
+import os
 import warnings
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
@@ -79,17 +81,19 @@ def split_key(name: str) -> tuple[Path, str | None]:
     """
     path = Path(name)
     head, colon, key = name.rpartition(":")
-    if path.exists() or not colon or suffix_of(Path(head)) not in SUFFIXES:
+    if os.path.exists(path) or not colon or suffix_of(Path(head)) not in SUFFIXES:
         return path, None
     return Path(head), key
 
 
-def read_matrix(path: Path, key: str | None = None, table: TableOptions | None = None) -> Content:
+def read_matrix(
+    path: str | PathLike[str], key: str | None = None, table: TableOptions | None = None
+) -> Content:
     r"""Read a matrix, dense or CSR, with the names of its rows and columns if the file has them.
 
     Parameters
     ----------
-    path : Path
+    path : str or path-like
         A file of a type in `SUFFIXES`.
     key : str, optional
         Name of the array in a file with several arrays; by default the only one, or one named X
@@ -120,18 +124,20 @@ def read_matrix(path: Path, key: str | None = None, table: TableOptions | None =
     >>> fruit.row_names, fruit.column_names
     (('apple', 'lemon'), ('sweet', 'sour'))
     """
-    content = _read(path, key, (2,), "matrix of numbers", table)
+    content = _read(Path(path), key, (2,), "matrix of numbers", table)
     if 0 in content.values.shape:
         raise FileError(f"`{path}` holds an empty matrix of shape {content.values.shape}.")
     return content
 
 
-def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) -> Content:
+def read_cube(
+    path: str | PathLike[str], key: str | None = None, *, in_blocks: bool = False
+) -> Content:
     """Read a dense image (height, width, bands) or matrix (pixels, bands).
 
     Parameters
     ----------
-    path : Path
+    path : str or path-like
         A file of a type in `SUFFIXES`, or the data file next to an ENVI header.
     key : str, optional
         As in `read_matrix`.
@@ -156,7 +162,7 @@ def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) ->
     (4, 5, 3)
     """
     wanted = "image (height, width, bands) or matrix (pixels, bands)"
-    content = _read(path, key, (2, 3), wanted, in_blocks=in_blocks)
+    content = _read(Path(path), key, (2, 3), wanted, in_blocks=in_blocks)
     if issparse(content.values):
         raise FileError(f"`{path}` holds a sparse matrix; an image must be dense.")
     if 0 in content.values.shape:
@@ -164,7 +170,7 @@ def read_cube(path: Path, key: str | None = None, *, in_blocks: bool = False) ->
     return content
 
 
-def read_labels(path: Path, key: str | None = None) -> Content:
+def read_labels(path: str | PathLike[str], key: str | None = None) -> Content:
     r"""Read a vector of labels, numbers or text, from a file or from one column of a table.
 
     For a table, ``key`` names the column; see `orthoplus.io.label_files`. For other files it names
@@ -180,13 +186,14 @@ def read_labels(path: Path, key: str | None = None) -> Content:
     >>> labels.values.tolist()
     ['cat', 'dog', 'cat']
     """
-    if suffix_of(path) in _TEXT:
-        return _guarded(path, lambda: read_text_labels(path, key))
-    content = _read(path, key, (1,), "vector of labels")
+    file = Path(path)
+    if suffix_of(file) in _TEXT:
+        return _guarded(file, lambda: read_text_labels(file, key))
+    content = _read(file, key, (1,), "vector of labels")
     return Content(np.ravel(content.values))
 
 
-def read_names(path: Path, count: int, option: str) -> tuple[str, ...]:
+def read_names(path: str | PathLike[str], count: int, option: str) -> tuple[str, ...]:
     r"""Read the names of ``count`` rows or columns, one per line; errors mention ``option``.
 
     Examples
@@ -198,7 +205,8 @@ def read_names(path: Path, count: int, option: str) -> tuple[str, ...]:
     ...     read_names(path, 2, "--column-names")
     ('Actb', 'Cd3e')
     """
-    return _guarded(path, lambda: names_of(path, count, option))
+    file = Path(path)
+    return _guarded(file, lambda: names_of(file, count, option))
 
 
 def _read(
@@ -210,10 +218,11 @@ def _read(
     *,
     in_blocks: bool = False,
 ) -> Content:
+    _check_regular(path)
     suffix = suffix_of(path)
     is_packed = path.suffix.lower() == ".gz" and suffix not in _TEXT
     is_known = suffix in SUFFIXES or find_header(path) is not None
-    if (not is_known or is_packed) and path.is_file():
+    if not is_known or is_packed:
         raise FileError(
             f"`{path}`: unsupported file type `{''.join(path.suffixes[-2:]) or 'none'}`. "
             f"Supported: {', '.join(SUFFIXES)}, .csv.gz, .tsv.gz, .txt.gz."
@@ -246,14 +255,23 @@ def _list(path: Path, table: TableOptions | None) -> Catalog:
     return READERS.get(suffix, read_envi)(path)
 
 
+def _check_regular(path: Path) -> None:
+    """Raise `FileError` unless this is the path of a regular file; a pipe would never end."""
+    try:
+        if path.is_dir():
+            raise FileError(f"`{path}` is a folder; a file is expected.")
+        if path.is_file():
+            return
+        if not path.exists():
+            raise FileError(f"`{path}` does not exist.")
+    except OSError as error:  # such as a name that is too long, or a folder of another user
+        raise FileError(f"`{path}` cannot be read: {error.strerror}.") from None
+    raise FileError(f"`{path}` is a device or a pipe; a regular file is expected.")
+
+
 def _guarded(path: Path, read: Callable[[], T]) -> T:
     """Run a reader and turn any exception that a damaged file causes into a `FileError`."""
-    if path.is_dir():
-        raise FileError(f"`{path}` is a folder; a file is expected.")
-    if not path.exists():
-        raise FileError(f"`{path}` does not exist.")
-    if not path.is_file():
-        raise FileError(f"`{path}` is a device or a pipe; a regular file is expected.")
+    _check_regular(path)
     try:
         with warnings.catch_warnings(action="ignore"):  # SciPy warns about unusual files
             return read()

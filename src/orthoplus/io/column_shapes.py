@@ -1,6 +1,7 @@
 """Recognize columns that are not data: running numbers, axes, identifiers, classes, totals."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,13 +16,15 @@ _MOST_CLASSES, _CLASS_SHARE = 60, 0.5
 # Maximum number of distinct integers that pass for classes in a column without a name.
 _MOST_BARE_CLASSES = 20
 _ROUNDING = 1e-9
+# Longer names have no meaning; the time of the expressions below is quadratic in the length.
+_LONGEST_NAME = 200
 
-IDENTIFIER = re.compile(
+_IDENTIFIER = re.compile(
     r"(.*[ _.-])?(id|ids|idx|index|key|no|nr|num|number|row|rows|rownames?|record|uid|uuid|guid|"
     r"barcode|accession|#|sample|unnamed: ?\d+)|\w+(Id|ID)",
     re.IGNORECASE,
 )
-CLASS = re.compile(
+_CLASS = re.compile(
     r"(.*[ _.-])?(label|labels|class|classes|target|species|category|clusters?|group|diagnosis|"
     r"variety|y|truth|ground_truth|cell_?type|type|kind|outcome|leiden|louvain)",
     re.IGNORECASE,
@@ -34,6 +37,32 @@ _AXIS = re.compile(
 )
 _GENES = re.compile(r"genes?|gene[ _]?(id|ids|names?|symbols?)|geneid|symbols?|ensembl.*|probe.*",
                     re.IGNORECASE)  # fmt: skip
+
+
+def _has_meaning(name: str, meaning: re.Pattern[str]) -> bool:
+    return len(name) <= _LONGEST_NAME and meaning.fullmatch(name) is not None
+
+
+def names_identifiers(name: str) -> bool:
+    """Return whether this is a usual name of a column of identifiers.
+
+    Examples
+    --------
+    >>> names_identifiers("sample_id"), names_identifiers("weight")
+    (True, False)
+    """
+    return _has_meaning(name, _IDENTIFIER)
+
+
+def names_classes(name: str) -> bool:
+    """Return whether this is a usual name of a column of true classes.
+
+    Examples
+    --------
+    >>> names_classes("Cell_Type"), names_classes("weight")
+    (True, False)
+    """
+    return _has_meaning(name, _CLASS)
 
 
 def is_running(column: FloatArray) -> bool:
@@ -74,7 +103,7 @@ def is_axis(column: FloatArray, name: str | None, *, is_first: bool) -> bool:
     steps = np.diff(column)
     if not ((steps > 0).all() or (steps < 0).all()):
         return False
-    if name is not None and _AXIS.fullmatch(name):
+    if name is not None and _has_meaning(name, _AXIS):
         return True
     is_even = bool(np.ptp(steps) <= _ROUNDING * np.abs(steps).max()) and len(column) > 4
     return is_first and (is_even or len(column) >= _AXIS_ROWS)
@@ -135,9 +164,9 @@ def remarks_on(
             f"`--drop`."
         )
     if columns is not None and len(set(columns)) < len(columns):
-        twice = sorted({name for name in columns if list(columns).count(name) > 1})
+        twice = sorted(name for name, count in Counter(columns).items() if count > 1)
         found.append(f"Several columns have the same name: {', '.join(twice[:5])}.")
-    if _GENES.fullmatch(corner):
+    if _has_meaning(corner, _GENES):
         found.append("The rows are genes: `--transpose` clusters the samples instead.")
     return tuple(found)
 

@@ -162,7 +162,7 @@ def _write(
     *,
     colors: dict[int, tuple[int, ...]] | None = None,
 ) -> None:
-    """Write the image with rasterio over an empty temporary file, which is renamed afterwards."""
+    """Write the image with rasterio over an empty temporary file, which is then renamed."""
     rasterio = require("rasterio", "Writing GeoTIFF images", extra="geo")
     height, width, count = bands.shape
     options: dict[str, Any] = {"compress": "deflate", "BIGTIFF": "IF_SAFER"}

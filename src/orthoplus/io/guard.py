@@ -14,15 +14,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from orthoplus.core.errors import FileError
+from orthoplus.core.errors import FileError, InputError
 from orthoplus.core.types import IntArray
+from orthoplus.data.stored import parse_memory
 
+_LIMIT_VARIABLE = "ORTHOPLUS_MAX_BYTES"
+# Where Linux states the memory of a container, in versions 2 and 1 of control groups.
+_CONTAINER_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 # Share of the machine's memory that one array may take; the methods need room for work arrays.
 MEMORY_SHARE = 0.5
 # Largest plausible ratio of declared to stored bytes: compression gives about 1000, and converting
@@ -51,24 +59,44 @@ def memory_limit() -> int:
     >>> memory_limit() > 0
     True
     """
-    wanted = os.environ.get("ORTHOPLUS_MAX_BYTES", "")
-    if wanted.isdigit():
-        return int(wanted)
+    wanted = os.environ.get(_LIMIT_VARIABLE, "")
+    if wanted.strip():
+        return _parse_limit(wanted)
+    return int(MEMORY_SHARE * _machine_memory())
+
+
+def _parse_limit(wanted: str) -> int:
     try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return parse_memory(wanted)
+    except InputError:
+        raise InputError(
+            f"The environment variable {_LIMIT_VARIABLE} is {wanted!r}: it must be a positive "
+            f'number of bytes, such as "2000000000" or "2GB".'
+        ) from None
+
+
+def _machine_memory() -> int:
+    """Return the bytes of memory of this machine, or of the container that the process is in."""
+    try:
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):
-        memory = 1 << 33
-    return int(MEMORY_SHARE * memory)
+        found = [1 << 33]
+    for path in _CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # "max" stands for no limit
+            found.append(int(path.read_text(encoding="ascii")))
+    return min(n_bytes for n_bytes in found if n_bytes > 0)
 
 
 def check_size(path: Path, shape: tuple[int, ...], dtype: Any = np.float64) -> None:
     """Refuse a declared array that does not fit into memory, or that the file cannot contain.
 
-    Numbers are counted in the type they are converted to, float32 or float64.
+    Numbers are counted in the type they are read in or converted to, whichever is larger.
     """
     stored = np.dtype(dtype)
     is_kept = stored.kind in "SUO" or stored == np.float32
-    n_bytes = math.prod(shape) * (stored.itemsize if is_kept else 8)  # Python ints cannot overflow
+    n_bytes = math.prod(shape) * (
+        stored.itemsize if is_kept else max(8, stored.itemsize)
+    )  # Python ints cannot overflow
     if n_bytes > (limit := memory_limit()):
         raise FileError(
             f"`{path}` declares {n_bytes / 1e9:.3g} GB of data, more than the limit of "

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from orthoplus.core.errors import FileError
-from orthoplus.io.column_shapes import CLASS
+from orthoplus.io.column_shapes import names_classes
 from orthoplus.io.content import Content
 from orthoplus.io.table_columns import find_column
 from orthoplus.io.table_text import Row, find_encoding, read_rows, suffix_of
@@ -22,7 +22,7 @@ def read_text_labels(path: Path, key: str | None = None) -> Content:
     rows = _read_cells(path)
     width = len(rows[0][1])
     names = None
-    if any(CLASS.fullmatch(cell.strip()) for cell in rows[0][1]) or (key and not key.isdigit()):
+    if any(names_classes(cell.strip()) for cell in rows[0][1]) or (key and not key.isdecimal()):
         names, rows = tuple(cell.strip() for cell in rows[0][1]), rows[1:]
     column = _label_column(path, names, width, key)
     index = next((j for j in range(width) if j != column), None)
@@ -36,7 +36,7 @@ def read_text_labels(path: Path, key: str | None = None) -> Content:
 def _label_column(path: Path, names: tuple[str, ...] | None, width: int, key: str | None) -> int:
     if key is not None:
         return find_column(path, names, width, key, f"--labels {path.name}:{key}, column")
-    named = [j for j, name in enumerate(names or ()) if CLASS.fullmatch(name)]
+    named = [j for j, name in enumerate(names or ()) if names_classes(name)]
     if len(named) == 1 or width <= 2:
         return named[0] if len(named) == 1 else width - 1
     columns = f"{width} columns" if names is None else ", ".join(names[:12])

@@ -124,8 +124,8 @@ def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
     """Return the format of the sparse matrix in the archive, or None; CSR is the default."""
     kind = "csr"
     if "format" in headers:
-        _, dtype = headers["format"]
-        if dtype.kind not in "US" or dtype.itemsize > _LONGEST_WORD:
+        shape, dtype = headers["format"]
+        if dtype.kind not in "US" or math.prod(shape) * dtype.itemsize > _LONGEST_WORD:
             return None
         word = _load_member(path, "format").item()
         kind = word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
@@ -141,7 +141,7 @@ def _sparse_format(path: Path, headers: dict[str, Header]) -> str | None:
             raise FileError(
                 f"`{path}` holds pickled Python objects (`{name}`), which are never loaded."
             )
-        guard.check_size(path, shape)
+        guard.check_size(path, shape, dtype)
     if math.prod(headers["shape"][0]) > _MOST_LENGTHS:
         raise FileError(
             f"`{path}`: the shape of its sparse array is itself an array of shape "

@@ -20,6 +20,7 @@ from orthoplus.io.table_options import NONE, TableOptions
 # A text column with at least this share of distinct values names the rows.
 _NAME_SHARE = 0.9
 
+_MOST_DIGITS = 10  # of the number of a column
 _DIGITS = re.compile(r"\d*", re.ASCII)
 
 
@@ -78,7 +79,7 @@ def find_column(
             f"`{option} {column}`: {stripped.count(column)} columns of `{path}` have that name. "
             f"Pass the number of the column instead, counting from 1."
         )
-    if column.isdigit() and 1 <= int(column) <= n_columns:
+    if column.isdecimal() and len(column) < _MOST_DIGITS and 1 <= int(column) <= n_columns:
         return int(column) - 1
     known = ", ".join(stripped[:12]) + (", ..." if len(stripped) > 12 else "")
     has = f"Its columns are {known}." if known else f"Its columns are 1 to {n_columns}."
@@ -170,7 +171,7 @@ def _find_index(path: Path, table: Table, taken: set[int], notes: list[str]) -> 
 def _kind_of_index(column: FloatArray, name: str | None, *, is_first: bool) -> tuple[str, bool]:
     """Return what a numeric column may hold instead of data, and whether that is certain."""
     is_unique = shapes.is_unique_whole(column)
-    is_named = name is not None and bool(shapes.IDENTIFIER.fullmatch(name)) and is_unique
+    is_named = name is not None and shapes.names_identifiers(name) and is_unique
     is_unnamed = is_first and name == "" and is_unique
     if shapes.is_running(column):
         return "running numbers", is_unnamed or is_named or (is_first and name is None)
@@ -188,8 +189,8 @@ def _leading_names(table: Table, taken: set[int]) -> int | None:
         return None
     name = "" if table.names is None else table.names[0].strip()
     if (
-        shapes.CLASS.fullmatch(name)
-        and not shapes.IDENTIFIER.fullmatch(name)
+        shapes.names_classes(name)
+        and not shapes.names_identifiers(name)
         and shapes.has_classes(first)
     ):
         return None
@@ -204,7 +205,7 @@ def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) ->
         if (
             j in taken
             or not name
-            or not shapes.CLASS.fullmatch(name)
+            or not shapes.names_classes(name)
             or not shapes.has_classes(column)
         ):
             continue

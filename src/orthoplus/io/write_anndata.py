@@ -17,6 +17,7 @@ import numpy as np
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.core.types import IntArray
+from orthoplus.io.trial import attribute, follow
 
 _ARRAY, _DICT = ("array", "0.2.0"), ("dict", "0.1.0")
 _CATEGORICAL, _WORDS = ("categorical", "0.2.0"), ("string-array", "0.2.0")
@@ -48,17 +49,28 @@ def check_anndata(path: Path, shape: tuple[int, int]) -> None:
         raise FileError(f"`--write-back`: the folder of `{path}` is not writable.")
     with h5py.File(path, "r") as file:
         for name, length in zip(("obs", "var"), shape, strict=True):
-            frame = file.get(name)
-            if not isinstance(frame, h5py.Group) or "_index" not in frame.attrs:
+            frame = follow(file, name)
+            key = attribute(frame, "_index") if isinstance(frame, h5py.Group) else None
+            index = None if key is None else follow(frame, str(key))
+            if not isinstance(index, h5py.Dataset):
                 raise FileError(
                     f"`--write-back`: `{name}` of `{path}` is not in the format of AnnData 0.7 and "
                     f"later. Open the file with anndata and save it again."
                 )
-            if frame[frame.attrs["_index"]].shape != (length,):
+            if index.shape != (length,):
                 raise FileError(
-                    f"`--write-back`: `{path}` has {frame[frame.attrs['_index']].shape[0]} rows in "
+                    f"`--write-back`: `{path}` has {(index.shape or (0,))[0]} rows in "
                     f"`{name}`, but the matrix that was clustered has {length}."
                 )
+
+
+def _own_group(file: Any, name: str) -> Any:
+    """Return a group of this file; a link to another file or place is replaced by a new group."""
+    import h5py
+
+    if not isinstance(follow(file, name), h5py.Group):
+        _write(file, name, {})
+    return file[name]
 
 
 def write_back(path: Path, results: Results) -> None:
@@ -75,11 +87,10 @@ def write_back(path: Path, results: Results) -> None:
             shutil.copystat(target, aside)
         with h5py.File(aside, "r+") as file:
             for name, value in results.obs.items():
-                _write_column(file["obs"], name, value)
+                _write_column(_own_group(file, "obs"), name, value)
             for group in ("obsm", "varm", "uns"):
-                _write(file, group, {}, keep=True)
                 for name, value in getattr(results, group).items():
-                    _write(file[group], name, value)
+                    _write(_own_group(file, group), name, value)
         os.replace(aside, target)
     finally:
         aside.unlink(missing_ok=True)
@@ -100,11 +111,9 @@ def _text_type() -> Any:
     return h5py.string_dtype()
 
 
-def _write(group: Any, name: str, value: Any, *, keep: bool = False) -> None:
-    """Write an element; an existing one is replaced, or kept if ``keep``."""
-    if name in group:
-        if keep:
-            return
+def _write(group: Any, name: str, value: Any) -> None:
+    """Write an element in place of an existing one or of a link, which is never followed."""
+    if group.get(name, getlink=True) is not None:
         del group[name]
     if isinstance(value, Categories):
         made = _mark(group.create_group(name), _CATEGORICAL)

@@ -28,7 +28,7 @@ def column_sums(labels: IntArray, gains: FloatArray, k: int) -> FloatArray:
     """Sum ``gains`` for each label 0..k-1 with a rounding error of O(sqrt(n)) units.
 
     A single running sum has an error of n units, which bounds would have to allow for. Sums over
-    groups of about sqrt(n) rows, added afterwards, have an error of only 2 sqrt(n) units.
+    groups of about sqrt(n) rows, added afterward, have an error of only 2 sqrt(n) units.
     """
     size = max(1, int(np.sqrt(len(labels))))
     group = np.arange(len(labels)) // size

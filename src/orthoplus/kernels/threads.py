@@ -23,7 +23,7 @@ def n_threads() -> int:
 
 def _wanted_threads() -> int:
     wanted = os.environ.get("ORTHOPLUS_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
+    if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

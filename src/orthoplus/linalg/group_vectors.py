@@ -11,19 +11,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.groups import reciprocals, unit_rows
+from orthoplus.data.memory import MemoryMatrix
 
 # Number of Lanczos vectors per cycle, and of cycles; a cycle starts from the best vector so far.
 _CYCLE = 16
 _MAX_CYCLES = 30
 # The residual is checked once per this many steps.
-_LOOK = 2
+_CHECK_INTERVAL = 2
 # Residual relative to the eigenvalue; the error of the eigenvalue is the square of it.
 _RESIDUAL = 1e-11
 # Smaller entries of a unit vector are remainders of the start and are set to zero: otherwise a row
 # orthogonal to all others would be assigned to a group by rounding.
-_LEFT_OVER = 1e-10
+_NEGLIGIBLE_ENTRY = 1e-10
 # Residuals cannot fall below this many unit roundoffs of the dtype of an operator.
 _OPERATOR_ROUNDOFFS = 50
 # Largest number of steps of the projected power method, which converges linearly.
@@ -119,7 +120,7 @@ def leading_directions(
         space = _Directions(A, labels, k, _RESIDUAL if residual is None else residual)
         first = A.reduce_rows(_start_sums, labels, weights, args=(k,))
         V, squares = _leading(space, first)
-    return np.where(V > _LEFT_OVER, V, 0.0), squares
+    return np.where(V > _NEGLIGIBLE_ENTRY, V, 0.0), squares
 
 
 def has_group_grams(A: DataMatrix, k: int) -> bool:
@@ -375,7 +376,7 @@ def _lanczos_cycle(space: _Space, x: FloatArray) -> tuple[FloatArray, FloatArray
         beta = np.sqrt(space.dots(w, w))
         beta[beta <= _BREAKDOWN * np.abs(T).max(axis=(1, 2))] = 0.0
         is_full = s + 1 == _CYCLE or not beta.any()
-        if is_full or (s + 1) % _LOOK == 0:
+        if is_full or (s + 1) % _CHECK_INTERVAL == 0:
             values, vectors = np.linalg.eigh(T[:, : s + 1, : s + 1])
             best, squares = vectors[:, :, -1], np.maximum(values[:, -1], 0.0)
             is_exact = bool((beta * np.abs(best[:, -1]) <= space.tol * squares).all())

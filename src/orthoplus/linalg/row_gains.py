@@ -19,7 +19,7 @@ from orthoplus.core.types import FloatArray, IntArray
 # Number of entries of a block of rows whose gains are computed together.
 _BLOCK_ENTRIES = 1 << 16
 # A row with at least this fraction of its column's squared norm counts as the only row.
-_ALONE = 1.0 - 1e-14
+_SINGLE_ROW_SQUARE = 1.0 - 1e-14
 
 
 def entries_of(X: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -214,7 +214,7 @@ def _own_entries(labels: IntArray, weights: FloatArray) -> tuple[IntArray, Float
     own = np.maximum(labels, 0)
     entry = np.where(labels >= 0, weights, 0.0).astype(np.float64)
     squares = entry**2
-    return own, entry, np.where(squares < _ALONE, 1.0 - squares, np.inf)
+    return own, entry, np.where(squares < _SINGLE_ROW_SQUARE, 1.0 - squares, np.inf)
 
 
 def _combined(

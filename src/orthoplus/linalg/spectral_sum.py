@@ -32,7 +32,7 @@ _DENSE_ORDER, _MOST_DENSE, _MOST_WORK = 400, 2000, 2e10
 # iteration usually takes _USUAL_PRODUCTS products with a block.
 _EIGEN_WORK, _USUAL_PRODUCTS = 4, 20
 # Number of additional Ritz vectors: the minimum, and as a fraction of k.
-_SPARE, _SPARE_SHARE = 6, 0.5
+_EXTRA_COLUMNS, _EXTRA_SHARE = 6, 0.5
 # Number of blocks per cycle, fewer if they would exceed _MOST_NUMBERS entries; number of cycles.
 _BLOCKS, _MOST_NUMBERS, _MAX_CYCLES = 6, 3e7, 30
 # Number of runs on the complement, probability that all of them miss an eigenvalue, largest number
@@ -97,7 +97,7 @@ def sum_of_largest(
     >>> bool(found.lower <= d[-2:].sum() <= found.upper + 1e-12), found.upper - found.lower < 1e-6
     (True, True)
     """
-    if n <= max(_DENSE_ORDER, 3 * (k + _SPARE)):
+    if n <= max(_DENSE_ORDER, 3 * (k + _EXTRA_COLUMNS)):
         return dense_sum(product(np.eye(n)), k)
     rng = np.random.default_rng(0)
     # Scaling by a power of two is exact and prevents squares from overflowing.
@@ -133,7 +133,7 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
     A = as_data(A, check=False)
     order = min(A.shape)
     k, roundoff = min(k, order), float(np.finfo(A.dtype).eps)
-    if order <= max(A.gram_order, 3 * (k + _SPARE)) or _is_dense_cheaper(A, order, k):
+    if order <= max(A.gram_order, 3 * (k + _EXTRA_COLUMNS)) or _is_dense_cheaper(A, order, k):
         return dense_sum(A.short_gram(), k)
     found = sum_of_largest(A.short_product, order, k, trace=total, roundoff=roundoff)
     is_open = found.upper - found.lower > _OPEN * (total - found.lower)
@@ -184,8 +184,8 @@ class _Goal(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Return the number of columns of a block; spare columns improve the convergence."""
-        return self.k + max(_SPARE, int(_SPARE_SHARE * self.k))
+        """Return the number of columns of a block; additional columns improve the convergence."""
+        return self.k + max(_EXTRA_COLUMNS, int(_EXTRA_SHARE * self.k))
 
     def is_met(self, pairs: _Pairs, top: float) -> bool:
         lower = pairs.sum(self.k)

@@ -24,7 +24,7 @@ _RANDOM_SHARE = 0.01
 # A'A is formed if A has at most this many columns.
 _GRAM_SIDE = 128
 # Number of additional columns of a subspace iteration.
-_SPARE = 8
+_OVERSAMPLING = 8
 # Number of its steps if the vectors are the result, not just a start.
 _CAREFUL_STEPS = 20
 # Squared singular values below this fraction of the largest are attributed to rounding.
@@ -127,7 +127,7 @@ def leading_right_vectors(
     if r <= _GRAM_SIDE:
         Q, M = np.eye(r), A.gram()
     else:
-        Q = np.linalg.qr(rng.standard_normal((r, min(r, k + _SPARE))))[0]
+        Q = np.linalg.qr(rng.standard_normal((r, min(r, k + _OVERSAMPLING))))[0]
         for _ in range(n_steps):
             Q = np.linalg.qr(A.normal_product(Q))[0]
         M = Q.T @ A.normal_product(Q)
@@ -140,7 +140,7 @@ def _right_vectors_from_left(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute `leading_right_vectors` by subspace iteration on the left side; at most rank(A)."""
     n = A.shape[0]
-    Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _SPARE))))[0]
+    Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _OVERSAMPLING))))[0]
     for _ in range(n_steps):
         Q = np.linalg.qr(A.times(A.times_transposed(Q)))[0]
     W = A.times_transposed(Q).astype(np.float64)

@@ -1,15 +1,20 @@
-"""Random starts for clusters of counts: rows that are far apart in Kullback-Leibler divergence."""
+"""Starts for clusters of counts: a sketch of their square roots, and swaps of single groups."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, MemoryMatrix
-from orthoplus.data.count_groups import log_profiles, row_entropies
+from orthoplus.data.count_groups import log_profiles, row_entropies, square_roots
+from orthoplus.data.groups import unit_rows
+from orthoplus.linalg.starts import leading_right_vectors
+from orthoplus.methods.search.sketch import order_of_rows
 
-# Candidate rows per seed.
+# Candidate rows of a swap.
 _CANDIDATES = 3
+# Columns of the sketch per group and in addition, and subspace iterations for its basis.
+_SKETCH_COLUMNS, _SPARE, _POWER_STEPS = 2, 8, 2
 
 
 def sample_counts(A: DataMatrix, sizes: Any, most: int, seed: int) -> MemoryMatrix:
@@ -28,32 +33,42 @@ def sample_counts(A: DataMatrix, sizes: Any, most: int, seed: int) -> MemoryMatr
     return A.sample_rows(np.sort(np.argpartition(-keys, most)[:most]))
 
 
-def seed_profiles(
-    A: MemoryMatrix, k: int, smoothing: float, rng: np.random.Generator
-) -> FloatArray:
-    """Draw k rows of A, each with probability proportional to its divergence so far.
+class CountSketch(NamedTuple):
+    """Hold the square roots of sampled counts in the span of their leading singular vectors.
 
-    The divergence is from the best smoothed profile of the rows drawn before. Of a few candidates,
-    the one that reduces the total divergence most is taken. The cost is O(nnz k).
+    A row of square roots has the squared norm :math:`r_i`, the sum of the row. The cosine of two
+    such rows is the Bhattacharyya coefficient of their profiles, so orthogonal NMF of them
+    approximates the clusters of smallest divergence. Singular vectors remove most of the noise of
+    single rows, which hides small groups from seeds drawn by the divergence of rows.
     """
-    least = np.asarray(row_entropies(A))
-    mean = A.group_sums(np.zeros(len(A), dtype=np.int64), np.ones(len(A)), 1)[0]
-    fits: FloatArray | None = None  # largest log-likelihood of each row
-    chosen: list[int] = []
-    for _ in range(k):
-        # The divergence of a row from its best profile: entropy bound minus log-likelihood. Chosen
-        # rows cannot be drawn again.
-        missed = A.row_sums() if fits is None else np.maximum(least - fits, 0.0)
-        missed[chosen] = 0.0
-        drawn = _draw_rows(missed, rng, np.setdiff1d(np.arange(len(A)), chosen))
-        profiles = log_profiles(A.take_rows(drawn).astype(np.float64), smoothing, mean)
-        new = A.matmul(profiles.T).astype(np.float64)
-        new = new if fits is None else np.maximum(new, fits[:, None])
-        # The candidate that increases the total log-likelihood most becomes the next seed.
-        best = int(new.sum(axis=0).argmax())
-        chosen.append(int(drawn[best]))
-        fits = new[:, best]
-    return A.take_rows(np.array(chosen)).astype(np.float64)
+
+    rows: FloatArray  # m x d, in an order that does not depend on the order of the data
+    order: IntArray  # row of the sample for each row of the sketch
+
+    def centers_of(self, labels: IntArray, k: int) -> FloatArray:
+        """Return the directions of the sums over groups of the sample."""
+        own = labels[self.order]
+        sums = np.zeros((k, self.rows.shape[1]))
+        np.add.at(sums, own[own >= 0], self.rows[own >= 0])
+        return unit_rows(sums)
+
+    def labels_of(self, centers: FloatArray) -> IntArray:
+        """Return the group of each row of the sample, -1 for a row of zeros."""
+        labels = np.empty(len(self.order), dtype=np.int64)
+        scores = self.rows @ centers.T
+        labels[self.order] = np.where(self.rows.any(axis=1), scores.argmax(axis=1), -1)
+        return labels
+
+
+def sketch_counts(A: MemoryMatrix, k: int, seed: int) -> CountSketch:
+    """Return the sketch of these rows, with a few columns per group."""
+    roots = square_roots(A)
+    columns = min(_SKETCH_COLUMNS * k + _SPARE, *A.shape)
+    rng = np.random.default_rng(seed)
+    basis, _ = leading_right_vectors(roots, columns, rng, _POWER_STEPS)
+    rows = np.asarray(roots.matmul(basis), dtype=np.float64)
+    order = order_of_rows(rows)
+    return CountSketch(np.ascontiguousarray(rows[order]), order)
 
 
 def swap_profile(

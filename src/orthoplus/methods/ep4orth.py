@@ -38,7 +38,7 @@ class PenaltyState(NamedTuple):
     """Hold everything the next outer iteration needs: X^t, sigma_t, eps_t and the tolerance.
 
     ``gradient`` is that of f at X, or None if the inner solver does not provide it; ``value_feas``
-    is f at X^feas, or NaN until it is needed. ``is_stationary`` and ``is_descent`` tell whether
+    is f at X^feas, or NaN until it is needed. ``is_stationary`` and ``is_descent`` say whether
     this iteration satisfied (4.1) and (4.2), see `HistoryRow`; they are None before the first
     iteration. ``has_collapsed`` is True if two columns coincide.
     """
@@ -101,7 +101,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         rounding have the same penalized value, so that the scale of f does not matter. The paper's
         parameters are absolute, with unit 1.
     penalty_growth, penalty_growth_late : float
-        Growth factor gamma_2 while ||XV||^2 > 2, and afterwards (None for the same factor).
+        Growth factor gamma_2 while ||XV||^2 > 2, and afterward (None for the same factor).
     penalty_max : float
         Largest sigma, in units of ``penalty_unit``.
     p, q, V
@@ -144,7 +144,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
     References
     ----------
     B. Jiang, X. Meng, Z. Wen and X. Chen, *An exact penalty approach for optimization with
-    nonnegative orthogonality constraints*, Math. Program. (2023), Algorithm 1.
+    nonnegative orthogonality constraints*, Math. Program. 198 (2023), Algorithm 1.
 
     Examples
     --------
@@ -394,6 +394,7 @@ class PenaltyStop:
     patience: int | None = None
 
     def __call__(self, state: PenaltyState) -> Status:
+        """Return CONVERGED if the violation is at most the tolerance or rounding."""
         # Columns have unit norm only up to rounding, which limits the attainable violation.
         roundoff = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype]
         if state.n_iter > 0 and state.violation <= max(self.feasibility_tol, roundoff):

@@ -48,6 +48,7 @@ class ChangeStop:
     max_iter: int
 
     def __call__(self, state: FactorState) -> Status:
+        """Return CONVERGED if the last iteration changed the factor by at most ``tol``."""
         if state.n_iter > 0 and state.change <= self.tol:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
@@ -99,16 +100,25 @@ class FactorModel(Protocol):
     allow_negative: bool
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Return the shape (n, k) of the orthogonal factor."""
+
     @property
-    def total(self) -> float: ...
+    def total(self) -> float:
+        """Return ||A||_F^2."""
+
     @property
-    def constant(self) -> float: ...
+    def constant(self) -> float:
+        """Return f at X = 0."""
+
     @property
-    def row_squares(self) -> Any: ...
+    def row_squares(self) -> Any:
+        """Return the squared row norms of A, a vector of the data."""
+
     def group_directions(
         self, labels: Any, start: Any, residual: float | None = None
-    ) -> tuple[FloatArray, FloatArray]: ...
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the leading singular vectors and values of the groups of rows."""
 
 
 def factor_model(problem: Problem) -> FactorModel:

@@ -1,24 +1,23 @@
 """Clustering of counts by alternation and exact row moves for the Kullback-Leibler divergence."""
 
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data import DataMatrix
+from orthoplus.data import MemoryMatrix
 from orthoplus.data.count_groups import (
     cover_groups,
     group_divergence,
     keep_first_moves,
     likeliest_groups,
     log_profiles,
-    missed_of_profiles,
     moved_range,
     sum_groups,
     sweep_rows,
@@ -27,32 +26,31 @@ from orthoplus.data.groups import (
     Centers,
     assign_rows,
     count_rows,
-    normalized_entries,
-    support_labels,
+    unit_rows,
 )
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import leading_centers
-from orthoplus.methods.count_seeds import sample_counts, seed_profiles, swap_profile
+from orthoplus.methods.count_answer import CountModel, answer_of_groups
+from orthoplus.methods.count_seeds import (
+    CountSketch,
+    sample_counts,
+    sketch_counts,
+    swap_profile,
+)
+from orthoplus.methods.search.sketch import sampled_centers
 
 # Budget of entries times groups for the starts of a small problem, and the most starts.
 _CHEAP_STARTS, _MOST_STARTS = 1 << 21, 40
 # Up to this many entries times groups, single-row moves follow every start.
 _CHEAP_SWEEP = 1 << 16
-# Every fourth start draws random rows, the others swap one group of the best solution.
-_FRESH_START = 4
+# From this start on, every second one draws random rows; the others swap one group of the best.
+_FIRST_FRESH = 3
+# Alternations in the sketch for a first set of centers, and per swap.
+_FIRST_STEPS, _TRIAL_STEPS = 30, 4
+# Fewer groups than this get the patience of this many.
+_MIN_PATIENT_GROUPS = 10
 # Maximum number of alternations on the sample before a start is applied to all rows.
 _SAMPLE_STEPS = 50
-
-
-class CountModel(Protocol):
-    """Attributes that the alternation needs of a problem, which is KLONMF."""
-
-    A: DataMatrix
-
-    @property
-    def row_sums(self) -> Any: ...
-    @property
-    def constant(self) -> float: ...
 
 
 def _counts(problem: Problem) -> CountModel:
@@ -65,7 +63,8 @@ def _counts(problem: Problem) -> CountModel:
 class KLState(NamedTuple):
     """Hold the best groups so far and the current start.
 
-    While ``is_smooth`` is True, the start alternates with smoothed profiles; then single rows move.
+    While ``is_searching`` is True, centers of the sketch are swapped. Then, while ``is_smooth`` is
+    True, the start alternates with smoothed profiles; at last single rows move.
     Labels are vectors of length n in the form of the data. Labels that are not in memory are not
     saved with the state; `KLAlternating` recomputes them from the sums of their groups.
     """
@@ -77,8 +76,14 @@ class KLState(NamedTuple):
     best_sums: FloatArray
     value: float
     sizes: Any  # row sums
+    sketch: FloatArray  # rows and order of a `CountSketch`, empty before the first search
+    sketch_order: IntArray
+    centers: FloatArray  # k x d, centers of the current search
     n_iter: int
     n_started: int
+    n_trials: int
+    n_failures: int  # failed swaps since the last success
+    is_searching: bool
     best_smooth: float  # best value after the smoothed alternation of a start
     is_smooth: bool
     is_fixed: bool
@@ -113,16 +118,24 @@ class KLAlternating(SeededMethod):
     alternation is smoothed, and exact moves follow: each row moves to the group that gives the
     smallest D.
 
+    The alternation alone often splits a large group and misses a small one. Therefore a *search*
+    precedes it: in a sketch of the square roots of sampled rows, a center is replaced by a row with
+    a large residual, and the better centers are kept. The scalar products of square roots are those
+    of the Hellinger distance, which approximates the divergence, and a swap costs little there.
+
     Parameters
     ----------
     start : {"svd", "random", "given"}
         Source of the first labels: the singular vectors of A, k rows that are far apart, or the
-        given X.
+        given X. The first start alternates from a given X itself and searches from the others.
     n_init : int
         Number of starts, of which the best result is kept. After the first, each start replaces one
-        of the best groups so far by a row that fits the others badly; every fourth one draws random
-        rows that are far apart. Single-row moves follow a start only if its alternation gives the
-        best value so far, or always in a small problem. More starts never give a worse result.
+        of the best groups so far by a row that fits the others badly; from the fourth on, every
+        second one begins at random rows that are far apart, with and without a search in turn.
+        Single-row moves follow a start only if its alternation gives the best value so far, or
+        always in a small problem. More starts never give a worse result.
+    patience : int
+        A search ends after this many failed swaps per group, counting at least ten groups.
     smoothing : float
         The smoothing parameter :math:`\lambda`; 0 gives the plain alternation.
     max_iter : int
@@ -153,6 +166,7 @@ class KLAlternating(SeededMethod):
 
     start: str = "svd"
     n_init: int = 4
+    patience: int = 3
     smoothing: float = 0.5
     max_iter: int = 1000
     sample: int = 4096
@@ -161,6 +175,7 @@ class KLAlternating(SeededMethod):
     def __post_init__(self) -> None:
         check_choice(self.start, "start", ("svd", "random", "given"))
         check_count(self.n_init, "n_init", low=1)
+        check_count(self.patience, "patience", low=1)
         check_range(self.smoothing, "smoothing", low=0.0, high=1.0)
         check_count(self.max_iter, "max_iter", low=1)
         check_count(self.sample, "sample", low=1)
@@ -177,7 +192,8 @@ class KLAlternating(SeededMethod):
         """Return the state with the first labels: from X, from centers, or from random rows."""
         A = _counts(problem).A
         if self.start == "random":
-            labels = self._draw(problem, 0, None)
+            sketch = sketch_counts(self._sample(problem), problem.shape[1], self.seed)
+            labels = self._random_labels(problem, sketch, 0)
         elif isinstance(X, Centers):
             labels = assign_rows(A, X.vectors).labels
         elif self.start == "given":
@@ -194,16 +210,24 @@ class KLAlternating(SeededMethod):
             best_sums=sums,
             value=value,
             sizes=_counts(problem).row_sums,
+            sketch=np.zeros((0, 0)),
+            sketch_order=np.zeros(0, dtype=np.int64),
+            centers=np.zeros((0, 0)),
             n_iter=0,
             n_started=1,
+            n_trials=0,
+            n_failures=0,
+            is_searching=self.start != "given",
             best_smooth=np.inf,
             is_smooth=True,
             is_fixed=False,
         )
 
     def step(self, problem: Problem, state: KLState) -> KLState:
-        """Perform one alternation, or a sweep of single moves once alternating stalls."""
+        """Perform a batch of swaps, one alternation, or a sweep once alternating stalls."""
         state = self._complete(problem, state)._replace(n_iter=state.n_iter + 1)
+        if state.is_searching:
+            return self._search(problem, state)
         if not state.is_smooth:
             swept = self._sweep(problem, state)
             return self._next_start(problem, state) if swept is None else swept
@@ -244,34 +268,92 @@ class KLAlternating(SeededMethod):
         return None
 
     def _next_start(self, problem: Problem, state: KLState) -> KLState:
-        """Return the state with the first labels of the next start, or the final state."""
-        if state.n_started >= self.n_init:
+        """Return the state at the beginning of the next start, or the final state."""
+        number = state.n_started
+        if number >= self.n_init:
             return state._replace(is_fixed=True)
-        found = self._groups(problem, self._draw(problem, state.n_started, state.best_sums))
-        state = state._replace(n_started=state.n_started + 1, is_smooth=True)
-        return _moved(state, *found)
+        state = state._replace(n_started=number + 1, is_smooth=True)
+        past = number - _FIRST_FRESH
+        if past >= 0 and past % 2 == 0:
+            if past % 4 == 0:
+                return state._replace(is_searching=True, n_trials=0, n_failures=0)
+            # Searches mostly agree, so every second fresh start does without one.
+            sketch = CountSketch(state.sketch, state.sketch_order)
+            labels = self._random_labels(problem, sketch, number)
+            return _moved(state, *self._groups(problem, labels))
+        # Replace one group of the best solution by a row that fits the others badly. Each start has
+        # its own random stream, so that more starts never change the earlier ones.
+        rows, rng = self._sample(problem), np.random.default_rng([self.seed, number])
+        sums = swap_profile(rows, state.best_sums, self.smoothing, rng)
+        return _moved(state, *self._groups(problem, self._settle(problem, rows, sums)))
 
-    def _draw(self, problem: Problem, number: int, best: FloatArray | None) -> Any:
-        """Return the labels of the start with this number, alternated on a sample of the rows."""
-        model, k = _counts(problem), problem.shape[1]
-        # Each start has its own random stream, so that more starts never change the earlier ones.
-        rng = np.random.default_rng([self.seed, number])
-        rows = sample_counts(model.A, model.row_sums, max(self.sample, k), self.seed)
-        if best is None or number % _FRESH_START == _FRESH_START - 1:
-            sums = seed_profiles(rows, k, self.smoothing, rng)
+    def _search(self, problem: Problem, state: KLState) -> KLState:
+        """Swap centers of the sketch; after enough failures, apply the centers to all rows."""
+        if state.n_trials == 0:
+            state = self._first_centers(problem, state)
+        size = max(problem.shape[1], _MIN_PATIENT_GROUPS)
+        rng = np.random.default_rng([self.seed, state.n_started, state.n_trials])
+        centers, _, failures = kernels.search_swaps(
+            state.sketch, state.centers, rng.random((size, 2)), _TRIAL_STEPS
+        )
+        state = state._replace(
+            centers=centers,
+            n_trials=state.n_trials + size,
+            n_failures=failures + (state.n_failures if failures == size else 0),
+        )
+        if state.n_failures < self.patience * size:
+            return state
+        sketch = CountSketch(state.sketch, state.sketch_order)
+        labels = self._apply(problem, self._sample(problem), sketch.labels_of(centers))
+        return _moved(state._replace(is_searching=False), *self._groups(problem, labels))
+
+    def _first_centers(self, problem: Problem, state: KLState) -> KLState:
+        """Return the state with a sketch and the first centers of a search.
+
+        The first search begins at the groups of the state, the others at rows that are far apart.
+        """
+        k = problem.shape[1]
+        if not len(state.sketch):
+            sketch = sketch_counts(self._sample(problem), k, self.seed)
+            state = state._replace(sketch=sketch.rows, sketch_order=sketch.order)
+        if state.n_started == 1:
+            sketch = CountSketch(state.sketch, state.sketch_order)
+            logs = log_profiles(state.sums, self.smoothing)
+            first = sketch.centers_of(likeliest_groups(self._sample(problem), logs), k)
         else:
-            # Replace one group of the best solution by a row that fits the others badly.
-            sums = swap_profile(rows, best, self.smoothing, rng)
-        value = np.inf
+            rng = np.random.default_rng([self.seed, state.n_started])
+            first = unit_rows(sampled_centers(state.sketch, k, rng))
+        centers, _ = kernels.alternate_centers(state.sketch, first, _FIRST_STEPS)
+        return state._replace(centers=centers)
+
+    def _random_labels(self, problem: Problem, sketch: CountSketch, number: int) -> Any:
+        """Return the labels of a start from random rows that are far apart in the sketch."""
+        rng = np.random.default_rng([self.seed, number])
+        centers = unit_rows(sampled_centers(sketch.rows, problem.shape[1], rng))
+        return self._apply(problem, self._sample(problem), sketch.labels_of(centers))
+
+    def _sample(self, problem: Problem) -> MemoryMatrix:
+        model = _counts(problem)
+        most = max(self.sample, problem.shape[1])
+        return sample_counts(model.A, model.row_sums, most, self.seed)
+
+    def _apply(self, problem: Problem, rows: MemoryMatrix, labels: IntArray) -> Any:
+        """Return labels of all rows, from labels of the sample."""
+        k = problem.shape[1]
+        sums = sum_groups(rows, cover_groups(rows, labels, rows.row_sums(), k), k)
+        return self._settle(problem, rows, sums)
+
+    def _settle(self, problem: Problem, rows: MemoryMatrix, sums: FloatArray) -> Any:
+        """Alternate on the sample until its divergence rises, and return labels of all rows."""
+        k, value = problem.shape[1], np.inf
         for _ in range(_SAMPLE_STEPS):
-            # Smoothed alternation on the sample, until its divergence stops decreasing.
             labels = likeliest_groups(rows, log_profiles(sums, self.smoothing))
             own = sum_groups(rows, cover_groups(rows, labels, rows.row_sums(), k), k)
             before, value = value, group_divergence(own)
             if not value < before:
                 break
             sums = own
-        return likeliest_groups(model.A, log_profiles(sums, self.smoothing))
+        return likeliest_groups(_counts(problem).A, log_profiles(sums, self.smoothing))
 
     def _groups(self, problem: Problem, labels: Any) -> tuple[Any, FloatArray, float]:
         """Return the labels without empty groups, the sums of the groups, and the objective."""
@@ -303,6 +385,7 @@ class KLAlternating(SeededMethod):
 
     @property
     def has_own_starts(self) -> bool:
+        """Return True: each start is drawn from rows of the data."""
         return True
 
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Centers | None:
@@ -312,11 +395,13 @@ class KLAlternating(SeededMethod):
         return leading_centers(_counts(problem).A, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
+        """Raise unless ``X0`` has k profiles with one entry per column of A."""
         wanted = (problem.shape[1], _counts(problem).A.shape[1])
         if start.vectors.shape != wanted:
             raise InputError(f"`X0` has centers of shape {start.vectors.shape}; expected {wanted}.")
 
     def shape_of(self, state: KLState, problem: Problem) -> tuple[int, int]:
+        """Return the shape (n, k) of the factor that a state describes."""
         is_here = isinstance(state.labels, np.ndarray)
         return len(state.labels) if is_here else problem.shape[0], len(state.sums)
 
@@ -325,27 +410,8 @@ class KLAlternating(SeededMethod):
         if state is None:  # the run ended before the first state
             state = self.init(problem, start)
         state = self._complete(problem, state)
-        model, k = _counts(problem), problem.shape[1]
-        A, sums = model.A, state.best_sums
-        # Number the groups by their first rows, so that the result does not depend on the search.
-        order = _appearance(A, state.best_labels, k)
-        weights = normalized_entries(A, state.best_labels, model.row_sums, k)
-        labels = support_labels(A, state.best_labels, weights)
-        # Y = C / (sum of x_i) per group, so that X Y' has the column sums C of the group.
-        heights = A.reduce_rows(_column_sums, labels, weights, args=(k,), vectors_only=True)
-        Y = sums / np.where(heights > 0, heights, 1.0)[:, None]
-        levels = Y.sum(axis=1)
-        left, whole = A.reduce_rows(
-            _gradient_squares, labels, weights, model.row_sums, args=(levels,), vectors_only=True
-        )
-        return Answer(
-            point=A.point(labels, weights, k).renumbered(order),
-            Y=np.ascontiguousarray(Y[order].T, dtype=A.dtype),
-            value=missed_of_profiles(A, labels, sums),
-            stationarity=math.sqrt(float(left)),
-            gradient_size=math.sqrt(float(whole)) or 1.0,
-            is_row_optimal=True if state.is_fixed else None,
-        )
+        best = (state.best_labels, state.best_sums)
+        return answer_of_groups(_counts(problem), *best, is_row_optimal=state.is_fixed or None)
 
 
 def _moved(state: KLState, labels: Any, sums: FloatArray, value: float) -> KLState:
@@ -354,44 +420,3 @@ def _moved(state: KLState, labels: Any, sums: FloatArray, value: float) -> KLSta
     if value < state.value:
         state = state._replace(best_labels=labels, best_sums=sums, value=value)
     return state
-
-
-def _appearance(A: DataMatrix, labels: Any, k: int) -> IntArray:
-    """Return the groups in the order of their first rows."""
-    first = A.reduce_rows(
-        _first_rows,
-        labels,
-        A.row_indices(),
-        args=(k, len(A)),
-        combine=np.minimum,
-        vectors_only=True,
-    )
-    return np.argsort(first, kind="stable")
-
-
-def _first_rows(labels: IntArray, numbers: IntArray, k: int, n: int) -> IntArray:
-    # Groups without rows sort last.
-    first = np.full(k, n, dtype=np.int64)
-    kept = np.flatnonzero(labels >= 0)
-    np.minimum.at(first, labels[kept], numbers[kept])
-    return first
-
-
-def _column_sums(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    kept = np.flatnonzero(labels >= 0)
-    return np.bincount(labels[kept], weights[kept].astype(np.float64), k).astype(np.float64)
-
-
-def _gradient_squares(
-    labels: IntArray, weights: FloatArray, sizes: FloatArray, levels: FloatArray
-) -> tuple[float, float]:
-    """Return the squared norms of the gradient on the support and of its part e'y_j.
-
-    On the support, the gradient is e'y_j - r_i / x_i, where r_i is the sum of row i. A zero row of
-    X belongs to a zero row of A, where a positive entry would increase D.
-    """
-    kept = np.flatnonzero(labels >= 0)
-    # The gradient is e'y_j - r_i / x_i: two parts of equal size cancel at the optimum.
-    parts = levels[labels[kept]]
-    gradient = parts - sizes[kept] / weights[kept].astype(np.float64)
-    return float(gradient @ gradient), float(parts @ parts)

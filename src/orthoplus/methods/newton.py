@@ -184,7 +184,7 @@ class RegularizedNewton(StopsOverOblique):
         # X^{l+1} = Y^l if rho_l >= eta_1, else X^l; tau_{l+1} by rho_l.
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
-            # A rejected step at the largest tau cannot be improved any more.
+            # A rejected step at the largest tau cannot be improved further.
             tired = tau >= self.tau_max * state.tau_unit
             return state._replace(tau=tau, n_iter=state.n_iter + 1, is_stalled=tired)
         return NewtonState(

@@ -90,6 +90,7 @@ class PALM(StopsOverOblique):
 
     @property
     def moves_second_block(self) -> bool:
+        """Return True: X and Y are updated in turn."""
         return True
 
     def second_block(self, state: AlternatingState) -> FloatArray:
@@ -97,6 +98,7 @@ class PALM(StopsOverOblique):
         return state.Y
 
     def unmet_conditions(self) -> tuple[str, ...]:
+        """Return how a run may violate (4.1), and (4.2) if the X step does not search."""
         unmet = () if self.x_step.search else ("has search=False and need not descend, (4.2)",)
         return super().unmet_conditions() + unmet
 

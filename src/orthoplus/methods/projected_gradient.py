@@ -160,6 +160,7 @@ class ProjectedGradient(StopsOverOblique):
         return problem.known(state.value, gradient, state.energy)
 
     def unmet_conditions(self) -> tuple[str, ...]:
+        """Return how a run may violate (4.1), and (4.2) if it does not search."""
         unmet = () if self.search else ("has search=False and need not descend, (4.2)",)
         return super().unmet_conditions() + unmet
 

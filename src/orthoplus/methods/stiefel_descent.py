@@ -131,9 +131,11 @@ class SquaredEntries(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of the wrapped problem."""
         return self.problem.shape
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return f(X o X) and its gradient 2 X o grad f(X o X)."""
         value, gradient = self.problem.value_and_gradient(X * X)
         # Chain rule: the gradient of f(X o X) is 2 X o grad f.
         return value, 2.0 * X * gradient
@@ -186,6 +188,7 @@ class NegativityStop:
     max_iter: int
 
     def __call__(self, state: Any) -> Status:
+        """Return CONVERGED if the negative entries sum to at most ``tol``."""
         if state.n_iter > 0 and state.negativity <= self.tol:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

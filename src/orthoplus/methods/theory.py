@@ -151,7 +151,7 @@ class FollowsTheory:
           rounding.
 
         The theorem is about an infinite sequence, of which ``max_iter`` iterations are computed,
-        and requires (4.1) at each of them; ``is_stationary`` in the history tells whether the inner
+        and requires (4.1) at each of them; ``is_stationary`` in the history says whether the inner
         solver achieved it in its 2,000 iterations. Tolerances are measured in units of the penalty,
         a fixed factor that does not affect the proof. The problem must be a single function f of X:
         use `ONMF` with ``quartic=True``, because its Gauss-Newton model changes from one iteration

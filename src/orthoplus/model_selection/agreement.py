@@ -1,4 +1,4 @@
-"""Agreement of several runs of orthogonal NMF: matched components, voted groups, a score."""
+"""Agreement of several runs of orthogonal NMF: matched components, voted clusters, a score."""
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -28,10 +28,10 @@ class Consensus:
     score : float
         Mean adjusted Rand index of pairs of runs: 1 if all agree, about 0 by chance.
     stability : ndarray of shape (k,)
-        For each group, the average share of runs that keep two of its rows together; 1 for a group
-        of one row.
+        For each cluster, the average share of runs that keep two of its rows together; 1 for a
+        cluster of one row.
     labels : ndarray of shape (n,)
-        The group that most runs assign to each row; the first one in a tie.
+        The cluster that most runs assign to each row; the first one in a tie.
     agreement : ndarray of shape (n,)
         The share of the runs that agree with ``labels``.
     components : ndarray of shape (k, r)
@@ -84,6 +84,7 @@ def consensus(
     n_jobs : int, optional
         Number of processes, as in joblib.
     random_state : int
+        Seed of all random numbers; the same seed gives the same result.
 
     Returns
     -------
@@ -167,6 +168,7 @@ def matched_cosine(
     1.0
     """
     # Contingency table of the two labelings, weighted by x_i y_i.
+    # Entry (a, b) of the products sums w_i w'_i over the rows with the labels a and b.
     pairs = k * labels[0] + labels[1]
     products = np.bincount(pairs, weights[0] * weights[1], minlength=k * k).reshape(k, k)
     sizes = [
@@ -178,7 +180,7 @@ def matched_cosine(
 
 
 def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
-    """Return, for each group, the share of its pairs of rows that the runs keep together.
+    """Return, for each cluster, the share of its pairs of rows that the runs keep together.
 
     Examples
     --------

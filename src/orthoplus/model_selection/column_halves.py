@@ -40,6 +40,7 @@ def check_groups(groups: Any, A: Any, split: str) -> list[int] | None:
 def fit_column_halves(A: Any, work: Any, task: str, report: Callable[[int], None]) -> Arrays:
     """Return the stability and cosines (ranks,) and held-out shares (ranks, 2) of one halving."""
     rng, (n, r), A = work.rng(task), A.shape, A.in_memory()
+    # Shuffle whole groups of columns, so that a subject stays in one half.
     order = rng.permutation(r if work.groups is None else max(work.groups) + 1)
     folds = [np.sort(fold) for fold in np.array_split(rng.permutation(n), min(_FOLDS, n))]
     halves = [A.columns(part) for part in halve_columns(r, work.groups, order)]
@@ -49,6 +50,7 @@ def fit_column_halves(A: Any, work: Any, task: str, report: Callable[[int], None
         missed, weights = [], []
         for own, point in enumerate(points):
             weights.append(column_weights(halves[own], point))
+            # Clusters and weights of one half predict the columns of the other.
             missed.append(predict_columns(pieces[1 - own], point, weights[own], folds))
             report(1)
         labels = (points[0].labels, points[1].labels)

@@ -23,14 +23,16 @@ def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, I
     the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
     """
     scores = [A.times(c.T).astype(np.float64) for A, c in zip(pieces, centers, strict=True)]
-    sizes = [np.einsum("ij,ij->i", c, c) for c in centers]
+    sizes = [np.einsum("ij,ij->i", c, c, dtype=np.float64) for c in centers]
     squares = [A.squared_norm() for A in pieces]
     rows, missed, total = np.arange(len(scores[0])), sum(squares), sum(scores)
     for hidden, size in zip(scores, sizes, strict=True):
         shown, shown_size = total - hidden, sum(sizes) - size
         shown_size = np.maximum(shown_size, _TINY)
+        # Assign each row and fit its weight by the shown columns only.
         labels = best_column(shown / np.sqrt(shown_size))
         weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
+        # ||a - w c||^2 = ||a||^2 + w (w ||c||^2 - 2 a'c) over the hidden columns.
         missed += float(np.sum(weights * (weights * size[labels] - 2.0 * hidden[rows, labels])))
     return missed / (sum(squares) or 1.0), best_column(total)
 

@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.types import FloatArray
 
-# Below this adjusted Rand index, two halves share hardly any groups.
+# Below this adjusted Rand index, two halves share hardly any clusters.
 _UNSTABLE = 0.5
 # A curve has a knee if it falls this far below its chord, as a share of its total decrease.
 _KNEE = 0.1
@@ -51,7 +51,7 @@ def choose(
     """Return the rank chosen by most criteria, the choice of each criterion, and the reasons.
 
     ``heldout`` holds the held-out share of each rank (rows) in each half of each split (columns);
-    ``split`` tells whether rows or columns were halved.
+    ``split`` says whether rows or columns were halved.
     """
     found = {
         "held-out": _by_heldout(rows, heldout),
@@ -71,6 +71,7 @@ def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, st
     halves.
     """
     best = int(heldout.mean(axis=1).argmin())
+    # Differences on the same splits vary less than the errors themselves.
     excess = heldout - heldout[best]
     chosen = next(
         i for i in range(len(rows)) if i == best or excess[i].mean() <= standard_error(excess[i])
@@ -89,11 +90,11 @@ def _by_heldout(rows: tuple[RankRow, ...], heldout: FloatArray) -> tuple[int, st
 def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, str]:
     """Return the largest rank that is as stable as the best one.
 
-    A single group is always stable and is not considered.
+    A single cluster is always stable and is not considered.
     """
     several = [row for row in rows if row.k > 1]
     if not several:
-        return None, "Stability: one group is always stable, so that it says nothing."
+        return None, "Stability: a single cluster is always stable, so this says nothing."
     best = max(several, key=lambda row: row.stability)
     if best.stability < _UNSTABLE:
         return None, (
@@ -122,7 +123,7 @@ def _by_knee(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
         i = int(depth.argmax())
         if depth[i] >= _KNEE:
             return rows[i].k, (
-                f"Knee: the error falls fast to {y[i]:.4f} at k = {rows[i].k}, slowly after."
+                f"Knee: the error falls fast to {y[i]:.4f} at k = {rows[i].k}, then slowly."
             )
     return None, "Knee: the error falls evenly over these k and has no knee."
 
@@ -130,12 +131,13 @@ def _by_knee(rows: tuple[RankRow, ...]) -> tuple[int | None, str]:
 def _vote(named: dict[str, int | None]) -> tuple[int, str]:
     votes = [k for k in named.values() if k is not None]
     counts = {k: votes.count(k) for k in votes}
+    # Most votes; if all differ, the choice of the held-out criterion.
     k = max(counts, key=lambda k: (counts[k], k == named["held-out"]))
     supporters = [name for name, other in named.items() if other == k]
     if len(supporters) == len(named):
-        return k, f"k = {k}: all three criteria name it."
+        return k, f"k = {k}: all three criteria choose it."
     if len(supporters) > 1:
-        return k, f"k = {k}: {' and '.join(supporters)} name it."
+        return k, f"k = {k}: {' and '.join(supporters)} choose it."
     if len(votes) == len(named):
         middle = sorted(votes)[1]
         return middle, f"k = {middle}: the criteria differ; it is the middle one."
@@ -147,9 +149,9 @@ def _warnings(rows: tuple[RankRow, ...], k: int, split: str) -> list[str]:
     found = []
     if k > 1 and row.stability < _UNSTABLE:
         found.append(
-            f"Beware: at k = {k} two halves of the {split} agree on few groups (adjusted Rand "
-            f"index {row.stability:.2f}); other {split} would give other groups."
+            f"Caution: at k = {k} two halves of the {split} agree on few clusters (adjusted Rand "
+            f"index {row.stability:.2f}); other {split} would give other clusters."
         )
     if len(rows) > 1 and k == rows[-1].k:
-        found.append(f"Beware: k = {k} is the largest that was tried. Try more.")
+        found.append(f"Caution: k = {k} is the largest that was tried. Try more.")
     return found

@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.core.archive import reading_archive
 from orthoplus.core.errors import InputError
 from orthoplus.run.checkpoint import write_arrays
 
 _FORMAT = "orthoplus-ranks-1"
+_REFUSAL = (
+    "`resume`: {path} is not a file of `select_rank`, or is damaged ({error}). Pass another name, "
+    "or delete the file to start a new run."
+)
 
 Arrays = dict[str, Any]
 
@@ -26,10 +31,12 @@ def save_tasks(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str
 
 def is_rank_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file was written by `save_tasks`."""
+    if not os.path.isfile(path):  # reading a pipe would never end
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             return "__ranks__.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+    except Exception:  # a damaged archive raises many kinds of exceptions
         return False
 
 
@@ -37,16 +44,10 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
     """Return the arrays of the tasks in a file, or an empty dictionary if it does not exist."""
     if not Path(path).exists():
         return {}
-    try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(bytes(file["__ranks__"]))
-            arrays = {name: file[name] for name in file.files if "/" in name}
-    except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"`resume`: {os.fspath(path)} is not a file of `select_rank`, or is damaged ({error}). "
-            f"Pass another name, or delete the file to start a new run."
-        ) from error
-    stored = header.get("key", {})
+    with reading_archive(path, _REFUSAL) as file:
+        header = json.loads(bytes(file["__ranks__"]))
+        stored = dict(header.get("key", {}))
+        arrays = {tuple(name.split("/", 1)): file[name] for name in file.files if "/" in name}
     changed = [name for name in key if stored.get(name) != key[name]]
     if header.get("format") != _FORMAT or changed:
         raise InputError(
@@ -55,8 +56,7 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
             f"name."
         )
     done: dict[str, Arrays] = {}
-    for name, array in arrays.items():
-        task, part = name.split("/")
+    for (task, part), array in arrays.items():
         done.setdefault(task, {})[part] = array
     return done
 

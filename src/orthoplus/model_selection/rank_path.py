@@ -10,8 +10,8 @@ from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
-from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.groups import best_column, unit_rows
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.starts import leading_right_vectors, svd_start
 from orthoplus.methods.search.alternation import ROUGH, alternate_groups

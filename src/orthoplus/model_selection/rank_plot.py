@@ -30,7 +30,7 @@ def draw_ranks(
     below.plot(
         ranks, [row.unexplained for row in rows], "s-", color=_FIT, markersize=4, label="fit"
     )
-    below.set(ylabel="share that is missed", xlabel="number of groups k")
+    below.set(ylabel="share that is missed", xlabel="number of clusters k")
     for axis, criterion in ((above, "stability"), (below, "held-out"), (below, "knee")):
         _mark(axis, rows, criterion, named[criterion])
     for axis in (above, below):

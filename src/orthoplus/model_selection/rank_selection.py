@@ -1,4 +1,4 @@
-"""Selection of the number of groups by stability, held-out prediction and the knee."""
+"""Selection of the number of clusters by stability, held-out prediction and the knee."""
 
 import dataclasses
 import os
@@ -52,7 +52,7 @@ class RankSelection:
     rows : tuple of RankRow
         One row per rank; ``pandas.DataFrame(result.rows)`` gives a table.
     labels : ndarray of shape (n,)
-        The groups of the rows at rank k.
+        The clusters of the rows at rank k.
     named : dict
         The rank chosen by each criterion, "held-out", "stability" and "knee", or None.
     split : str
@@ -125,7 +125,7 @@ def select_rank(  # noqa: PLR0913
     resume: str | os.PathLike[str] | None = None,
     callback: Callable[[RankProgress], object] | None = None,
 ) -> RankSelection:
-    r"""Recommend the number of groups of the rows of X, with reasons.
+    r"""Recommend the number of clusters of the rows of X, with reasons.
 
     The rank chosen by most of three criteria is recommended, or the middle one if all differ:
 
@@ -171,6 +171,7 @@ def select_rank(  # noqa: PLR0913
     n_jobs : int, optional
         Number of processes, as in joblib; the splits and the fit of all rows are independent.
     random_state : int
+        Seed of all random numbers; the same seed gives the same result.
     with_proof : bool or float
         Whether to bound the unexplained share at each rank by `orthoplus.certify`. A number gives
         the seconds per rank; True means 10. The rows of the table then have a ``bound`` and a
@@ -263,7 +264,7 @@ def _check_loss(loss: str, split: str, allow_negative: bool, with_proof: bool | 
     check_choice(split, "split", ("rows", "columns"))
     if loss != "frobenius" and split == "columns":
         raise InputError(
-            f'`split="columns"` needs `loss="frobenius"`, but it is {loss!r}: halve the rows.'
+            f'`split="columns"` needs `loss="frobenius"`, but it is {loss!r}. Use `split="rows"`.'
         )
     if loss != "frobenius" and (allow_negative or with_proof):
         name = "allow_negative" if allow_negative else "with_proof"
@@ -296,11 +297,11 @@ def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
         raise InputError("`ranks` is empty. Pass the numbers to try, such as range(2, 21).")
     half = A.shape[0] // 2
     if split == "columns" and ordered[-1] > A.shape[0]:
-        raise InputError(f"`ranks` goes up to {ordered[-1]}, but X has {A.shape[0]} rows.")
+        raise InputError(f"`ranks` goes up to {ordered[-1]}; use at most {len(A)}, the rows of X.")
     if split == "rows" and ordered[-1] > half:
         raise InputError(
             f"`ranks` goes up to {ordered[-1]}, but half of the {A.shape[0]} rows of X are {half}, "
-            f"and each half is fitted by itself. Use ranks of at most {half}."
+            f"and each half is fitted separately. Use ranks of at most {half}."
         )
     if not A.has_entries:
         raise InputTypeError(
@@ -410,7 +411,7 @@ def _summarize(
 def _prove(
     A: Any, rows: tuple[RankRow, ...], labels: IntArray, seconds: float, allow_negative: bool
 ) -> tuple[RankRow, ...]:
-    """Return the rows with bounds, except for ranks with an empty group."""
+    """Return the rows with bounds, except for ranks with an empty cluster."""
     proven = []
     for row, own in zip(rows, labels, strict=True):
         problem = ONMF(A, row.k, allow_negative=allow_negative)

@@ -37,7 +37,7 @@ _FEASIBILITY = 1e-8
 _POINT_ROUNDOFFS = 8.0
 # The gradient at X counts as small below this fraction of a gradient elsewhere. Over OB+ columns
 # overlap and gradients are larger than over S+, about k times for orthogonal NMF.
-_ELSEWHERE = 1e-2
+_SHARE_OF_OTHER_GRADIENT = 1e-2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -350,7 +350,11 @@ def _evaluate(problem: Problem, X: FloatArray) -> tuple[float, FloatArray, float
     n, k = X.shape
     elsewhere = random_oblique_plus(n, k, np.random.default_rng(0))
     other = float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
-    return float(value), G, max(size, _ELSEWHERE * other) if math.isfinite(other) else size
+    return (
+        float(value),
+        G,
+        max(size, _SHARE_OF_OTHER_GRADIENT * other) if math.isfinite(other) else size,
+    )
 
 
 def _relative(residuals: tuple[float, float], scale: float) -> tuple[float, float]:

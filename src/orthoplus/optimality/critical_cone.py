@@ -59,10 +59,12 @@ class CriticalSpace:
 
     @cached_property
     def n_support(self) -> int:
+        """Return the dimension of the part on the support, nnz(X) - k."""
         return int(np.count_nonzero(self.X)) - self.X.shape[1]
 
     @cached_property
     def dimension(self) -> int:
+        """Return the dimension of the space: `n_support` plus the number of free entries."""
         return self.n_support + int(np.count_nonzero(self.free))
 
     @cached_property

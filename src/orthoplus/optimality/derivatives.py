@@ -34,7 +34,7 @@ _FOURTH_DIFFERENCE, _NOISE_SAMPLES = 1.0 / 70.0, 9
 # The median direction counts: one may be nearly orthogonal to G, or higher-order terms may cancel.
 _DIRECTIONS = 5
 # A factor counts as 2 or -1 within three percent, which allows for float32.
-_SAME = 0.03
+_FACTOR_TOL = 0.03
 _FACTORS = {
     -1.0: "the sign is wrong",
     0.5: "a factor 2 is missing",
@@ -43,7 +43,7 @@ _FACTORS = {
     -2.0: "the sign is wrong and there is a factor 2 too many",
     1.0: "it is right to a few digits only, as after work in a lower precision",
 }
-_SYMMETRISE = "A transposed factor, or no symmetrization: tr(X'MX) has the gradient (M + M')X."
+_SYMMETRY_HINT = "A transposed factor, or no symmetrization: tr(X'MX) has the gradient (M + M')X."
 
 Fun = Callable[[FloatArray], Any]
 Product = Callable[[FloatArray, FloatArray], Any]
@@ -406,9 +406,9 @@ def _doubts(gradient: _Observation) -> list[str]:
 
 def _factor_hint(name: str, factor: float) -> str:
     for known, meaning in _FACTORS.items():
-        if abs(factor - known) <= _SAME * abs(known):
+        if abs(factor - known) <= _FACTOR_TOL * abs(known):
             return f"{name} is {factor:.3g} times the right one: {meaning}."
-    if abs(factor) <= _SAME:
+    if abs(factor) <= _FACTOR_TOL:
         return f"{name} is zero or nearly zero, but should not be."
     return f"{name} is the right one times the constant {factor:.6g}."
 
@@ -416,7 +416,7 @@ def _factor_hint(name: str, factor: float) -> str:
 def _fits(rates: Sequence[FloatArray], curves: Sequence[_Curve], factor: float = 1.0) -> bool:
     """Return whether the rates are this multiple of the difference quotients."""
     given, seen = np.array(rates), np.array([factor * curve.rate for curve in curves])
-    return _norm(given - seen) <= _SAME * _norm(given)
+    return _norm(given - seen) <= _FACTOR_TOL * _norm(given)
 
 
 def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) -> list[str]:
@@ -433,8 +433,8 @@ def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) ->
         return ["the gradient is transposed."]
     if _fits(slopes(G.ravel().reshape(G.shape, order="F")), f):
         return ["the entries of the gradient are in column-major order: reshape with order='F'."]
-    if _asymmetry(directions, [curve.rate for curve in df]) > _SAME:
-        return [f"no function has this gradient: its Jacobian is not symmetric. {_SYMMETRISE}"]
+    if _asymmetry(directions, [curve.rate for curve in df]) > _FACTOR_TOL:
+        return [f"no function has this gradient: its Jacobian is not symmetric. {_SYMMETRY_HINT}"]
     return ["the error is not a constant factor: a term is missing, or of another function."]
 
 
@@ -446,5 +446,5 @@ def _hessian_hints(
     if _fits(products, df, factor):
         return [_factor_hint("the Hessian product", factor)]
     if not is_symmetric:
-        return [f"the Hessian product is not symmetric. {_SYMMETRISE}"]
+        return [f"the Hessian product is not symmetric. {_SYMMETRY_HINT}"]
     return ["the Hessian product is symmetric but not that of this gradient: a term is missing."]

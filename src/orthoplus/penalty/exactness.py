@@ -3,7 +3,7 @@ r"""Conditions under which the penalty is exact: the constants and bounds of sec
 A penalty is :math:`\sigma \Psi(Q(X))` with an increasing :math:`\Psi`; Q bounds the distance from X
 to its rounded point (Lemma 3.2) and equals :math:`Q_0` on S+. With a Lipschitz constant
 :math:`L_f` of f over OB+ and the separation :math:`\chi_f` of the supports (Assumption 2.1), the
-bounds tell how good the rounded minimizer is, and for which :math:`\sigma` its support is optimal.
+bounds state how good the rounded minimizer is, and for which :math:`\sigma` its support is optimal.
 """
 
 from collections.abc import Callable
@@ -380,6 +380,8 @@ def separation_of_supports(problem: Problem) -> float:
     value = np.array(values)
     best = float(value.min())
     is_optimal = value <= best + _SAME_VALUE * (float(value.max()) - best)
+    # If the minimizer on a support has zeros there, nearby points with the full support come
+    # arbitrarily close to the optimum, so that chi_f = 0.
     if not np.array(attained)[is_optimal].all():
         return 0.0
     return float(value[~is_optimal].min() - best) if not is_optimal.all() else 0.0

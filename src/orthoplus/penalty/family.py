@@ -134,6 +134,7 @@ class Penalty(ExactPenalty, ABC):
         mixed = self.mix(X)
 
         def product(D: FloatArray) -> FloatArray:
+            # grad s = 2 XVV', so phi(s) has the Hessian 2 phi' DVV' + 4 phi'' <XVV', D> XVV'.
             curved = 2.0 * self.sigma * slope * self.mix(D)
             if bend != 0.0:
                 along = float((mixed * D).sum())
@@ -180,6 +181,7 @@ class PowerPenalty(Penalty):
         check_range(self.eps, "eps", low=0.0)
 
     def profile(self, s: float) -> tuple[float, float, float]:
+        """Return phi, phi' and phi'' of phi(s) = (s^(q/2) - 1 + eps)^p at s = ||XV||^2."""
         if self.p == 1.0 and self.q == 2.0:
             return s - 1.0 + self.eps, 1.0, 0.0
         # phi(s) = base^p with base = s^(q/2) - 1 + eps; inner and bend are base' and base''.
@@ -269,6 +271,7 @@ class GeneralPenalty(Penalty):
         return rounding_constant(self.k, self.q, omega=self.omega(self.k))
 
     def profile(self, s: float) -> tuple[float, float, float]:
+        """Return Psi(Q) and its first two derivatives as functions of s = ||XV||^2."""
         half = self.q / 2.0
         base = max(s**half - 1.0, 0.0) + self.eps
         safe = max(base, _ZETA_FLOOR)
@@ -344,6 +347,7 @@ class Penalized(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of the problem without the penalty."""
         return self.problem.shape
 
     def evaluate(
@@ -366,6 +370,7 @@ class Penalized(Problem):
             energy = penalty.energy(X)
         phi, slope, _ = penalty.profile(energy)
         value, weight = value + sigma * phi, 2.0 * sigma * slope
+        # For V = e / sqrt(k), XVV' has equal columns, the row means of X: return only their weight.
         if is_even:
             return Evaluation(value, G, weight, energy)
         return Evaluation(value, G + weight * penalty.mix(X), 0.0, energy)
@@ -380,20 +385,25 @@ class Penalized(Problem):
         return known.value + self.penalty.sigma * self.penalty.profile(known.energy)[0]
 
     def value(self, X: FloatArray) -> float:
+        """Return h(X) = f(X) + penalty(X)."""
         return self.problem.value(X) + self.penalty.value(X)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return h(X) and grad f + weight rowmean(X), the dense gradient."""
         value, G, weight, _ = self.evaluate(X)
         return value, G + weight * X.mean(axis=1, keepdims=True) if weight else G
 
     def hessian(self, X: FloatArray) -> Linear:
+        """Return the sum of the Hessians of f and of the penalty at X."""
         own, penalty = self.problem.hessian(X), self.penalty.hessian(X)
         return own if self.penalty.sigma == 0.0 else lambda D: own(D) + penalty(D)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return h''(X)[D]; use `hessian` for several products at one X."""
         return self.hessian(X)(D)
 
     def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        """Return the sum of both factors, or None unless f and the penalty have one."""
         own = self.problem.hessian_factor(X)
         if own is None or self.penalty.sigma == 0.0:
             return own

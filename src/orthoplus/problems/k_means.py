@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from orthoplus import kernels
 from orthoplus.core.bounds import rounding_margin
-from orthoplus.core.checks import as_matrix, check_positive, check_shape
+from orthoplus.core.checks import as_matrix, check_entry_size, check_positive, check_shape
 from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem
 from orthoplus.core.trace_form import TraceForm
@@ -85,6 +85,9 @@ class KMeans(Problem):
         if not A.shape[1]:
             raise InputError(f"`A` has shape {A.shape}: at least one column is needed.")
         check_shape(A.shape[0], self.k, "X")
+        object.__setattr__(self, "k", int(self.k))  # NumPy integers overflow
+        # Only large entries are refused: squares that underflow belong to distances of zero.
+        check_entry_size(max(1.0, float(A.max()), -float(A.min())), A.dtype, "A")
         A = A - A.mean(axis=0)
         weight = self.weight
         if weight is None:
@@ -99,6 +102,7 @@ class KMeans(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for n rows of A."""
         return self.A.shape[0], self.k
 
     @cached_property
@@ -112,14 +116,17 @@ class KMeans(Problem):
         return float(np.vdot(self._extended, self._extended))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return the total - ||W||^2 with W = B'X, and -2BW, for the extended data B."""
         W = self._extended.T @ X
         return self._total - float(np.vdot(W, W)), -2.0 * (self._extended @ W)
 
     def value(self, X: FloatArray) -> float:
+        """Return the total - ||B'X||_F^2 for the extended data B."""
         W = self._extended.T @ X
         return self._total - float(np.vdot(W, W))
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return -2BB'D, which does not depend on X."""
         return np.asarray(-2.0 * (self._extended @ (self._extended.T @ D)))
 
     @cached_property
@@ -203,6 +210,7 @@ class KMeans(Problem):
         return TraceForm(self.k, lambda v: total - v, total, least=0.0, factor=A, has_row_sums=True)
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """Return twice the rounding margin of two products with the extended data."""
         return 2.0 * rounding_margin(self._total, sum(self._extended.shape), dtype)
 
     def indicator(self, labels: IntArray) -> FloatArray:
@@ -210,8 +218,8 @@ class KMeans(Problem):
         labels, (n, k) = np.asarray(labels), self.shape
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise InputError(
-                f"`labels` has shape {labels.shape} and dtype {labels.dtype}: a whole number for "
-                f"each of the {n} rows is needed."
+                f"`labels` has shape {labels.shape} and dtype {labels.dtype}: one integer per "
+                f"row is needed, {n} in all."
             )
         if labels.min() < 0 or labels.max() >= k or not cover_columns(labels, k):
             raise InputError(

@@ -10,7 +10,6 @@ from orthoplus.core.checks import check_shape
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_counts
-from orthoplus.data.base import MemoryMatrix
 from orthoplus.data.count_groups import (
     independence_divergence,
     row_entropies,
@@ -18,6 +17,7 @@ from orthoplus.data.count_groups import (
     x_log_x,
 )
 from orthoplus.data.divergence import kl_divergence, ratio_products, ratio_rows, ratio_squares
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import assemble, labels_of
 from orthoplus.linalg.starts import leading_centers, svd_start
@@ -71,10 +71,12 @@ class KLONMF(Problem):
     def __post_init__(self) -> None:
         A = as_counts(self.A)
         check_shape(A.shape[0], self.k, "X")
+        object.__setattr__(self, "k", int(self.k))  # NumPy integers overflow
         object.__setattr__(self, "A", A)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for n rows of A."""
         return self.A.shape[0], self.k
 
     @cached_property
@@ -96,6 +98,7 @@ class KLONMF(Problem):
         return float(self.A.reduce_rows(_sum_of, row_entropies(self.A), vectors_only=True))
 
     def value(self, X: FloatArray) -> float:
+        """Return D(A || XY') with the best Y for this X."""
         return kl_divergence(self.A, X, self.second_block(X))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
@@ -121,6 +124,7 @@ class KLONMF(Problem):
         return np.asarray(Y, dtype=X.dtype)
 
     def freeze(self, X: FloatArray) -> Problem:
+        """Return D(A || XY') in X alone, with the best Y for this X."""
         return KLFit(self.A, self.second_block(X))
 
     def refine(self, X: FloatArray) -> FloatArray:
@@ -165,19 +169,24 @@ class KLFit(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for n rows of A and k columns of Y."""
         return self.A.shape[0], self.Y.shape[1]
 
     def value(self, X: FloatArray) -> float:
+        """Return D(A || XY') for the fixed Y."""
         return kl_divergence(self.A, X, self.Y)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return D(A || XY') and the gradient e(e'Y) - ZY with Z = A / XY'."""
         gradient = self.Y.sum(axis=0, dtype=np.float64) - ratio_rows(self.A, X, self.Y)
         return self.value(X), gradient.astype(X.dtype, copy=False)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return ((A / (XY')^2) o DY') Y, summed over the stored entries of A."""
         return ratio_squares(self.A, X, self.Y, D).astype(D.dtype, copy=False)
 
     def second_block(self, X: FloatArray) -> FloatArray:
+        """Return the fixed Y."""
         return self.Y
 
 
@@ -188,9 +197,19 @@ def _sum_of(vector: FloatArray) -> float:
 def _move_gains(
     A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
 ) -> FloatArray:
+    gains = np.empty((len(labels), len(sums) + 1))
+    for part in A.ranges(A.shape[1]):
+        gains[part] = _gains_of_rows(A.rows(part), labels[part], sums, counts)
+    return gains
+
+
+def _gains_of_rows(
+    A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
+) -> FloatArray:
     data, indices, indptr = A.csr_parts()
     k, rows = len(sums), np.repeat(np.arange(len(labels)), np.diff(indptr))
-    columns = indices if indices.size else np.tile(np.arange(A.shape[1]), len(labels))
+    is_dense = data.size > 0 and not indices.size
+    columns = indices if not is_dense else np.tile(np.arange(A.shape[1]), len(labels))
     entries, sizes = data.astype(np.float64), A.row_sums()
     totals, gains = sums.sum(axis=1), np.full((len(labels), k + 1), -np.inf)
 

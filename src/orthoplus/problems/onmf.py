@@ -82,12 +82,14 @@ class ONMF(GroupedRows, Problem):
     def __post_init__(self) -> None:
         A = as_data(self.A) if self.allow_negative else as_nonnegative_data(self.A, advice=_ADVICE)
         check_shape(A.shape[0], self.k, "X")
+        object.__setattr__(self, "k", int(self.k))  # NumPy integers overflow
         if self.squared_norm is not None:
             check_range(self.squared_norm, "squared_norm", low=0.0)
         object.__setattr__(self, "A", A)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for n rows of A."""
         return self.A.shape[0], self.k
 
     @cached_property
@@ -113,11 +115,13 @@ class ONMF(GroupedRows, Problem):
         return project_oblique_plus(self.A.times(centers.vectors.T))
 
     def value(self, X: FloatArray) -> float:
+        """Return ||A - XX'A||_F^2 from two k x k Gram matrices."""
         # f = ||A||^2 - 2 tr(W'W) + <X'X, W'W> with W = A'X: no n x r residual is formed.
         gram, core = _grams(X, self.A.times_transposed(X))
         return self.total - 2.0 * float(np.trace(core)) + float(np.vdot(gram, core))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return f and 2 (MXX'X + XX'MX) - 4 MX with M = AA', in two passes over A."""
         W = self.A.times_transposed(X)  # r x k
         gram, core = _grams(X, W)
         MX = self.A.times(W)
@@ -127,9 +131,11 @@ class ONMF(GroupedRows, Problem):
         return value, gradient.astype(X.dtype, copy=False)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return f''(X)[D]; use `hessian` for several products at one X."""
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
+        """Return D -> f''(X)[D], with AA'X and the Gram matrices computed once."""
         W = self.A.times_transposed(X)
         MX, gram, core = self.A.times(W), X.T @ X, W.T @ W
 
@@ -154,6 +160,7 @@ class ONMF(GroupedRows, Problem):
         return Y if self.allow_negative else np.maximum(Y, 0.0, out=Y)
 
     def freeze(self, X: FloatArray) -> Problem:
+        """Return ||A - XY'||^2 with Y = A'X fixed, or the quartic itself if so chosen."""
         if self.quartic:
             return self
         Y = self.second_block(X)
@@ -165,6 +172,7 @@ class ONMF(GroupedRows, Problem):
         return self.A.times(self.A.times_transposed(X)).astype(X.dtype, copy=False)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
+        """Return lower bounds from the majorizer and ||a_i||^2, None without cheap entries."""
         if not (self.A.has_entries and self.A.has_cheap_products):
             return None  # the squared row norms are not available
         return trace_gains(*entries_of(X), -self.majorizer(X), -self.row_squares)
@@ -207,6 +215,7 @@ class ONMF(GroupedRows, Problem):
         )
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """Return twice the rounding margin of two products with A."""
         return 2.0 * rounding_margin(self.total, sum(self.A.shape), self.A.dtype, dtype)
 
 
@@ -223,9 +232,11 @@ class FactorFit(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of AY, which is that of X."""
         return self.AY.shape[0], self.AY.shape[1]
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return ||A - XY'||^2 and 2 (XY'Y - AY), without another pass over A."""
         half = np.matmul(X, self.YtY.astype(X.dtype, copy=False), out=empty_like(X))
         half -= self.AY
         # ||A - XY'||^2 = ||A||^2 - <AY, X> + <X Y'Y - AY, X>.
@@ -234,13 +245,16 @@ class FactorFit(Problem):
         return value, half
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return 2DY'Y, which does not depend on X."""
         return np.asarray(2.0 * (D @ self.YtY.astype(D.dtype, copy=False)))
 
     def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        """Return 2Y'Y: the Hessian multiplies from the right."""
         return 2.0 * self.YtY
 
     @cached_property
     def lipschitz(self) -> float:
+        """Return 2 ||Y'Y||_2, the largest eigenvalue of the Hessian."""
         return 2.0 * float(np.linalg.norm(self.YtY, 2))
 
 

@@ -57,6 +57,7 @@ class Projection(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of C, which is that of X."""
         return self.C.shape[0], self.C.shape[1]
 
     @cached_property
@@ -78,9 +79,11 @@ class Projection(Problem):
         return max(self._constant - 2.0 * found.bound - rounding, 0.0)
 
     def value(self, X: FloatArray) -> float:
+        """Return ||C||^2 + k - 2 <C, X>, which is f if the columns have unit norm."""
         return self._constant + inner_product(self._gradient, X)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return f and its constant gradient -2C."""
         return self.value(X), self._gradient
 
     def lower_bound(self) -> float:
@@ -91,12 +94,14 @@ class Projection(Problem):
         return self._bound
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """Return twice the rounding margin of ||C||^2 + k + 2 ||C|| sqrt(k)."""
         n, k = self.shape
         norm = float(np.linalg.norm(self.C.astype(np.float64, copy=False)))
         size = norm**2 + k + 2.0 * norm * k**0.5
         return 2.0 * rounding_margin(size, n * k, self.C.dtype, dtype)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return zeros: f is linear on OB+."""
         return np.zeros_like(D)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
@@ -104,9 +109,11 @@ class Projection(Problem):
         return keep_largest(self.C)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
+        """Return C: a larger <C, X> is a smaller f."""
         return self.C
 
     def move_gains(self, X: FloatArray) -> FloatArray:
+        """Return the decrease of f by each move of a row, twice that of -<C, X>."""
         return 2.0 * linear_gains(*entries_of(X), self.C)
 
     def refine(self, X: FloatArray) -> FloatArray:
@@ -117,6 +124,7 @@ class Projection(Problem):
 
     @property
     def lipschitz(self) -> float:
+        """Return 0: the gradient is constant."""
         return 0.0
 
     @property

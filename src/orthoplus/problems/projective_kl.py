@@ -14,7 +14,7 @@ from orthoplus.data.divergence import kl_divergence, ratio_derivatives, ratio_pr
 from orthoplus.linalg.starts import svd_start
 
 # This fraction of the mean entry is added to all entries of the start, so that none is zero.
-_LIFT = 1e-3
+_START_OFFSET = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,12 @@ class ProjectiveKL(Problem):
     def __post_init__(self) -> None:
         A = as_entries(self.A, instead="ONMF(A, k, quartic=True)")
         check_shape(A.shape[0], self.k, "X")
+        object.__setattr__(self, "k", int(self.k))  # NumPy integers overflow
         object.__setattr__(self, "A", A)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for n rows of A."""
         return self.A.shape[0], self.k
 
     @cached_property
@@ -89,9 +91,11 @@ class ProjectiveKL(Problem):
         return self.A.rmatmul(X)
 
     def value(self, X: FloatArray) -> float:
+        """Return D(A || XX'A)."""
         return kl_divergence(self.A, X, self.second_block(X))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return D and its gradient through both factors of XX'A."""
         Y = self.second_block(X)
         ZY, ZtX = ratio_products(self.A, X, Y)
         # M = X(A'X)' depends on X twice, which gives the two products with Z = A / M.
@@ -99,9 +103,11 @@ class ProjectiveKL(Problem):
         return kl_divergence(self.A, X, Y), gradient.astype(X.dtype, copy=False)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return D''(X)[D]; use `hessian` for several products at one X."""
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
+        """Return the map D -> f''(X)[D], with A'X computed once."""
         Y = self.second_block(X)
 
         def product(D: FloatArray) -> FloatArray:
@@ -120,5 +126,5 @@ class ProjectiveKL(Problem):
     def start(self, rng: np.random.Generator) -> FloatArray:
         """Return NNDSVDa with unit columns and without zeros, so that f is finite."""
         X = svd_start(self.A, self.k, "nndsvda", rng).astype(np.float64)
-        X += _LIFT * X.mean()
+        X += _START_OFFSET * X.mean()
         return np.asarray(X / np.linalg.norm(X, axis=0), dtype=self.A.dtype)

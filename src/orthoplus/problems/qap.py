@@ -81,14 +81,16 @@ class QAP(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, n) for n facilities."""
         return self.A.shape[0], self.A.shape[1]
 
     def value(self, X: FloatArray) -> float:
+        """Return <A, XBX'> + <C, X> + the constant."""
         quadratic = float(np.vdot(self.A @ X, X @ self.B))
         return quadratic + self._linear_value(X) + self.constant
 
     def value_of(self, permutation: IntArray | list[int]) -> float:
-        """Return f of the permutation i -> permutation[i] in O(n^2), exact for whole numbers."""
+        """Return f of the permutation i -> permutation[i] in O(n^2), exact for integers."""
         p = self._as_permutation(permutation)
         linear = 0.0 if self.C is None else float(self.C[np.arange(len(p)), p].sum())
         return float(np.vdot(self.A, self.B[np.ix_(p, p)])) + linear + self.constant
@@ -103,6 +105,7 @@ class QAP(Problem):
         return p
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return f and AXB' + A'XB + C."""
         G = self._product(X)
         value = 0.5 * float(np.vdot(G, X)) + self._linear_value(X) + self.constant
         return value, G if self.C is None else G + self.C
@@ -111,6 +114,7 @@ class QAP(Problem):
         return 0.0 if self.C is None else float(np.vdot(self.C, X))
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return ADB' + A'DB, which does not depend on X."""
         return self._product(D)
 
     def _product(self, D: FloatArray) -> FloatArray:
@@ -226,8 +230,8 @@ class QAP(Problem):
         if not len(rows) == len(np.unique(rows)) == len(np.unique(columns)) == len(columns):
             raise InputError(
                 f"`rows` has {len(rows)} entries, {len(np.unique(rows))} of them distinct, "
-                f"`columns` {len(columns)} and {len(np.unique(columns))}: pass distinct rows and "
-                f"columns of the same number."
+                f"and `columns` has {len(columns)} entries, {len(np.unique(columns))} of them "
+                f"distinct: pass distinct rows and equally many distinct columns."
             )
         i, j = np.delete(np.arange(n), rows), np.delete(np.arange(n), columns)
         A, B = self.A, self.B
@@ -244,12 +248,12 @@ class QAP(Problem):
     def lower_bound(self) -> float:
         """Return the bound of Gilmore and Lawler, less a margin for rounding.
 
-        The margin is zero for whole numbers.
+        The margin is zero for integers.
         """
         return self.gilmore_lawler()[0] - 0.5 * self.rounding()
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
-        """Return 0 for whole numbers and multiples of a power of two, whose sums are exact."""
+        """Return 0 for integers and multiples of a power of two, whose sums are exact."""
         # A cost of Gilmore and Lawler is at most ||a_i|| ||b_j||, and n of them are summed.
         rows, columns = (float(np.linalg.norm(M, axis=1).max()) for M in (self.A, self.B))
         size = len(self.A) * rows * columns + abs(self.constant)

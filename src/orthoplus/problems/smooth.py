@@ -64,21 +64,26 @@ class Smooth(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape (n, k) given at construction."""
         return self.size
 
     @property
     def lipschitz(self) -> float | None:
+        """Return ``smoothness``, the Lipschitz constant of the gradient that the user gave."""
         return self.smoothness
 
     @property
     def value_lipschitz(self) -> float | None:
+        """Return ``steepness``, the Lipschitz constant of f that the user gave."""
         return self.steepness
 
     def value(self, X: FloatArray) -> float:
+        """Call ``fun`` with a copy of X; of a pair, return the value."""
         result = self.fun(X.copy())
         return as_value(result[0] if isinstance(result, tuple) else result)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Call ``fun`` and ``jac``; the gradient is zero if f is not finite."""
         value, gradient = self._pair(X) if self.jac is True else (self.value(X), self._gradient)
         if not np.isfinite(value):
             return value, np.zeros_like(X)
@@ -98,6 +103,7 @@ class Smooth(Problem):
         return self.jac(X.copy()) if callable(self.jac) else self._difference_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Call ``curvature``, or difference the gradients if it was not given."""
         if self.curvature is None:
             return super().hessp(X, D)
         product = self.curvature(X.copy(), D.copy())

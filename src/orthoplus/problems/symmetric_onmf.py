@@ -57,10 +57,12 @@ class SymmetricONMF(Problem):
     def __post_init__(self) -> None:
         M = as_symmetric_entries(self.M, "M", instead="TraceMin(-M, k)")
         check_shape(M.shape[0], self.k, "X")
+        object.__setattr__(self, "k", int(self.k))  # NumPy integers overflow
         object.__setattr__(self, "M", M)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for an n x n similarity M."""
         return self.M.shape[0], self.k
 
     @cached_property
@@ -73,19 +75,23 @@ class SymmetricONMF(Problem):
         return -SymmetricMap(self.M)
 
     def value(self, X: FloatArray) -> float:
+        """Return ||M - XX'||_F^2 by expanding the square."""
         # ||M - XX'||^2 = ||M||^2 - 2 <MX, X> + ||X'X||^2: XX' is not formed.
         gram = X.T @ X
         return self.total - 2.0 * float(np.vdot(self.M @ X, X)) + float(np.vdot(gram, gram))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return f and 4 (XX'X - MX)."""
         product, gram = self.M @ X, X.T @ X
         value = self.total - 2.0 * float(np.vdot(product, X)) + float(np.vdot(gram, gram))
         return value, np.asarray(4.0 * (X @ gram - product))
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return f''(X)[D]; use `hessian` for several products at one X."""
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
+        """Return D -> 4 (DX'X + XD'X + XX'D - MD), with X'X computed once."""
         gram = X.T @ X
 
         def product(D: FloatArray) -> FloatArray:
@@ -116,6 +122,7 @@ class SymmetricONMF(Problem):
         return eigenvector_starts(self._negated, self.k, rng)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
+        """Return the gains for -2 tr(X'MX), or None if the diagonal of M is unknown."""
         diagonal = self._negated.diagonal
         return (
             None if diagonal is None else 2.0 * trace_gains(*entries_of(X), -(self.M @ X), diagonal)
@@ -138,5 +145,6 @@ class SymmetricONMF(Problem):
         )
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """Return twice the rounding margin of ||M||^2 + k (1 + 2 ||M||_2)."""
         size = self.total + self.k * (1.0 + 2.0 * self._negated.norm)
         return 2.0 * rounding_margin(size, self.shape[0], self.M.dtype, dtype)

@@ -65,20 +65,25 @@ class TraceMin(Problem):
     def __post_init__(self) -> None:
         M = as_symmetric(self.M, "M")
         check_shape(M.shape[0], self.k, "X")
+        object.__setattr__(self, "k", int(self.k))  # NumPy integers overflow
         object.__setattr__(self, "M", M)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return (n, k) for an n x n matrix M."""
         return self.M.shape[0], self.k
 
     def value(self, X: FloatArray) -> float:
+        """Return tr(X'MX) as <MX, X>."""
         return float(np.vdot(self.M @ X, X))
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return tr(X'MX) and 2MX, from one product with M."""
         product = self.M @ X
         return float(np.vdot(product, X)), 2.0 * product
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return 2MD, which does not depend on X."""
         return np.asarray(2.0 * (self.M @ D))
 
     @cached_property
@@ -113,6 +118,7 @@ class TraceMin(Problem):
         return eigenvector_starts(self.symmetric, self.k, rng)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
+        """Return the gains from MX and the diagonal of M, or None if that is unknown."""
         diagonal = self.symmetric.diagonal
         if diagonal is None:
             return None
@@ -131,6 +137,7 @@ class TraceMin(Problem):
         return TraceForm(self.k, lambda v: -v, size, matrix=-self.symmetric)
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float:
+        """Return twice the rounding margin of k ||M||_2."""
         own, size = getattr(self.M, "dtype", np.float64), self.k * self.symmetric.norm
         return 2.0 * rounding_margin(size, self.shape[0], own, dtype)
 

@@ -61,6 +61,7 @@ class TwoBlock(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape (n, k) given at construction."""
         return self.size
 
     def onto_set(self, Y: FloatArray) -> FloatArray:
@@ -126,6 +127,7 @@ class TwoBlock(Problem):
         return float(np.linalg.norm(Y - self.onto_set(Y - gradient / unit)))
 
     def value(self, X: FloatArray) -> float:
+        """Return f(X, Y) at the best Y that `second_block` finds."""
         return self._value(X, self.second_block(X))
 
     def _value(self, X: FloatArray, Y: FloatArray) -> float:
@@ -136,9 +138,11 @@ class TwoBlock(Problem):
         return self.at(self.second_block(X)).value_and_gradient(X)
 
     def warm(self, Y: FloatArray) -> "TwoBlock":
+        """Return the problem with Y as the start of `second_block`."""
         return replace(self, Y0=Y)
 
     def freeze(self, X: FloatArray) -> Problem:
+        """Return f(., Y) with the best Y, or the problem itself without ``minimize_y``."""
         return self if self.minimize_y is None else self.at(self.second_block(X))
 
 
@@ -151,15 +155,19 @@ class FixedBlock(Problem):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of X in the joint problem."""
         return self.joint.shape
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Return f(X, Y) and its gradient in X."""
         return self.joint.evaluate(X, self.Y)[:2]
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Return the Hessian product in X, by differences unless ``curvature`` is given."""
         if self.joint.curvature is None:
             return super().hessp(X, D)
         return np.asarray(self.joint.curvature(X, self.Y, D))
 
     def second_block(self, X: FloatArray) -> FloatArray:
+        """Return the fixed Y."""
         return self.Y

@@ -29,7 +29,7 @@ from orthoplus.projection.search import Assignment
 
 # The relaxation of a node is solved to this fraction of the gap.
 RELAXATION_SHARE = 0.01
-# Counts closer than this to a whole number count as whole.
+# Counts closer than this to an integer are treated as integers.
 WHOLE = 1e-7
 # Shares of nodes are stored as starts for their children, up to this many numbers in total.
 MAX_STORED = 1 << 25
@@ -39,7 +39,7 @@ NODE_PAIRS = 1 << 12
 # further ones are solved only if it closed the fraction PROGRAM_SHARE of the gap.
 PROGRAM_PAIRS, PROGRAM_SHARE = 64, 0.1
 # Number of nodes between two repartitions, each of which has a different start.
-NODES_PER_DEAL = 25
+NODES_PER_REPARTITION = 25
 
 Sharpen = Callable[[Core, Relaxed], Relaxed | None]
 
@@ -110,13 +110,13 @@ def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
     tree.add(_visit(tree, _Node(Decisions(), search.bound)))
     weights, clock = tree.weights, (budget, tree.passes)
     tree.best, tree.passes = repartition(core, weights, tree.best, tree.bound, clock)
-    next_deal, rng = tree.passes + NODES_PER_DEAL, np.random.default_rng(0)
+    next_repartition, rng = tree.passes + NODES_PER_REPARTITION, np.random.default_rng(0)
     while tree.heap and not tree.is_closed(tree.bound) and not budget.is_spent(tree.passes):
-        if tree.passes >= next_deal:
+        if tree.passes >= next_repartition:
             clock = (budget, tree.passes)
-            deal = repartition(core, weights, tree.best, tree.bound, clock, rng)
-            tree.best, tree.passes = deal
-            next_deal = tree.passes + NODES_PER_DEAL
+            found = repartition(core, weights, tree.best, tree.bound, clock, rng)
+            tree.best, tree.passes = found
+            next_repartition = tree.passes + NODES_PER_REPARTITION
             continue
         _, _, node = heapq.heappop(tree.heap)
         if tree.is_closed(node.bound):

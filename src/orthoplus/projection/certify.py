@@ -88,7 +88,7 @@ class CertifiedProjection:
     n_columns : int
         Number k of columns.
     size : float
-        Sum of the absolute values |<c_j, x_j>| of the columns, the scale of the gap. It equals
+        Sum of the absolute values ``|<c_j, x_j>|`` of the columns, the scale of the gap. It equals
         ``value`` unless a column has no positive entry.
 
     Examples

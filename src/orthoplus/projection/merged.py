@@ -18,8 +18,9 @@ import numpy as np
 from orthoplus.core.errors import InputError
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.groups import give_rows
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.pairs import column_sums
 from orthoplus.projection.certify import (
     SAFE_RANGE,
@@ -94,7 +95,7 @@ class _Choice:
 
 
 def project_data(C: DataMatrix, *, small_rows: int, **limits: Any) -> MergedProjection:
-    """Project data in any storage, in memory if it is there or has at most ``small_rows`` rows."""
+    """Project data in any storage; data with at most ``small_rows`` rows are loaded into memory."""
     if not (C.has_cheap_products or len(C) <= small_rows):
         return project_row_blocks(C, **limits)
     found = project_stiefel_plus(C.to_dense(), **limits)

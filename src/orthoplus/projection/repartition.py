@@ -27,7 +27,7 @@ MIN_GAIN = 1e-15  # smallest gain relative to the value, above rounding
 
 
 @dataclass
-class _Deal:
+class _OpenRows:
     """Open rows with their columns, and the gain of each row in each column (0 without a pair)."""
 
     gains: FloatArray
@@ -57,11 +57,11 @@ def repartition(
     optimum of the last call.
     """
     budget, passes = clock
-    deal = _open_deal(core, best)
-    if deal is None:
+    open_rows = _open_rows(core, best)
+    if open_rows is None:
         return best, passes
     if rng is not None:
-        deal.column = _shuffled(deal, rng)
+        open_rows.column = _shuffled(open_rows, rng)
     rng, k = rng or np.random.default_rng(0), core.n_columns
     tried: FloatArray = np.zeros((k, k))
     tried[np.tril_indices(k)] = np.inf
@@ -71,14 +71,14 @@ def repartition(
             break
         # S_j = 1 / (4 w_j^2) would be optimal. Balancing the excess of two columns, in units of the
         # value, gains about the square of their difference.
-        beyond = weights * deal.sums - 0.25 / weights
+        beyond = weights * open_rows.sums - 0.25 / weights
         merit = np.abs(beyond[:, None] - beyond) / (1.0 + tried)
         j, m = (int(c) for c in np.unravel_index(np.argmax(merit), merit.shape))
         if merit[j, m] == 0.0:
             break
-        gain, column = _deal_anew(deal, j, m, rng)
+        gain, column = _redistribute(open_rows, j, m, rng)
         if gain > MIN_GAIN * best.value:
-            deal.column = column
+            open_rows.column = column
             best, passes, vain = core.adopt(column, best), passes + 1.0, 0
             for c in (j, m):
                 tried[c, c + 1 :] = tried[:c, c] = 0.0
@@ -88,17 +88,17 @@ def repartition(
     return best, passes
 
 
-def _shuffled(deal: _Deal, rng: np.random.Generator) -> IntArray:
+def _shuffled(open_rows: _OpenRows, rng: np.random.Generator) -> IntArray:
     """Return the columns of the rows after a few random moves that leave no column empty."""
-    column = deal.column.copy()
+    column = open_rows.column.copy()
     for row in rng.permutation(len(column))[:SHUFFLED_ROWS]:
-        others = np.flatnonzero(deal.gains[row] > 0.0)
-        is_last = deal.fixed[column[row]] <= 0.0 and np.sum(column == column[row]) == 1
+        others = np.flatnonzero(open_rows.gains[row] > 0.0)
+        is_last = open_rows.fixed[column[row]] <= 0.0 and np.sum(column == column[row]) == 1
         column[row] = column[row] if is_last else rng.choice(others)
     return column
 
 
-def _open_deal(core: Core, best: Assignment) -> _Deal | None:
+def _open_rows(core: Core, best: Assignment) -> _OpenRows | None:
     """Return the gains of the open rows, or None if there are too many or a column is empty."""
     rows = core.members[core.members >= 0]
     if len(rows) * core.n_columns > MAX_ENTRIES or not (best.sums > 0.0).all():
@@ -107,19 +107,21 @@ def _open_deal(core: Core, best: Assignment) -> _Deal | None:
     column = best.labels[rows]
     if (column < 0).any() or not (gains[np.arange(len(rows)), column] > 0.0).all():
         return None
-    return _Deal(gains, column.copy(), core.fixed_sums())
+    return _OpenRows(gains, column.copy(), core.fixed_sums())
 
 
-def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[float, IntArray]:
+def _redistribute(
+    open_rows: _OpenRows, j: int, m: int, rng: np.random.Generator
+) -> tuple[float, IntArray]:
     """Redistribute some rows of columns j and m optimally; return the gain, -1 for too few rows."""
-    gains, column, sums = deal.gains, deal.column, deal.sums
+    gains, column, sums = open_rows.gains, open_rows.column, open_rows.sums
     may = ((column == j) | (column == m)) & (gains[:, j] > 0.0) & (gains[:, m] > 0.0)
     rows = np.flatnonzero(may)
     if len(rows) < MIN_ROWS:
         return -1.0, column
     rows = rng.permutation(rows)[: 2 * HALF_ROWS]
     to_j, to_m = gains[rows, j], gains[rows, m]
-    left = [_sum_without(deal, rows, c) for c in (j, m)]
+    left = [_sum_without(open_rows, rows, c) for c in (j, m)]
     half = len(rows) // 2
     first, second = _subset_sums(to_j[:half], to_m[:half]), _subset_sums(to_j[half:], to_m[half:])
     order = np.argsort(second[0], kind="stable")
@@ -145,11 +147,11 @@ def _deal_anew(deal: _Deal, j: int, m: int, rng: np.random.Generator) -> tuple[f
     return float(best - before), column
 
 
-def _sum_without(deal: _Deal, rows: IntArray, j: int) -> float:
+def _sum_without(open_rows: _OpenRows, rows: IntArray, j: int) -> float:
     """Return S_j without ``rows``, summed from scratch; a difference would not be exactly 0."""
-    is_left = deal.column == j
+    is_left = open_rows.column == j
     is_left[rows] = False
-    return float(deal.fixed[j] + deal.gains[is_left, j].sum())
+    return float(open_rows.fixed[j] + open_rows.gains[is_left, j].sum())
 
 
 def _subset_sums(to_j: FloatArray, to_m: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -60,7 +60,7 @@ def rows_almost_decide(core: Core) -> bool:
 
 
 def solve_row_counts(core: Core, relaxed: Relaxed) -> Relaxed | None:
-    """Solve the relaxation with whole numbers of rows; return None if that fails."""
+    """Solve the relaxation with integer numbers of rows; return None if that fails."""
     intervals = _intervals(core, relaxed.limits)
     width = (intervals.high - intervals.low).max(axis=1, where=~np.isnan(intervals.low), initial=0)
     found, aims = None, 0.25 / relaxed.weights**2
@@ -97,7 +97,7 @@ def _solve_once(
         return None
     weights, price = np.where(positive, solved[1], relaxed.weights), solved[2]
     worth = weights[pairs.column] * pairs.gain + np.where(is_open, price[pairs.column], 0.0)
-    shift = max(0.0, -float(worth[is_open].min()))  # a row with negative worth would stay unused
+    shift = max(0.0, -float(worth[is_open].min()))  # a row with a negative value would stay unused
     worth[is_open] += shift
     tops, last = kernels.capped_tops(
         pairs._replace(gain=worth), relaxed.limits, relaxed.counts, np.ones(k)

@@ -19,7 +19,7 @@ _NAME_LENGTH = 24
 _NAMES_PER_ROW, _MOST_PIXELS = 3, 1000
 _UNITS = {"nanometers": "nm", "micrometers": "µm", "nm": "nm", "um": "µm", "microns": "µm"}
 # Relative change below which a curve shows only rounding.
-_FLAT = 1e-9
+_MIN_RANGE = 1e-9
 # Minimum distance of two numbers on a map in points, and iterations that push them apart.
 _LABEL_DISTANCE, _PUSHES = 15.0, 60
 
@@ -183,7 +183,7 @@ def _changes(values: Sequence[float]) -> bool:
     """Return whether a curve has at least two points and a relative change above rounding."""
     known = np.array(values, dtype=float)
     known = known[np.isfinite(known)]
-    return len(known) > 1 and float(np.ptp(known)) > _FLAT
+    return len(known) > 1 and float(np.ptp(known)) > _MIN_RANGE
 
 
 def confusion(counts: IntArray, classes: Sequence[str]) -> str:

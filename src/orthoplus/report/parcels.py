@@ -73,7 +73,8 @@ def _map_section(model: Any, unit: str) -> Section:
         return Section("Parcels", text)
     caption = "The colors are those of the table below and the look-up table. Left is shown left."
     drawn = ((caption, slice_figure(model.labels_img_, model.lut_["color"])),)
-    return Section("Parcels", f"Each of the {unit} is in one parcel.", figures=drawn)
+    text = f"Each {unit_word(unit)} with data is in one parcel."
+    return Section("Parcels", text, figures=drawn)
 
 
 def _table_section(record: dict[str, Any], model: Any) -> Section:

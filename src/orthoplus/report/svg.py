@@ -30,7 +30,7 @@ HUES = (
     "#b5a000", "#d16ba5", "#4aa8c0", "#7d8c2e", "#8c8c8c",
 )  # fmt: skip
 # Luminance above which letters are black; on the ten hues they are white.
-_LIGHT = 0.38
+_LIGHT_LUMINANCE = 0.38
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -65,7 +65,7 @@ _STYLE: dict[str, Any] = {
 
 @dataclass
 class Canvas:
-    """A figure while it is drawn; ``svg`` is set afterwards."""
+    """A figure while it is drawn; ``svg`` is set afterward."""
 
     figure: Any
     svg: str = ""
@@ -95,7 +95,7 @@ def ink_on(color: str) -> str:
     """
     red, green, blue = (int(color[at : at + 2], 16) / 255.0 for at in (1, 3, 5))
     luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
-    return "#111111" if luminance > _LIGHT else "#ffffff"
+    return "#111111" if luminance > _LIGHT_LUMINANCE else "#ffffff"
 
 
 @contextmanager

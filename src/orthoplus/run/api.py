@@ -20,8 +20,13 @@ from orthoplus.core.checks import (
     describe,
 )
 from orthoplus.core.errors import CallbackError, InputError, InputTypeError
-from orthoplus.core.method import OuterMethod, OuterState
-from orthoplus.core.outer_method import OuterMethodBase, as_outer_method, with_seed
+from orthoplus.core.outer_method import (
+    OuterMethod,
+    OuterMethodBase,
+    OuterState,
+    as_outer_method,
+    with_seed,
+)
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
@@ -290,6 +295,7 @@ def project(
     return Result(
         point=data.point(found.labels, found.weights, data.shape[1]),
         value=found.value,
+        # A certified point is globally optimal and thus stationary; otherwise this is unknown.
         stationarity=0.0 if found.status.success else np.nan,
         status=found.status,
         n_iter=math.ceil(found.passes),
@@ -314,6 +320,7 @@ def _read_state(
     if isinstance(resume, (str, os.PathLike)):
         state, made_for = read_checkpoint(resume)
     check_type(state, "resume", method.state_type)
+    # A state that is not read from a file has no fingerprint: its shape must agree at least.
     size = method.shape_of(state, problem)
     if size != problem.shape:
         raise InputError(

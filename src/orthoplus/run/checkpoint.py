@@ -2,21 +2,24 @@
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from orthoplus.core.archive import reading_archive
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
-from orthoplus.core.method import OuterState
-from orthoplus.core.outer_method import OuterMethodBase
+from orthoplus.core.outer_method import OuterMethodBase, OuterState
 from orthoplus.methods import METHODS
 
 _FAMILY = "orthoplus-state-"
 _FORMAT = f"{_FAMILY}4"
+_REFUSAL = (
+    "`{path}` is not a saved state or is damaged ({error}). Start a new run, or pass a file "
+    "written by `save_state`."
+)
 
 
 @cache
@@ -69,6 +72,10 @@ def check_writable(path: str | os.PathLike[str], name: str) -> None:
     folder = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
         raise InputError(f"`{name}={os.fspath(path)!r}` is a folder. Pass the name of a file.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(
+            f"`{name}={os.fspath(path)!r}` is a device or a pipe. Pass the name of a file."
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(
             f"`{name}={os.fspath(path)!r}` cannot be written: permission denied for its folder. "
@@ -99,21 +106,12 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[OuterState, Mapping[str, Any] | None]:
     """Return the state in a file, and the fingerprint of its run if there is one."""
-    try:
-        # Open the file here: NumPy leaves its own file open if the archive is damaged.
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(bytes(file["__state__"]))
-            if header["format"] != _FORMAT:
-                raise KeyError(_foreign(header["format"]))
-            state = _state_types()[header["type"]](**_restore(header["tree"], file))
-            return state, header["made_for"]
-    except FileNotFoundError:
-        raise
-    except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"`{os.fspath(path)}` is not a saved state or is damaged ({error}). "
-            f"Start a new run, or pass a file written by `save_state`."
-        ) from error
+    with reading_archive(path, _REFUSAL) as file:
+        header = json.loads(bytes(file["__state__"]))
+        if header["format"] != _FORMAT:
+            raise KeyError(_foreign(header["format"]))
+        state = _state_types()[header["type"]](**_restore(header["tree"], file))
+        return state, header["made_for"]
 
 
 def _foreign(name: Any) -> str:

@@ -18,7 +18,7 @@ from orthoplus.data import DataMatrix, as_data
 Fingerprint = dict[str, Any]
 
 # Options that may change when a run is resumed: they determine when it ends, not what it does.
-_ENDS = ("max_iter", "tol", "feasibility_tol")
+_STOPPING_OPTIONS = ("max_iter", "tol", "feasibility_tol")
 # Entries whose bits are mixed at a time, the seed of the odd multipliers, and an odd constant.
 _SLICE_ENTRIES = 1 << 16
 _SEED, _ROW_MIX = 20_240, np.uint64(0x9E3779B97F4A7C15)
@@ -71,7 +71,7 @@ def _describe(method: OuterMethodBase) -> str:
     own = getattr(method, "method", method)  # a user's own method, without our defaults
     if not dataclasses.is_dataclass(own):
         return type(own).__name__
-    names = [field.name for field in dataclasses.fields(own) if field.name not in _ENDS]
+    names = [field.name for field in dataclasses.fields(own) if field.name not in _STOPPING_OPTIONS]
     text = f"{type(own).__name__}({', '.join(f'{n}={getattr(own, n)!r}' for n in names)})"
     return re.sub(r" at 0x[0-9a-f]+", "", text)  # addresses of functions
 

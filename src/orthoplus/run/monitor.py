@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.errors import InputError, OutOfTimeError
-from orthoplus.core.method import OuterState, iterate
-from orthoplus.core.outer_method import OuterMethodBase, check_state
+from orthoplus.core.method import iterate
+from orthoplus.core.outer_method import OuterMethodBase, OuterState, check_state
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import HistoryRow
 from orthoplus.core.status import Status
@@ -64,36 +64,45 @@ class CountedProblem(Problem):
 
     @cached_property
     def shape(self) -> tuple[int, int]:
+        """Return the shape of the wrapped problem."""
         return self.problem.shape
 
     @cached_property
     def lipschitz(self) -> float | None:
+        """Return the Lipschitz constant of the wrapped gradient."""
         return self.problem.lipschitz
 
     @cached_property
     def value_lipschitz(self) -> float | None:
+        """Return the Lipschitz constant of the wrapped objective."""
         return self.problem.value_lipschitz
 
     @cached_property
     def has_exact_gains(self) -> bool:  # type: ignore[override]
+        """Return whether the gains of the wrapped problem are exact."""
         return self.problem.has_exact_gains
 
     @cached_property
     def is_column_symmetric(self) -> bool:  # type: ignore[override]
+        """Return whether the wrapped problem is invariant under column permutations."""
         return self.problem.is_column_symmetric
 
     def value(self, X: FloatArray) -> float:
+        """Count an evaluation, which may end the run, and return f(X)."""
         self.budget.count_evaluation()
         return self.problem.value(X)
 
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
+        """Count an evaluation, which may end the run, and return f and its gradient."""
         self.budget.count_evaluation()
         return self.problem.value_and_gradient(X)
 
     def hessp(self, X: FloatArray, D: FloatArray) -> FloatArray:
+        """Check the time and return the wrapped Hessian product."""
         return self.hessian(X)(D)
 
     def hessian(self, X: FloatArray) -> Linear:
+        """Return the wrapped map, which checks the time at each product."""
         own = self.problem.hessian(X)
 
         def product(D: FloatArray) -> FloatArray:
@@ -103,46 +112,60 @@ class CountedProblem(Problem):
         return product
 
     def hessian_factor(self, X: FloatArray) -> FloatArray | None:
+        """Return the Hessian factor of the wrapped problem."""
         return self.problem.hessian_factor(X)
 
     def freeze(self, X: FloatArray) -> Problem:
+        """Return the frozen problem with the same budget."""
         frozen = self.problem.freeze(X)
         return self if frozen is self.problem else CountedProblem(frozen, self.budget)
 
     def second_block(self, X: FloatArray) -> FloatArray | None:
+        """Return the second block of the wrapped problem."""
         return self.problem.second_block(X)
 
     def warm(self, Y: FloatArray) -> Problem:
+        """Return the wrapped problem with a new start for Y and the same budget."""
         return CountedProblem(self.problem.warm(Y), self.budget)
 
     def majorizer(self, X: FloatArray) -> FloatArray | None:
+        """Return the majorizer of the wrapped problem."""
         return self.problem.majorizer(X)
 
     def refine(self, X: FloatArray) -> FloatArray | None:
+        """Return the refined point of the wrapped problem."""
         return self.problem.refine(X)
 
     def move_gains(self, X: FloatArray) -> FloatArray | None:
+        """Return the gains of the wrapped problem."""
         return self.problem.move_gains(X)
 
     def move_gain_bounds(self, X: FloatArray) -> FloatArray | None:
+        """Return the bounds on the gains of the wrapped problem."""
         return self.problem.move_gain_bounds(X)
 
     def is_clear(self, value: float) -> bool:
+        """Return the judgment of the wrapped problem."""
         return self.problem.is_clear(value)
 
     def start(self, rng: np.random.Generator) -> FloatArray:
+        """Return a starting point of the wrapped problem."""
         return self.problem.start(rng)
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """Return the starting points of the wrapped problem."""
         return self.problem.starts(rng)
 
     def lower_bound(self) -> float | None:
+        """Return the proven lower bound of the wrapped problem."""
         return self.problem.lower_bound()
 
     def trace_form(self) -> TraceForm | None:
+        """Return the trace form of the wrapped problem."""
         return self.problem.trace_form()
 
     def rounding(self, dtype: npt.DTypeLike = np.float64) -> float | None:
+        """Return the rounding margin of the wrapped problem."""
         return self.problem.rounding(dtype)
 
     def at(self, Y: FloatArray) -> Problem:

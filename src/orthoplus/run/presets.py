@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orthoplus.core.method import OuterMethod
-from orthoplus.core.outer_method import as_outer_method
+from orthoplus.core.outer_method import OuterMethod, as_outer_method
 from orthoplus.core.problem import Problem
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.methods.kl_alternating import KLAlternating
@@ -121,6 +120,7 @@ def search_after(
     """
     if isinstance(asked, SupportSearch):
         return asked
+    # The gains of all moves are an n x (k + 1) matrix.
     is_small = shape[0] * shape[1] <= _SEARCHED_ENTRIES
     follows = asked and is_small and as_outer_method(method).ends_with_search
     return SupportSearch() if follows else None

@@ -50,6 +50,7 @@ from orthoplus.kernels.fused.relaxation import (
     sweep_cuts_into,
     worst_cuts,
 )
+from orthoplus.kernels.fused.row_moves import settle_rows
 from orthoplus.kernels.fused.rows import (
     assign_rows,
     best_partition,
@@ -96,6 +97,7 @@ __all__ = [
     "search_rows_into",
     "search_swaps",
     "secant_products",
+    "settle_rows",
     "single_moves_into",
     "sparse_group_dots",
     "sparse_group_sums",

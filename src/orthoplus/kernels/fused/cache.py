@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numba
 
 from orthoplus.kernels import interrupted_later
+from orthoplus.kernels.fused.safe_cache import SafeCache
 
 # Total compilation time after which a message is logged.
 _SILENT_SECONDS = 1.0
@@ -40,7 +41,11 @@ class KernelCache:
 
         def decorate(function: Any) -> Any:
             with _cache_dir(self.root):
-                return numba.njit(cache=self.kind != "none", **options)(function)
+                compiled = numba.njit(cache=self.kind != "none", **options)(function)
+            if self.kind != "none":
+                with suppress(AttributeError):  # not a documented part of Numba
+                    compiled._cache = SafeCache(compiled._cache)
+            return compiled
 
         return decorate
 

@@ -99,7 +99,7 @@ def _alternate(B, centers, scores, labels, top, dirty, touched, old, sums, order
 @_compiled
 def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss, order):  # type: ignore[no-untyped-def]
     # IN all up to second; OUT arriving: scores with the row as a center; loss, order: work arrays
-    # Returns the next draw that is worth a trial, its row, and the center to replace.
+    # Returns the next draw that may improve the sum, its row, and the center to replace.
     n, d = B.shape
     k = loss.size
     for draw in range(first, len(draws)):
@@ -196,6 +196,7 @@ def _room(B: FloatArray, k: int) -> tuple[IntArray, FloatArray, IntArray]:
 
 
 def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[FloatArray, float]:
+    """Alternate with scores and labels kept, recomputing only centers whose rows changed."""
     held, k = _assigned(B, centers), len(centers)
     dirty, touched = np.ones((2, k), dtype=bool)
     value = _alternate(B, *held[:4], dirty, touched, *_room(B, k), steps, -np.inf)
@@ -205,6 +206,7 @@ def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[F
 def search_swaps(
     B: FloatArray, centers: FloatArray, draws: FloatArray, steps: int
 ) -> tuple[FloatArray, float, int]:
+    """Try one swap per draw; a draw that cannot pay off is skipped before alternating."""
     n, k, squares = len(B), len(centers), np.einsum("ij,ij->i", B, B)
     held, trial = _assigned(B, centers), _assigned(B, centers)
     arriving, loss, room = np.empty(n), np.empty(k), _room(B, k)

@@ -62,6 +62,7 @@ def _balance_counts(pairs, limits, sums, sweeps, tol):  # type: ignore[no-untype
 def balance_counts_into(
     pairs: Pairs, limits: FloatArray, sums: FloatArray, sweeps: int, tol: float
 ) -> None:
+    """Balance the counts in one compiled loop over sweeps, rows and pairs."""
     _balance_counts(tuple(pairs), limits, sums, sweeps, tol)
 
 
@@ -99,5 +100,6 @@ def _capped_tops(start, column, gain, limits, counts, weights):  # type: ignore[
 def capped_tops(
     pairs: Pairs, limits: FloatArray, counts: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """Fill the pairs of each row in the order of their scores until its counts are used."""
     tops, last = _capped_tops(*pairs[:3], limits, counts, weights)
     return tops, last

@@ -28,7 +28,7 @@ def _project_delta(C, X, out):  # type: ignore[no-untyped-def]  # IN C, X; OUT o
             for i in range(n):
                 x = X[j, i]
                 z = C[j, i] + x * shift
-                # A sum with a condition of its own would not be vectorized.
+                # A sum under its own condition would not be vectorized.
                 kept = x if z > 0.0 else 0.0
                 value += kept * z
                 slope += kept * x
@@ -50,6 +50,7 @@ def _for_columns(work: Callable[..., None], *matrices: FloatArray) -> None:
 
 
 def project_delta_into(C: FloatArray, X: FloatArray, out: FloatArray) -> None:
+    """Find the shift of each column by Newton's method, a block of columns at a time."""
     _for_columns(_project_delta, C, X, out)
 
 
@@ -75,6 +76,7 @@ def _project_face(X, Z, H, out):  # type: ignore[no-untyped-def]  # IN X, Z, H; 
 
 
 def project_face_into(X: FloatArray, Z: FloatArray, H: FloatArray, out: FloatArray) -> None:
+    """Project the columns in two passes over each, a block of columns at a time."""
     _for_columns(_project_face, X, Z, H, out)
 
 
@@ -142,6 +144,7 @@ def conjugate_step_into(
     weights: tuple[float, float],
     vectors: tuple[FloatArray, FloatArray, FloatArray],
 ) -> tuple[float, float]:
+    """Do the step in one compiled call, or in blocks of columns if the matrices are large."""
     (X, Z), (d, residual, direction) = face, vectors
     blocks = partition_rows(*X.shape)
     if len(blocks) == 1:

@@ -18,6 +18,8 @@ _bounding = njit(nogil=True, fastmath=_FAST, error_model="numpy")
 _exact = njit(nogil=True)
 # Relative rounding error of the bounds on gains and losses.
 BOUND_ROUNDING = 1e-11
+# Entries in a block of rows, at least one row.
+_ENTRIES_AT_ONCE = 1 << 18
 
 
 @_compiled
@@ -35,6 +37,7 @@ def _sampled_products(indices, indptr, X, Y, out):  # type: ignore[no-untyped-de
 def sampled_products(
     indices: IntArray, indptr: IntArray, X: FloatArray, Y: FloatArray
 ) -> FloatArray:
+    """Compute x_i'y_l only at the entries of the pattern, without the product XY'."""
     out = np.empty(indices.size)
     X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)
     _sampled_products(indices, indptr, X, Y, out)
@@ -174,7 +177,18 @@ def move_rows_into(
     sums: FloatArray,
     counts: IntArray,
 ) -> int:
+    """Move rows; bounds without logarithms rule out most groups before exact gains."""
+    data, indices, indptr = parts
     terms = sums * np.log(np.where(sums > 0, sums, 1.0))
-    data = parts[0].astype(np.float64, copy=False)
-    alone = data * np.log(np.where(data > 0, data, 1.0))
-    return int(_move_rows(parts, alone, labels, counts, (sums, terms, sums.sum(axis=0))))
+    state, n_moved, first = (sums, terms, sums.sum(axis=0)), 0, 0
+    while first < labels.size:  # blocks of rows, so that a log a takes little memory
+        last = int(np.searchsorted(indptr, int(indptr[first]) + _ENTRIES_AT_ONCE, "right")) - 1
+        last = min(max(last, first + 1), labels.size)
+        low, high = int(indptr[first]), int(indptr[last])
+        entries = data[low:high].astype(np.float64, copy=False)
+        alone = entries * np.log(np.where(entries > 0, entries, 1.0))
+        columns = indices[low:high] if low < high and indices.size else indices
+        block = (data[low:high], columns, indptr[first : last + 1] - low)
+        n_moved += int(_move_rows(block, alone, labels[first:last], counts, state))
+        first = last
+    return n_moved

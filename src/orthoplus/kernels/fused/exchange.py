@@ -118,12 +118,14 @@ def _renew_all(A: FloatArray, C: FloatArray, state: _State) -> None:
 
 
 def exchange_deltas(A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray) -> FloatArray:
+    """Compute the deltas of all n (n - 1) / 2 exchanges."""
     return _start(A, B, C, p)[1].D
 
 
 def exchange_update_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, D: FloatArray, pair: tuple[int, int]
 ) -> None:
+    """Update p and D for one exchange, in O(1) per pair that excludes its two indices."""
     sides, state = _start(A, B, C, p, D)
     _walk(sides, C, *state, np.array([pair]), np.empty((3, len(p))), np.inf)  # no descent
 
@@ -131,6 +133,7 @@ def exchange_update_into(
 def exchange_search_into(
     A: FloatArray, B: FloatArray, C: FloatArray, p: IntArray, draws: FloatArray
 ) -> float:
+    """Run kicks and descents with B kept in the order of p."""
     n, threshold, (least, most) = len(p), exchange_threshold(A, B, C), kick_sizes(len(p))
     pairs, space = drawn_pairs(draws, n), np.empty((3, n))
     A, now = _start(A, B, C, p)

@@ -147,6 +147,7 @@ def _solve_rows(G, B, sums_to_one, out):  # type: ignore[no-untyped-def]  # IN G
 
 
 def constrained_fractions(G: FloatArray, B: FloatArray, sums_to_one: bool) -> FloatArray:
+    """Solve the rows in threads, each by an active-set method."""
     n, k = B.shape
     out, gram = np.empty((n, k), dtype=B.dtype), np.ascontiguousarray(G, dtype=np.float64)
     # A row takes about k^3 operations, so the partition treats it as k^3 entries.

@@ -47,6 +47,7 @@ def _best_columns(scores, tie, labels, best):  # type: ignore[no-untyped-def]
 
 
 def best_columns(scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Find the largest score of each row, in threads over blocks of rows."""
     labels, best = np.empty(len(scores), dtype=np.int64), np.empty(len(scores), scores.dtype)
     tie = scores.dtype.type(TIE * np.finfo(scores.dtype).eps)
 
@@ -91,6 +92,7 @@ def _sums_by_columns(At, labels, weights, W):  # type: ignore[no-untyped-def]
 
 
 def dense_group_sums(A: FloatArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """Sum the rows of each group, by blocks of rows or, in Fortran order, of columns."""
     n, r = A.shape
     A = np.asarray(A)  # Numba does not know memory maps
     if A.flags.f_contiguous and not A.flags.c_contiguous:
@@ -136,6 +138,7 @@ def _dots_by_columns(At, labels, W, out):  # type: ignore[no-untyped-def]
 
 
 def dense_group_dots(A: FloatArray, labels: IntArray, W: FloatArray) -> FloatArray:
+    """Multiply each row by the vector of its group, following the memory order of A."""
     dots = np.zeros(A.shape[0])
     A = np.asarray(A)
     work = _dots_by_rows
@@ -165,6 +168,7 @@ def sparse_group_sums(
     weights: FloatArray,
     size: tuple[int, int],
 ) -> FloatArray:
+    """Sum the stored entries of each group, by blocks of rows."""
     data, indices, indptr = parts
     n = len(labels)
     least = (
@@ -195,6 +199,7 @@ def _sparse_dots(data, indices, indptr, labels, W, out):  # type: ignore[no-unty
 def sparse_group_dots(
     parts: tuple[FloatArray, IntArray, IntArray], labels: IntArray, W: FloatArray
 ) -> FloatArray:
+    """Multiply the stored entries of each row by the vector of its group."""
     data, indices, indptr = parts
     n = len(labels)
     dots = np.empty(n)

@@ -171,6 +171,7 @@ def _search(A, labels, centers, sizes, draws, n_sweeps):  # type: ignore[no-unty
 
 
 def move_k_means(A: FloatArray, labels: IntArray, k: int, n_sweeps: int) -> tuple[IntArray, float]:
+    """Sweep over the rows; centers are updated at each move and recomputed at the end."""
     labels = labels.astype(np.int64)
     centers, sizes = np.zeros((k, A.shape[1])), np.zeros(k)
     _mean(A, labels, centers, sizes)
@@ -183,6 +184,7 @@ def move_k_means(A: FloatArray, labels: IntArray, k: int, n_sweeps: int) -> tupl
 def swap_k_means(
     A: FloatArray, labels: IntArray, k: int, draws: FloatArray, n_sweeps: int
 ) -> tuple[IntArray, float, int]:
+    """Try one swap per draw and sweep after each, until its goal is out of reach."""
     labels = labels.astype(np.int64)
     centers, sizes = np.zeros((k, A.shape[1])), np.zeros(k)
     value, failed = _search(A, labels, centers, sizes, draws, n_sweeps)

@@ -45,6 +45,7 @@ def _row_energy(X, out):  # type: ignore[no-untyped-def]  # IN X; OUT out[0]
 
 
 def row_energy(X: FloatArray) -> float:
+    """Sum the squared row sums over blocks of rows."""
     return float(_summed(lambda r, out: _row_energy(X[r], out), X, (1,))[0])
 
 
@@ -66,6 +67,7 @@ def _gradient_step(X, G, weight, alpha, T, squares):  # type: ignore[no-untyped-
 def gradient_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> FloatArray:
+    """Step, clip and sum the squares in one pass over X and G."""
     return _summed(
         lambda r, sums: _gradient_step(X[r], G[r], weight, alpha, out[r], sums), X, X.shape[1:]
     )
@@ -99,6 +101,7 @@ def _normalize_step(T, scale, X, out):  # type: ignore[no-untyped-def]
 def normalize_step_into(
     T: FloatArray, scale: FloatArray, X: FloatArray
 ) -> tuple[float, float, float, float]:
+    """Scale the columns and form the four products in the same pass."""
     sums = _summed(lambda r, out: _normalize_step(T[r], scale, X[r], out), X, (4,))
     step_sq, energy, cross_new, cross_old = sums.tolist()
     return step_sq, energy, cross_new, cross_old
@@ -107,6 +110,7 @@ def normalize_step_into(
 def projected_step_into(
     X: FloatArray, G: FloatArray, weight: float, alpha: float, out: FloatArray
 ) -> tuple[float, float, float, float] | None:
+    """Step and normalize in two passes; return None if a column norm is 0 or extreme."""
     if X.size < PARALLEL_SIZE:  # skip the overhead of blocks
         column_squares, sums = np.zeros(X.shape[1]), np.empty(4)
         _gradient_step(X, G, weight, alpha, out, column_squares)
@@ -143,6 +147,7 @@ def _secant_products(X_new, G_new, weight_new, X, G, weight, out):  # type: igno
 def secant_products(
     new: tuple[FloatArray, FloatArray, float], old: tuple[FloatArray, FloatArray, float]
 ) -> tuple[float, float]:
+    """Form both products in one pass, without storing S or Z."""
     (X_new, G_new, w_new), (X, G, w) = new, old
     sums = _summed(
         lambda r, out: _secant_products(X_new[r], G_new[r], w_new, X[r], G[r], w, out), X, (2,)
@@ -160,6 +165,7 @@ def _column_dots(A, B, dots):  # type: ignore[no-untyped-def]  # IN A, B; OUT do
 
 
 def column_dots(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Sum the products of the columns over blocks of rows, in float64."""
     if A.size < PARALLEL_SIZE:  # skip the overhead of blocks
         dots = np.zeros(A.shape[1])
         _column_dots(A, B, dots)
@@ -181,6 +187,7 @@ def _multipliers(X, G, weight, dots):  # type: ignore[no-untyped-def]
 
 
 def multipliers(X: FloatArray, G: FloatArray, weight: float) -> FloatArray:
+    """Form diag(X'(G + weight rowmean(X))) in one pass, row by row."""
     return _summed(lambda r, dots: _multipliers(X[r], G[r], weight, dots), X, X.shape[1:])
 
 
@@ -204,6 +211,7 @@ def _stationarity_sq(X, G, weight, multiplier, unit, out):  # type: ignore[no-un
 def stationarity_sq(
     X: FloatArray, G: FloatArray, weight: float, multiplier: FloatArray, unit: float
 ) -> float:
+    """Sum the squared residuals of (4.1) in one pass, row by row."""
     sums = _summed(
         lambda r, out: _stationarity_sq(X[r], G[r], weight, multiplier, unit, out), X, (1,)
     )
@@ -223,6 +231,7 @@ def _restrict(X, G, support, T, out):  # type: ignore[no-untyped-def]
 
 
 def restrict_into(X: FloatArray, G: FloatArray, support: BoolArray, out: FloatArray) -> int:
+    """Copy G on the support and count the nonzeros of X elsewhere in one pass."""
     sums = _summed(lambda r, n: _restrict(X[r], G[r], support[r], out[r], n), X, (1,))
     return int(sums[0])
 
@@ -244,6 +253,7 @@ def _largest_entries(X, labels, entries):  # type: ignore[no-untyped-def]
 
 
 def largest_entries(X: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Find the largest entry of each row, in threads over blocks of rows."""
     n, k = X.shape
     labels, entries = np.empty(n, dtype=np.intp), np.empty(n, dtype=X.dtype)
     for_blocks(lambda b, r: _largest_entries(X[r], labels[r], entries[r]), partition_rows(n, k))
@@ -257,6 +267,7 @@ def _gather(C, labels, out):  # type: ignore[no-untyped-def]  # IN C, labels; OU
 
 
 def gather(C: FloatArray, labels: IntArray) -> FloatArray:
+    """Read one entry of C per row."""
     out = np.empty(len(labels), dtype=C.dtype)
     _gather(C, labels, out)
     return out
@@ -283,6 +294,7 @@ def _assemble(labels, weights, X, top, norms):  # type: ignore[no-untyped-def]
 
 
 def assemble(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """Write the weights, sum the squares and normalize the columns in one compiled loop."""
     X = np.empty((len(labels), k), dtype=weights.dtype)
     _assemble(labels, weights, X, np.zeros(k), np.zeros(k))
     return X

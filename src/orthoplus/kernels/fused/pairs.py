@@ -61,6 +61,7 @@ def _transfer_shares(rows, start, column, gain, share, sums, weight):  # type: i
 
 
 def transfer_shares_into(rows: IntArray, pairs: Pairs, sums: FloatArray) -> float:
+    """Sweep over the rows in one compiled loop, with 0.5 / sqrt(S_j) kept for each column."""
     weight = 0.5 / np.sqrt(np.maximum(sums, TINY))
     return float(_transfer_shares(rows, *pairs, sums, weight))
 
@@ -96,6 +97,7 @@ def _single_moves(rows, start, column, gain, chosen, sums):  # type: ignore[no-u
 
 
 def single_moves_into(rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray) -> int:
+    """Sweep over the rows in one compiled loop."""
     return int(_single_moves(rows, *pairs[:3], chosen, sums))
 
 
@@ -223,6 +225,7 @@ def _chain_moves(rows, pairs, chosen, sums, weights, limit, lists, before):  # t
 def chain_moves_into(
     rows: IntArray, pairs: Pairs, chosen: IntArray, sums: FloatArray, weights: FloatArray
 ) -> int:
+    """Sweep over double moves in one compiled loop; linked lists hold each column's rows."""
     head = np.full(sums.size, -1)
     after, before = np.full((2, chosen.size), -1)
     lists = (head, after, _slack(rows, pairs, weights), _column_errors(sums, weights))
@@ -279,6 +282,7 @@ def search_rows_into(
     weights: FloatArray,
     max_nodes: int,
 ) -> bool:
+    """Search depth first without recursion, pruned by the slacks spent so far."""
     slack = _slack(rows, pairs, weights)
     best = float(_column_errors(sums, weights).sum() + slack[chosen[rows]].sum())
     # Restore saved sums instead of subtracting: a difference would leave a rounding error, not 0.
@@ -345,6 +349,7 @@ def _cheapest_flips(  # type: ignore[no-untyped-def]
 def cheapest_flips(
     start: IntArray, cost: FloatArray, shift: FloatArray, sums: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
+    """Enumerate the useful sets of flips of each column in arrays of fixed size."""
     least, is_flipped = np.empty(sums.size), np.zeros(cost.size, dtype=np.bool_)
     spent, reached = np.empty((2, MAX_FLIP_SETS))
     parent, flip = np.empty((2, MAX_FLIP_SETS), dtype=np.int64)

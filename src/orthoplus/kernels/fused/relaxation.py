@@ -8,7 +8,7 @@ from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.relaxation import HUGE
 
 # Rows of F computed at a time, and entries after which a ratio is compared with its floor.
-_ROWS, _LOOK = 32, 128
+_ROWS, _CHECK_INTERVAL = 32, 128
 
 # Sums may be reordered for SIMD; infinity keeps its meaning.
 # The four sums of squares are those of F - P, P - old P, P and D.
@@ -72,6 +72,7 @@ def relax_into(
     W: FloatArray,
     weights: tuple[float, float],
 ) -> FloatArray:
+    """Do the step in one pass over T, in threads over blocks of rows."""
     L, Rt = factors[0], factors[1].T
     over, inverse = (T.dtype.type(weight) for weight in weights)
     blocks = partition_rows(*T.shape)
@@ -126,6 +127,7 @@ def sweep_cuts_into(
     multipliers: FloatArray,
     offset: FloatArray,
 ) -> None:
+    """Update the multipliers in one compiled loop, one cut after the other."""
     _sweep(cuts, ratios, T, multipliers, offset)
 
 
@@ -160,6 +162,7 @@ def _worst(P, ratios, first, last, least, best, violation):  # type: ignore[no-u
 def worst_cuts(
     P: FloatArray, ratios: FloatArray, least: tuple[float, float]
 ) -> tuple[IntArray, FloatArray]:
+    """Find the most violated cuts, in threads over blocks of the first index."""
     n = len(P)
     best, violation = np.full((n, n), -1, dtype=np.int32), np.zeros((n, n), dtype=P.dtype)
     blocks = partition_rows(n, n)
@@ -179,7 +182,7 @@ def _ratios(M, first, last, floor, ratios):  # type: ignore[no-untyped-def]
             # Stop early once the ratio 1 / most is below the floor.
             most, start = 0.0, 0
             while start < n and most * floor <= 1.0:
-                stop = min(start + _LOOK, n)
+                stop = min(start + _CHECK_INTERVAL, n)
                 for l in range(start, stop):  # noqa: E741
                     most = max(most, M[j, l] * inverse[l])
                 start = stop
@@ -187,6 +190,7 @@ def _ratios(M, first, last, floor, ratios):  # type: ignore[no-untyped-def]
 
 
 def least_ratios(M: FloatArray, floor: float) -> FloatArray:
+    """Find the ratios, in threads over blocks of the first index."""
     ratios = np.zeros_like(M)
     blocks = partition_rows(*M.shape)
     for_blocks(lambda b, i: _ratios(M, i.start, i.stop, floor, ratios), blocks)

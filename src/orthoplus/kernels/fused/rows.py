@@ -30,6 +30,7 @@ def _column_maxima(C, out):  # type: ignore[no-untyped-def]  # IN C; IN/OUT out
 
 
 def column_maxima(C: FloatArray) -> FloatArray:
+    """Find the maxima of blocks of rows, then those of the blocks."""
     n, k = C.shape
     blocks = partition_rows(n, k)
     partial = np.full((len(blocks), k), -np.inf)
@@ -63,6 +64,7 @@ def _assign_rows(C, root, labels, sums):  # type: ignore[no-untyped-def]
 
 
 def assign_rows(C: FloatArray, root: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Assign the rows of each block and sum its columns, then add the blocks."""
     n, k = C.shape
     blocks = partition_rows(n, k)
     labels, partial = np.empty(n, dtype=np.int64), np.zeros((len(blocks), k))
@@ -171,6 +173,7 @@ def _gather_block(  # type: ignore[no-untyped-def]
 def gather_pairs(
     C: FloatArray, root: FloatArray, window: tuple[float, float, int], keep: Pairs
 ) -> tuple[Pairs, FloatArray]:
+    """Collect the pairs of each block in its own arrays, then concatenate them."""
     n, k = C.shape
     blocks = partition_rows(n, k)
     partial = np.zeros((len(blocks), k))
@@ -215,6 +218,7 @@ def _best_partition(C, choice):  # type: ignore[no-untyped-def]  # IN C; OUT cho
 
 
 def best_partition(C: FloatArray) -> IntArray:
+    """Fill the table over all subsets of rows in one compiled loop."""
     n, k = C.shape
     choice = np.zeros((k, 1 << n), dtype=np.int64)
     _best_partition(np.ascontiguousarray(C), choice)
@@ -233,6 +237,7 @@ def _sparse_product(X, U, out):  # type: ignore[no-untyped-def]  # IN X, U; IN/O
 
 
 def sparse_product(X: FloatArray, U: FloatArray) -> FloatArray:
+    """Add only the rows of U at which a column of X is nonzero."""
     # A single thread: each further one would need its own array of the size of the result.
     out = np.zeros((X.shape[1], U.shape[1]))
     _sparse_product(np.ascontiguousarray(X), np.ascontiguousarray(U), out)

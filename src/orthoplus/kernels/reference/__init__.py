@@ -12,6 +12,7 @@ from orthoplus.kernels.reference import (
     oblique,
     pairs,
     relaxation,
+    row_moves,
     rows,
 )
 from orthoplus.kernels.reference.centers import *  # noqa: F403
@@ -25,6 +26,7 @@ from orthoplus.kernels.reference.k_means import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
 from orthoplus.kernels.reference.relaxation import *  # noqa: F403
+from orthoplus.kernels.reference.row_moves import *  # noqa: F403
 from orthoplus.kernels.reference.rows import *  # noqa: F403
 
 _MODULES = (
@@ -39,6 +41,7 @@ _MODULES = (
     oblique,
     pairs,
     relaxation,
+    row_moves,
     rows,
 )
 __all__ = sorted(name for module in _MODULES for name in module.__all__)

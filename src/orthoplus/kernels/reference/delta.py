@@ -55,7 +55,7 @@ def conjugate_step_into(
     ``bent`` is H[direction], ``face`` is (X, Z) of P as in `project_face_into`, ``weights`` is
     (alpha, mu), and ``vectors`` are the iterate, its residual and the direction, all of them
     updated. Returns <direction, operator(direction)> and the squared norm of the next residual.
-    If the first is not positive the vectors stay as they are, and the norm is that of the last.
+    If the first is not positive, the vectors do not change, and the norm is that of the last.
     """
     (alpha, mu), (d, residual, direction) = weights, vectors
     # The direction is in the range of P, so that <direction, P H[direction]> needs no P.

@@ -147,6 +147,7 @@ class EMStop:
     method: EMONMF
 
     def __call__(self, state: EMState) -> Status:
+        """Return RUNNING until the last start is done, then CONVERGED if it met ``tol``."""
         if state.n_started < self.method.n_init or not self.method._is_over(state):
             return Status.RUNNING
         return Status.CONVERGED if state.change <= self.method.tol else Status.MAX_ITER

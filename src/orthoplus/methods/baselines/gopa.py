@@ -23,7 +23,7 @@ from orthoplus.methods.factors import (
 
 # A row with more than this share of the squares of its column does not move: the others are
 # rounding.
-_ALONE = 1.0 - 1e-12
+_SINGLE_ROW_SQUARE = 1.0 - 1e-12
 # A gain below this share of the column's value counts as a tie, and the row does not move.
 _TIE = 1e-12
 
@@ -59,7 +59,7 @@ class GOPA(SeededMethod):
 
     Notes
     -----
-    Zhang, Zhang, Liu and Zhang, *Greedy orthogonal pivoting algorithm for non-negative matrix
+    Zhang, Zhang, Liu, Wang and Zhang, *Greedy orthogonal pivoting algorithm for non-negative matrix
     factorization*, ICML 2019, PMLR 97. The moves, the update of Y once per sweep, the random start
     and the probability of a visit follow a public port of the authors' program. How their batch
     version selects rows, and their defaults for ``share`` and the number of sweeps, were not
@@ -160,7 +160,7 @@ def move_rows(R: FloatArray, point: SupportPoint, order: IntArray) -> SupportPoi
         a = inner / np.sqrt(squares)
         before = a.copy()
         if own >= 0:
-            if weights[i] ** 2 > _ALONE * squares[own]:
+            if weights[i] ** 2 > _SINGLE_ROW_SQUARE * squares[own]:
                 continue
             squares_left = squares[own] - weights[i] ** 2
             inner_left = inner[own] - weights[i] * r[own]
@@ -215,7 +215,7 @@ def _single_gains(
     a = np.tile(inner / np.sqrt(squares), (len(rows), 1))
     has = np.flatnonzero(own >= 0)
     left = squares[own[has]] - weights[has] ** 2
-    is_alone = left <= (1.0 - _ALONE) * squares[own[has]]
+    is_alone = left <= (1.0 - _SINGLE_ROW_SQUARE) * squares[own[has]]
     rest = (inner[own[has]] - weights[has] * r[has, own[has]]) / np.sqrt(
         np.where(is_alone, 1.0, left)
     )

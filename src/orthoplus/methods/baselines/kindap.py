@@ -33,6 +33,7 @@ class KindAPState(NamedTuple):
 
     @property
     def is_over(self) -> bool:
+        """Return whether the outer layer has ended."""
         return self.phase == "end"
 
 
@@ -67,7 +68,7 @@ class KindAP(OuterMethodBase):
 
     Notes
     -----
-    Chen, Yang, Xu, Zhang and Zhang, *Big data clustering: K-means versus K-indicators* (2019); the
+    Chen, Yang, Xu, Zhang and Zhang, *Big-data clustering: K-means or K-indicators?* (2019); the
     parameters are those of the authors' code. An outer step consists of the whole inner layer, one
     rounding and one projection back. A column of H may be empty; then H is not in S+, and `solve`
     rounds it to a feasible point. An inner iteration costs two products of O(nk^2) and an SVD of k

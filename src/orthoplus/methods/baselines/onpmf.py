@@ -165,6 +165,7 @@ class NegativityStop:
     max_iter: int
 
     def __call__(self, state: ONPState) -> Status:
+        """Return CONVERGED if the negativity is at most its tolerance."""
         if state.n_iter > 0 and state.negativity <= self.negativity_tol:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

@@ -193,6 +193,7 @@ class SNCPStop:
     max_iter: int
 
     def __call__(self, state: SNCPState) -> Status:
+        """Return CONVERGED if both the violation and the change are small."""
         k = state.factor.shape[1]
         if state.violation <= self.feasibility_tol * k and state.change <= self.tol:
             return Status.CONVERGED

@@ -208,6 +208,7 @@ class SupportSetStop:
     max_iter: int
 
     def __call__(self, state: SupportSetState) -> Status:
+        """Return CONVERGED if the residual is small and the support no longer changes."""
         is_small = state.residual <= self.tol * state.scale
         if is_small and (state.keeps_support or state.is_stalled):
             return Status.CONVERGED

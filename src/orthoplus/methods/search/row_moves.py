@@ -20,8 +20,9 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, MemoryMatrix
+from orthoplus.data.base import DataMatrix
 from orthoplus.data.groups import count_rows, give_rows
+from orthoplus.data.memory import MemoryMatrix
 
 # Gains below this share of the sum are due to rounding.
 _LEAST_GAIN = 1e-12
@@ -207,7 +208,8 @@ def _may_gain(
     # Squared scores with the own center and with the best other one.
     mine = np.maximum(scores[rows, own], 0.0).astype(np.float64) ** 2
     room = float(squares.min()) - row_squares
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # An overflow to infinity only means that the row is examined.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # The most that turning the two centers can add, |a|^4 / (2 (sigma^2 - |a|^2)).
         turn = np.where(room > 0.0, 0.5 * row_squares**2 / room, np.inf)
     # The factors include a margin for the rounding of the scores.
@@ -222,18 +224,19 @@ def _gains(
     along = np.maximum(scores.astype(np.float64), 0.0) ** 2
     across = np.maximum(row_squares[:, None] - along, 0.0)
     # The group that the row joins: lambda_max of the 2 x 2 matrix above, minus sigma^2.
-    gain = _largest_eigenvalue(squares + along, across, along * across) - squares
+    c = np.sqrt(along) * np.sqrt(across)  # roots first: the product of the squares may overflow
+    gain = _largest_eigenvalue(squares + along, across, c) - squares
     rows = np.arange(len(own))
     s, t = along[rows, own], across[rows, own]
     # The group that it leaves: sigma^2 - s^2 + s^2 t^2 / (sigma^2 - s^2), minus sigma^2.
     rest = squares[own] - s
     with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.where(rest > 0.0, s * t / rest, 0.0) - s
+        left = np.where(rest > 0.0, s * (t / rest), 0.0) - s
     gain += left[:, None]
     gain[rows, own] = -np.inf
     return np.asarray(gain)
 
 
-def _largest_eigenvalue(a: FloatArray, b: FloatArray, c_squared: FloatArray) -> FloatArray:
+def _largest_eigenvalue(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
     """Return the largest eigenvalues of the symmetric matrices [[a, c], [c, b]]."""
-    return np.asarray((a + b) / 2.0 + np.sqrt(((a - b) / 2.0) ** 2 + c_squared))
+    return np.asarray((a + b) / 2.0 + np.hypot((a - b) / 2.0, c))

@@ -6,7 +6,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.data.base import MemoryMatrix
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sampling import sample_by_squares
 from orthoplus.linalg.starts import leading_right_vectors
 from orthoplus.methods.factors import FactorModel
@@ -72,11 +72,13 @@ def _missed(squares: FloatArray, scores: FloatArray) -> FloatArray:
 def _in_basis(rows: MemoryMatrix, basis: FloatArray) -> Sketch:
     B = np.asarray(rows.matmul(basis), dtype=np.float64)
     # Sort the rows canonically, so that the random numbers do not depend on their order.
-    return Sketch(np.ascontiguousarray(B[_order_of_rows(B)]), basis)
+    return Sketch(np.ascontiguousarray(B[order_of_rows(B)]), basis)
 
 
-def _order_of_rows(B: FloatArray) -> IntArray:
+def order_of_rows(B: FloatArray) -> IntArray:
     """Return the lexicographic order; only ties in the first column look at the others."""
+    if B.shape[1] == 0:
+        return np.arange(len(B))
     order = np.argsort(B[:, 0], kind="stable")
     first = B[order, 0]
     is_tie = np.zeros(len(B) + 1, dtype=bool)  # whether a row equals the one before it

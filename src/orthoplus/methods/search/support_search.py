@@ -157,6 +157,7 @@ class SupportSearch(SeededMethod):
         return state if state.is_settled else self._descend_to_optimum(problem, state)
 
     def is_row_optimal(self, state: SearchState) -> bool:
+        """Return whether no move of a single row improves the state."""
         return state.is_row_optimal
 
     def stop(self) -> Callable[[SearchState], Status]:

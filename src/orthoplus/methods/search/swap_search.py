@@ -31,6 +31,7 @@ from orthoplus.methods.search.alternation import (
     alternate_groups,
     point_of_groups,
 )
+from orthoplus.methods.search.crossing import Pool, can_cross, cross, crossing_rows, n_children
 from orthoplus.methods.search.sketch import (
     Sketch,
     refined_sketch,
@@ -43,6 +44,8 @@ from orthoplus.methods.search.sketch import (
 _SPARE = 8
 # Alternations per trial, and for an initial set of centers.
 _TRIAL_STEPS, _FIRST_STEPS = 4, 30
+# Maximum number of passes of the moves of single rows in the sketch.
+_MOVE_PASSES = 100
 # Fewer centers than this get the patience of this many.
 _MIN_PATIENT_CENTERS = 10
 # A search that is behind by more than this share of the residual is not pursued.
@@ -52,10 +55,12 @@ _WORTH = 1e-5
 # Searches that agree within the first share of the residual have found the same solution. One that
 # is behind the best by more than the second would not catch up in its exact phase.
 _ANOTHER, _CLOSE = 1e-6, 1e-4
+# A batch of swaps that gains less than this share of the residual has failed.
+_LITTLE = 1e-4
 # Values that differ by less than this share of ||A||^2 are equal.
 _ROUNDING = 1e-14
 # Trials per center between two checks of the clock and the callback.
-_BATCH = 5
+_BATCH = 3
 
 
 class SwapState(NamedTuple):
@@ -82,6 +87,8 @@ class SwapState(NamedTuple):
     settled_squares: FloatArray
     settled_counts: IntArray
     most_explained: float
+    pool: FloatArray
+    pool_sums: FloatArray
     n_rounds: int
     n_started: int
     n_trials: int
@@ -111,22 +118,28 @@ class SwapSearch(SeededMethod):
 
     1. a *sketch*: the rows in a few dozen coordinates of the leading singular vectors;
     2. *swaps* in the sketch: replace the least useful center by a row with a large residual,
-       alternate a few times, and keep the better centers, until no swap has helped for a while;
+       alternate a few times, and keep the better centers, until swaps gain little for a while;
+       then moves of single rows between groups, each by the gain of the two leading singular
+       values;
     3. the *exact alternation* on A itself, from the best centers: leading singular vector of each
        group, best group of each row, moves of single rows, to a fixed point.
 
     From the second round on, the sketch also contains the exact directions, which lose nothing in
     it, and the swaps continue from the exact solution until a round gains nothing.
 
-    The first search starts from X, the others from rows sampled by their residuals. Every search
-    ends with the exact objective, and the best result is kept: more searches are never worse.
+    The first search starts from X, the others from rows sampled by their residuals. Small data
+    have many local optima that no swap leaves. There, a search ends with *crossings*: take
+    each center from one of two solutions found so far, or a row in place of a center, then move
+    single rows of A to a local optimum. Every search ends with the exact objective, and the best
+    result is kept: more searches are never worse.
 
     Parameters
     ----------
     n_init : int
         Number of searches; the one with the best objective is kept.
     patience : int
-        A search ends after this many failed swaps per center, counting at least ten centers.
+        A search ends after this many failed swaps per center, counting at least ten centers. All
+        swaps of a batch count as failed if together they gain little.
     rounds : int
         Maximum number of rounds of each search; one that gains little is the last.
     max_iter : int
@@ -144,7 +157,8 @@ class SwapSearch(SeededMethod):
     -----
     The result is never worse than X, nor than the alternation from X (EM-ONMF) if X is a matrix.
     The sketch costs a few products of A with O(k) columns, a swap O(m k) for m sampled rows, and a
-    round of the exact alternation one product with k columns and a few passes over A.
+    round of the exact alternation one product with k columns and a few passes over A. The number
+    of crossings decreases with n r k, the cost of a pass over all rows.
 
     Examples
     --------
@@ -203,6 +217,8 @@ class SwapSearch(SeededMethod):
             settled_squares=np.zeros(0),
             settled_counts=np.zeros(0, dtype=np.int64),
             most_explained=-np.inf,
+            pool=np.zeros((0, 0, 0)),
+            pool_sums=np.zeros(0),
             n_rounds=0,
             n_started=1,
             n_trials=0,
@@ -215,8 +231,12 @@ class SwapSearch(SeededMethod):
         state = self._swap(problem, state._replace(n_iter=state.n_iter + 1))
         if state.n_failures < self._limit(problem.shape[1]):
             return state
+        if len(state.sketch) == problem.shape[0]:  # a sample would follow its random rows
+            B = state.fine_sketch if state.n_rounds else state.sketch
+            centers, total = kernels.settle_rows(B, state.centers, _MOVE_PASSES)
+            state = state._replace(centers=centers, sum=total)
         if state.n_rounds == 0 and self._is_known(problem, state):
-            return self._next(problem, state)
+            return self._next(problem, self._cross(problem, state))
         return self._end_round(problem, state)
 
     def stop(self) -> RestStop:
@@ -236,6 +256,9 @@ class SwapSearch(SeededMethod):
         draws = rng.random((_BATCH * problem.shape[1], 2))
         B = state.fine_sketch if state.n_rounds else state.sketch
         centers, total, failures = kernels.search_swaps(B, state.centers, draws, _TRIAL_STEPS)
+        missed = max(float(np.vdot(B, B)) - total, 0.0)
+        if total - state.sum <= _LITTLE * missed:
+            failures = len(draws)
         # ``failures`` counts the failed swaps since the last success in this batch.
         all_failed = failures == len(draws)
         return state._replace(
@@ -256,7 +279,7 @@ class SwapSearch(SeededMethod):
         # How far this search is behind the best one, in explained squares of the sketch.
         lag = state.best_sum - state.sum
         missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
-        if len(state.sketch) < problem.shape[0]:
+        if len(state.sketch) < problem.shape[0] and not can_cross(factor_model(problem)):
             return lag > -_CLOSE * missed
         return abs(lag) <= _ANOTHER * missed or lag > _MAX_LAG_SHARE * missed
 
@@ -278,6 +301,8 @@ class SwapSearch(SeededMethod):
         is_near = (1.0 - _MAX_LAG_SHARE) * missed <= state.value - model.constant + model.total
         if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
+        if can_cross(model):
+            return self._next(problem, self._cross(problem, state, found.directions))
         lag = state.most_explained - found.explained
         if lag < _CLOSE * missed and abs(lag) > _ANOTHER * missed:
             state = self._end_search(problem, state, found)
@@ -293,6 +318,25 @@ class SwapSearch(SeededMethod):
             point = _point(end, getattr(state.weights, "dtype", None))
             state = state._replace(**point | {"value": min(end.value, state.value)})
         return state._replace(most_explained=max(state.most_explained, found.explained))
+
+    def _cross(
+        self, problem: Problem, state: SwapState, directions: FloatArray | None = None
+    ) -> SwapState:
+        """Cross a solution with those of earlier searches; run the exact phase if one is better."""
+        model = factor_model(problem)
+        work, n_known = model.A.shape[1] * float(np.prod(problem.shape)), len(state.pool)
+        if not can_cross(model) or (directions is None and n_children(work, n_known) == 0):
+            return state
+        rng = np.random.default_rng([self.seed, state.n_started, 0])
+        most = float(state.pool_sums.max(initial=-np.inf))
+        B, basis = crossing_rows(model)
+        first = None if directions is None else unit_rows(directions @ basis)
+        pool = cross(B, Pool(state.pool, state.pool_sums), first, rng)
+        state = state._replace(pool=pool.centers, pool_sums=pool.sums)
+        if pool.sums[0] > most:
+            best = alternate_directions(problem, pool.centers[0] @ basis.T)
+            state = self._end_search(problem, state, best)
+        return state
 
     def _refine(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
         """Start the next round of a search from the directions on A, with a new sample."""
@@ -337,6 +381,7 @@ class SwapSearch(SeededMethod):
 
     @property
     def has_own_starts(self) -> bool:
+        """Return True: each start is drawn from rows of the data."""
         return True
 
     def own_start(self, problem: Problem, rng: np.random.Generator) -> Centers:
@@ -348,11 +393,13 @@ class SwapSearch(SeededMethod):
         return leading_centers(rows, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
+        """Raise unless ``X0`` has k centers with one entry per column of A."""
         wanted = (problem.shape[1], data_of(problem).shape[1])
         if start.vectors.shape != wanted:
             raise InputError(f"`X0` has centers of shape {start.vectors.shape}; expected {wanted}.")
 
     def shape_of(self, state: SwapState, problem: Problem) -> tuple[int, int]:
+        """Return the shape (n, k) of the factor that a state describes."""
         is_here = isinstance(state.labels, np.ndarray)
         return len(state.labels) if is_here else problem.shape[0], len(state.directions)
 

@@ -1,0 +1,115 @@
+"""Combine the solutions of several searches: centers of one and of another, then moves of rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from orthoplus import kernels
+from orthoplus.core.types import FloatArray
+from orthoplus.data.groups import unit_rows
+from orthoplus.methods.factors import FactorModel
+from orthoplus.methods.search.sketch import Sketch, order_of_rows
+
+# Solutions are crossed if the data have at most this many rows and entries.
+_MAX_ROWS, _MAX_ENTRIES = 1 << 13, 1 << 20
+# Rows with at least this many times as many columns are written in a basis of their span.
+_WIDE = 3
+# Solutions that are kept.
+_MOST = 6
+# Number of children per crossing, at least and at most, and the products n r k of a pass over the
+# rows times that number. Few products are spent as long as all searches agree.
+_FEW, _MANY, _WORK, _WORK_ALONE = 2, 32, 3e7, 4e6
+# Passes of the moves of a child, and alternations after a random change.
+_PASSES, _STEPS = 40, 3
+# Solutions that differ by less than this share of the sum are the same.
+_SAME = 1e-9
+
+
+class Pool(NamedTuple):
+    """Different solutions, the best first: their centers, m x k x d, and their sums."""
+
+    centers: FloatArray
+    sums: FloatArray
+
+
+def can_cross(model: FactorModel) -> bool:
+    """Return whether the rows have entries and are few enough to be read into memory."""
+    n, r = model.A.shape
+    return model.A.has_entries and n <= _MAX_ROWS and n * r <= _MAX_ENTRIES
+
+
+def crossing_rows(model: FactorModel) -> Sketch:
+    """Return all rows in a canonical order, in an orthonormal basis of their span if it is small.
+
+    The basis has a column per row of A, so that nothing is lost.
+    """
+    B = np.asarray(model.A.to_dense(), dtype=np.float64)
+    B = np.ascontiguousarray(B[order_of_rows(B)])
+    if _WIDE * len(B) > B.shape[1]:
+        return Sketch(B, np.eye(B.shape[1]))
+    basis, coordinates = np.linalg.qr(B.T)
+    return Sketch(np.ascontiguousarray(coordinates.T), basis)
+
+
+def cross(B: FloatArray, pool: Pool, centers: FloatArray | None, rng: np.random.Generator) -> Pool:
+    """Add a solution to the pool, if one is given, then children, each after moves of rows.
+
+    A child takes one of each two matching centers of two solutions. Every second child, and one
+    after a child that ended as a known solution, also has a row in place of a center.
+    """
+    if centers is not None:
+        pool, _ = _added(pool, *kernels.settle_rows(B, centers, _PASSES))
+    is_new = True
+    for number in range(n_children(B.size * pool.centers.shape[1], len(pool.sums))):
+        child = pool.centers[0]
+        if is_new and len(pool.sums) > 1:
+            one, other = rng.choice(len(pool.sums), 2, replace=False)
+            child = child_of(pool.centers[one], pool.centers[other], rng)
+        if number % 2 == 0 or not is_new:
+            child = _changed(B, child, rng)
+        # A child that would be the worst is not pursued.
+        goal = float(pool.sums[-1])
+        pool, is_new = _added(pool, *kernels.settle_rows(B, child, _PASSES, goal))
+    return pool
+
+
+def n_children(work: float, n_known: int) -> int:
+    """Return the number of children if a pass costs this number of products."""
+    work = max(work, 1.0)  # data without columns
+    if n_known == 1:  # all searches agree so far
+        return int(min(_WORK_ALONE / work, _FEW))
+    return int(np.clip(_WORK / work, _FEW, _MANY))
+
+
+def child_of(one: FloatArray, other: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Match the centers of two solutions greedily; choose one of each pair at random."""
+    products, matching = one @ other.T, np.empty(len(one), dtype=np.int64)
+    for _ in range(len(one)):
+        j, match = np.unravel_index(products.argmax(), products.shape)
+        matching[j] = match
+        products[j], products[:, match] = -np.inf, -np.inf
+    return np.where(rng.random(len(one))[:, None] < 0.5, one, other[matching])
+
+
+def _changed(B: FloatArray, centers: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Replace a random center by a row, and alternate.
+
+    The swaps drew rows by their squared residuals, which a few rows may dominate. Here the root of
+    them counts.
+    """
+    squares, top = np.einsum("ij,ij->i", B, B), np.maximum((B @ centers.T).max(axis=1), 0.0)
+    mass = np.cumsum(np.sqrt(np.maximum(squares - top * top, 0.0)))
+    row = min(int(np.searchsorted(mass, rng.random() * mass[-1], side="right")), len(B) - 1)
+    centers = centers.copy()
+    centers[rng.integers(len(centers))] = unit_rows(B[row : row + 1])[0]
+    return kernels.alternate_centers(B, centers, _STEPS)[0]
+
+
+def _added(pool: Pool, centers: FloatArray, total: float) -> tuple[Pool, bool]:
+    """Return the pool with another solution, and whether it is a new one."""
+    if (np.abs(pool.sums - total) <= _SAME * total).any():
+        return pool, False
+    known = pool.centers if len(pool.sums) else np.zeros((0, *centers.shape))
+    sums = np.append(pool.sums, total)
+    order = np.argsort(-sums, kind="stable")[:_MOST]
+    return Pool(np.concatenate([known, centers[None]])[order], sums[order]), True

@@ -1,0 +1,45 @@
+"""How long tests wait for other processes: an upper bound, which only a hang reaches."""
+
+import contextlib
+import os
+import select
+import time
+
+# Seconds. On an idle machine the longest wait, for loops to be compiled, takes ten.
+PATIENCE = 900.0
+
+
+def wait_until(is_enough, child):
+    """Wait until ``is_enough()`` is true; fail if the child ends before."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_enough():
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def read_terminal(terminal, is_enough=lambda text: False):
+    """Return what a terminal shows until it is enough, or closed by the other side."""
+    shown, deadline = b"", time.monotonic() + PATIENCE
+    while not is_enough(shown.decode("utf-8", "replace")):
+        assert time.monotonic() < deadline
+        if not select.select([terminal], [], [], 0.1)[0]:
+            continue
+        part = b""
+        with contextlib.suppress(OSError):  # Linux, once nobody holds the other end
+            part = os.read(terminal, 65536)
+        if not part:
+            break
+        shown += part
+    return shown.decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def killed_in_the_end(child):
+    """Leave no child behind if a test fails."""
+    try:
+        yield child
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
