@@ -1,19 +1,22 @@
-"""Orthogonal NMF of simulated cells beside scanpy's PCA, neighbors and Leiden.
+"""Orthogonal NMF of simulated cells compared with scanpy's PCA, neighbors and Leiden.
 
 Counts are Poisson with a gamma rate (negative binomial), library sizes are log-normal, and a tenth
 of the genes of each type are up. Both sides see the same counts, normalized and with logarithms,
-the Kullback-Leibler loss the counts themselves. Prints processor seconds, seconds and the adjusted
-Rand index of every step.
+the Kullback-Leibler loss the counts themselves. Each method runs in a separate process, after a
+run on 500 cells that compiles its loops. Prints processor seconds, the memory beyond the loaded
+matrix, the number of clusters and the adjusted Rand index.
 
     python benchmarks/singlecell.py [cells] [genes] [types]
 
-The neighbors are exact ones, by scikit-learn: scanpy 1.11.5 would take them from pynndescent, whose
-version 0.7.0 returns a sparse array that this scanpy cannot read.
+scanpy takes approximate neighbors from pynndescent if it is told nothing, and scanpy 1.11.5 cannot
+read what pynndescent 0.7.0 returns; with ``pip install "pynndescent<0.6"`` it can. The exact
+neighbors are those of scikit-learn.
 """
 
 import sys
-import time
+import tempfile
 import warnings
+from pathlib import Path
 
 import anndata
 import numpy as np
@@ -23,8 +26,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsTransformer
 
 import orthoplus as op
+from orthoplus.bench.measure import peak_bytes, resident_bytes, timed
+from orthoplus.bench.processes import in_process
 
-# Counts of a cell in the mean; the spread of library sizes; how often a gene of a type is up, by
+# Counts of a cell on average; the spread of library sizes; how often a gene of a type is up, by
 # which factor in the median; the shape of the gamma distribution.
 DEPTH, SPREAD, SHARE_UP, FOLD, SHAPE = 200.0, 0.3, 0.1, 2.0, 2.0
 # What scanpy takes unless told otherwise.
@@ -48,64 +53,85 @@ def simulate(n_cells, n_genes, n_types, seed=0):
     return sp.vstack(blocks, format="csr"), types
 
 
-def timed(words, work):
-    """Run a step, and print and return its CPU seconds and wall time."""
-    cpu, clock = time.process_time(), time.perf_counter()
-    work()
-    spent = np.array([time.process_time() - cpu, time.perf_counter() - clock])
-    print(f"{words:42s} {spent[0]:8.1f} CPU s {spent[1]:8.1f} s", flush=True)
-    return spent
+def find_neighbors(adata, is_exact):
+    exact = KNeighborsTransformer(n_neighbors=N_NEIGHBORS) if is_exact else None
+    scanpy.pp.neighbors(adata, transformer=exact)
 
 
-def report(words, labels, types):
-    score = adjusted_rand_score(types, labels)
-    print(
-        f"{words:42s} {len(set(labels)):3d} clusters  adjusted Rand index {score:.4f}", flush=True
-    )
+def run_onmf(adata, n_types, **options):
+    found = timed(lambda: op.singlecell.onmf(adata, n_types, **options))
+    return adata.obs["onmf"].cat.codes, {"fit": found.cpu}
 
 
-def find_neighbors(adata, **options):
-    scanpy.pp.neighbors(
-        adata, transformer=KNeighborsTransformer(n_neighbors=N_NEIGHBORS), **options
-    )
-
-
-def compile_all(counts):
-    """Compile the loops of both sides before the clock runs."""
-    small = anndata.AnnData(counts[:500].log1p())
-    for loss in ("frobenius", "kullback-leibler"):
-        op.singlecell.onmf(small, 3, loss=loss)
-    find_neighbors(small, use_rep="X")
-
-
-def run_scanpy(adata, types):
+def run_scanpy(adata, n_types, is_exact):
+    """Cluster as scanpy's tutorial does; it finds the number of clusters by itself."""
     steps = {
-        "pca": lambda: scanpy.pp.pca(adata, n_comps=N_COMPONENTS),
-        "neighbors": lambda: find_neighbors(adata),
-        "leiden": lambda: scanpy.tl.leiden(adata, flavor="igraph", n_iterations=2, directed=False),
+        "PCA": lambda: scanpy.pp.pca(adata, n_comps=N_COMPONENTS),
+        "neighbors": lambda: find_neighbors(adata, is_exact),
+        "Leiden": lambda: scanpy.tl.leiden(adata, flavor="igraph", n_iterations=2, directed=False),
     }
-    total = sum(timed(f"scanpy: {name}", step) for name, step in steps.items())
-    words = "scanpy: pca + neighbors + leiden"
-    print(f"{words:42s} {total[0]:8.1f} CPU s {total[1]:8.1f} s")
-    report(words, adata.obs["leiden"], types)
+    spent = {name: timed(step).cpu for name, step in steps.items()}
+    return adata.obs["leiden"], spent
+
+
+# The matrix, the function and its options.
+METHODS = {
+    "orthoplus, log1p": ("log1p", run_onmf, {}),
+    "orthoplus, counts, KL": ("counts", run_onmf, {"loss": "kullback-leibler"}),
+    "scanpy, approximate neighbors": ("log1p", run_scanpy, {"is_exact": False}),
+    "scanpy, exact neighbors": ("log1p", run_scanpy, {"is_exact": True}),
+}
+
+
+def measure(method, folder, n_types):
+    """Run a method on the stored matrix; memory is the peak beyond the loaded matrix."""
+    warnings.simplefilter("ignore")
+    name, run, options = METHODS[method]
+    X = sp.load_npz(folder / f"{name}.npz")
+    adata, small = anndata.AnnData(X), anndata.AnnData(X[:500])
+    try:
+        run(small, 3, **options)
+    except Exception as error:  # neighbors that scanpy cannot read
+        return {"error": f"{type(error).__name__}: {error}"}
+    before = resident_bytes()
+    labels, steps = run(adata, n_types, **options)
+    return {
+        "memory": peak_bytes() - before,
+        "rand": adjusted_rand_score(np.load(folder / "types.npy"), labels),
+        "clusters": len(set(labels)),
+        "steps": steps,
+    }
+
+
+def show(method, figures):
+    if "error" in figures:
+        print(f"{method:34s} {figures['error']}", flush=True)
+        return
+    steps = figures["steps"]
+    parts = ", ".join(f"{name} {cpu:.1f}" for name, cpu in steps.items())
+    print(
+        f"{method:34s} {sum(steps.values()):7.1f} CPU s {figures['memory'] / 1e6:7.0f} MB "
+        f"{figures['clusters']:3d} clusters  adjusted Rand index {figures['rand']:.4f}  ({parts})",
+        flush=True,
+    )
 
 
 def main(n_cells=50_000, n_genes=2_000, n_types=12):
     warnings.simplefilter("ignore")
     counts, types = simulate(n_cells, n_genes, n_types)
-    print(f"{n_cells} cells, {n_genes} genes, {n_types} types, {counts.nnz / counts.shape[0]:.0f} "
-          f"genes per cell are not 0")  # fmt: skip
-    compile_all(counts)
-    adata, raw = anndata.AnnData(counts.copy()), anndata.AnnData(counts)
+    adata = anndata.AnnData(counts.copy())
     scanpy.pp.normalize_total(adata)
     scanpy.pp.log1p(adata)
-    words = "orthoplus, log1p"
-    timed(words, lambda: op.singlecell.onmf(adata, n_types))
-    report(words, adata.obs["onmf"].cat.codes, types)
-    words = "orthoplus, counts, kullback-leibler"
-    timed(words, lambda: op.singlecell.onmf(raw, n_types, loss="kullback-leibler"))
-    report(words, raw.obs["onmf"].cat.codes, types)
-    run_scanpy(adata, types)
+    size = (counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes) / 1e6
+    print(f"{n_cells} cells, {n_genes} genes, {n_types} types, {counts.nnz / n_cells:.0f} genes "
+          f"per cell are not 0; the matrix has {size:.0f} MB")  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sp.save_npz(folder / "counts.npz", counts, compressed=False)
+        sp.save_npz(folder / "log1p.npz", adata.X, compressed=False)
+        np.save(folder / "types.npy", types)
+        for method in METHODS:
+            show(method, in_process(measure, method, folder, n_types))
 
 
 if __name__ == "__main__":
