@@ -29,10 +29,12 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "api_pages",
 ]
 exclude_patterns = ["_build", "figures/*.py", "results/*", "README.md"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+smartquotes_action = "qe"  # two hyphens of an option stay two
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -88,10 +90,9 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_show_sphinx = False
-html_sidebars = {
-    page: []
-    for page in ("index", "choose-a-model", "how-to-choose", "api", "paper", "changelog", "results")
-}
+# Pages without a section of their own have no side bar on the left.
+ALONE = "index choose-a-model how-to-choose api paper comparison results changelog search genindex"
+html_sidebars = {page: [] for page in ALONE.split()}
 html_theme_options = {
     "logo": {"text": "orthoplus"},
     "navbar_end": ["theme-switcher"],

@@ -1,5 +1,6 @@
 """The gallery: order, what waits, and one look; the examples themselves need none of this."""
 
+import logging
 from typing import Any
 
 import matplotlib as mpl
@@ -37,3 +38,5 @@ STYLE = {
 def set_style(gallery_conf: dict[str, Any], fname: str) -> None:
     """Called before each example."""
     mpl.rcParams.update(STYLE)
+    # That loops are being compiled is news of this machine, not output of the example.
+    logging.getLogger("orthoplus").setLevel(logging.ERROR)

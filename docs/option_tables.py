@@ -168,7 +168,7 @@ def presets() -> str:
         search = search_after(method, problem.shape)
         ends = f"`{type(search).__name__}`" if search is not None else "none"
         rows.append((f"`{name}`", f"`{type(method).__name__}`", str(preset.n_init), ends))
-    return table(("problem", "method", "`n_init`", "search afterwards"), rows)
+    return table(("problem", "method", "`n_init`", "search afterward"), rows)
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -38,7 +38,7 @@ OPTIONAL = (
     "nibabel",
 )
 # What needs an optional package without an import of it.
-NEEDS = {"nibabel": r"op\.brain\."}
+NEEDS = {"nibabel": r"op\.brain\.", "matplotlib": r"\.plot\("}
 
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+```text(?P<about> about)?\n(?P<output>.*?)^```$)?",
@@ -136,7 +136,7 @@ def first_example(page: str) -> list[str]:
 
 
 def main(pages: list[str]) -> None:
-    """Run pages one after the other, each in a folder of its own."""
+    """Run pages one after the other, each in its own folder."""
     for page in pages:
         start = time.process_time()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

@@ -2,14 +2,16 @@
 Cluster single cells, each cluster with its genes
 =================================================
 
-Counts of genes in cells, as an ``AnnData`` object: every cell gets one cluster and a margin that
-says how sure it is, every cluster its genes. Raw counts need the Kullback-Leibler divergence, the
-likelihood of counts; squares are ruled by the cells and genes with the most counts.
+This example clusters the counts of genes in cells, stored in an ``AnnData`` object. Every cell gets
+one cluster and a margin that measures how certain it is, and every cluster is described by its
+genes. Raw counts need the Kullback-Leibler divergence, which is the likelihood of counts; the
+squared error is dominated by the cells and genes with the most counts.
 """
 
 # %%
-# Simulated counts: six types of cells, 400 genes, a tenth of them up in each type. Counts are
-# Poisson with a gamma rate (negative binomial), and the number of counts per cell varies widely.
+# The simulated data have six types of cells and 400 genes, a tenth of which have a higher level in
+# each type. Counts are Poisson with a gamma rate (negative binomial), and the number of counts per
+# cell varies widely.
 
 import sys
 from importlib.util import find_spec
@@ -37,11 +39,11 @@ adata = anndata.AnnData(sp.csr_matrix(counts.astype(np.float32)))
 adata.var_names = [f"gene {j}" for j in range(n_genes)]
 
 # %%
-# One line per loss. The results are in the object, where scanpy's tools look for them. The
-# likelihood has local optima, in which a large type is split and a rare one lost: the best of ten
-# starts is kept.
+# Each loss takes one line. The results are stored in the object, where scanpy's tools look for
+# them. The likelihood has local optima in which a large type is split and a rare one is lost. The
+# default leaves them by swapping clusters.
 
-op.singlecell.onmf(adata, n_types, loss="kullback-leibler", n_init=10, random_state=0)
+op.singlecell.onmf(adata, n_types, loss="kullback-leibler", random_state=0)
 op.singlecell.onmf(adata, n_types, key_added="squares", random_state=0)
 print(adata.uns["squares"]["notes"][0])
 clusters = {key: adata.obs[key].cat.codes.to_numpy() for key in ("onmf", "squares")}
@@ -49,8 +51,8 @@ purity = {key: op.metrics.purity(types, labels) for key, labels in clusters.item
 print({key: round(value, 3) for key, value in purity.items()})
 
 # %%
-# The genes of a cluster: those whose share in its component is largest beside their share in all
-# cells. How many of the first twenty are genes that were planted for its type?
+# The genes of a cluster are those whose share in its component is largest relative to their share
+# in all cells. We count how many of the first twenty were planted for its type.
 
 components = adata.varm["onmf"] / adata.varm["onmf"].sum(axis=0)
 excess = components / (counts.sum(axis=0)[:, None] / counts.sum())
@@ -60,8 +62,8 @@ planted = np.array([is_up[main_type[j], leading[:, j]].mean() for j in range(n_t
 print("planted among the leading genes:", planted)
 
 # %%
-# Cells ordered by cluster, with the leading genes of each; and the margins: cells that went to
-# another type's cluster are those of small margin.
+# The left panel shows the cells ordered by cluster, with the leading genes of each cluster. The
+# right panel shows the margins: cells in the cluster of another type have small margins.
 
 margins = adata.obs["onmf_margin"].to_numpy()
 is_right = np.array(main_type)[clusters["onmf"]] == types
@@ -90,9 +92,9 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# The claim: nearly all cells are in the cluster of their type, better than by squares, the leading
-# genes are the planted ones, and the cells that went wrong have small margins. Next:
-# :doc:`/single-cell` has files, the choice of k, and data larger than memory.
+# The assertions check that nearly all cells are in the cluster of their type, more than with the
+# squared error, that the leading genes are the planted ones, and that misplaced cells have small
+# margins. :doc:`/single-cell` covers files, the choice of k, and data larger than memory.
 
 assert purity["onmf"] > 0.97
 assert purity["onmf"] > purity["squares"]

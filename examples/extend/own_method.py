@@ -1,4 +1,4 @@
-"""A method of your own: gradient steps over S+, each ended by the certified projection."""
+"""Your own method: gradient steps over S+, each ended by the certified projection."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

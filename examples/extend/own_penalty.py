@@ -1,4 +1,4 @@
-"""A penalty of your own: the logarithm of ||XV||_F^2, which is zero on S+."""
+"""Your own penalty: the logarithm of ||XV||_F^2, which is zero on S+."""
 
 from dataclasses import dataclass
 

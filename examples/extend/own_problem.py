@@ -1,4 +1,4 @@
-"""A problem of your own: the sum of fourth powers of X - C."""
+"""Your own problem: the sum of fourth powers of X - C."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""An inner solver of your own: projected gradient, the step halved until the value falls."""
+"""Your own inner solver: projected gradient steps, halved until the value decreases."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
