@@ -257,3 +257,33 @@ def test_a_refined_sketch_keeps_the_sum_of_exact_directions(rng):
 def test_order_of_sketched_rows_is_lexicographic(levels, rng):
     B = rng.integers(levels, size=(60, 4)).astype(float)
     np.testing.assert_array_equal(order_of_rows(B), np.lexsort(B.T[::-1]))
+
+
+@pytest.mark.parametrize("sample", [50, 4096])
+def test_a_round_that_loses_on_all_rows_is_undone(sample, rng):
+    """Swaps that gain in a sketch of some rows may lose on the others."""
+    means = np.eye(4, 10) + 0.1
+    A = means[np.arange(200) % 4] * (1.0 + 0.1 * rng.random((200, 1)))
+    A += 0.05 * rng.random(A.shape)
+    real = SwapSearch._swap
+
+    def spoil(self, problem, state):
+        """Merge two groups and split another one: no move of a single row leaves that point."""
+        state = real(self, problem, state)
+        if state.n_rounds == 0:
+            return state
+        merged = np.array([means[0] + means[1], means[2], A[3], A[7]])
+        centers = unit_rows(merged @ state.fine_basis)
+        return state._replace(centers=centers, n_trials=10**6, n_failures=10**5)
+
+    method = SwapSearch(n_init=1, sample=sample)
+    labels = np.array([0, 0, 1, 2] * 25 + [0, 0, 1, 3] * 25)
+    X0 = assemble(labels, 1.0 / np.sqrt(np.bincount(labels)[labels]), 4)
+    with (
+        mock.patch("orthoplus.methods.search.swap_search.can_cross", return_value=False),
+        mock.patch.object(SwapSearch, "_swap", spoil),
+    ):
+        spoiled = op.solve(ONMF(A, 4), X0, method=method)
+    whole = op.solve(ONMF(A, 4), X0, method=method)
+    assert whole.value < 0.9 * alternate(ONMF(A, 4), X0)[1]
+    assert spoiled.value == pytest.approx(whole.value, rel=1e-9)

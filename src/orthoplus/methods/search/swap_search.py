@@ -1,7 +1,7 @@
 """The default for orthogonal NMF: seeded centers and swaps in a sketch, then an exact phase."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from orthoplus.data.groups import (
     support_labels,
     unit_rows,
 )
-from orthoplus.geometry.stiefel import assemble, keep_largest
+from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.linalg.starts import leading_centers
 from orthoplus.methods.factors import data_of, factor_model
 from orthoplus.methods.search.alternation import (
@@ -39,6 +39,7 @@ from orthoplus.methods.search.sketch import (
     sampled_rows,
     sketch_rows,
 )
+from orthoplus.methods.search.swap_state import SwapState
 
 # Extra columns of the sketch beyond its factor times k.
 _SPARE = 8
@@ -61,51 +62,6 @@ _LITTLE = 1e-4
 _ROUNDING = 1e-14
 # Trials per center between two checks of the clock and the callback.
 _BATCH = 3
-
-
-class SwapState(NamedTuple):
-    """Hold the best feasible point, and the current search with its sketch and centers.
-
-    The point consists of one label and one weight per row, in the form of the data, and the k x r
-    directions that determine the labels. Vectors that are not in memory are not saved with the
-    state; they are None then, and `SwapSearch` recomputes them.
-    """
-
-    labels: Any
-    weights: Any
-    directions: FloatArray
-    value: float
-    n_iter: int
-    sketch: FloatArray
-    basis: FloatArray
-    fine_sketch: FloatArray
-    fine_basis: FloatArray
-    centers: FloatArray
-    sum: float
-    best_sum: float
-    settled: FloatArray
-    settled_squares: FloatArray
-    settled_counts: IntArray
-    most_explained: float
-    pool: FloatArray
-    pool_sums: FloatArray
-    n_rounds: int
-    n_started: int
-    n_trials: int
-    n_failures: int
-    is_over: bool
-    violation: float = 0.0
-    Y: FloatArray | None = None
-
-    @property
-    def X(self) -> FloatArray:
-        """Best point as a dense matrix; computed on each access."""
-        if not isinstance(self.labels, np.ndarray):
-            raise InputError(
-                "The rows of this state are not in memory, so X cannot be formed. Use "
-                "`result.labels` and `result.weights`, which are in the form of the data."
-            )
-        return assemble(self.labels, self.weights, len(self.directions))
 
 
 @dataclass(frozen=True)
@@ -290,13 +246,15 @@ class SwapSearch(SeededMethod):
         is_sampled = len(state.sketch) < problem.shape[0]
         if is_sampled and state.n_rounds and state.n_failures == state.n_trials:
             # No swap succeeded: changes by the alternation in a sample are random.
-            found = DirectionPoint(state.settled, state.settled_squares, state.settled_counts)
+            found, gain = state.settled_point, 0.0
         else:
             found = alternate_directions(problem, state.centers @ basis.T)
+            gain = found.explained - state.settled_point.explained if state.n_rounds else np.inf
+        if gain < 0.0:  # swaps that gain in the sketch can lose on A
+            found = state.settled_point
         if state.n_rounds == 0:
             state = state._replace(best_sum=max(state.best_sum, state.sum))
         missed = max(model.total - found.explained, 0.0)
-        gain = found.explained - (float(state.settled_squares.sum()) if state.n_rounds else -np.inf)
         # Residual of this search against that of the best point, up to the allowed lag.
         is_near = (1.0 - _MAX_LAG_SHARE) * missed <= state.value - model.constant + model.total
         if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
