@@ -22,6 +22,8 @@ from orthoplus.methods.search.alternation import alternate, alternate_directions
 from orthoplus.methods.search.sketch import order_of_rows, refined_sketch, sketch_rows
 from orthoplus.problems import ONMF
 
+SEARCH = "orthoplus.methods.search.swap_search"
+
 
 def best_share(A, k):
     """The largest sum of squared leading singular values over all groups of the rows."""
@@ -280,10 +282,41 @@ def test_a_round_that_loses_on_all_rows_is_undone(sample, rng):
     labels = np.array([0, 0, 1, 2] * 25 + [0, 0, 1, 3] * 25)
     X0 = assemble(labels, 1.0 / np.sqrt(np.bincount(labels)[labels]), 4)
     with (
-        mock.patch("orthoplus.methods.search.swap_search.can_cross", return_value=False),
+        mock.patch(f"{SEARCH}.can_cross", return_value=False),
         mock.patch.object(SwapSearch, "_swap", spoil),
     ):
         spoiled = op.solve(ONMF(A, 4), X0, method=method)
     whole = op.solve(ONMF(A, 4), X0, method=method)
     assert whole.value < 0.9 * alternate(ONMF(A, 4), X0)[1]
     assert spoiled.value == pytest.approx(whole.value, rel=1e-9)
+
+
+def test_several_candidates_find_better_groups_than_one():
+    rng = np.random.default_rng(0)
+    # Eight clusters in two families, which can be joined to four groups in many ways.
+    means = rng.random((2, 120))[np.arange(8) % 2] + 0.25 * rng.random((8, 120))
+    A = means[rng.integers(8, size=1000)] * (0.5 + rng.random((1000, 1)))
+    problem, sums = ONMF(A + 0.1 * rng.random(A.shape), 4), []
+    for most in (1, 6):
+        with (
+            mock.patch(f"{SEARCH}._MAX_CANDIDATES", most),
+            mock.patch(f"{SEARCH}.can_cross", return_value=False),
+        ):
+            methods = [SwapSearch(n_init=2, seed=seed) for seed in range(8)]
+            sums.append(sum(op.solve(problem, method=method).value for method in methods))
+    assert sums[1] < 0.999 * sums[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "rows"),
+    [
+        ((50_000, 20), 3, 8 * 4096),  # few centers and short rows
+        ((50_000, 80), 10, 3 * 4096),
+        ((50_000, 500), 3, 2 * 4096),  # longer rows
+        ((50_000, 80), 30, 4096),  # many centers
+        ((50_000, 5_000), 3, 4096),
+    ],
+)
+def test_few_centers_and_short_rows_are_sampled_more_often(shape, k, rows):
+    problem = mock.Mock(A=mock.Mock(shape=shape), shape=(shape[0], k))
+    assert SwapSearch()._n_sampled(problem) == rows

@@ -53,8 +53,8 @@ _MIN_PATIENT_CENTERS = 10
 _MAX_LAG_SHARE = 1e-2
 # A round that decreases the residual by less than this share is the last of its search.
 _WORTH = 1e-5
-# Searches that agree within the first share of the residual have found the same solution. One that
-# is behind the best by more than the second would not catch up in its exact phase.
+# Searches that agree within the first share of the residual have found the same solution. In a
+# sample, a search has to be better than the best one by the second share.
 _ANOTHER, _CLOSE = 1e-6, 1e-4
 # A batch of swaps that gains less than this share of the residual has failed.
 _LITTLE = 1e-4
@@ -62,6 +62,15 @@ _LITTLE = 1e-4
 _ROUNDING = 1e-14
 # Trials per center between two checks of the clock and the callback.
 _BATCH = 3
+# Default number of sampled rows. It is multiplied by at most the second number, as long as a row of
+# the sketch takes at most the third number of products, and the sampled rows have at most the
+# fourth number of entries.
+_SAMPLE = 4096
+_MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 8, 1024, 1 << 22
+# Maximum number of sets of rows that compete to start a search. The number is the ratio of the
+# entries of A to those of the sketch, divided by the second number: in a small sketch, a trial
+# costs little compared with a pass over A.
+_MAX_CANDIDATES, _SIZE_RATIO = 6, 3
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,8 @@ class SwapSearch(SeededMethod):
     From the second round on, the sketch also contains the exact directions, which lose nothing in
     it, and the swaps continue from the exact solution until a round gains nothing.
 
-    The first search starts from X, the others from rows sampled by their residuals. Small data
+    The first search starts from X, the others from rows sampled by their residuals: the best of
+    several sets of rows, each after some swaps, if the sketch is much smaller than A. Small data
     have many local optima that no swap leaves. There, a search ends with *crossings*: take
     each center from one of two solutions found so far, or a row in place of a center, then move
     single rows of A to a local optimum. Every search ends with the exact objective, and the best
@@ -102,10 +112,11 @@ class SwapSearch(SeededMethod):
         Maximum number of steps, each a batch of swaps.
     sketch : float
         Number of columns of the sketch per center.
-    sample : int
-        Maximum number of rows used by the swaps; the exact alternation uses all rows. If there are
-        more, rows are sampled by their squared norms and residuals at the start, with weights that
-        keep sums of squares unbiased; see `orthoplus.data.sampling`.
+    sample : int or None
+        Maximum number of rows used by the swaps; the exact alternation uses all rows. The default
+        is 4096, and up to eight times as many if there are few centers and the rows are short. If
+        there are more, rows are sampled by their squared norms and residuals at the start, with
+        weights that keep sums of squares unbiased; see `orthoplus.data.sampling`.
     seed : int
         Seed of the sketch, the sampled rows and the swaps.
 
@@ -132,7 +143,7 @@ class SwapSearch(SeededMethod):
     rounds: int = 3
     max_iter: int = 1000
     sketch: float = 2.0
-    sample: int = 4096
+    sample: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -141,7 +152,8 @@ class SwapSearch(SeededMethod):
         check_count(self.rounds, "rounds", low=1)
         check_count(self.max_iter, "max_iter", low=1)
         check_positive(self.sketch, "sketch")
-        check_count(self.sample, "sample", low=1)
+        if self.sample is not None:
+            check_count(self.sample, "sample", low=1)
         check_count(self.seed, "seed")
 
     def init(
@@ -156,7 +168,9 @@ class SwapSearch(SeededMethod):
         else:
             found = alternate_groups(problem, *_groups_of(X))
             scores = found.scores(model.A)
-        B, basis = sketch_rows(model, self._columns(problem), self.sample, self.seed, scores)
+        B, basis = sketch_rows(
+            model, self._columns(problem), self._n_sampled(problem), self.seed, scores
+        )
         first = unit_rows(found.directions @ basis)
         centers, total = kernels.alternate_centers(B, first, _FIRST_STEPS)
         return SwapState(
@@ -262,7 +276,7 @@ class SwapSearch(SeededMethod):
         if can_cross(model):
             return self._next(problem, self._cross(problem, state, found.directions))
         lag = state.most_explained - found.explained
-        if lag < _CLOSE * missed and abs(lag) > _ANOTHER * missed:
+        if lag < -_ANOTHER * missed:  # moves of single rows, the expensive part, only for the best
             state = self._end_search(problem, state, found)
         return self._next(problem, state)
 
@@ -299,10 +313,10 @@ class SwapSearch(SeededMethod):
     def _refine(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
         """Start the next round of a search from the directions on A, with a new sample."""
         model, number = factor_model(problem), state.n_rounds + 1
-        scores = None
-        if len(model.A) > self.sample:
+        scores, sample = None, self._n_sampled(problem)
+        if len(model.A) > sample:
             scores = assign_rows(model.A, found.directions).scores
-        rows = sampled_rows(model, self.sample, self.seed + number, scores)
+        rows = sampled_rows(model, sample, self.seed + number, scores)
         known = Sketch(state.sketch, state.basis)
         B, basis = refined_sketch(known, found.directions, rows)
         first = unit_rows(found.directions @ basis)
@@ -324,10 +338,7 @@ class SwapSearch(SeededMethod):
         """Start the next search from sampled rows, or end."""
         if state.n_started == self.n_init:
             return state._replace(is_over=True)
-        rng = np.random.default_rng([self.seed, state.n_started])
-        # k-means++ in the sketch: rows drawn by what the previous ones leave.
-        sampled = unit_rows(sampled_centers(state.sketch, problem.shape[1], rng))
-        centers, total = kernels.alternate_centers(state.sketch, sampled, _FIRST_STEPS)
+        centers, total = self._best_candidate(problem, state)
         return state._replace(
             centers=centers,
             sum=total,
@@ -336,6 +347,23 @@ class SwapSearch(SeededMethod):
             n_trials=0,
             n_failures=0,
         )
+
+    def _best_candidate(self, problem: Problem, state: SwapState) -> tuple[FloatArray, float]:
+        """Return the best of several sets of sampled rows, each after some swaps in the sketch."""
+        B, (n, k) = state.sketch, problem.shape
+        ratio = n * data_of(problem).shape[1] / max(B.size, 1)
+        n_candidates = int(np.clip(ratio / _SIZE_RATIO, 1, _MAX_CANDIDATES))
+        rng = np.random.default_rng([self.seed, state.n_started])
+        best: tuple[FloatArray, float] = (np.empty((0, 0)), -np.inf)
+        for _ in range(n_candidates):
+            # k-means++ in the sketch: rows drawn by what the previous ones leave.
+            centers = unit_rows(sampled_centers(B, k, rng))
+            centers, total = kernels.alternate_centers(B, centers, _FIRST_STEPS)
+            if n_candidates > 1:
+                draws = rng.random((self._limit(k), 2))
+                centers, total, _ = kernels.search_swaps(B, centers, draws, _TRIAL_STEPS)
+            best = max(best, (centers, total), key=lambda found: found[1])
+        return best
 
     @property
     def has_own_starts(self) -> bool:
@@ -346,8 +374,9 @@ class SwapSearch(SeededMethod):
         """Return the centers of `orthoplus.linalg.starts.leading_centers`; of a sample if large."""
         model = factor_model(problem)
         # Singular vectors of a weighted sample suffice as a start.
-        is_large = len(model.A) > self.sample and model.A.has_entries
-        rows = sampled_rows(model, self.sample, self.seed) if is_large else model.A
+        sample = self._n_sampled(problem)
+        is_large = len(model.A) > sample and model.A.has_entries
+        rows = sampled_rows(model, sample, self.seed) if is_large else model.A
         return leading_centers(rows, problem.shape[1], rng)
 
     def check_start(self, problem: Problem, start: Any) -> None:
@@ -399,6 +428,15 @@ class SwapSearch(SeededMethod):
         sizes = A.group_products(labels, state.directions)
         squares = np.einsum("jc,jc->j", sizes, state.directions)
         return labels, column_entries(A, labels, state.directions, squares)
+
+    def _n_sampled(self, problem: Problem) -> int:
+        """Return the maximum number of rows of the sketch: more if trials and rows are small."""
+        if self.sample is not None:
+            return self.sample
+        work = max(self._columns(problem) * problem.shape[1], 1)
+        entries = max(_SAMPLE * data_of(problem).shape[1], 1)
+        times = min(_MAX_TIMES, _WORK_PER_ROW // work, _SAMPLED_ENTRIES // entries)
+        return _SAMPLE * max(times, 1)
 
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape
