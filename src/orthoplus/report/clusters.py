@@ -243,7 +243,7 @@ def explained_section(record: dict[str, Any], row: str = "row", group: str = "cl
     mark = " (the mark)" if is_drawn else ""
     if proof is None:
         text += (
-            f"At most {percent(most)} is possible with this number of {group}s{mark}. "
+            f"With this number of {group}s, at most {percent(most)} can be explained{mark}. "
             f"This is a quick bound, and often not attainable."
         )
     else:
