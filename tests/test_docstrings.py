@@ -4,11 +4,13 @@ import doctest
 import importlib
 import inspect
 import re
+from enum import EnumType
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "api.md"
 ROOMS = (
@@ -126,6 +128,15 @@ def test_docstring_has_an_example(name):
     assert heading
     # That it runs is tested with the module: pytest collects every doctest of the package.
     assert doctest.DocTestParser().get_examples(example)
+
+
+@pytest.mark.parametrize("name", EXPORTED, ids=lambda name: name.dotted)
+def test_docstring_describes_every_parameter(name):
+    listed = NumpyDocString(inspect.getdoc(name.found))["Parameters"]
+    assert [found.name for found in listed if not found.desc] == []
+    if listed and not isinstance(name.found, EnumType):
+        documented = {part.strip(" *") for found in listed for part in found.name.split(",")}
+        assert set(inspect.signature(name.found).parameters) <= documented
 
 
 @pytest.mark.parametrize("name", SKIPPED, ids=lambda name: name.dotted)

@@ -138,7 +138,7 @@ def test_failed_rows_are_counted_and_left_out_of_the_verdict(outcome):
     partly = replace(outcome, rows=(*outcome.rows, broken), is_quick=False)
     assert partly.verdicts == ["Ours is best of 2."]
     page = to_page([partly], "orthoplus bench small", describe_machine())
-    assert "1 rows failed: they are marked, and say why." in page
+    assert "Failed rows: 1; each of them states the reason." in page
     assert "failed, ValueError: no (set two other)" in page
 
 

@@ -188,7 +188,7 @@ def _state_of(outcomes: Sequence[Outcome]) -> str:
     if early:
         parts.append(f"Incomplete: {', '.join(early)}.")
     if n_failed:
-        parts.append(f"{n_failed} rows failed; each of them states the reason.")
+        parts.append(f"Failed rows: {n_failed}; each of them states the reason.")
     return " ".join(parts)
 
 

@@ -81,9 +81,11 @@ class OrthogonalNMF(
         Number of searches or runs, of which the best is kept. The first starts from the singular
         vectors of X, the others at random. By default three searches for "auto" (four for the
         Kullback-Leibler divergence, more if X is tiny), and one run otherwise.
-    max_iter, tol : int, float, optional
-        Maximum number of iterations, and for the penalty method the violation at which they end; by
-        default those of the method.
+    max_iter : int, optional
+        Maximum number of iterations; by default that of the method.
+    tol : float, optional
+        Tolerance of the method, for the penalty method the violation of orthogonality at which it
+        stops; by default that of the method.
     random_state : int, RandomState or None
         Random state of the starts and of everything that "auto" samples; None is the seed 0.
     with_bound : bool

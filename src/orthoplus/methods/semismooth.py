@@ -46,7 +46,7 @@ class SemismoothNewton:
     Parameters
     ----------
     max_iter : int
-        Newton steps.
+        Maximum number of Newton steps.
     tol : float
         Stop when ||F|| falls below this share of its first value.
     cg_tol, cg_max_iter
@@ -59,8 +59,10 @@ class SemismoothNewton:
         Factors of lambda after a good and after a poor step.
     sufficient : float
         A Newton step is taken when it brings ||F|| below this share of its last value and does not
-        increase the model; otherwise, and if the model is not convex, ``n_gradient_steps``
-        projected gradient steps on the model are taken instead.
+        increase the model. Otherwise, and if the model is not convex, projected gradient steps on
+        the model are taken instead.
+    n_gradient_steps : int
+        Number of these gradient steps.
 
     Notes
     -----

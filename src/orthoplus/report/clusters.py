@@ -128,7 +128,7 @@ def _first_facts(facts: ClusterFacts) -> tuple[Fact, ...]:
     ]
     if most is not None:
         kind = "by a quick bound" if record.get("proof") is None else "proven"
-        found.append(Fact("Possible at most", percent(most), kind))
+        found.append(Fact("Upper bound", percent(most), kind))
     share = n_doubtful / max(len(facts.labels), 1)
     doubt = f"{share:.1%}: between two clusters" if n_doubtful else "each fits one cluster"
     return (*found, Fact("Doubtful rows", str(n_doubtful), doubt))
