@@ -152,6 +152,15 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (8, 2)
     """
 
+    estimator_: OrthogonalNMF
+    labels_img_: Any
+    lut_: Any
+    mask_img_: Any
+    masker_: Any
+    n_elements_: int
+    n_negative_: int
+    weights_img_: Any
+
     def __init__(  # noqa: PLR0913
         self,
         n_parcels: int = 50,

@@ -157,6 +157,14 @@ class OrthogonalNMF(
     (np.True_, np.True_)
     """
 
+    components_: FloatArray
+    labels_: Any  # a Dask array if the data are one
+    result_: Result
+    reconstruction_err_: float
+    bound_: float | None
+    gap_: float | None
+    n_iter_: int
+
     def __init__(  # noqa: PLR0913
         self,
         n_components: int = 2,
