@@ -228,7 +228,7 @@ def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
 
 
 def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int) -> FloatArray:
-    """Projected gradient steps on the model over Delta(X), Barzilai-Borwein with exact search."""
+    """Take projected gradient steps on the model over Delta(X): Barzilai-Borwein, exact search."""
     Z, slope, moved = _project(model.X, at.Z), at.slope.copy(), empty_like(at.Z)
     for _ in range(count):
         np.multiply(slope, -alpha, out=moved)
