@@ -1,5 +1,6 @@
 """What the pages of the reference show of classes whose members Python writes itself."""
 
+import re
 from enum import Enum
 from typing import Any
 
@@ -29,8 +30,16 @@ def list_members(
         lines.append("")
 
 
+def join_fields(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Write a dash between a parameter and its text: two hyphens stay two on these pages."""
+    lines[:] = [re.sub(r"(?<=\*\)|\*\*) -- ", " \N{EN DASH} ", line, count=1) for line in lines]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-skip-member", skip_aliases)
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-process-docstring", list_members)
+    app.connect("autodoc-process-docstring", join_fields, priority=900)  # after napoleon
     return {"parallel_read_safe": True}

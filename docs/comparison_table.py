@@ -58,7 +58,7 @@ def standing(rows: Iterable[Row]) -> str:
 def behind(rows: Iterable[Row]) -> str:
     """Return every case in which another method has a better figure than ours."""
     head = [
-        "| task: measure | case | ours | better | how many | CPU s, ours and its |",
+        "| task: measure | case | ours | better | how many | CPU s, ours and the other's |",
         "|--|--|--:|--:|--:|--:|",
     ]
     lines, rows = [], list(rows)

@@ -2,10 +2,10 @@
 
     python docs/fresh_pages.py [page.md ...]
 
-By default these are the guides. The package is installed from this repository by pip, not linked.
-Pages with the same installation share an environment, so the loops are compiled for the first of
-them. ``run_page.py`` prints the figures; a page that fails ends with its traceback, and the others
-still run. The environments are deleted.
+By default these are the guides. The package is installed from this repository with pip, not in
+editable mode. Pages with the same installation share an environment, so the loops are compiled for
+the first of them. ``run_page.py`` prints the figures; a page that fails ends with its traceback,
+and the others still run. The environments are deleted.
 """
 
 import os

@@ -39,12 +39,17 @@ def rng():
 
 
 @pytest.fixture
-def load_data():
+def data_folder():
+    """Return the folder of the real data sets, which may be missing."""
+    return Path(os.environ.get("ORTHOPLUS_DATA") or ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture
+def load_data(data_folder):
     """Return ``load_data(name)``, which reads a data set, or skips the test if it is missing."""
-    folder = Path(os.environ.get("ORTHOPLUS_DATA") or ROOT.parent / "shared" / "data")
 
     def load(name):
-        path = folder / f"{name}.npz"
+        path = data_folder / f"{name}.npz"
         if not path.is_file():
             pytest.skip(f"real data: no {path}; set ORTHOPLUS_DATA to the folder that holds it")
         with np.load(path, allow_pickle=False) as parts:

@@ -1,10 +1,14 @@
 """The README's code runs as pasted, and its links lead somewhere."""
 
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import orthoplus as op
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -53,3 +57,30 @@ def test_links_of_the_readme_are_absolute():
 def test_readme_has_no_formulas_that_an_index_shows_as_source():
     prose = re.sub(r"^```.*?^```", "", README, flags=re.DOTALL | re.MULTILINE)
     assert "$" not in prose
+
+
+@pytest.mark.parametrize(
+    ("inner", "n_matrices"), [(op.ProjectedGradient(), 20), (op.RegularizedNewton(), 30)]
+)
+def test_solver_holds_as_many_matrices_as_promised(inner, n_matrices, rng):
+    assert "up to twenty matrices of its size (thirty with Newton steps)" in README
+
+    def solve_linear(n, k):
+        C, no_curvature = rng.standard_normal((n, k)), np.zeros((n, k))
+        op.minimize(
+            lambda X: -np.vdot(C, X),
+            (n, k),
+            jac=lambda X: -C,
+            hessp=lambda X, D: no_curvature,
+            method=op.EP4Orth(inner=inner, max_iter=3),
+            search=False,
+        )
+
+    solve_linear(20, 8)  # compiles the loops, which takes memory as well
+    tracemalloc.start()
+    try:
+        solve_linear(20_000, 8)  # large enough that small arrays do not count
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= (n_matrices + 2) * 8 * 20_000 * 8  # and the two matrices of f

@@ -135,7 +135,7 @@ def test_prove_says_how_far_the_best_clustering_may_be(grouped):
     done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--prove", 5)
     assert done.exit_code == 0
     assert "proven optimal" in done.stdout
-    assert "% possible" in done.stderr
+    assert ", upper bound " in done.stderr
     proof = json.loads(Path("out/run.json").read_text())["proof"]
     assert proof["is_optimal"]
     assert proof["gap"] <= 1e-8

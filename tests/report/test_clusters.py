@@ -262,7 +262,7 @@ def test_bar_is_drawn_only_if_it_shows_a_difference():
     near.record["result"]["bound"] = 1.95
     assert "the mark" in text_of(far)
     assert "the mark" not in text_of(near)
-    assert "80.50% is possible" in text_of(near)
+    assert "at most 80.50% can be explained" in text_of(near)
 
 
 def test_options_in_notes_are_set_as_code_and_names_are_escaped():

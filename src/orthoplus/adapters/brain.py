@@ -140,9 +140,26 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from nibabel import Nifti1Image  # doctest: +SKIP
-    >>> model = Parcellation(20, mask="mask.nii.gz").fit("sub-*_thickness.nii.gz")  # doctest: +SKIP
-    >>> model.labels_img_.to_filename("parcels.nii.gz")  # doctest: +SKIP
+    >>> halves = np.indices((6, 6, 6))[0] // 3  # doctest: +SKIP
+    >>> levels = 1.0 + np.random.default_rng(0).random((8, 2))  # doctest: +SKIP
+    >>> subjects = levels[:, halves].astype("float32")  # doctest: +SKIP
+    >>> images = [Nifti1Image(values, np.eye(4)) for values in subjects]  # doctest: +SKIP
+    >>> mask = Nifti1Image(np.ones((6, 6, 6), dtype="uint8"), np.eye(4))  # doctest: +SKIP
+    >>> model = Parcellation(2, mask=mask).fit(images)  # doctest: +SKIP
+    >>> model.labels_img_.get_fdata()[:, 0, 0]  # doctest: +SKIP
+    array([1., 1., 1., 2., 2., 2.])
+    >>> model.transform(images).shape  # doctest: +SKIP
+    (8, 2)
     """
+
+    estimator_: OrthogonalNMF
+    labels_img_: Any
+    lut_: Any
+    mask_img_: Any
+    masker_: Any
+    n_elements_: int
+    n_negative_: int
+    weights_img_: Any
 
     def __init__(  # noqa: PLR0913
         self,

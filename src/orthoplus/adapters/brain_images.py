@@ -56,6 +56,12 @@ class ImageMatrix:
         Number of negative entries, and the smallest entry.
     memory_limit : int or None
         Number of bytes that may be read at a time, if the values are in a file.
+
+    Examples
+    --------
+    >>> matrix = ImageMatrix(np.ones((5, 3)), (3,), n_negative=0, least=1.0, memory_limit=None)
+    >>> matrix.values.shape, matrix.groups
+    ((5, 3), None)
     """
 
     values: FloatArray

@@ -130,8 +130,12 @@ def rank(
 
     Examples
     --------
-    >>> rank(adata, range(2, 21), loss="kullback-leibler").k  # doctest: +SKIP
-    12
+    >>> import anndata  # doctest: +SKIP
+    >>> rng = np.random.default_rng(0)  # doctest: +SKIP
+    >>> rates = 5 * rng.random((3, 40))[np.arange(60) % 3]  # doctest: +SKIP
+    >>> adata = anndata.AnnData(rng.poisson(rates).astype("float32"))  # doctest: +SKIP
+    >>> rank(adata, range(2, 6), loss="kullback-leibler", progress=False).k  # doctest: +SKIP
+    3
     """
     check_anndata(adata)
     A, _ = _read_cells(adata, layer, mask_var, None)
@@ -140,7 +144,15 @@ def rank(
 
 
 def check_anndata(adata: Any) -> None:
-    """Raise an error unless ``adata`` is an AnnData object."""
+    """Raise an error unless ``adata`` is an AnnData object.
+
+    Examples
+    --------
+    >>> check_anndata("cells.h5ad")
+    Traceback (most recent call last):
+        ...
+    orthoplus.InputTypeError: `adata` has type str; an AnnData object is expected. ...
+    """
     if not all(hasattr(adata, name) for name in ("X", "obs", "var", "obsm", "varm", "uns")):
         advice = "For a matrix use `orthoplus.OrthogonalNMF(n_components).fit(X)`"
         if isinstance(adata, (str, PathLike)):

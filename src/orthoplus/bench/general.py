@@ -139,7 +139,7 @@ def _judge_residuals(method: str, rows: Rows) -> str:
     return (
         f"{method}: the residual of nonnegative PCA is {'' if worst <= SMALL_EXCESS else 'not '}"
         f"within {SMALL_EXCESS:g} % of that of ONMF, {mean:.3f} % above on average, "
-        f"{worst:.3f} % at the most."
+        f"at most {worst:.3f} %."
     )
 
 
@@ -152,7 +152,7 @@ def _judge_inertias(method: str, rows: Rows) -> str:
     as_low = sum(row.number("share") == 100.0 for row in own)
     return (
         f"{method}: the inertia of KMeans is within {SMALL_INERTIA:g} % of scikit-learn's on "
-        f"{near} of {len(own)} sets, {max(inertias):.2f} % above at the most; its f is not "
+        f"{near} of {len(own)} sets, at most {max(inertias):.2f} % above; its f is not "
         f"above that of scikit-learn's labels on {as_low}."
     )
 

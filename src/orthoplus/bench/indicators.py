@@ -42,7 +42,7 @@ def tasks(session: Session) -> Items:
         yield Task(name, (DEFAULT, PENALTY, *KINDAP), partial(_rows, name, data, rounds))
     for name, methods in printed_cases("indicators").items():
         if name not in SETS:
-            rows = [Row(name, method, note="its data could not be had") for method in methods]
+            rows = [Row(name, method, note="its data were not available") for method in methods]
             yield Task(name, tuple(methods), partial(list, rows))
 
 
@@ -104,7 +104,7 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about="Three of the paper's eight sets of features could be had; seconds are the best of "
+    about="Three of the paper's eight sets of features were available; seconds are the best of "
     "several alternating runs.",
     columns=(
         *score_columns(".2f"),

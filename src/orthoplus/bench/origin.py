@@ -56,10 +56,12 @@ def how_made(outcomes: Sequence[Outcome], command: str, here: Machine) -> str:
     if len(groups) <= 1:
         machine = groups[0][0] if groups else here
         return ", ".join(
-            filter(None, [f"made by `{command}`, started {machine['started']}", commit_of(machine)])
+            filter(
+                None, [f"created by `{command}`, started {machine['started']}", commit_of(machine)]
+            )
         )
     commits = {machine["commit"] for machine, _ in groups} - {None}
     return (
-        f"made in {len(groups)} parts that differ in code, versions or machine "
+        f"created in {len(groups)} parts that differ in code, versions or machine "
         f"({len(commits)} commits): each table says when and at which commit it was measured"
     )

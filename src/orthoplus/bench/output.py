@@ -107,7 +107,7 @@ def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) 
     again = [
         Section(
             "Run it again" if len(groups) == 1 else f"Run again: {', '.join(names)}",
-            "The figures are the same on every machine of this kind, the seconds are not.",
+            "The figures are the same on every machine of this kind; the seconds are not.",
             code=command if len(groups) == 1 else f"orthoplus bench {names[0]}",
             table=rows_of(found),
         )
@@ -122,7 +122,7 @@ def to_page(outcomes: Sequence[Outcome], command: str, machine: dict[str, Any]) 
         is_success=_is_complete(outcomes),
         facts=(
             Fact("Tables", str(len(outcomes)), f"{n_rows} rows"),
-            Fact("Duration", duration(sum(o.seconds for o in outcomes)), "by the clock"),
+            Fact("Duration", duration(sum(o.seconds for o in outcomes)), "elapsed time"),
             Fact("Processors", str(machine["processors"]), str(machine["processor"])),
             Fact("Version", version, _commits(groups)),
         ),
@@ -184,11 +184,11 @@ def _state_of(outcomes: Sequence[Outcome]) -> str:
         return "Every table was run in full."
     n_failed = sum(outcome.n_failed for outcome in outcomes)
     early = [outcome.table.name for outcome in outcomes if outcome.failure]
-    parts = ["A quick run."] if any(outcome.is_quick for outcome in outcomes) else []
+    parts = ["This was a quick run."] if any(outcome.is_quick for outcome in outcomes) else []
     if early:
         parts.append(f"Incomplete: {', '.join(early)}.")
     if n_failed:
-        parts.append(f"{n_failed} rows failed: they are marked, and say why.")
+        parts.append(f"Failed rows: {n_failed}; each of them states the reason.")
     return " ".join(parts)
 
 

@@ -154,7 +154,7 @@ def judge(rows: Rows) -> list[str]:
     if ratios:
         lines.append(
             f"It is {gmean(ratios):.1f} times as fast as EP4Orth+ in the geometric mean "
-            f"of the cells with k >= 50, {min(ratios):.1f} at the least."
+            f"of the cells with k >= 50, at least {min(ratios):.1f} times."
         )
     lines.append(
         f"EP4Orth+ solves as many as the paper, to sampling noise, in "

@@ -38,9 +38,9 @@ def run_tables(
 
     ``on_table(name)`` is called before a table begins.
 
-    A table that lacks its data ends with what it has and says why; so does one that is interrupted,
-    after which no other is run. An error in a part of a table costs the rows of that part, which
-    say what it was. What is in ``done`` is not run again.
+    A table whose data are missing ends with the rows so far and the reason. So does a table that
+    is interrupted, and no other table follows it. If a part of a table raises an error, its rows
+    contain the message. Tables in ``done`` are not run again.
     """
     for name in names:
         outcome = (done or {}).get(name)

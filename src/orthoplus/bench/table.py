@@ -210,7 +210,7 @@ class Table:
 class Outcome:
     """A finished table, from this or an earlier run.
 
-    ``failure`` says why it ended early; ``seconds`` are by the clock; ``machine`` is what
+    ``failure`` says why it ended early; ``seconds`` is the elapsed time; ``machine`` is what
     `orthoplus.bench.machine.describe_machine` said when the table began; ``limit`` are the CPU
     seconds that one run of another method had.
     """

@@ -148,7 +148,7 @@ class Search:
         self.answer, weights = read_answer(answer, self.model)
         self.fingerprint = fingerprint_of(problem)
         self.point = self.model.answer_point(self.answer, weights)
-        self.value = self.model.value_of(self.point)
+        self.value: float = self.model.value_of(self.point)
         self.labels, self.best_value = self.answer, self.value
         self.bound, self.kind = self.model.form.least, "trivial"
         self.proof: Any = None

@@ -64,10 +64,10 @@ class CoarseStart:
         self._B = np.zeros((m, A.shape[1]))
         np.add.at(self._B, self.groups, A * self.scale[:, None])
         self.relaxation = self._relaxation(has_cuts=False)
-        self.optimum = self._run(self.relaxation, deadlines[0])
+        self.optimum: float = self._run(self.relaxation, deadlines[0])
         find_ratios = partial(model.ratios, self._B @ self._B.T)
         with_cuts = self._relaxation(has_cuts=True)
-        self.cut_optimum = self._run(with_cuts, deadlines[1], find_ratios)
+        self.cut_optimum: float = self._run(with_cuts, deadlines[1], find_ratios)
 
     def _relaxation(self, *, has_cuts: bool) -> Relaxation:
         model, point, m = self._model, self._point, len(self._B)

@@ -73,16 +73,16 @@ class Model:
         form = _form_of(problem)
         self.problem, self.form = problem, form
         self.n, self.k = problem.shape
-        self.has_row_sums = form.has_row_sums
+        self.has_row_sums: bool = form.has_row_sums
         self.data: DataMatrix | None = form.factor
         self.factor = None if self.data is None else _with_entries(self.data)
         self.matrix = None if form.matrix is None else _in_double(form.matrix)
         total = self.matrix.norm if self.matrix is not None else self._data.squared_norm()
         exponent = math.frexp(total)[1]
         exponent += exponent % 2  # even, because A is scaled by the square root of the scale of M
-        self.unit = math.ldexp(1.0, exponent)
-        self.scale = math.ldexp(1.0, -exponent // 2)
-        self.size = total / self.unit
+        self.unit: float = math.ldexp(1.0, exponent)
+        self.scale: float = math.ldexp(1.0, -exponent // 2)
+        self.size: float = total / self.unit
 
     @property
     def _data(self) -> DataMatrix:

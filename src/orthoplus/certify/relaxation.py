@@ -140,7 +140,7 @@ class Relaxation(Tuned):
         super().__init__()
         self._source, self.k = M, int(k)
         M = self._matrix()
-        self.n = len(M)
+        self.n: int = len(M)
         sizes = np.ones(self.n) if sizes is None else np.asarray(sizes, dtype=np.float64)
         self.scale = sizes**-0.5
         self.unit = np.sqrt(sizes / sizes.sum()) if has_row_sums else None

@@ -73,8 +73,8 @@ def sentence(certificate: Certificate, total: float) -> str:
     total = total or 1.0
     gap = "" if certificate.gap is None else f", gap {percent(certificate.gap)}"
     return (
-        f"explained {1 - certificate.value / total:.2%}, at most "
-        f"{1 - certificate.bound / total:.2%} possible{gap}"
+        f"explained {1 - certificate.value / total:.2%}, upper bound "
+        f"{1 - certificate.bound / total:.2%}{gap}"
     )
 
 

@@ -53,15 +53,17 @@ def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[s
     if proof is None:
         if result.bound is None:
             return {}
-        words = f"at most {1 - result.bound / total:.2%} possible, from the singular values"
+        words = f"at most {1 - result.bound / total:.2%} explained, from the singular values"
         is_cluster = record["command"].split()[1] == "cluster"
         return {"quick bound": words + ("; try --prove 30" if is_cluster else "")}
-    most = f"at most {1 - proof['bound'] / total:.2%} possible"
+    most = f"at most {1 - proof['bound'] / total:.2%} explained"
     gap = "" if proof["gap"] is None else f", gap {percent(proof['gap'])}"
     gap = ", proven optimal" if proof["is_optimal"] else gap
     lines = {"bound": f"{most}{gap}  ({proof['kind']}, {proof['seconds']:.1f} s)"}
     if proof["agreement"] is not None:
-        lines["sure"] = f"any clustering as good agrees on {proof['agreement']:.1%} of the rows"
+        lines["certain"] = (
+            f"every clustering as good agrees on {proof['agreement']:.1%} of the rows"
+        )
     return lines
 
 

@@ -258,7 +258,7 @@ class DataMatrix(ABC):
         """Return all entries as an array; only for matrices with few rows or columns."""
         return self.in_memory().to_dense()
 
-    def as_operator(self) -> LinearOperator:
+    def as_operator(self) -> Any:  # a LinearOperator, which has no types
         """Return the matrix as a LinearOperator of its own dtype, for Lanczos methods."""
         return LinearOperator(
             self.shape,

@@ -16,7 +16,15 @@ _SLICE_SIZE = 1 << 19
 
 
 class MemoryMatrix(DataMatrix):
-    """A matrix in memory, which is its own only block; its vectors are NumPy arrays."""
+    """A matrix in memory, which is its own only block; its vectors are NumPy arrays.
+
+    Examples
+    --------
+    >>> from orthoplus.data import as_data
+    >>> data = as_data(np.eye(3))
+    >>> isinstance(data, MemoryMatrix), data.map_rows(lambda block: block.shape)
+    (True, (3, 3))
+    """
 
     def map_rows(
         self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import diags_array
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import aslinearoperator
 
 from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import spread
@@ -21,7 +21,7 @@ class Operator(MemoryMatrix):
 
     has_entries: ClassVar[bool] = False
 
-    def __init__(self, values: LinearOperator) -> None:
+    def __init__(self, values: Any) -> None:
         self.values = values
         self.shape = (values.shape[0], values.shape[1])
         self.dtype = np.dtype(values.dtype)
@@ -89,7 +89,7 @@ class Operator(MemoryMatrix):
             "dense or sparse matrix, or choose another method."
         )
 
-    def as_operator(self) -> LinearOperator:
+    def as_operator(self) -> Any:
         """Return the operator itself."""
         return self.values
 

@@ -83,7 +83,13 @@ def as_nonnegative_data(
 
 
 def as_counts(A: Any, name: str = "A") -> DataMatrix:
-    """Convert to nonnegative data whose entries can be read, in any storage."""
+    """Convert to nonnegative data whose entries can be read, in any storage.
+
+    Examples
+    --------
+    >>> as_counts([[2, 0], [1, 3]]).has_entries
+    True
+    """
     data = as_nonnegative_data(A, name)
     if not data.has_entries:
         raise InputTypeError(
@@ -94,7 +100,13 @@ def as_counts(A: Any, name: str = "A") -> DataMatrix:
 
 
 def as_entries(A: Any, name: str = "A", *, instead: str) -> MemoryMatrix:
-    """Convert to nonnegative data in memory; the error for other storages names ``instead``."""
+    """Convert to nonnegative data in memory; the error for other storages names ``instead``.
+
+    Examples
+    --------
+    >>> as_entries([[2, 0], [1, 3]], instead="ONMF(A, k)").shape
+    (2, 2)
+    """
     data = as_nonnegative_data(A, name)
     if not data.has_entries or not isinstance(data, MemoryMatrix):
         kind = "read in blocks of rows" if data.has_entries else "a LinearOperator"
@@ -106,7 +118,13 @@ def as_entries(A: Any, name: str = "A", *, instead: str) -> MemoryMatrix:
 
 
 def as_dense_data(C: Any, name: str, *, memory_limit: int | str | None = None) -> DataMatrix:
-    """Convert to finite dense data in memory or in blocks of rows; entries may have any size."""
+    """Convert to finite dense data in memory or in blocks of rows; entries may have any size.
+
+    Examples
+    --------
+    >>> as_dense_data([[2.0, -1e300], [1.0, 3.0]], "C").shape
+    (2, 2)
+    """
     data = _wrap(C, name, memory_limit, check=True)
     if isinstance(data, (Sparse, Operator)):
         return Dense(as_data_matrix(C, name))  # raises the error with advice
@@ -116,7 +134,13 @@ def as_dense_data(C: Any, name: str, *, memory_limit: int | str | None = None) -
 
 
 def check_finite_and_range(data: DataMatrix, name: str) -> float:
-    """Return the minimum of 0 and all entries; raise if an entry is nonfinite or out of range."""
+    """Return the minimum of 0 and all entries; raise if an entry is nonfinite or out of range.
+
+    Examples
+    --------
+    >>> float(check_finite_and_range(as_data([[2.0, -1.0], [1.0, 3.0]]), "A"))
+    -1.0
+    """
     n_bad, least, most = data.least_and_largest()
     _check_no_bad(n_bad, name)
     check_entry_size(max(-least, most), data.dtype, name)

@@ -86,7 +86,7 @@ class Stored(BlockedMatrix):
         self.shape = (int(source.shape[0]) * self._width, int(source.shape[-1]))
         is_single = np.dtype(source.dtype) == np.float32
         self.dtype = np.dtype(np.float32 if is_single else np.float64)
-        self.height = self._lines(parse_memory(memory_limit)) * self._width
+        self.height: int = self._lines(parse_memory(memory_limit)) * self._width
         self.most_rows = _COLLECTED_BLOCKS * self.height
 
     def _lines(self, limit: int) -> int:

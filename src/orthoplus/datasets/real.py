@@ -52,7 +52,7 @@ class Source:
     groups : int
         Number of classes or materials.
     repository, commit, path, bytes, sha256
-        The public file; None if the set was made from several files.
+        The public file; None if the set was assembled from several files.
     origin : str
         Description of the origin of sets without a single public file.
     image_shape, endmember_names
@@ -193,7 +193,7 @@ def load_scene(name: str, folder: str | os.PathLike[str] | None = None) -> Scene
     Examples
     --------
     >>> load_scene("Samson").names  # doctest: +SKIP
-    ('rock', 'tree', 'water')
+    ('soil', 'tree', 'water')
     """
     check_choice(name, "name", SCENES)
     parts = load_arrays(name, folder)

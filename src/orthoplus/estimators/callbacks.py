@@ -38,7 +38,7 @@ class FitTasks:
 
     def __init__(self, estimator: Any, X: Any, sample_weight: Any = None) -> None:
         has_any = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
-        self.is_idle = _callback is None or not has_any
+        self.is_idle: bool = _callback is None or not has_any
         if self.is_idle:
             return
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}

@@ -91,6 +91,14 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
     np.True_
     """
 
+    labels_: Any  # a Dask array if the data are one
+    indicators_: FloatArray
+    rotation_: FloatArray
+    embedding_: Any
+    objective_: float
+    n_iter_: int
+    n_features_in_: int
+
     def __init__(  # noqa: PLR0913
         self,
         n_clusters: int = 2,

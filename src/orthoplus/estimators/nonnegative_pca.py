@@ -15,7 +15,7 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data
 from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
 from orthoplus.estimators.certified import Certified
@@ -87,6 +87,15 @@ class NonnegativePCA(
     array([[0.6  , 0.8  , 0.   , 0.   ],
            [0.   , 0.   , 0.707, 0.707]])
     """
+
+    components_: FloatArray
+    explained_variance_: FloatArray
+    explained_variance_ratio_: FloatArray
+    feature_labels_: IntArray
+    mean_: FloatArray
+    bound_: float | None
+    gap_: float | None
+    n_iter_: int
 
     def __init__(
         self,

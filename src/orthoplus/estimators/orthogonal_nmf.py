@@ -81,9 +81,11 @@ class OrthogonalNMF(
         Number of searches or runs, of which the best is kept. The first starts from the singular
         vectors of X, the others at random. By default three searches for "auto" (four for the
         Kullback-Leibler divergence, more if X is tiny), and one run otherwise.
-    max_iter, tol : int, float, optional
-        Maximum number of iterations, and for the penalty method the violation at which they end; by
-        default those of the method.
+    max_iter : int, optional
+        Maximum number of iterations; by default that of the method.
+    tol : float, optional
+        Tolerance of the method, for the penalty method the violation of orthogonality at which it
+        stops; by default that of the method.
     random_state : int, RandomState or None
         Random state of the starts and of everything that "auto" samples; None is the seed 0.
     with_bound : bool
@@ -154,6 +156,14 @@ class OrthogonalNMF(
     >>> model.labels_[0] == model.labels_[1], model.labels_[2] == model.labels_[3]
     (np.True_, np.True_)
     """
+
+    components_: FloatArray
+    labels_: Any  # a Dask array if the data are one
+    result_: Result
+    reconstruction_err_: float
+    bound_: float | None
+    gap_: float | None
+    n_iter_: int
 
     def __init__(  # noqa: PLR0913
         self,

@@ -16,7 +16,7 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
-from orthoplus.core.types import IntArray
+from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.graphs import graph_matrix, is_graph
 from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
 from orthoplus.estimators.certified import Certified
@@ -92,6 +92,14 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     >>> len(set(labels[:3])), len(set(labels[3:])), labels[0] != labels[3]
     (1, 1, np.True_)
     """
+
+    labels_: IntArray
+    embedding_: FloatArray
+    objective_: float
+    bound_: float | None
+    gap_: float | None
+    affinity_matrix_: Any  # dense or sparse
+    n_iter_: int
 
     def __init__(  # noqa: PLR0913
         self,

@@ -17,10 +17,12 @@ def project_delta(X: FloatArray, C: FloatArray) -> FloatArray:
     X : ndarray of shape (n, k)
         A point of OB+, or any nonnegative matrix without a zero column.
     C : ndarray of shape (n, k)
+        The matrix to project; not modified.
 
     Returns
     -------
     Z : ndarray of shape (n, k)
+        The nearest point of Delta(X).
 
     Notes
     -----

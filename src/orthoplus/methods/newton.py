@@ -104,6 +104,7 @@ class RegularizedNewton(StopsOverOblique):
         for which the direction passes (5.6), which satisfies (5.5) without a trial; it needs the
         Lipschitz constant of the gradient of h and is far shorter.
     subproblem : SemismoothNewton
+        Solver of the quadratic model over Delta(X).
     criterion, tol, min_iter, max_iter
         As in `ProjectedGradient`; "step" stops when the full predicted step is short.
 

@@ -46,7 +46,7 @@ class SemismoothNewton:
     Parameters
     ----------
     max_iter : int
-        Newton steps.
+        Maximum number of Newton steps.
     tol : float
         Stop when ||F|| falls below this share of its first value.
     cg_tol, cg_max_iter
@@ -59,8 +59,10 @@ class SemismoothNewton:
         Factors of lambda after a good and after a poor step.
     sufficient : float
         A Newton step is taken when it brings ||F|| below this share of its last value and does not
-        increase the model; otherwise, and if the model is not convex, ``n_gradient_steps``
-        projected gradient steps on the model are taken instead.
+        increase the model. Otherwise, and if the model is not convex, projected gradient steps on
+        the model are taken instead.
+    n_gradient_steps : int
+        Number of these gradient steps.
 
     Notes
     -----
@@ -226,7 +228,7 @@ def _point(model: QuadraticModel, alpha: float, Z: FloatArray) -> _Point:
 
 
 def _gradient_steps(model: QuadraticModel, alpha: float, at: _Point, count: int) -> FloatArray:
-    """Projected gradient steps on the model over Delta(X), Barzilai-Borwein with exact search."""
+    """Take projected gradient steps on the model over Delta(X): Barzilai-Borwein, exact search."""
     Z, slope, moved = _project(model.X, at.Z), at.slope.copy(), empty_like(at.Z)
     for _ in range(count):
         np.multiply(slope, -alpha, out=moved)

@@ -178,7 +178,7 @@ def check(
         curvature on the critical space. The result does not change if f is multiplied by a positive
         number.
     second_order : bool
-        Whether to check the second-order conditions, which costs up to some hundred Hessian
+        Whether to check the second-order conditions, which costs up to several hundred Hessian
         products.
     V : array of shape (k, r), optional
         Matrix of the reformulation ``||XV|| = 1``, which affects the multipliers. The default is

@@ -233,6 +233,8 @@ class GeneralPenalty(Penalty):
 
     Parameters
     ----------
+    sigma, V
+        Penalty parameter and mixing matrix, as in `PowerPenalty`.
     psi : callable
         ``psi(z) -> (value, slope, curvature)`` for z >= Q_0, strictly increasing.
     k : int

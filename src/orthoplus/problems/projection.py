@@ -31,6 +31,7 @@ class Projection(Problem):
     Parameters
     ----------
     C : array of shape (n, k)
+        The matrix to project, with n >= k and entries of any sign.
 
     Notes
     -----

@@ -54,7 +54,7 @@ class Core:
 
     @cached_property
     def kind(self) -> IntArray:
-        """The kind of each pair."""
+        """Return the kind of each pair."""
         return row_of_pairs(self.pairs)
 
     @cached_property

@@ -128,7 +128,7 @@ def _first_facts(facts: ClusterFacts) -> tuple[Fact, ...]:
     ]
     if most is not None:
         kind = "by a quick bound" if record.get("proof") is None else "proven"
-        found.append(Fact("Possible at most", percent(most), kind))
+        found.append(Fact("Upper bound", percent(most), kind))
     share = n_doubtful / max(len(facts.labels), 1)
     doubt = f"{share:.1%}: between two clusters" if n_doubtful else "each fits one cluster"
     return (*found, Fact("Doubtful rows", str(n_doubtful), doubt))
@@ -243,7 +243,7 @@ def explained_section(record: dict[str, Any], row: str = "row", group: str = "cl
     mark = " (the mark)" if is_drawn else ""
     if proof is None:
         text += (
-            f"At most {percent(most)} is possible with this number of {group}s{mark}. "
+            f"With this number of {group}s, at most {percent(most)} can be explained{mark}. "
             f"This is a quick bound, and often not attainable."
         )
     else:

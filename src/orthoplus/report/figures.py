@@ -43,7 +43,7 @@ def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
     seconds = np.maximum([row["seconds"] for row in history], 1e-3)
     shares = {
         name: 1.0 - np.array([row[key] for row in history]) / total
-        for name, key in (("possible at most", "bound"), ("explained", "value"))
+        for name, key in (("upper bound", "bound"), ("explained", "value"))
     }
     with canvas("proof", WIDTH, 2.4) as drawn:
         from matplotlib.ticker import PercentFormatter

@@ -63,7 +63,7 @@ def _facts(record: dict[str, Any], k: int, unit: str) -> tuple[Fact, ...]:
         Fact("Explained", percent(explained_of(record)), measure_of(record).share),
     ]
     if most is not None:
-        found.append(Fact("Possible at most", percent(most), "by a quick bound"))
+        found.append(Fact("Upper bound", percent(most), "by a quick bound"))
     return tuple(found)
 
 

@@ -41,7 +41,9 @@ def doubtful_section(facts: ClusterFacts) -> Section:
         )
     )
     shown = rows[:_MOST_DOUBTFUL]
-    names = ("cluster, cosine", "or, cosine") if by_cosine else ("cluster", "or", "margin")
+    names = (
+        ("cluster, cosine", "second best") if by_cosine else ("cluster", "second best", "margin")
+    )
     header = ("row", *names, *(["class"] if facts.truth else []))
     lines = tuple(_doubtful_line(facts, int(i), _digits(facts, shown)) for i in shown)
     drawn: tuple[tuple[str, str], ...] = ()

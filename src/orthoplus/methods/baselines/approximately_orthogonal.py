@@ -36,6 +36,7 @@ class ApproximatelyOrthogonalNMF(FactorMethod):
     Parameters
     ----------
     algorithm : {"hals", "apg"}
+        Hierarchical alternating least squares, or the accelerated proximal gradient method.
     orthogonality : float
         The weight lambda, in units of :math:`\|A\|_F^2 / k`.
     n_inner : int

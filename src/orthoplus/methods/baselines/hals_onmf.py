@@ -36,6 +36,7 @@ class HALSONMF(FactorMethod):
     tol : float
         Relative change of X at which to stop.
     max_iter : int
+        Maximum number of iterations.
     seed : int
         Seed of the SVD of the start.
 

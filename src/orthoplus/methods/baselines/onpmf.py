@@ -68,6 +68,7 @@ class ONPMF(SeededMethod):
     negativity_tol : float
         Value of ||min(U, 0)|| / ||U|| at which to stop.
     max_iter : int
+        Maximum number of iterations.
     seed : int
         Seed of the SVD of the start.
 

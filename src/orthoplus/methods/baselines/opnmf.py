@@ -39,6 +39,7 @@ class OPNMF(FactorMethod):
     Parameters
     ----------
     divergence : {"frobenius", "kl"}
+        Whether to minimize the squared Frobenius norm or the Kullback-Leibler divergence.
     fill : float
         Value that replaces the zeros of the start, which multiplicative updates cannot change, as a
         share of the root mean square of its entries; 0 keeps the zeros.

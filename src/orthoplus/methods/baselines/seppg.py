@@ -41,8 +41,11 @@ _MAX_NEWTON, _NEWTON_TOL, _DAMPING = 30, 1e-10, 1e-8
 class SEPPG(SeededMethod):
     r"""Penalize negative entries over the Stiefel manifold, exactly or by a Moreau envelope.
 
-    .. math:: \min_{U^\top U = I} f(U) + \rho\, h(U), \qquad h(U) = \sum_{ij} \max(-U_{ij}, 0)
-              \quad\text{or}\quad e_\gamma h(U) = \min_Z h(Z) + \tfrac{1}{2\gamma} \|Z - U\|_F^2,
+    .. math:: \min_{U^\top U = I} f(U) + \rho\, h(U), \qquad h(U) = \sum_{ij} \max(-U_{ij}, 0),
+
+    or with the Moreau envelope instead of h,
+
+    .. math:: e_\gamma h(U) = \min_Z h(Z) + \tfrac{1}{2\gamma} \|Z - U\|_F^2,
 
     by a proximal gradient method with retraction and nonmonotone line search, for growing rho.
 

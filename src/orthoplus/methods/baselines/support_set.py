@@ -77,6 +77,7 @@ class SupportSet(OuterMethodBase):
         Stop if the residual of the first-order conditions (2.6), relative to the largest gradient
         so far, is at most this and a step kept the support or no step decreases f.
     max_iter : int
+        Maximum number of iterations.
 
     Notes
     -----

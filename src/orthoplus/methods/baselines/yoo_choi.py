@@ -36,10 +36,11 @@ class YooChoi(FactorMethod):
 
     Notes
     -----
-    IDEAL 2008, LNCS 5326, 140-147; Inf. Process. Manag. 46 (2010), 559-570. The gradient :math:`X
-    Y^\top A^\top X - AY` of the fit on the manifold has a positive and a negative part, whose
-    quotient is the update. No descent is proven for X; the update of Y, which is that of plain NMF,
-    never increases the residual. An iteration costs two products with A.
+    Yoo and Choi, IDEAL 2008, LNCS 5326; Inf. Process. Manag. 46 (2010). The gradient
+    :math:`X Y^\top A^\top X - AY` of the fit on the manifold has a positive and a negative part,
+    whose quotient is the update. No descent is proven for X; the update of Y, which is that of
+    plain NMF, never increases the residual. An iteration costs two products with
+    A.
 
     Examples
     --------

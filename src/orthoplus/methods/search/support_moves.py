@@ -42,7 +42,7 @@ class Scores:
         self.problem, self.point = problem, point
         self.X = point.dense(problem.shape[1])
         gains = problem.move_gains(self.X)
-        self.is_exact = gains is not None and problem.has_exact_gains
+        self.is_exact: bool = gains is not None and problem.has_exact_gains
         self.gradient: FloatArray | None = None
         if gains is None:
             gains = linear_gains(point.labels, point.weights, self._model(_CURVATURE))
