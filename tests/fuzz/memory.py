@@ -128,7 +128,7 @@ def make_csr(n_bytes: int, rng: np.random.Generator, dtype: str, index: str):
 
 
 def certify_whole(A):
-    labels = np.asarray(op.OrthogonalNMF(K, random_state=0, max_iter=1).fit(A).labels_)
+    labels = np.asarray(op.OrthogonalNMF(K, random_state=0).fit(A).labels_)
     return op.certify(op.problems.ONMF(A, K), labels, time_limit=5.0)
 
 

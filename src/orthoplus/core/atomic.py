@@ -5,8 +5,8 @@ import hashlib
 import os
 import stat
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,18 +36,12 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     """
     target = Path(os.path.realpath(path) if os.path.islink(path) else path)
     mode = _existing_mode(target)
-    nameless = _open_nameless(target.parent)
     aside = target.with_name(f"{_prefix_aside(target)}{uuid.uuid4().hex}.part")
     try:
-        with nameless or open(aside, "wb") as file:
+        with _file_to_be(aside, target) as file:
             write(file)
             if mode is not None:
                 os.chmod(file.fileno() if os.chmod in os.supports_fd else aside, mode)
-            _flush(file)
-            if nameless is not None:
-                _name_file(file, aside, target)
-        if nameless is None:
-            os.replace(aside, target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, str(aside)):
             raise
@@ -72,6 +66,23 @@ def _existing_mode(target: Path) -> int | None:
 def path_of(file: IO[bytes]) -> str:
     """Return a path to an open file of `write_atomically`, for libraries that only take paths."""
     return file.name if isinstance(file.name, str) else f"{_OPEN_FILES}/{file.fileno()}"
+
+
+@contextmanager
+def _file_to_be(aside: Path, target: Path) -> Iterator[IO[bytes]]:
+    """Yield a file to write that is found at ``target`` after the block.
+
+    If the file system allows it, the file has no name until then, so that it disappears with its
+    process; otherwise its name is ``aside``.
+    """
+    nameless = _open_nameless(aside.parent)
+    with nameless or open(aside, "wb") as file:
+        yield file
+        _flush(file)
+        if nameless is not None:
+            _name_file(file, aside, target)
+    if nameless is None:
+        os.replace(aside, target)
 
 
 def _prefix_aside(target: Path) -> str:
