@@ -189,6 +189,7 @@ def test_features_whose_products_overflow_or_underflow_are_refused(call):
             op.problems.laplacian_embedding(_wide((6, 1), 1.0) @ _wide((6, 1), 1.0).T, 2)
         ),
         lambda: op.OrthogonalNMF(2).fit(_wide((7, 5), 1e30)).result_,
+        lambda: op.OrthogonalNMF(2).fit(np.diag([2e-13, 4e-43, 0.0]).astype("f4")).result_,
         lambda: op.OrthogonalNMF(2, allow_negative=True).fit(_wide((3, 2), 1e-8)).result_,
     ],
 )  # fmt: skip

@@ -113,7 +113,9 @@ def leading_centers(A: Any, k: int, rng: np.random.Generator) -> Centers:
     above, below = A.part_squares(V)
     sizes = np.sqrt(np.maximum(above, below))
     signs = np.where(below > above, -1.0, 1.0)
-    return Centers(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
+    # The reciprocal of a smaller size would overflow in the precision of A.
+    sizes = np.where(sizes >= np.finfo(A.dtype).tiny, sizes, 1.0)
+    return Centers(np.ascontiguousarray((V * (signs / sizes)).T))
 
 
 def leading_right_vectors(
