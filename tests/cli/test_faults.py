@@ -58,9 +58,9 @@ class Faults:
         self.real, self.fatal, self.number, self.count = real, fatal, number, 0
 
     @contextmanager
-    def file(self, path):
+    def file(self, *paths):
         self.count += 1
-        with self.real(path) as file:
+        with self.real(*paths) as file:
             if self.count - 1 == self.fatal:
                 file.write(b"half of it")
                 raise OSError(self.number, os.strerror(self.number))

@@ -150,3 +150,59 @@ def test_generator_goes_through_and_no_seed_is_zero():
     rng = np.random.default_rng(5)
     assert as_generator(rng) is rng
     assert as_generator(None).random() == np.random.default_rng(0).random()
+
+
+def _wide(shape, top):
+    """Return nonnegative entries of all magnitudes down to the smallest, the largest near top."""
+    A = np.random.default_rng(1).uniform(-300, 0, shape)
+    return 10.0 ** (A - A.max() + np.log10(top))
+
+
+def _symmetric(shape, scale):
+    A = np.random.default_rng(0).standard_normal(shape)
+    return scale * (A + A.T)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: op.solve(op.problems.nonnegative_pca(_wide((9, 3), 1e-300), 2)),
+        lambda: op.solve(op.problems.nonnegative_pca(_symmetric((6, 6), 1e100), 2)),
+        lambda: op.NonnegativePCA(2).fit(_wide((12, 3), 1e200)),
+        lambda: op.NonnegativePCA(2).fit(csr_array(_symmetric((5, 5), 1e160))),
+        lambda: op.problems.discriminative_spectral(np.eye(4), 1.0, 2, A=np.full((4, 1), 1e90)),
+    ],
+)  # fmt: skip
+def test_features_whose_products_overflow_or_underflow_are_refused(call):
+    with pytest.raises(op.InputError, match=r"as large as .* outside the floating-point range"):
+        call()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: op.solve(op.problems.nonnegative_pca(_wide((9, 3), 1.0), 2)),
+        lambda: op.solve(op.problems.KMeans(_symmetric((5, 5), 1e-100), 2)),
+        lambda: op.solve(
+            op.problems.laplacian_embedding(_wide((6, 1), 1.0) @ _wide((6, 1), 1.0).T, 2)
+        ),
+        lambda: op.OrthogonalNMF(2).fit(_wide((7, 5), 1e30)).result_,
+        lambda: op.OrthogonalNMF(2).fit(np.diag([2e-13, 4e-43, 0.0]).astype("f4")).result_,
+        lambda: op.OrthogonalNMF(2, allow_negative=True).fit(_wide((3, 2), 1e-8)).result_,
+    ],
+)  # fmt: skip
+def test_data_of_all_magnitudes_are_answered_without_a_warning(call):
+    assert call().violation <= 1e-5
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_ranks_of_data_of_all_magnitudes_are_chosen_without_a_warning():
+    assert op.select_rank(_wide((8, 5), 1e-20), [2, 3], n_splits=2).k in (2, 3)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_gradient_whose_squares_overflow_is_compared_without_a_warning():
+    A = _symmetric((8, 8), 1e80)
+    assert abs(op.quadratic_assignment(A, A).fun) < np.inf

@@ -1,11 +1,13 @@
 """Every method of a data matrix, in every storage, against NumPy."""
 
+import tracemalloc
+
 import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, csr_matrix, issparse, random_array
 
 from every_storage import BLOCKED, FORMS, IN_MEMORY, WITH_ENTRIES, as_dask, in_blocks
 from orthoplus.core.errors import InputError, InputTypeError
@@ -15,6 +17,7 @@ from orthoplus.data.base import inner_product
 from orthoplus.data.dask import DaskMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.memory import MemoryMatrix
+from orthoplus.data.sparse import Sparse
 
 K = 3
 # One row, one column, tall, wide; rows and columns of zeros in all that have three.
@@ -356,3 +359,39 @@ def test_data_matrix_is_data_itself(rng):
     for form in WITH_ENTRIES:
         M = FORMS[form](rng.random((5, 4)))
         assert as_data(M) is M
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("make", [csr_array, csr_matrix])
+def test_ranges_of_sparse_rows_are_views_with_the_same_products(rng, make, index):
+    A = make(np.where(rng.random((50, 7)) < 0.4, rng.random((50, 7)), 0.0))
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    part = Sparse(A).rows(slice(10, 17))
+    assert np.shares_memory(part.values.data, A.data)
+    assert np.shares_memory(part.values.indices, A.indices)
+    assert part.values.indices.dtype == index
+    dense, X, Y = A.toarray()[10:17], rng.random((7, 2)), rng.random((7, 3))
+    np.testing.assert_array_equal(part.to_dense(), dense)
+    np.testing.assert_allclose(part.matmul(Y), dense @ Y, rtol=1e-14)
+    np.testing.assert_allclose(part.rmatmul(X), dense.T @ X, rtol=1e-14)
+    np.testing.assert_allclose(part.gram(), dense.T @ dense, rtol=1e-14)
+    np.testing.assert_array_equal(part.take_rows(np.array([2, 0])), dense[[2, 0]])
+
+
+def test_products_with_a_slice_of_sparse_rows_copy_no_entries(rng):
+    A = random_array((20_000, 100), density=0.1, format="csr", rng=rng)
+    part = Sparse(A).rows(slice(0, 9_000))  # SciPy copies views of less than half of an array
+    X = rng.random((9_000, 1))
+    tracemalloc.start()
+    try:
+        part.rmatmul(X)
+        part.matmul(X[:100])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.25 * part.values.data.nbytes
+
+
+def test_stored_zeros_make_a_zero_row():
+    A = csr_array((np.array([0.0, 0.0, 3.0]), [0, 1, 1], [0, 2, 2, 3]), shape=(3, 2))
+    np.testing.assert_array_equal(Sparse(A).zero_rows(np.arange(3)), [True, True, False])

@@ -13,7 +13,7 @@ from functools import partial
 from arrays import attack_arrays
 from files import attack_files
 from losses import attack_losses
-from memory import CALLS, SIZES, WHOLE_CALLS, measure, measure_whole
+from memory import CALLS, SIZES, WHOLE_CALLS, WHOLE_SIZES, measure, measure_whole
 from parallel import attack_parallel
 from state import attack_kills
 
@@ -21,7 +21,7 @@ from state import attack_kills
 def attack_memory(tries: int, seed: int) -> dict:
     """Measure the memory of calls on data in blocks and in memory."""
     jobs = [partial(measure, call, size) for size in SIZES for call in CALLS]
-    jobs += [partial(measure_whole, call) for call in WHOLE_CALLS]
+    jobs += [partial(measure_whole, call, size) for size in WHOLE_SIZES for call in WHOLE_CALLS]
     rows = [job() for job in jobs[:tries]]
     return {"tries": len(rows), "rows": rows, "faults": [row for row in rows if not row["held"]]}
 
@@ -30,7 +30,7 @@ ATTACKS = {
     "files": (attack_files, 10_000),
     "arrays": (attack_arrays, 3_000),
     "kills": (attack_kills, 100),
-    "memory": (attack_memory, 16),
+    "memory": (attack_memory, 38),
     "dask": (attack_losses, 40),
     "threads": (partial(attack_parallel, "threads"), 800),
     "fork": (partial(attack_parallel, "fork"), 40),

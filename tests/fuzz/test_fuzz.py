@@ -64,7 +64,15 @@ def test_killed_runs_go_on():
 
 @linux
 @pytest.mark.parametrize(
-    "words", [("small", "project"), ("small", "fit"), ("whole", "fit float64")]
+    "words",
+    [
+        ("small", "project"),
+        ("small", "fit"),
+        ("whole", "fit float64"),
+        ("whole", "fit csr"),
+        ("whole", "fit_counts csr"),
+        ("whole", "project float64"),
+    ],
 )
 def test_memory_limit_holds(words):
     """Data in blocks of a limit, and data in memory: half as much again as the data."""

@@ -305,20 +305,31 @@ def test_changed_file_on_trial_is_read_or_refused(originals, tmp_path, name, cha
         read_changed(originals, tmp_path, name, changes, keep)
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [("while True: pass", "could not be read within 1 sec"), ("import os; os.abort()", "crash")],
-)
-def test_hdf5_that_never_ends_or_crashes_the_library_is_refused(
-    originals, tmp_path, monkeypatch, code, message
-):
-    (tmp_path / "trial.py").write_text(code)
-    monkeypatch.setattr(guard, "_TRIAL", tmp_path / "trial.py")
-    monkeypatch.setattr(guard, "_TRIAL_SECONDS", 0.6)
-    monkeypatch.setattr(guard, "_BUSY", 2.0)  # this child does not limit its own time
-    name = next(name for name in NAMES if name.endswith(".h5"))
-    with pytest.raises(FileError, match=message):
-        read_matrix(originals / name)
+@pytest.fixture
+def try_with(originals, tmp_path, monkeypatch):
+    """Read an HDF5 file whose trial runs this code instead."""
+
+    def read(code, busy):
+        (tmp_path / "trial.py").write_text(code)
+        monkeypatch.setattr(guard, "_TRIAL", tmp_path / "trial.py")
+        monkeypatch.setattr(guard, "_TRIAL_SECONDS", 0.6)
+        monkeypatch.setattr(guard, "_BUSY", busy)  # this child does not limit its own time
+        return read_matrix(originals / next(name for name in NAMES if name.endswith(".h5")))
+
+    return read
+
+
+def test_hdf5_that_never_ends_is_refused(try_with):
+    with pytest.raises(FileError, match="could not be read within 1 sec"):
+        try_with("while True: pass", 2.0)
+
+
+def test_hdf5_that_crashes_the_library_is_refused_and_logged(try_with, caplog):
+    caplog.set_level("DEBUG", logger="orthoplus")
+    # On a busy machine Python itself takes seconds to start, which must not count as late.
+    with pytest.raises(FileError, match="crash"):
+        try_with("import os; os.abort()", 100.0)
+    assert [text for text in caplog.messages if "ended with -6" in text]
 
 
 def read_changed(originals, tmp_path, name, changes, keep):

@@ -107,10 +107,11 @@ def sum_squares(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
     >>> sum_squares(np.array([1, -1, 1]), np.array([3.0, 9.0, 4.0]), 2)
     array([ 0., 25.])
     """
-    rows = np.flatnonzero(labels >= 0)
-    entries = weights[rows].astype(np.float64)
-    squares = np.bincount(labels[rows], entries * entries, minlength=k)
-    return squares.astype(np.float64, copy=False)
+    # Rows without a label are summed apart, so that no index array is needed.
+    entries = weights.astype(np.float64)
+    entries *= entries
+    squares = np.bincount(labels + 1, entries, minlength=k + 1)
+    return np.asarray(squares[1:], dtype=np.float64)
 
 
 def column_ranks(order: IntArray) -> IntArray:

@@ -26,6 +26,8 @@ from orthoplus.kernels.blocks import for_blocks
 
 # Replaces a probability of 0: a row avoids groups in which one of its entries is impossible.
 _IMPOSSIBLE = float(np.finfo(np.float64).tiny)
+# Number of arrays with one number per entry that are computed from a slice of rows.
+ENTRY_ARRAYS = 8
 
 
 def x_log_x(x: FloatArray) -> FloatArray:
@@ -200,7 +202,7 @@ def _missed_of_profiles(
     A: MemoryMatrix, labels: IntArray, logs: FloatArray, is_there: Any
 ) -> float:
     sizes, total = A.row_sums(), 0.0
-    for part in A.ranges(A.shape[1]):
+    for part in A.ranges(ENTRY_ARRAYS * A.shape[1]):
         block = A.rows(part)
         rows, columns, data = _triplets(block)
         own = labels[part][rows]
@@ -251,7 +253,7 @@ def row_entropies(A: DataMatrix) -> Any:
 
 def _row_entropies(A: MemoryMatrix) -> FloatArray:
     totals = -x_log_x(A.row_sums())
-    for part in A.ranges(A.shape[1]):
+    for part in A.ranges(ENTRY_ARRAYS * A.shape[1]):
         rows, _, data = _triplets(A.rows(part))
         totals[part] += np.bincount(rows, x_log_x(data), minlength=part.stop - part.start)
     return totals

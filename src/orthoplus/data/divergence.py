@@ -3,7 +3,7 @@ r"""The Kullback-Leibler divergence of a nonnegative matrix from a product of tw
 .. math:: D(A \,\|\, XY^\top) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il},
           \qquad M = XY^\top, \quad 0 \log 0 = 0.
 
-For sparse A only the stored entries are used, for dense A blocks of rows; M is never formed.
+For sparse A only the stored entries are used. M is computed for blocks of rows, never as a whole.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,9 @@ from orthoplus import kernels
 from orthoplus.core.types import FloatArray
 from orthoplus.data.base import DataMatrix
 from orthoplus.data.memory import MemoryMatrix
+from orthoplus.data.sparse import rows_of_csr
 
-# Number of entries of the model in memory at a time, for dense data.
+# Number of entries of the model in memory at a time.
 _BLOCK_SIZE = 1 << 18
 
 
@@ -81,7 +82,7 @@ def ratio_squares(A: DataMatrix, X: FloatArray, Y: FloatArray, D: FloatArray) ->
 def _ratio_squares(A: MemoryMatrix, X: FloatArray, D: FloatArray, Y: FloatArray) -> FloatArray:
     product = np.zeros(X.shape)
     for rows, block, model in _blocks(A.entries(), X, Y):
-        (_, _, bend), *_ = _blocks(block, D[rows], Y)
+        bend = _model(block, D[rows], Y)
         Z = _over(block, model * model, bend)
         product[rows] = Z @ Y
     return product
@@ -97,8 +98,8 @@ def ratio_derivatives(
     """
     in_x, in_y = np.zeros(X.shape), np.zeros(Y.shape)
     for rows, block, model in _blocks(A.entries(), X, Y):
-        (_, _, bend), *_ = _blocks(block, D[rows], Y)
-        (_, _, other), *_ = _blocks(block, X[rows], E)
+        bend = _model(block, D[rows], Y)
+        other = _model(block, X[rows], E)
         # Z = A / M and its derivative -T = -A dM / M^2, with dM = DY' + XE'.
         squares = np.where(model > 0, model * model, 0.0)
         Z, T = _over(block, model), _over(block, squares, bend + other)
@@ -109,14 +110,19 @@ def ratio_derivatives(
 
 def _blocks(A: Any, X: FloatArray, Y: FloatArray) -> Iterator[tuple[slice, Any, FloatArray]]:
     """Yield blocks of rows of A and of the model; for sparse A the model at the stored entries."""
+    n, n_entries = A.shape[0], A.nnz if issparse(A) else A.size
+    height = max(1, _BLOCK_SIZE * n // max(1, n_entries))
+    for start in range(0, n, height):
+        rows = slice(start, min(start + height, n))
+        block = rows_of_csr(A, rows) if issparse(A) else A[rows]
+        yield rows, block, _model(block, X[rows], Y)
+
+
+def _model(A: Any, X: FloatArray, Y: FloatArray) -> FloatArray:
+    """Return XY' in float64; for sparse A only at the stored entries."""
     if issparse(A):
-        whole = slice(0, A.shape[0])
-        yield whole, A, kernels.sampled_products(A.indices, A.indptr, X, Y)
-        return
-    height = max(1, _BLOCK_SIZE // max(1, A.shape[1]))
-    for start in range(0, A.shape[0], height):
-        rows = slice(start, min(start + height, A.shape[0]))
-        yield rows, A[rows], np.asarray(X[rows] @ Y.T, dtype=np.float64)
+        return kernels.sampled_products(A.indices, A.indptr, X, Y)
+    return np.asarray(X @ Y.T, dtype=np.float64)
 
 
 def _over(block: Any, model: FloatArray, factor: FloatArray | float = 1.0) -> Any:

@@ -31,8 +31,12 @@ def unit_rows(W: FloatArray) -> FloatArray:
 
 
 def reciprocals(numbers: FloatArray) -> FloatArray:
-    """Return 1 / x for positive numbers and 0 for all others."""
-    return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0)
+    """Return 1 / x for positive numbers and 0 for all others.
+
+    Numbers below the smallest normal one count as zero, because their reciprocals may overflow.
+    """
+    tiny = np.finfo(numbers.dtype).tiny
+    return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers >= tiny)
 
 
 class Centers(NamedTuple):

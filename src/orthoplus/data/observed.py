@@ -14,7 +14,7 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.base import DataMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.memory import MemoryMatrix
-from orthoplus.data.sparse import Sparse
+from orthoplus.data.sparse import Sparse, rows_of_csr
 
 # A sum over observed entries below this fraction of the full sum is attributed to rounding.
 _ROUNDING_SHARE = 1e-12
@@ -134,7 +134,7 @@ class ObservedSparse(Sparse):
         return Sparse(csr_array((data, indices, indptr), shape=self.shape))
 
     def _slice(self, rows: Any) -> "ObservedSparse":
-        return ObservedSparse(self.values[rows], self.gaps[rows])
+        return ObservedSparse(rows_of_csr(self.values, rows), rows_of_csr(self.gaps, rows))
 
     def stacked(self, other: Any) -> "ObservedSparse":
         """Return the rows of this matrix above those of another, with both patterns."""

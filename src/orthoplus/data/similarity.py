@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, issparse
 
-from orthoplus.core.checks import as_matrix, check_finite
+from orthoplus.core.checks import as_matrix, check_entry_size, check_finite
 from orthoplus.core.errors import InputError
 from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray
@@ -17,7 +17,7 @@ def negative_gram(A: Any, *, centered: bool) -> SymmetricMap:
 
     A sparse A is not changed; the mean is a second factor.
     """
-    A = as_matrix_or_sparse(A, "A")
+    A = as_features(A, "A")
     if not centered:
         return SymmetricMap(None, ((A, -1.0),))
     mean = np.asarray(A.mean(axis=1)).reshape(-1, 1)
@@ -52,6 +52,22 @@ def as_matrix_or_sparse(A: Any, name: str) -> Any:
         check_finite(A.data, name)
         return A
     return as_matrix(A, name).astype(np.float64, copy=False)
+
+
+def as_features(A: Any, name: str) -> Any:
+    """Return `as_matrix_or_sparse`, and raise if products AA'X would leave the range of float64.
+
+    Examples
+    --------
+    >>> as_features([[1e100], [1.0]], "A")
+    Traceback (most recent call last):
+    orthoplus.InputError: `A` has entries as large as 1e+100: products of such numbers are ...
+    """
+    A = as_matrix_or_sparse(A, name)
+    entries = A.data if issparse(A) else A
+    if entries.size:
+        check_entry_size(max(float(entries.max()), -float(entries.min())), A.dtype, name)
+    return A
 
 
 def as_similarity(W: Any) -> Any:

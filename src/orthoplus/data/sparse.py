@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
@@ -13,6 +13,8 @@ from orthoplus.data.memory import MemoryMatrix
 
 # Number of stored entries converted to float64 at a time, and per slice of a product.
 _BLOCK_SIZE, _SLICE_ENTRIES = 1 << 18, 1 << 16
+# Number of rows that are copied at a time to look at their entries.
+_FEW_ROWS = 1 << 12
 
 
 class Sparse(MemoryMatrix):
@@ -46,14 +48,14 @@ class Sparse(MemoryMatrix):
 
     def rmatmul(self, X: FloatArray) -> FloatArray:
         """Return A'X in the precision of A, O(nnz q)."""
-        return np.asarray(self.values.T @ X.astype(self.dtype, copy=False))
+        return np.asarray(_transposed(self.values) @ X.astype(self.dtype, copy=False))
 
     def gram(self) -> FloatArray:
         """Return A'A as a dense array in float64, as a sum over slices of rows."""
         total = np.zeros((self.shape[1], self.shape[1]))
         for part in self.slices(self.shape[1]):
             values = part.entries().astype(np.float64, copy=False)
-            total += (values.T @ values).toarray()
+            total += (_transposed(values) @ values).toarray()
         return total
 
     def short_gram(self) -> FloatArray:
@@ -104,7 +106,12 @@ class Sparse(MemoryMatrix):
 
     def zero_rows(self, rows: IntArray) -> BoolArray:
         """Return which of these rows have only zero entries, stored or not."""
-        return np.asarray(abs(self.values[rows]).sum(axis=1)).ravel() == 0
+        are_zero = np.diff(self.values.indptr)[rows] == 0
+        filled = np.flatnonzero(~are_zero)  # rows with stored entries, which may be zeros
+        for start in range(0, len(filled), _FEW_ROWS):
+            part = filled[start : start + _FEW_ROWS]
+            are_zero[part] = np.asarray(abs(self.values[rows[part]]).sum(axis=1)).ravel() == 0
+        return np.asarray(are_zero)
 
     def entries(self) -> Any:
         """Return the CSR matrix itself, without a copy."""
@@ -130,8 +137,7 @@ class Sparse(MemoryMatrix):
     def centered_squares(self, mean: FloatArray) -> float:
         """Return ||A - 1 mean'||_F^2; ``mean`` must be the mean of the rows of A, or 0."""
         # For the mean of n rows, ||A - 1 mean'||^2 = ||A||^2 - n |mean|^2.
-        data = self.values.data
-        squares = float(np.vdot(data, data)) - len(self) * float(np.vdot(mean, mean))
+        squares = self.squared_norm() - len(self) * float(np.vdot(mean, mean))
         return max(squares, 0.0)
 
     def columns(self, which: IntArray) -> "Sparse":
@@ -167,13 +173,42 @@ class Sparse(MemoryMatrix):
         return Sparse(vstack([self.values, other.values], format="csr"))
 
     def _slice(self, rows: Any) -> "Sparse":
-        return Sparse(self.values[rows])
+        return Sparse(rows_of_csr(self.values, rows))
 
     def _pieces(self) -> Iterator[FloatArray]:
         """Yield pieces of the stored entries in float64."""
         data = self.values.data
         for start in range(0, data.size, _BLOCK_SIZE):
             yield data[start : start + _BLOCK_SIZE].astype(np.float64)
+
+
+def rows_of_csr(values: Any, rows: Any) -> Any:
+    """Return some rows of a CSR matrix; for a range of rows, with views of its entries.
+
+    Examples
+    --------
+    >>> A = csr_array(np.array([[0.0, 2.0], [3.0, 0.0], [0.0, 4.0]]))
+    >>> part = rows_of_csr(A, slice(1, 3))
+    >>> part.toarray(), np.shares_memory(part.data, A.data)
+    (array([[3., 0.],
+           [0., 4.]]), True)
+    """
+    if not isinstance(rows, slice):
+        return values[rows]
+    # SciPy would copy the entries, although those of consecutive rows are contiguous.
+    ends = values.indptr[rows.start : rows.stop + 1]
+    part = type(values)((len(ends) - 1, values.shape[1]), dtype=values.dtype)
+    part.data = values.data[ends[0] : ends[-1]]
+    part.indices, part.indptr = values.indices[ends[0] : ends[-1]], ends - ends[0]
+    return part
+
+
+def _transposed(values: Any) -> Any:
+    """Return A' in the CSC format; unlike ``A.T``, this never copies entries that are a view."""
+    transposed = csc_array(values.shape[::-1], dtype=values.dtype)
+    transposed.data, transposed.indices = values.data, values.indices
+    transposed.indptr = values.indptr
+    return transposed
 
 
 def canonical(data: Sparse) -> Sparse:

@@ -12,6 +12,7 @@ from orthoplus.data.columns import column_deviations, column_peaks, column_sizes
 ROW_SCALES, COLUMN_SCALES = ("l1", "l2"), ("std", "max")
 # If the scales of columns differ by this factor, they are probably in different units.
 _MIXED_UNITS = 100.0
+_LARGEST_RATIO = 1e15  # a larger one is reported as this
 # Of more rows than this, as many in equal distances show the scales of the columns.
 _ROWS_FOR_SCALES = 1 << 14
 
@@ -74,7 +75,7 @@ def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
     scales = scales[(scales > 0) & np.isfinite(scales)]
     if not len(scales) or not scales.max() >= _MIXED_UNITS * scales.min():
         return ()
-    ratio = scales.max() / scales.min()
+    ratio = scales.max() / max(scales.min(), scales.max() / _LARGEST_RATIO)
     return (
         f"The entries of some features are {ratio:.0f} times as large as those of others, and "
         f'determine the clusters. `column_scale="std"` (on the command line `--scale-columns std`) '

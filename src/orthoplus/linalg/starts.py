@@ -113,7 +113,9 @@ def leading_centers(A: Any, k: int, rng: np.random.Generator) -> Centers:
     above, below = A.part_squares(V)
     sizes = np.sqrt(np.maximum(above, below))
     signs = np.where(below > above, -1.0, 1.0)
-    return Centers(np.ascontiguousarray((V * (signs / np.where(sizes > 0, sizes, 1.0))).T))
+    # The reciprocal of a smaller size would overflow in the precision of A.
+    sizes = np.where(sizes >= np.finfo(A.dtype).tiny, sizes, 1.0)
+    return Centers(np.ascontiguousarray((V * (signs / sizes)).T))
 
 
 def leading_right_vectors(
@@ -216,8 +218,8 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
 def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
     """Return the k cheapest among the normalized positive and negative parts of the columns."""
     parts = np.maximum(np.hstack([U, -U]), 0.0)
-    parts = parts[:, parts.any(axis=0)]
-    parts /= np.linalg.norm(parts, axis=0)
+    sizes = np.linalg.norm(parts, axis=0)  # 0 also for a part of entries whose squares underflow
+    parts = parts[:, sizes > 0.0] / sizes[sizes > 0.0]
     costs = np.einsum("ij,ij->j", parts, M @ parts)
     return np.asarray(parts[:, np.argsort(costs, kind="stable")[: U.shape[1]]])
 

@@ -12,6 +12,8 @@ from orthoplus.model_selection.rank_path import PathPoint
 _ROUNDING = 1e-12
 # Smallest squared norm of the shown part of a center, so that 0 / 0 = 0.
 _TINY = float(np.finfo(np.float64).tiny)
+# Larger unexplained shares are all equally useless, and replaced by this.
+_LARGEST_SHARE = 1e30
 
 
 def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, IntArray]:
@@ -32,9 +34,12 @@ def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, I
         # Assign each row and fit its weight by the shown columns only.
         labels = best_column(shown / np.sqrt(shown_size))
         weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
-        # ||a - w c||^2 = ||a||^2 + w (w ||c||^2 - 2 a'c) over the hidden columns.
-        missed += float(np.sum(weights * (weights * size[labels] - 2.0 * hidden[rows, labels])))
-    return missed / (sum(squares) or 1.0), best_column(total)
+        # ||a - w c||^2 = ||a||^2 + w (w ||c||^2 - 2 a'c) over the hidden columns. It may
+        # overflow for columns of very different sizes.
+        with np.errstate(over="ignore"):
+            errors = weights * (weights * size[labels] - 2.0 * hidden[rows, labels])
+        missed += float(errors.sum())
+    return min(missed / (sum(squares) or 1.0), _LARGEST_SHARE), best_column(total)
 
 
 def column_weights(half: Any, point: PathPoint) -> FloatArray:

@@ -154,6 +154,8 @@ class KMeans(Problem):
             power = np.where(labels >= 0, kernels.dense_group_dots(self._extended, labels, Y), 0.0)
             norms = np.sqrt(np.bincount(labels + 1, power**2, minlength=self.k + 1))
             norms[0] = 1.0
+            if not norms.all():  # the squares of tiny entries underflow
+                return None
             power /= norms[labels + 1]
             change, x = float(np.abs(power - x).max()), power
             if change <= _POWER_CHANGE:

@@ -11,6 +11,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_counts
 from orthoplus.data.count_groups import (
+    ENTRY_ARRAYS,
     independence_divergence,
     row_entropies,
     sum_groups,
@@ -198,7 +199,7 @@ def _move_gains(
     A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
 ) -> FloatArray:
     gains = np.empty((len(labels), len(sums) + 1))
-    for part in A.ranges(A.shape[1]):
+    for part in A.ranges(ENTRY_ARRAYS * A.shape[1]):
         gains[part] = _gains_of_rows(A.rows(part), labels[part], sums, counts)
     return gains
 

@@ -17,7 +17,7 @@ from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.similarity import (
-    as_matrix_or_sparse,
+    as_features,
     as_similarity,
     negative_gram,
     ridge_factor,
@@ -361,7 +361,7 @@ def discriminative_spectral(
     """
     check_range(mu, "mu", low=0.0)
     check_positive(ridge, "ridge")
-    M, A = laplacian(as_similarity(W), normed=normalized), as_matrix_or_sparse(A, "A")
+    M, A = laplacian(as_similarity(W), normed=normalized), as_features(A, "A")
     n = M.shape[0]
     if A.shape[0] != n:
         raise InputError(

@@ -31,8 +31,9 @@ from orthoplus.projection.search import Assignment
 RELAXATION_SHARE = 0.01
 # Counts closer than this to an integer are treated as integers.
 WHOLE = 1e-7
-# Shares of nodes are stored as starts for their children, up to this many numbers in total.
-MAX_STORED = 1 << 25
+# Shares of open nodes are stored as starts for their children, up to this many numbers in total or
+# this fraction of the size of C, whichever is larger.
+MIN_STORED, STORED_FRACTION = 1 << 19, 0.125
 # A node counts as one pass per this many pairs, and at least as one.
 NODE_PAIRS = 1 << 12
 # A linear program takes as long as one node per PROGRAM_PAIRS pairs. After the first program,
@@ -79,6 +80,11 @@ class _Tree:
     order: "count[int]" = field(default_factory=lambda: count(0, -1))  # newest first among ties
 
     @property
+    def max_stored(self) -> int:
+        """Return how many numbers the shares of the open nodes may have in total."""
+        return max(MIN_STORED, int(STORED_FRACTION * self.core.C.size))
+
+    @property
     def bound(self) -> float:
         """Return the bound of all assignments: open nodes, finished nodes, and excluded pairs.
 
@@ -95,7 +101,19 @@ class _Tree:
         if node.split is None or self.is_closed(node.bound):
             self.done = max(self.done, node.bound)
         else:
+            share = node.decisions.share
+            size = 0 if share is None else len(share)
+            if self.stored + size > self.max_stored:
+                node, size = replace(node, decisions=replace(node.decisions, share=None)), 0
+            self.stored += size
             heapq.heappush(self.heap, (-node.bound, next(self.order), node))
+
+    def pop(self) -> _Node:
+        """Return the open node with the largest bound, which is then no longer open."""
+        _, _, node = heapq.heappop(self.heap)
+        share = node.decisions.share
+        self.stored -= 0 if share is None else len(share)
+        return node
 
 
 def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
@@ -118,7 +136,7 @@ def branch(core: Core, search: Search, known: float, budget: Budget) -> Search:
             tree.best, tree.passes = found
             next_repartition = tree.passes + NODES_PER_REPARTITION
             continue
-        _, _, node = heapq.heappop(tree.heap)
+        node = tree.pop()
         if tree.is_closed(node.bound):
             tree.done = max(tree.done, node.bound)
             continue
@@ -157,9 +175,7 @@ def _visit(tree: _Tree, node: _Node) -> _Node:
         relaxed = _sharpened(tree, tree.sharpen, relaxed, bound - given.value)
         bound = min(bound, relaxed.bound + given.value)
     split = _Split(pick=given.picks[0]) if given.picks else _split(core, relaxed)
-    tree.stored += len(relaxed.share)
-    share = relaxed.share if tree.stored <= MAX_STORED else None
-    return _Node(replace(node.decisions, share=share), bound, split)
+    return _Node(replace(node.decisions, share=relaxed.share), bound, split)
 
 
 def _find_sharper(core: Core) -> Sharpen | None:

@@ -155,7 +155,7 @@ def run(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Se
         search.is_closed(budget) or search.is_relaxed_to(0.0) or budget.is_spent(search.passes)
     ):
         search = step(C, maxima, search, budget)
-    return search
+    return replace(search, keep=no_pairs(len(C)))  # only passes need them, and they take memory
 
 
 def _is_stalled(search: Search, gap_before: float) -> bool:

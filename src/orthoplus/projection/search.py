@@ -13,6 +13,9 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs
 from orthoplus.projection.dual import Shares, row_of_pairs
 
+# Number of rows that are rounded at a time.
+ROUNDED_ROWS = 1 << 14
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -121,16 +124,19 @@ def fill_columns(C: FloatArray, labels: IntArray) -> IntArray:
 
 def round_shares(shares: Shares) -> IntArray:
     """Return the pair of largest share in each row, the first among ties, or -1 without shares."""
-    pairs, n = shares.pairs, len(shares.pairs.start) - 1
-    chosen = np.full(n, -1)
-    filled = np.flatnonzero(np.diff(pairs.start) > 0)
-    if len(filled) == 0:
-        return chosen
-    row = row_of_pairs(pairs)
-    most = np.zeros(n)
-    most[filled] = np.maximum.reduceat(pairs.share, pairs.start[filled])
-    at = np.flatnonzero((pairs.share == most[row]) & (pairs.share > 0.0))[::-1]
-    chosen[row[at]] = at
+    start, share = shares.pairs.start, shares.pairs.share
+    chosen = np.full(len(start) - 1, -1)
+    for first in range(0, len(chosen), ROUNDED_ROWS):  # in blocks, to keep few temporary arrays
+        ends = start[first : first + ROUNDED_ROWS + 1]
+        size = np.diff(ends)
+        filled = np.flatnonzero(size > 0)
+        if len(filled) == 0:
+            continue
+        own = share[ends[0] : ends[-1]]
+        most = np.maximum.reduceat(own, (ends - ends[0])[filled])
+        row = np.repeat(filled, size[filled])
+        at = np.flatnonzero((own == np.repeat(most, size[filled])) & (own > 0.0))[::-1]
+        chosen[first + row[at]] = ends[0] + at  # in reverse, so that the first of a row remains
     return chosen
 
 

@@ -127,12 +127,22 @@ def _is_stationary(problem: Problem, X: FloatArray, gradient: FloatArray, residu
 
     The gradient at X alone would not do: if f vanishes at its minimum, the gradient is rounding.
     """
-    if residual <= STATIONARITY_TOL * float(np.linalg.norm(gradient)):
+    if residual <= STATIONARITY_TOL * _norm(gradient):
         return True
     n, k = X.shape
     elsewhere = random_oblique_plus(n, k, np.random.default_rng(0)).astype(X.dtype)
-    size = float(np.linalg.norm(problem.value_and_gradient(elsewhere)[1]))
+    size = _norm(problem.value_and_gradient(elsewhere)[1])
     return residual <= STATIONARITY_TOL * size
+
+
+def _norm(G: FloatArray) -> float:
+    """Return the Frobenius norm, also if the squares of the entries overflow."""
+    with np.errstate(over="ignore"):
+        size = float(np.linalg.norm(G))
+    if np.isfinite(size):
+        return size
+    top = float(np.abs(G).max())
+    return top * float(np.linalg.norm(G / top)) if np.isfinite(top) else top
 
 
 def _best_feasible(

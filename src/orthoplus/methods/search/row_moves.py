@@ -112,19 +112,16 @@ def assign_and_move(
 def _assign_and_move(
     A: MemoryMatrix, row_squares: FloatArray, V: FloatArray, squares: FloatArray, counts: IntArray
 ) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
-    found = []
-    start = 0
-    for part in A.slices(len(V)):
-        here = slice(start, start + part.shape[0])
-        scores = part.matmul(V.T)
-        labels, best = kernels.best_columns(scores)
-        labels[row_squares[here] == 0] = -1
-        columns, gains = labels.copy(), np.zeros(len(labels))
-        rows, to, gain = gainful_moves(scores, labels, row_squares[here], squares, counts)
-        columns[rows], gains[rows] = to, gain
-        found.append((labels, best, columns, gains))
-        start = here.stop
-    labels, best, columns, gains = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    n = A.shape[0]
+    labels, best = np.empty(n, dtype=np.int64), np.empty(n, dtype=A.dtype)
+    columns, gains = np.empty(n, dtype=np.int64), np.zeros(n)
+    for here in A.ranges(len(V)):
+        scores = A.rows(here).matmul(V.T)
+        labels[here], best[here] = kernels.best_columns(scores)
+        labels[here][row_squares[here] == 0] = -1
+        columns[here] = labels[here]
+        rows, to, gain = gainful_moves(scores, labels[here], row_squares[here], squares, counts)
+        columns[here.start + rows], gains[here.start + rows] = to, gain
     return labels, best, columns, gains
 
 
