@@ -1,5 +1,6 @@
 """Fixtures of the tests: a seeded generator, and the real data sets if available."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -30,6 +31,21 @@ settings.register_profile("orthoplus", deadline=None, derandomize=not SEED, data
 settings.load_profile("orthoplus")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect without the garbage collector, then exempt what lives to the end from its passes.
+
+    Modules and tests are half a million objects. To look through them again and again takes a third
+    of the time of the collection, and 0.7 s for each full pass while the tests run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The tables that the paper does not have run on small sizes, without a failed row."""
 
+from functools import cache
+
 import pytest
 
 from orthoplus.bench import (
@@ -52,23 +54,25 @@ SMALLER = {
 }
 
 
-@pytest.fixture
-def run_small(monkeypatch):
-    def run(module):
+def run_small(module):
+    """Run the table of a module on its smaller sizes."""
+    with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALLER[module].items():
-            monkeypatch.setattr(module, name, value)
+            patch.setattr(module, name, value)
         name = module.__name__.rpartition(".")[2].replace("_", "-")
         session = Session(quick=True, limit=0.2)
         (outcome,) = run_tables([name], session, lambda table, row: None)
-        assert (outcome.failure, outcome.n_failed) == ("", 0)
-        return outcome
+    assert (outcome.failure, outcome.n_failed) == ("", 0)
+    return outcome
 
-    return run
+
+# The table as it is, which several tests look at.
+known_outcome = cache(run_small)
 
 
 @pytest.mark.parametrize("module", SMALLER, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_rows_have_figures_of_the_columns_and_nothing_else_fails(module, run_small):
-    outcome = run_small(module)
+def test_rows_have_figures_of_the_columns_and_nothing_else_fails(module):
+    outcome = known_outcome(module)
     keys = {column.key for column in outcome.table.columns}
     assert all(keys & set(row.figures) for row in outcome.rows)
     shown = {key for row in outcome.rows for key in row.figures}
@@ -76,14 +80,14 @@ def test_rows_have_figures_of_the_columns_and_nothing_else_fails(module, run_sma
     assert all(verdict.endswith(".") for verdict in outcome.verdicts)
 
 
-def test_storages_agree(run_small):
-    outcome = run_small(scaling)
+def test_storages_agree():
+    outcome = known_outcome(scaling)
     assert [row.figures["differ"] for row in outcome.rows] == [0] * 6
     assert outcome.verdicts == ["0 labels differ between memory, disk and cluster."]
 
 
-def test_a_bound_above_the_optimum_is_a_fault(run_small, monkeypatch):
-    assert run_small(proofs_valid).verdicts[0].endswith(": 0 faults.")
+def test_a_bound_above_the_optimum_is_a_fault(monkeypatch):
+    assert known_outcome(proofs_valid).verdicts[0].endswith(": 0 faults.")
     low = proofs_valid.Optimum(-1e30, None)
     monkeypatch.setattr(
         proofs_valid, "best_partition", lambda p: low._replace(X=proofs_valid.global_minimum(p).X)
@@ -92,7 +96,7 @@ def test_a_bound_above_the_optimum_is_a_fault(run_small, monkeypatch):
     assert all("bound 2" in row.note for row in outcome.rows)
 
 
-def test_wrong_verdicts_are_counted_and_shown(run_small, monkeypatch):
+def test_wrong_verdicts_are_counted_and_shown(monkeypatch):
     monkeypatch.setattr(copositivity, "check_verdict", lambda M: (True, False))
     outcome = run_small(copositivity)
     assert all(row.figures["wrong"] == 10 for row in outcome.rows)
@@ -100,7 +104,7 @@ def test_wrong_verdicts_are_counted_and_shown(run_small, monkeypatch):
     assert outcome.verdicts == ["60 verdicts checked, 60 wrong."]
 
 
-def test_faults_of_projections_are_counted_and_shown(run_small, monkeypatch):
+def test_faults_of_projections_are_counted_and_shown(monkeypatch):
     monkeypatch.setattr(projection_exact, "brute_force", lambda C: 1e40)
     outcome = run_small(projection_exact)
     assert all(row.figures["faults"] >= 2 for row in outcome.rows)

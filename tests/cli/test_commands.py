@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -398,14 +399,25 @@ def bad_calls():
     ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def slow_files(tmp_path_factory):
+    """The files that take long to make."""
+    folder = tmp_path_factory.mktemp("slow")
+    np.savez_compressed(folder / "bomb.npz", X=np.zeros((2000, 1000)))
+    state = op.solve(op.problems.Projection(np.eye(4, 2))).state
+    save_state(folder / "state.npz", state)
+    return sorted(folder.iterdir())
+
+
 @pytest.fixture
-def bad_files(grouped, monkeypatch):
+def bad_files(grouped, slow_files, monkeypatch):
+    for path in slow_files:
+        shutil.copy(path, path.name)
     Path("text.csv").write_text("a,b\n1,2\n3,oops\n")
     np.save("pickle.npy", np.array([[{}]], dtype=object), allow_pickle=True)
     np.save("short.npy", np.ones((9, 9)))
     Path("short.npy").write_bytes(Path("short.npy").read_bytes()[:-5])
     Path("a.docx").write_bytes(b"PK")
-    np.savez_compressed("bomb.npz", X=np.zeros((2000, 1000)))
     monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "1000000")
     np.savez("index.npz", data=[1.0], indices=[9], indptr=[0, 1], shape=[1, 3])
     Path("bad.mat").write_bytes(b"MATLAB 5.0 but no more")
@@ -426,7 +438,6 @@ def bad_files(grouped, monkeypatch):
     Path("quote.csv").write_text('a,b\n1,2\n3,"4\n')
     np.save("words.npy", np.array([["a", "b"]]))
     np.save("cube.npy", np.ones((2, 3, 4)))
-    save_state("state.npz", op.solve(op.problems.Projection(np.eye(4, 2))).state)
 
 
 @pytest.mark.parametrize(

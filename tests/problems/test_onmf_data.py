@@ -81,7 +81,9 @@ def test_float32_goes_through_and_the_answer_is_that_of_float64(kind, dense, tmp
     problem = ONMF(KINDS[kind](dense.astype(np.float32), tmp_path), K)
     X0 = svd_start(problem.A, K)
     assert X0.dtype == problem.start(np.random.default_rng(0)).dtype == np.float32
-    result = op.solve(problem, X0, method=op.EP4Orth(penalty_growth=1.5, feasibility_tol=1e-5))
+    method = op.EP4Orth(penalty_growth=1.5, feasibility_tol=1e-5)
+    # A few steps show that the search keeps the dtype too.
+    result = op.solve(problem, X0, method=method, search=op.methods.SupportSearch(effort=2e4))
     assert result.X.dtype == result.Y.dtype == np.float32
     assert result.violation <= 1e-6  # float32 columns have norm one to 1e-7
     exact = ONMF(dense, K).value(result.X.astype(np.float64))
