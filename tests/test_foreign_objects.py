@@ -40,6 +40,20 @@ OBJECTS = {
     "None": (None, "Pass an array"),
     "object": (object(), "Pass an array"),
     "set": ({1.0, 2.0}, "Pass an array"),
+    "DataTree": (stand_in("xarray.core", "DataTree"), r'\["name"\]'),
+    "class": (np.ndarray, "Pass an array"),
+    "module": (np, "Pass an array"),
+    "unreadable": (tensor(to_dense=None, float=None), r"to_dense\(\)\.float\(\)\.numpy\(\)"),
+    "shape alone": (stand_in("other", "Shaped", shape=(2, 2)), "Pass an array"),
+    "complex number": (1j, "Pass an array"),
+    "ragged arrays": ([np.ones(2), np.ones(3)], "rows of equal length"),
+    "ragged inside": ([[1.0, [2.0]], [3.0, 4.0]], "rows of equal length"),
+    "texts inside": ([[1.0, "a"], [2.0, 3.0]], r"'a' at \(0, 1\)"),
+    "dictionaries inside": ([[{}, {}], [{}, {}]], "of type dict"),
+    "rows of generators": ([iter([1.0]), iter([2.0])], "of type list_iterator"),
+    "dates": (np.array([["2026-01-01"]], dtype="M8[D]"), "datetime64"),
+    "fields": (np.zeros(2, dtype=[("a", float), ("b", float)]), "structured_to_unstructured"),
+    "huge integer": ([[10**400, 1], [1, 1]], "no float64 can hold"),
 }
 
 ENTRIES = {
@@ -55,6 +69,12 @@ ENTRIES = {
     "select_rank": lambda X: op.select_rank(X, [2, 3]),
     "consensus": lambda X: op.consensus(X, 2),
     "project": op.project,
+    "endmembers": lambda X: op.abundances(OTHER, X),
+    "solve": lambda X: op.solve(op.problems.ONMF(OTHER, 1), X if X is not None else {}),
+    "minimize": lambda X: op.minimize(lambda _: 0.0, X),
+    "weights": lambda w: op.OrthogonalNMF(1).fit(OTHER, sample_weight=w if w is not None else {}),
+    "check": lambda X: op.optimality.check(op.problems.ONMF(OTHER, 1), X),
+    "residual": lambda X: op.metrics.residual(X, np.ones((2, 1))),
     "ONMF": lambda X: op.problems.ONMF(X, 2),
     "KLONMF": lambda X: op.problems.KLONMF(X, 2),
     "KMeans": lambda X: op.problems.KMeans(X, 2),
@@ -86,6 +106,96 @@ def test_tensor_that_numpy_reads_passes():
     values = stand_in("torch", "Tensor", __array__=lambda self, *a, **k: OTHER, requires_grad=False)
     check_not_foreign(values, "X")
     assert op.problems.ONMF(values, 1).shape == (2, 1)
+
+
+LABELS = {
+    "certify": lambda labels: op.certify(op.problems.KMeans(OTHER, 1), labels),
+    "purity": lambda labels: op.metrics.purity([0, 1], labels),
+    "nmi": lambda labels: op.metrics.nmi(labels, [0, 1]),
+    "entropy": lambda labels: op.metrics.entropy(labels, [0, 1]),
+}
+
+
+@pytest.mark.parametrize("entry", LABELS)
+def test_object_that_is_not_labels_gets_one_sentence(entry):
+    for name, (value, _) in OBJECTS.items():
+        if name in ("texts", "text array", "huge integer"):  # these are labels, or too many
+            continue
+        with pytest.raises(op.InputError) as raised:
+            LABELS[entry](value)
+        assert "label" in str(raised.value), name
+        assert "\n" not in str(raised.value)
+
+
+def test_problem_is_asked_for_by_solve_and_certify():
+    for name, (value, _) in OBJECTS.items():
+        with pytest.raises(op.InputTypeError, match="problem"):
+            op.solve(value)
+        with pytest.raises(op.InputTypeError, match="problem"):
+            op.certify(value, [0, 1])
+        assert name
+
+
+def test_function_that_returns_an_object_gets_one_sentence():
+    for name, (value, _) in OBJECTS.items():
+        with pytest.raises(op.InputError, match="real number") as raised:
+            op.minimize(lambda _, value=value: value, (2, 1))
+        assert "\n" not in str(raised.value), name
+        with pytest.raises(op.InputError, match="shape of X") as raised:
+            op.minimize(lambda _: 0.0, (2, 1), jac=lambda _, value=value: value)
+        assert "\n" not in str(raised.value), name
+
+
+OPTIONS = {
+    "n_components": lambda value: op.OrthogonalNMF(value).fit(OTHER),
+    "k": lambda value: op.problems.ONMF(OTHER, value),
+    "rng": lambda value: op.solve(op.problems.ONMF(OTHER, 1), rng=value),
+    "random_state": lambda value: op.OrthogonalNMF(1, random_state=value).fit(OTHER),
+    "loss": lambda value: op.OrthogonalNMF(1, loss=value).fit(OTHER),
+    "ranks": lambda value: op.select_rank(OTHER, value),
+    "file": op.load_state,
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_option_of_a_wrong_type_gets_one_line(option):
+    pandas = pytest.importorskip("pandas")
+    for value in (pandas.DataFrame({"a": [1.0, 2.0]}), np.ones((2, 2, 2)), {"a": 1}, 1j, OPTIONS):
+        with pytest.raises(op.InputError, match=option) as raised:
+            OPTIONS[option](value)
+        assert "\n" not in str(raised.value)
+
+
+def test_ranks_may_be_a_generator():
+    assert op.select_rank(np.eye(4) + 0.1, (k for k in (1, 2))).k in (1, 2)
+
+
+def test_numbers_as_strings_and_missing_entries_pass():
+    check_not_foreign([["1", "2.5"], ["3", "4"]], "X")
+    check_not_foreign([[1.0, None], [2.0, 3.0]], "X")
+    with pytest.raises(op.InputError, match="one-dimensional"):
+        op.OrthogonalNMF(1).fit(OTHER, sample_weight=3.0)
+
+
+def test_graph_without_vertices_is_refused():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(op.InputError, match="without vertices"):
+        op.NonnegativeSpectralClustering(2).fit(networkx.Graph())
+
+
+def test_tables_with_dates_and_repeated_names():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    times = {"date": pandas.to_datetime(["2026", "2027"]), "span": pandas.to_timedelta([1, 2])}
+    for name, values in times.items():
+        with pytest.raises(op.InputTypeError, match=rf"not numbers \('{name}'\)"):
+            op.OrthogonalNMF(1).fit(table.assign(**{name: values}))
+    twice = pandas.DataFrame([["a", 1.0], ["b", 2.0]], columns=["x", "x"])
+    with pytest.raises(op.InputTypeError, match=r"not numbers \('x'\)"):
+        op.problems.ONMF(twice, 1)
+    with pytest.raises(op.InputTypeError, match="without columns"):
+        op.OrthogonalNMF(1).fit(pandas.DataFrame())
+    check_not_foreign(table.convert_dtypes(), "X")
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

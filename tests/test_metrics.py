@@ -181,3 +181,10 @@ def test_relative_residual_of_nothing_is_zero():
 def test_residual_says_what_is_wrong(A, X, message):
     with pytest.raises(ValueError, match=message):
         metrics.residual(A, X)
+
+
+def test_residual_of_a_dask_array_is_that_of_the_array(rng):
+    da = pytest.importorskip("dask.array")
+    A, X = rng.random((30, 5)), rng.random((30, 2))
+    found = metrics.residual(da.from_array(A, chunks=(7, 5)), X)
+    assert found == pytest.approx(metrics.residual(A, X), rel=1e-12)

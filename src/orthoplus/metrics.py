@@ -12,6 +12,7 @@ from scipy.special import entr
 
 from orthoplus.core.checks import as_matrix
 from orthoplus.core.errors import InputError
+from orthoplus.core.foreign import as_label_array
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data
@@ -175,8 +176,9 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
     if refit:
         X = ONMF(data, X.shape[1]).refine(X)
     point = SupportPoint.of(X)
-    W = data.group_sums(point.labels, point.weights, point.k)
-    squares = data.missed_squares(point.labels, point.weights, W)
+    labels, weights = data.scatter(point.labels), data.scatter(point.weights)
+    W = data.group_sums(labels, weights, point.k)
+    squares = data.missed_squares(labels, weights, W)
     size = data.squared_norm() ** 0.5 if relative else 1.0
     return float(np.sqrt(squares)) / (size or 1.0)
 
@@ -204,7 +206,7 @@ def _checked_labels(
 
 
 def _as_labels(labels: npt.ArrayLike, name: str) -> IntArray:
-    array = np.asarray(labels)
+    array = as_label_array(labels, name)
     if array.ndim != 1 or array.size == 0:
         raise InputError(
             f"`{name}` has shape {array.shape}: a nonempty one-dimensional array with one label "

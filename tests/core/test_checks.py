@@ -21,7 +21,8 @@ from orthoplus.core.checks import (
     [
         (csr_array(np.eye(2)), TypeError, r"`A` is a SciPy sparse matrix.*Pass `A\.toarray\(\)`"),
         (np.eye(2) * 1j, TypeError, r"`A` is complex \(complex128\): nonnegativity needs real"),
-        ([["a", "b"]], TypeError, r"`A` has dtype <U1: a numeric array is needed"),
+        ([["1", "2"]], TypeError, r"`A` has dtype <U1: a numeric array is needed"),
+        ([["a", "b"]], TypeError, r"`A` is an array with an entry that is not a number \('a' at"),
         (np.array([[None]]), TypeError, r"`A` has dtype object.*dtype=float"),
         ([[1, 2], [3]], TypeError, r"`A` is a list of rows of unequal lengths"),
         (np.ones(3), ValueError, r"`A` has 1 dimension.*`A\.reshape\(-1, 1\)`"),

@@ -83,3 +83,13 @@ def test_new_rows_are_compared_as_those_of_the_fit(rng, loss):
         np.testing.assert_allclose(one, other[[3, 8]], rtol=1e-12)
     assert (all_rows.margins >= -1e-12).all() or loss == "kullback-leibler"
     assert all_rows.margins.shape == (40,)
+
+
+def test_dask_array_has_the_fits_of_the_array(rng):
+    da = pytest.importorskip("dask.array")
+    X = rng.random((30, 5))
+    model = op.OrthogonalNMF(3, random_state=0).fit(X)
+    for mine, same in zip(
+        model.row_fits(da.from_array(X, chunks=(7, 5))), model.row_fits(X), strict=True
+    ):
+        np.testing.assert_allclose(mine, same, rtol=1e-12)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.core.checks import check_type
+from orthoplus.core.checks import check_type, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
@@ -177,9 +177,9 @@ def _read_cells(
     adata: Any, layer: str | None, mask_var: str | None, memory_limit: int | str | None
 ) -> tuple[DataMatrix, IntArray | None]:
     """Return the matrix of the cells, and the selected genes or None for all."""
-    if layer is not None and layer not in adata.layers:
+    if layer is not None and not (isinstance(layer, str) and layer in adata.layers):
         known = ", ".join(map(repr, adata.layers)) or "none"
-        raise InputError(f"`layer={layer!r}` is not in `adata.layers`, which has {known}.")
+        raise InputError(f"`layer={describe(layer)}` is not in `adata.layers`, which has {known}.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise InputError("`adata.X` is None; pass the `layer` that has the data.")

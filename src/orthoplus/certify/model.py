@@ -14,6 +14,7 @@ import numpy as np
 from orthoplus.certify.cuts import ratio_bounds
 from orthoplus.core.bounds import relative_gap, rounding_margin
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.foreign import as_label_array
 from orthoplus.core.point import SupportPoint, spread
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
@@ -310,9 +311,7 @@ def read_answer(answer: Any, model: Model) -> tuple[IntArray, FloatArray | None]
 
 
 def _as_labels(answer: Any) -> Any:
-    labels = np.asarray(answer)
-    if labels.dtype.kind == "O":
-        labels = labels.astype(str)
+    labels = as_label_array(answer, "answer")
     if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == labels.round()).all():
         labels = labels.astype(np.int64)
     if labels.dtype.kind not in "iubU":

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.core.errors import InputError
+from orthoplus.core.checks import describe
+from orthoplus.core.errors import InputError, InputTypeError
 
 
 @contextmanager
@@ -28,6 +29,8 @@ def reading_archive(path: str | os.PathLike[str], refusal: str) -> Iterator[Any]
     ...         arrays["a"].tolist()
     [1.0, 1.0]
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputTypeError(f"The name of a file is needed; got {describe(path)}.")
     try:
         _check_stored(path)
         # Open the file here: NumPy leaves its own file open if the archive is damaged.

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.errors import InputError, InputTypeError
-from orthoplus.core.foreign import check_not_foreign
+from orthoplus.core.foreign import array_or_none, check_not_foreign
 from orthoplus.core.types import FloatArray
 
 # Number of entries checked at a time, so that a memory map is not loaded as a whole.
@@ -70,7 +70,7 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
             f"`{name}` has {int(np.sum(value.mask))} masked entries: masked arrays are not "
             f"supported. Fill them first, for example with `{name}.filled(0.0)`."
         )
-    array = _as_array(value, name)
+    array = np.asarray(value)
     if array.dtype.kind == "c":
         raise InputTypeError(
             f"`{name}` is complex ({array.dtype}): nonnegativity needs real numbers. "
@@ -87,16 +87,6 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
             f"Reshape it, for example with `{name}.reshape(-1, 1)` for a single column."
         )
     return array
-
-
-def _as_array(value: Any, name: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except (ValueError, OverflowError) as error:
-        raise InputTypeError(
-            f"`{name}` cannot be converted to a matrix ({str(error).rstrip('.')}): all rows must "
-            f"have the same number of numbers."
-        ) from error
 
 
 def check_finite(
@@ -184,7 +174,7 @@ def check_shape(n: int, k: int, name: str) -> None:
 def check_range(value: float, name: str, *, low: float, high: float = np.inf) -> None:
     """Raise unless the option is a number with low <= value <= high."""
     if not isinstance(value, (float, int, np.integer, np.floating)) or math.isnan(value):
-        raise InputTypeError(f"`{name}={value!r}` is not a number.")
+        raise InputTypeError(f"{_quote(value, name)} is not a number.")
     if not low <= value <= high:
         raise InputError(
             f"`{name}={value!r}` is out of range: it must be at least {low:g}"
@@ -215,7 +205,7 @@ def check_count(value: int, name: str, *, low: int = 0) -> None:
 
 def _check_whole(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputTypeError(f"`{name}={value!r}` is not an integer.")
+        raise InputTypeError(f"{_quote(value, name)} is not an integer.")
 
 
 def check_type(value: object, name: str, *kinds: type) -> None:
@@ -225,6 +215,12 @@ def check_type(value: object, name: str, *kinds: type) -> None:
         raise InputTypeError(
             f"`{name}` must be an object of type {wanted}; it is {describe(value)}."
         )
+
+
+def _quote(value: object, name: str) -> str:
+    """Return the option with its value, or with the class of a value that has no short text."""
+    text = describe(value)
+    return f"`{name}`, {text}," if text.startswith("an object of type") else f"`{name}={text}`"
 
 
 def describe(value: object) -> str:
@@ -248,7 +244,7 @@ def as_generator(rng: np.random.Generator | int | None, name: str = "rng") -> np
     except (TypeError, ValueError) as error:
         raise InputTypeError(
             f"`{name}` must be a numpy.random.Generator or a nonnegative integer seed; it is "
-            f"{rng!r}."
+            f"{describe(rng)}."
         ) from error
 
 
@@ -259,8 +255,8 @@ def draw_seed(rng: np.random.Generator) -> int:
 
 def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
     """Raise unless the option is one of the given words."""
-    if value not in choices:
-        raise InputError(f"`{name}={value!r}` is unknown. Choose one of {', '.join(choices)}.")
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{_quote(value, name)} is unknown. Choose one of {', '.join(choices)}.")
 
 
 def as_value(value: object) -> float:
@@ -268,7 +264,9 @@ def as_value(value: object) -> float:
 
     NaN and inf are allowed, because a trial step may end where f is undefined.
     """
-    number = np.asarray(value)
+    number = array_or_none(value)
+    if number is None:
+        raise InputTypeError(f"`fun` must return one real number; it returned {describe(value)}.")
     if number.size != 1 or number.dtype.kind not in "fiub":
         raise InputTypeError(
             f"`fun` must return one real number; it returned {type(value).__name__} "
@@ -289,7 +287,11 @@ def as_matrix_like(matrix: object, X: FloatArray, name: str) -> FloatArray:
     The result has the shape and dtype of X. It is always a copy, because the function may write
     its next answer into the same memory.
     """
-    result = np.asarray(matrix)
+    result = array_or_none(matrix)
+    if result is None:
+        raise InputTypeError(
+            f"{name} must be a real array of the shape of X, {X.shape}; it is {describe(matrix)}."
+        )
     if result.shape != X.shape or result.dtype.kind not in "fiub":
         advice = " It looks transposed." if result.shape == X.shape[::-1] else ""
         raise InputError(

@@ -3,11 +3,12 @@
 Objects are recognized by the names of their class and library, so that no library is imported.
 """
 
-from collections.abc import Mapping, Sequence
 from os import PathLike
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from orthoplus.core.errors import InputTypeError
 
@@ -28,6 +29,10 @@ _ADVICE = {
         "an xarray Dataset of several variables",
         'Pass one of them, such as `{0}["name"]`',
     ),
+    ("xarray", "DataTree"): (
+        "an xarray DataTree of several variables",
+        'Pass one of them, such as `{0}["name"]`',
+    ),
     ("nibabel", "SpatialImage"): (
         "a nibabel image",
         "Pass voxels by subjects, `{0}.get_fdata().reshape(-1, n_subjects)`, or call "
@@ -43,15 +48,16 @@ _ADVICE = {
         "Pass `{0}.detach().cpu().numpy()`",
     ),
 }
+_ARRAY = "Pass an array, such as a NumPy array"
 _TEXT = "Count its words first: `CountVectorizer().fit_transform({0})` of scikit-learn"
 _RAGGED = "Pass rows of equal length, with NaN for missing entries"
 
 
-def check_not_foreign(value: Any, name: str) -> None:
-    """Raise if ``value`` is a known object that is not a matrix, and say what to pass instead.
+def check_not_foreign(value: Any, name: str, needed: str = "a matrix of numbers") -> None:
+    """Raise if ``value`` does not consist of numbers, and say what to pass instead.
 
-    Arrays, sparse matrices, tables of numbers and nested lists pass. Shape, dtype and entries are
-    checked elsewhere.
+    Arrays, sparse matrices, tables of numbers and nested lists pass. Shape, dtype and range are
+    checked elsewhere. Data that are not in memory are not read.
 
     Examples
     --------
@@ -60,16 +66,40 @@ def check_not_foreign(value: Any, name: str) -> None:
     Traceback (most recent call last):
     orthoplus.InputTypeError: `X` is a list of texts: a matrix of numbers is needed. Count ...
     """
-    found = _describe_foreign(value)
+    found = _describe_object(value) or _describe_content(value)
     if found is not None:
         kind, advice = found
-        raise InputTypeError(
-            f"`{name}` is {kind}: a matrix of numbers is needed. {advice.format(name)}."
-        )
+        raise InputTypeError(f"`{name}` is {kind}: {needed} is needed. {advice.format(name)}.")
 
 
-def _describe_foreign(value: Any) -> tuple[str, str] | None:
-    """Return a description of the object and the advice, or None if it may be a matrix."""
+def as_label_array(value: Any, name: str) -> npt.NDArray[Any]:
+    """Return labels as an array of integers, floats or strings; raise if they are not labels.
+
+    Examples
+    --------
+    >>> as_label_array(["b", "a", 3], "labels")
+    array(['b', 'a', '3'], dtype=...)
+    >>> as_label_array({"a": 1}, "labels")
+    Traceback (most recent call last):
+    orthoplus.InputTypeError: `labels` is an object of type dict: one label per row is needed. ...
+    """
+    found = _describe_object(value)
+    if found is None:
+        labels = value if isinstance(value, np.ndarray) else array_or_none(value)
+        if labels is not None and labels.dtype.kind == "O" and labels.ndim == 1:
+            is_label = all(isinstance(label, (str, int, float, np.generic)) for label in labels)
+            labels = labels.astype(str) if is_label else None
+        if labels is not None and labels.ndim > 0 and labels.dtype.kind in "fiubU":
+            return labels
+        found = f"an object of type {type(value).__name__}", ""
+    raise InputTypeError(
+        f"`{name}` is {found[0]}: one label per row is needed. Pass an array of integers or "
+        f"strings."
+    )
+
+
+def _describe_object(value: Any) -> tuple[str, str] | None:
+    """Return a description and the advice for an object that is never data, else None."""
     for kind in type(value).__mro__:
         found = _ADVICE.get((kind.__module__.partition(".")[0], kind.__name__))
         if found is not None:
@@ -77,25 +107,83 @@ def _describe_foreign(value: Any) -> tuple[str, str] | None:
     if isinstance(value, (str, bytes, PathLike)):
         advice = "Read the file first, for example with `pandas.read_csv({0})` or `numpy.load({0})`"
         return "a text" if isinstance(value, (str, bytes)) else "a path", advice
+    if isinstance(value, (type, ModuleType)):
+        return f"an object of type {type(value).__name__}", _ARRAY
+    return None
+
+
+def _describe_content(value: Any) -> tuple[str, str] | None:
+    """Return a description and the advice if the entries are not numbers, else None."""
     if _is_list_of_texts(value):
         return f"a {type(value).__name__} of texts", _TEXT
     if _is_ragged(value):
         return f"a {type(value).__name__} of rows of unequal lengths", _RAGGED
-    texts = _text_columns(value)
-    if texts:
-        which = f"Leave them out: `{_selection(value)}`"
-        return f"a table with columns that are not numbers ({', '.join(texts)})", which
-    has_array = any(hasattr(value, n) for n in ("__array__", "__array_interface__", "shape"))
-    if has_array or isinstance(value, (Sequence, memoryview, int, float, complex)):
+    if _is_table(value):
+        return _describe_table(value)
+    dtype = getattr(value, "dtype", None)
+    is_in_memory = not hasattr(value, "chunks") or type(value).__module__.startswith("xarray")
+    if isinstance(dtype, np.dtype) and (dtype.kind in "fiubc" or not is_in_memory):
         return None
-    is_indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
-    if is_indexed and not isinstance(value, Mapping):
+    array = array_or_none(value)
+    if array is None or (array.ndim == 0 and array.dtype.kind not in "fiub"):
+        # A tensor of PyTorch that is sparse, or in a dtype that NumPy does not have.
+        is_tensor = hasattr(value, "to_dense") and hasattr(value, "float")
+        advice = "Pass `{0}.to_dense().float().numpy()`" if is_tensor else _ARRAY
+        return f"an object of type {type(value).__name__}", advice
+    return _describe_entries(array)
+
+
+def array_or_none(value: Any) -> npt.NDArray[Any] | None:
+    """Return the object as a NumPy array, or None if that fails for any reason."""
+    try:
+        return np.asarray(value)
+    except Exception:  # objects of other libraries raise what they like
         return None
-    return f"an object of type {type(value).__name__}", "Pass an array, such as a NumPy array"
+
+
+def _describe_entries(array: npt.NDArray[Any]) -> tuple[str, str] | None:
+    """Return a description and the advice for entries that are not numbers, else None."""
+    if array.dtype.names:
+        advice = "Pass `numpy.lib.recfunctions.structured_to_unstructured({0})`"
+        return f"a structured array with fields {', '.join(array.dtype.names[:3])}", advice
+    if array.dtype.kind in "MmV":
+        return f"an array of dtype {array.dtype}", _ARRAY
+    if array.dtype.kind in "OUST":
+        for place, entry in np.ndenumerate(array):
+            if _is_too_large(entry):
+                where = f"at {place}"
+                return f"an array with an integer that no float64 can hold ({where})", "Rescale it"
+            if not _is_number(entry):
+                kind = type(entry).__name__
+                shown = repr(str(entry)[:20]) if isinstance(entry, str) else f"of type {kind}"
+                # The words "argument must be ... string ... number" are those of scikit-learn.
+                return (
+                    f"an array with an entry that is not a number ({shown} at {place})",
+                    "Each entry of the argument must be a number, or a string of a number",
+                )
+    return None
+
+
+def _is_too_large(entry: Any) -> bool:
+    try:
+        return isinstance(entry, int) and np.isinf(float(entry))
+    except OverflowError:
+        return True
+
+
+def _is_number(entry: Any) -> bool:
+    """Return whether an entry is a real number, a string of one, or missing."""
+    if entry is None or type(entry).__name__ == "NAType":
+        return True
+    try:
+        float(entry)
+    except Exception:  # any object may be in there
+        return False
+    return True
 
 
 def _is_plain_tensor(value: Any) -> bool:
-    """Return whether this is a tensor that NumPy can read without conversion."""
+    """Return whether this is a tensor, and one that need not be detached or moved."""
     if type(value).__module__.partition(".")[0] != "torch":
         return False
     device = getattr(getattr(value, "device", None), "type", "cpu")
@@ -114,28 +202,56 @@ def _is_list_of_texts(value: Any) -> bool:
 
 
 def _is_ragged(value: Any) -> bool:
-    """Return whether this is a list of lists that do not form a rectangle."""
+    """Return whether this is a list of rows that do not form a rectangle."""
     if not isinstance(value, (list, tuple)):
         return False
-    return len({len(row) if isinstance(row, (list, tuple)) else -1 for row in value}) > 1
+    rows = (list, tuple, np.ndarray)
+    lengths = {len(row) if isinstance(row, rows) and _has_length(row) else -1 for row in value}
+    return len(lengths) > 1 or any(_is_ragged(row) for row in value)
 
 
-def _text_columns(value: Any) -> list[str]:
-    """Return the names of nonnumeric columns of a table, at most three of them."""
+def _has_length(row: Any) -> bool:
+    return not isinstance(row, np.ndarray) or row.ndim > 0
+
+
+def _is_table(value: Any) -> bool:
+    """Return whether this is a table of pandas, polars or pyarrow."""
     library = type(value).__module__.partition(".")[0]
-    if library == "pandas" and hasattr(value, "select_dtypes"):
-        others = value.select_dtypes(exclude=["number", "bool"]).columns
-        # Columns of dtype object may hold numbers and missing values, so look at the cells.
-        names = [n for n in others if value[n].map(lambda cell: isinstance(cell, str)).any()]
-    elif library == "polars" and hasattr(value, "schema"):
+    return library in ("pandas", "polars", "pyarrow") and hasattr(value, "columns")
+
+
+def _describe_table(value: Any) -> tuple[str, str] | None:
+    """Return a description and the advice for a table with other columns than numbers."""
+    if len(value.columns) == 0:
+        return "a table without columns", "Pass a table with columns of numbers"
+    names = _other_columns(value)
+    if not names:
+        return None
+    shown = ", ".join([repr(name) for name in names[:3]] + ["..."] * (len(names) > 3))
+    which = f"Leave them out: `{_selection(value)}`"
+    return f"a table with columns that are not numbers ({shown})", which
+
+
+def _other_columns(value: Any) -> list[Any]:
+    """Return the names of the columns of a table that are not numbers."""
+    library = type(value).__module__.partition(".")[0]
+    if library == "polars":
         schema = value.schema.items()
-        names = [n for n, dtype in schema if not (dtype.is_numeric() or str(dtype) == "Boolean")]
-    elif library == "pyarrow" and hasattr(value, "schema"):
-        words = ("string", "binary", "dictionary", "timestamp", "date", "large_")
-        names = [field.name for field in value.schema if str(field.type).startswith(words)]
-    else:
-        return []
-    return [repr(name) for name in names[:3]] + (["..."] if len(names) > 3 else [])
+        return [n for n, dtype in schema if not (dtype.is_numeric() or str(dtype) == "Boolean")]
+    if library == "pyarrow":
+        words = ("int", "uint", "float", "double", "half", "decimal", "bool", "null")
+        return [field.name for field in value.schema if not str(field.type).startswith(words)]
+    kinds = [dtype.kind for dtype in value.dtypes]
+    # Columns of dtype object may hold numbers and missing values, so look at the cells.
+    return [
+        name
+        for i, (name, kind) in enumerate(zip(value.columns, kinds, strict=True))
+        if not (kind in "fiub" or (kind == "O" and value.iloc[:, i].map(_is_plain_number).all()))
+    ]
+
+
+def _is_plain_number(cell: Any) -> bool:
+    return not isinstance(cell, (str, bytes)) and _is_number(cell)
 
 
 def _selection(value: Any) -> str:

@@ -150,7 +150,8 @@ class DaskMatrix(BlockedMatrix):
         """Cut an array at the chunks; a vector in pieces is returned unchanged."""
         if isinstance(vector, Pieces):
             return vector
-        return _new_pieces("scatter", [vector[a:b] for a, b in pairwise(self._edges)])
+        values = np.asarray(vector)  # a Dask array, such as the labels of a fit, is computed
+        return _new_pieces("scatter", [values[a:b] for a, b in pairwise(self._edges)])
 
     def gather(self, vector: Any) -> Any:
         """Return all pieces as one array in this process."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from orthoplus.core.errors import InputTypeError
+from orthoplus.core.errors import InputError, InputTypeError
 
 # Name of the edge attribute with the weight, in both libraries.
 WEIGHT = "weight"
@@ -28,6 +28,8 @@ def graph_matrix(graph: Any, name: str, *, accept_directed: bool = False) -> csr
     Edges without the attribute "weight" have the weight 1; parallel edges are added.
     """
     is_networkx = _library(graph) == "networkx"
+    if (len(graph) if is_networkx else graph.vcount()) == 0:
+        raise InputError(f"`{name}` is a graph without vertices. Pass a graph with at least one.")
     if graph.is_directed() and not accept_directed:
         line = f"{name}.to_undirected()" if is_networkx else f"{name}.as_undirected()"
         raise InputTypeError(

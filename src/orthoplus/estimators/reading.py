@@ -8,7 +8,7 @@ from sklearn import get_config
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
-from orthoplus.core.checks import check_choice, check_count
+from orthoplus.core.checks import check_choice, check_count, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.sparse_checks import as_compressed
@@ -67,10 +67,7 @@ def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
     if issparse(X):
         X = as_compressed(X, "X")
     with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums them
-        try:
-            return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
-        except OverflowError as error:
-            raise InputTypeError(f"`X` has numbers that no float64 can hold ({error}).") from error
+        return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
 
 
 def align_sparse(values: Any) -> Any:
@@ -88,7 +85,13 @@ def align_sparse(values: Any) -> Any:
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
     """Return the RandomState as in scikit-learn, except that None is the seed 0."""
-    return check_random_state(0 if random_state is None else random_state)
+    try:
+        return check_random_state(0 if random_state is None else random_state)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(
+            f"`random_state` must be None, a nonnegative integer seed or a "
+            f"numpy.random.RandomState; it is {describe(random_state)}."
+        ) from error
 
 
 def draw_seed(random_state: Any) -> int:
@@ -157,11 +160,22 @@ def read_weights(A: DataMatrix, sample_weight: Any) -> FloatArray | None:
     """Return the checked weights of the rows; None means that all are 1."""
     if sample_weight is None:
         return None
+    check_not_foreign(sample_weight, "sample_weight", "one weight per row")
+    weights = sample_weight if issparse(sample_weight) else np.asarray(sample_weight)
+    if issparse(weights) or weights.ndim != 1:
+        raise InputError(
+            f"`sample_weight` has shape {weights.shape}. Pass one weight per row, in a "
+            f"one-dimensional array."
+        )
+    if weights.dtype.kind == "O":  # of numbers and missing values, which are refused below
+        weights = np.array([np.nan if _is_missing(w) else w for w in weights], dtype=np.float64)
     # scikit-learn only looks at the number of rows, so a view of one zero is enough.
     rows = np.broadcast_to(np.zeros(1), (len(A), 1))
-    return _check_sample_weight(
-        np.asarray(sample_weight), rows, dtype=A.dtype, ensure_non_negative=True
-    )
+    return _check_sample_weight(weights, rows, dtype=A.dtype, ensure_non_negative=True)
+
+
+def _is_missing(weight: Any) -> bool:
+    return weight is None or type(weight).__name__ == "NAType"
 
 
 def weigh_rows(A: DataMatrix, weights: FloatArray | None, loss: str = "frobenius") -> DataMatrix:

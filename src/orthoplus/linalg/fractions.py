@@ -6,7 +6,8 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.checks import check_choice, check_finite
-from orthoplus.core.errors import InputError
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.types import ROUNDOFF, FloatArray
 from orthoplus.data import DataMatrix, MemoryMatrix, as_data
 
@@ -65,7 +66,13 @@ def fit_fractions(A: Any, spectra: FloatArray, model: str = "fcls") -> Any:
 
 def check_spectra(spectra: Any, name: str, n_bands: int) -> FloatArray:
     """Return the spectra as a finite matrix with this many columns."""
-    E = np.asarray(spectra, dtype=np.float64)
+    check_not_foreign(spectra, name)
+    if hasattr(spectra, "toarray"):
+        spectra = spectra.toarray()
+    E = np.asarray(spectra)
+    if E.dtype.kind not in "fiub":
+        raise InputTypeError(f"`{name}` has dtype {E.dtype}: real numbers are needed.")
+    E = E.astype(np.float64, copy=False)
     if E.ndim != 2 or 0 in E.shape or E.shape[1] != n_bands:
         raise InputError(
             f"`{name}` has shape {E.shape}: one spectrum of {n_bands} bands per row is needed."

@@ -289,7 +289,12 @@ def _silent(n_fits: int) -> None:
 
 
 def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
-    given = list(ranks)
+    try:
+        given = list(ranks)
+    except Exception as error:  # objects of other libraries raise what they like
+        raise InputTypeError(
+            f"`ranks` must be several integers, such as range(2, 21); it is {describe(ranks)}."
+        ) from error
     for k in given:
         check_count(k, "ranks", low=1)
     ordered = sorted(set(given))

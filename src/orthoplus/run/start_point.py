@@ -4,6 +4,7 @@ import numpy as np
 
 from orthoplus.core.checks import as_matrix, check_shape, describe
 from orthoplus.core.errors import InputError
+from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.data.groups import Centers
@@ -17,6 +18,7 @@ def read_start(
     if isinstance(X0, tuple) and len(X0) == 2 and all(isinstance(i, (int, np.integer)) for i in X0):
         check_shape(int(X0[0]), int(X0[1]), "X0")
         return None, (int(X0[0]), int(X0[1])), ()
+    check_not_foreign(X0, "X0")
     if np.shape(X0) == (2,):
         raise InputError(
             f"`X0` has 1 dimension(s), got {describe(X0)}. Pass a matrix of shape (n, k) or, for "
