@@ -144,7 +144,7 @@ def test_verdict_counts_sets_as_good_as_scikit_learn():
         for name, worst, share in (("a", -0.5, 100.0), ("b", 0.01, 0.0), ("c", 25.0, 0.0))
     ]
     verdict = general.judge(Rows(rows))[1]
-    assert "on 2 of 3 sets, 25.00 % above at the most" in verdict
+    assert "on 2 of 3 sets, at most 25.00 % above" in verdict
     assert "scikit-learn's labels on 1." in verdict
 
 

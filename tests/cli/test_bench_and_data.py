@@ -134,7 +134,7 @@ def test_table_that_gained_a_method_is_run_again(short_tables, monkeypatch):
 def test_tables_of_several_commits_are_not_said_to_be_one_run(short_tables, monkeypatch):
     monkeypatch.setattr("orthoplus.bench.machine._commit", lambda: "aaa")
     run("bench", "qap", "-o", "out")
-    assert "Made by `orthoplus bench qap`" in Path("out/results.md").read_text()
+    assert "Created by `orthoplus bench qap`" in Path("out/results.md").read_text()
     monkeypatch.setattr("orthoplus.bench.machine._commit", lambda: "bbb")
     assert run("bench", "projection", "-o", "out", "--resume").exit_code == 0
     assert short_tables == ["qap", "projection"]
@@ -142,8 +142,8 @@ def test_tables_of_several_commits_are_not_said_to_be_one_run(short_tables, monk
     found = {record["table"]: record["machine"]["commit"] for record in records}
     assert found == {"qap": "aaa", "projection": "bbb"}
     text = Path("out/results.md").read_text()
-    assert "Made by" not in text
-    assert "made in 2 parts that differ in code" in text.lower()
+    assert "Created by" not in text
+    assert "created in 2 parts that differ in code" in text.lower()
     first, second = text.index("## Table projection"), text.index("## Table qap")
     assert first < text.index(", commit bbb,") < second < text.index(", commit aaa,")
     page = Path("out/results.html").read_text()

@@ -310,9 +310,9 @@ def test_several_candidates_find_better_groups_than_one():
 @pytest.mark.parametrize(
     ("shape", "k", "rows"),
     [
-        ((50_000, 20), 3, 8 * 4096),  # few centers and short rows
+        ((50_000, 20), 3, 4 * 4096),  # few centers and short rows
         ((50_000, 80), 10, 3 * 4096),
-        ((50_000, 500), 3, 2 * 4096),  # longer rows
+        ((50_000, 250), 3, 2 * 4096),  # longer rows
         ((50_000, 80), 30, 4096),  # many centers
         ((50_000, 5_000), 3, 4096),
     ],

@@ -519,7 +519,11 @@ BAD_STARTS = {
     "scalar": (3.0, ValueError, r"`X0` has 0 dimension"),
     "complex": (np.eye(4, 2, dtype=complex), TypeError, "`X0` is complex"),
     "object": (np.array([[1, None], [2, 3]]), TypeError, "`X0` has dtype object"),
-    "text": (np.array([["a", "b"]]), TypeError, "`X0` has dtype <U1"),
+    "text": (
+        np.array([["a", "b"]]),
+        TypeError,
+        "`X0` is an array with an entry that is not a number",
+    ),
     "sparse": (csr_array(np.eye(4, 2)), TypeError, "SciPy sparse matrix: a dense array is needed"),
     "wide": (np.ones((2, 3)), ValueError, r"more columns than rows: no 2-by-3 matrix"),
     "wide shape": ((2, 3), ValueError, r"Use at most k = 2"),

@@ -23,9 +23,9 @@ BAD = {
     "objects": (
         lambda: np.array([["a", "b"], ["c", "d"]], dtype=object),
         TypeError,
-        "dtype object",
+        "an entry that is not a number",
     ),
-    "strings": (lambda: np.array([["a"], ["b"]]), TypeError, "numeric"),
+    "strings": (lambda: np.array([["a"], ["b"]]), TypeError, "an entry that is not a number"),
     "sparse": (lambda: scipy.sparse.eye(3, 2, format="csr"), TypeError, "sparse.*toarray"),
 }
 

@@ -66,7 +66,7 @@ _BATCH = 3
 # the sketch takes at most the third number of products, and the sampled rows have at most the
 # fourth number of entries.
 _SAMPLE = 4096
-_MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 8, 1024, 1 << 22
+_MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 4, 1024, 1 << 21
 # Maximum number of sets of rows that compete to start a search. The number is the ratio of the
 # entries of A to those of the sketch, divided by the second number: in a small sketch, a trial
 # costs little compared with a pass over A.
@@ -114,7 +114,7 @@ class SwapSearch(SeededMethod):
         Number of columns of the sketch per center.
     sample : int or None
         Maximum number of rows used by the swaps; the exact alternation uses all rows. The default
-        is 4096, and up to eight times as many if there are few centers and the rows are short. If
+        is 4096, and up to four times as many if there are few centers and the rows are short. If
         there are more, rows are sampled by their squared norms and residuals at the start, with
         weights that keep sums of squares unbiased; see `orthoplus.data.sampling`.
     seed : int
