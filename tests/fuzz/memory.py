@@ -73,7 +73,7 @@ class Watch(threading.Thread):
 
 
 def project(A, limit):
-    return op.project(A, memory_limit=limit, time_limit=20.0)
+    return op.project(A, memory_limit=limit, time_limit=5.0)
 
 
 def fit(A, limit):
@@ -148,7 +148,7 @@ WHOLE_CALLS = {
             lambda A: op.OrthogonalNMF(K, loss="kullback-leibler", random_state=0).fit(A),
             (*DENSE_FORMS, *FORMS),
         ),
-        "project": (lambda A: op.project(A, time_limit=20.0), DENSE_FORMS),
+        "project": (lambda A: op.project(A, time_limit=5.0), DENSE_FORMS),
         "certify": (certify_whole, ("float64", "csr")),
         "indicators": (lambda A: op.KIndicatorsClustering(K, random_state=0).fit(A), ("float64",)),
     }.items()
