@@ -67,10 +67,11 @@ _BATCH = 3
 # fourth number of entries.
 _SAMPLE = 4096
 _MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 4, 1024, 1 << 21
-# Maximum number of sets of rows that compete to start a search. The number is the ratio of the
-# entries of A to those of the sketch, divided by the second number: in a small sketch, a trial
-# costs little compared with a pass over A.
-_MAX_CANDIDATES, _SIZE_RATIO = 6, 3
+# Maximum number of sets of rows that compete to start a search, and of their rows in total: with
+# many centers, the swaps of one set take longer and already change it a lot. The sketch must have
+# fewer entries than A by the last number times the number of sets, so that a trial costs little
+# compared with a pass over A.
+_MAX_CANDIDATES, _CANDIDATE_ROWS, _SIZE_RATIO = 4, 16, 3
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,12 @@ class SwapSearch(SeededMethod):
     From the second round on, the sketch also contains the exact directions, which lose nothing in
     it, and the swaps continue from the exact solution until a round gains nothing.
 
-    The first search starts from X, the others from rows sampled by their residuals: the best of
-    several sets of rows, each after some swaps, if the sketch is much smaller than A. Small data
-    have many local optima that no swap leaves. There, a search ends with *crossings*: take
-    each center from one of two solutions found so far, or a row in place of a center, then move
-    single rows of A to a local optimum. Every search ends with the exact objective, and the best
-    result is kept: more searches are never worse.
+    The first search starts from X, the others from rows sampled by their residuals: if k is small
+    and the sketch is much smaller than A, from the best of several sets of rows, each after some
+    swaps. Small data have many local optima that no swap leaves. There, a search ends with
+    *crossings*: take each center from one of two solutions found so far, or a row in place of a
+    center, then move single rows of A to a local optimum. Every search ends with the exact
+    objective, and the best result is kept: more searches are never worse.
 
     Parameters
     ----------
@@ -352,7 +353,8 @@ class SwapSearch(SeededMethod):
         """Return the best of several sets of sampled rows, each after some swaps in the sketch."""
         B, (n, k) = state.sketch, problem.shape
         ratio = n * data_of(problem).shape[1] / max(B.size, 1)
-        n_candidates = int(np.clip(ratio / _SIZE_RATIO, 1, _MAX_CANDIDATES))
+        most = min(ratio / _SIZE_RATIO, _CANDIDATE_ROWS / k)
+        n_candidates = int(np.clip(most, 1, _MAX_CANDIDATES))
         rng = np.random.default_rng([self.seed, state.n_started])
         best: tuple[FloatArray, float] = (np.empty((0, 0)), -np.inf)
         for _ in range(n_candidates):
