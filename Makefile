@@ -49,4 +49,4 @@ linkcheck: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/linkcheck
 
 clean:
-	rm -rf $(VENV) docs/_build docs/generated docs/auto_examples .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/generated docs/auto_examples .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

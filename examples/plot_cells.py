@@ -4,8 +4,8 @@ Cluster single cells, each cluster with its genes
 
 This example clusters the counts of genes in cells, stored in an ``AnnData`` object. Every cell gets
 one cluster and a margin that measures how certain it is, and every cluster is described by its
-genes. Raw counts need the Kullback-Leibler divergence, which is the likelihood of counts; the
-squared error is dominated by the cells and genes with the most counts.
+genes. For raw counts, use the Kullback-Leibler divergence, which corresponds to their likelihood;
+the squared error is dominated by the cells and genes with the most counts.
 """
 
 # %%
@@ -63,7 +63,7 @@ print("planted among the leading genes:", planted)
 
 # %%
 # The left panel shows the cells ordered by cluster, with the leading genes of each cluster. The
-# right panel shows the margins: cells in the cluster of another type have small margins.
+# right panel shows the margins, which are small for cells in the cluster of another type.
 
 margins = adata.obs["onmf_margin"].to_numpy()
 is_right = np.array(main_type)[clusters["onmf"]] == types
@@ -93,8 +93,8 @@ plt.show()
 
 # %%
 # The assertions check that nearly all cells are in the cluster of their type, more than with the
-# squared error, that the leading genes are the planted ones, and that misplaced cells have small
-# margins. :doc:`/single-cell` covers files, the choice of k, and data larger than memory.
+# squared error, that most of the leading genes are planted ones, and that misplaced cells have
+# smaller margins. :doc:`/single-cell` covers files, the choice of k, and data larger than memory.
 
 assert purity["onmf"] > 0.97
 assert purity["onmf"] > purity["squares"]

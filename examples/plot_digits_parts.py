@@ -3,7 +3,7 @@ Parts of digits that do not overlap
 ===================================
 
 Nonnegative matrix factorization is known to find *parts*, but its parts overlap: most pixels belong
-to several of them. With orthonormal nonnegative parts, each pixel belongs to exactly one part, and
+to several of them. With orthonormal nonnegative parts, each pixel belongs to at most one part, and
 the ten parts tile the image.
 """
 
@@ -24,7 +24,7 @@ H = parts.components_
 
 # %%
 # Count the components that contribute to a pixel. For plain NMF there are several; for orthogonal
-# NMF there is one, and the rows of H are orthonormal up to rounding errors.
+# NMF there is at most one, and the rows of H are orthonormal up to rounding errors.
 
 overlap = (plain > 1e-3 * plain.max()).sum(axis=0)
 print(
@@ -52,7 +52,7 @@ axis.imshow(owner, cmap="tab10", vmin=0, vmax=9)
 for (row, column), part in np.ndenumerate(owner):
     if np.isfinite(part):
         axis.text(column, row, f"{part:.0f}", ha="center", va="center", color="white")
-axis.set(xticks=[], yticks=[], title="each pixel is in one part: the parts tile the image")
+axis.set(xticks=[], yticks=[], title="each pixel is in at most one part")
 plt.show()
 
 # %%

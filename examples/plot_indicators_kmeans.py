@@ -2,8 +2,8 @@ r"""
 K-indicators and k-means
 ========================
 
-After a spectral embedding :math:`U` one usually runs k-means on its rows from many starts and keeps
-the best result. K-indicators clustering finds the rotation of :math:`U` that is closest to
+The rows of a spectral embedding :math:`U` are usually clustered by k-means, from many starts of
+which the best is kept. K-indicators clustering finds the rotation of :math:`U` that is closest to
 indicator vectors *with weights*, so strong and weak samples of a cluster stay together. It needs no
 random start.
 """
@@ -87,9 +87,8 @@ axes["all"].set(
 plt.show()
 
 # %%
-# The assertions check that one run has a higher purity than the best of twenty starts. If all
-# samples are equally strong, k-means++ is as good. :doc:`/indicators` computes embeddings from data
-# and compares with the published method, KindAP.
+# The assertions check that one run has a higher purity than the best of twenty starts.
+# :doc:`/indicators` computes embeddings from data and compares with the published method, KindAP.
 
 assert ours > of_plain.max() + 0.05
 assert ours > of_unit.max()

@@ -50,8 +50,8 @@ figure.colorbar(image, ax=axes, label="loading", shrink=0.6)
 plt.show()
 
 # %%
-# The assertions check that the components are nonnegative, do not overlap, and explain most of the
-# variance. See :doc:`/spectral`.
+# The assertions check that the components are nonnegative, do not overlap, and explain at least 85
+# percent of the variance that principal components explain. See :doc:`/spectral`.
 
 assert (grouped.components_ >= 0).all()
 assert ((grouped.components_ > 0).sum(axis=0) <= 1).all()

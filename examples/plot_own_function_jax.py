@@ -2,9 +2,9 @@
 Your own loss function with JAX
 ===============================
 
-A few broken sensors can ruin a least-squares clustering. The Huber loss is robust against outliers
-and takes two lines of JAX; its derivatives are computed automatically, and everything else is
-unchanged.
+A few broken sensors can ruin a least-squares clustering. A smooth Huber loss is robust against
+outliers and takes two lines of JAX; its derivatives are computed automatically, and everything else
+is unchanged.
 """
 
 # %%
@@ -64,8 +64,8 @@ for axis, (name, result) in zip(axes[1:], answers.items(), strict=True):
 plt.show()
 
 # %%
-# The assertions check that the Huber loss finds the groups in corrupted data, that truncation finds
-# most of them and least squares does not, and that all three solutions are feasible.
+# The assertions check that the Huber loss finds the groups in corrupted data, that it is better
+# than truncation and truncation better than least squares, and that all solutions are feasible.
 # :doc:`/own-function` covers PyTorch, NumPy gradients, the gradient check and callbacks.
 
 assert purity["Huber loss"] > 0.9

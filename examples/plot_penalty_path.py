@@ -4,8 +4,8 @@ The penalty path, step by step
 
 EP4Orth+ minimizes :math:`f(X) + \sigma (\|XV\|_F^2 - 1)` over nonnegative matrices with unit
 columns for increasing :math:`\sigma`. This example shows the iterates: at first the columns
-overlap, then more and more entries become zero, and at a *finite* :math:`\sigma` the columns are
-exactly orthogonal.
+overlap, then more and more entries become zero, and at a *finite* :math:`\sigma` the columns no
+longer overlap.
 """
 
 # %%
@@ -43,7 +43,7 @@ for axis, state in zip(axes, [path[m] for m in moments], strict=False):
     axis.set_xlabel(f"violation\n{state.violation:.0e}\n{shared} rows\nshared", fontsize=9)
 axes[-1].imshow(result.X, **shade)
 axes[-1].set_title("solution", fontsize=10, fontweight="bold")
-axes[-1].set_xlabel("violation\n0\n0 rows\nshared", fontsize=9)
+axes[-1].set_xlabel(f"violation\n{result.violation:.0e}\n0 rows\nshared", fontsize=9)
 for axis in axes:
     axis.set(xticks=[], yticks=[])
 plt.show()

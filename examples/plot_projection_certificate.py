@@ -37,8 +37,8 @@ print(small)
 
 # %%
 # With more columns there is one weight per column. The instances of the paper, 600 x 30, have a
-# known solution. We compare how far the penalty method and the certified projection are from the
-# optimum.
+# known solution. The following code measures how far the penalty method and the certified
+# projection are from the optimum.
 
 levels = (0.5, 0.9, 0.98, 1.0)
 missing = {"penalty method": [], "certified": []}

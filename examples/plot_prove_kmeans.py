@@ -4,8 +4,8 @@ Is this k-means clustering optimal?
 
 Ten starts of k-means usually give a good partition, but they do not show whether a better one
 exists. :func:`orthoplus.certify` bounds the inertia of *every* partition from below, for labels
-from any library. This example proves that scikit-learn's clustering of the iris data is optimal,
-and finds one that is not.
+from any library. This example proves that a clustering of the iris data by scikit-learn is optimal,
+and that another one is not.
 """
 
 # %%
@@ -27,8 +27,8 @@ print(certificate)
 print(bool(certificate.verify()), "(verified independently)")
 
 # %%
-# Proofs take longer for more clusters. The curves show the gap over time; once it is closed, the
-# labels are proven optimal.
+# Here, proofs take longer for more clusters. The curves show the gap over time; once it is at most
+# 1e-6, the labels are proven optimal to this tolerance.
 
 fig, axis = plt.subplots(figsize=(6.4, 3.6))
 for k in (2, 3, 4):

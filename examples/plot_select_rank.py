@@ -7,7 +7,7 @@ The fit improves with every additional cluster, so it does not determine their n
 """
 
 # %%
-# Five groups of rows are hidden in noise.
+# The data consist of five groups of rows with noise.
 
 import io
 

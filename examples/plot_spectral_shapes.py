@@ -55,8 +55,8 @@ plt.show()
 
 # %%
 # The assertions check that the results are as good as those of scikit-learn's spectral clustering
-# on all three data sets, without its second step, and better than k-means if the clusters are not
-# round. :doc:`/spectral` clusters graphs.
+# on all three data sets, without its second step, and that k-means fails on the rings.
+# :doc:`/spectral` clusters graphs.
 
 for shape in shapes:
     assert scores[shape, "orthoplus"] >= scores[shape, "scikit-learn spectral"] - 0.01

@@ -2,9 +2,9 @@
 Unmix a hyperspectral image
 ===========================
 
-The scene resembles the Samson image: a lake, a shore and trees in 156 bands. The illumination
-varies over the scene, and the borders are mixed. :func:`orthoplus.unmix` finds the three spectra
-and the fraction of each material in every pixel.
+The synthetic scene resembles the Samson image: a lake, a shore and trees in 156 bands. The
+illumination varies over the scene, and the borders are mixed. :func:`orthoplus.unmix` finds the
+three spectra and the fraction of each material in every pixel.
 """
 
 # %%

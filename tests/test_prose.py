@@ -35,7 +35,9 @@ NOT_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "examples" / "README.rst"])
-SCRIPTS = sorted([*ROOT.glob("examples/**/*.py"), *ROOT.glob("docs/*.py")])
+SCRIPTS = sorted(
+    [*ROOT.glob("examples/**/*.py"), *ROOT.glob("docs/*.py"), *ROOT.glob("docs/figures/*.py")]
+)
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -24,7 +24,7 @@ def save(figure: Any, name: str) -> None:
 
 
 def draw_square(axis: Any) -> None:
-    """n = k = 2: OB+ is a square of two angles, S+ two of its corners."""
+    """Draw OB+ for n = k = 2 as a square of two angles; S+ consists of two of its corners."""
     angles = np.linspace(0.0, np.pi / 2, 61)
     penalty = PowerPenalty(1.0)
 
@@ -59,7 +59,7 @@ def draw_square(axis: Any) -> None:
 
 
 def draw_octant(axis: Any) -> None:
-    """n = 3, k = 2: one column is a corner of the octant, the other moves on the far edge."""
+    """Draw an arc of S+ for n = 3, k = 2: one column is fixed, the other moves on an arc."""
     t = np.linspace(0.0, np.pi / 2, 40)
     u, v = np.meshgrid(t, t)
     sphere = np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v)
@@ -84,7 +84,7 @@ def draw_octant(axis: Any) -> None:
 
 
 def draw_sets() -> None:
-    """The set S+ inside OB+ for the smallest sizes, a picture each."""
+    """Draw the set S+ inside OB+ for the smallest sizes, in two figures."""
     figure = plt.figure(figsize=(5.2, 4.4), layout="constrained")
     draw_square(figure.add_subplot())
     save(figure, "set-2.png")
@@ -94,7 +94,7 @@ def draw_sets() -> None:
 
 
 def draw_path() -> None:
-    """One run: how the objective and the violation move as the penalty parameter grows."""
+    """Draw the objective and the violation of one run over the penalty parameter."""
     A = load_digits().data
     problem = op.problems.ONMF(A / np.linalg.norm(A), 10)
     result = op.solve(problem, method=op.EP4Orth())
@@ -108,14 +108,14 @@ def draw_path() -> None:
     top.axhline(result.value, color=GREEN, linewidth=1.5)
     top.axhline(result.bound, color=QUIET, linewidth=1.5, linestyle="--")
     for height, text, color in (
-        (result.value, "the answer, rounded and refined", GREEN),
+        (result.value, "the solution, rounded and refined", GREEN),
         (result.bound, "spectral bound: no rank-10 fit is lower", QUIET),
     ):
         top.text(sigma[5], height + 2e-3, text, color=color, va="bottom", fontsize=11)
     top.set_ylabel("$f(X^t)$, a share of $\\Vert A\\Vert_F^2$")
     bottom.loglog(sigma, np.maximum(violation, 1e-17), "o-", color=ORANGE, markersize=4)
     bottom.axhline(1e-8, color=QUIET, linewidth=1.5, linestyle="--")
-    bottom.text(sigma[5], 2e-8, "stop below this", color=QUIET, fontsize=11)
+    bottom.text(sigma[5], 2e-8, "the run stops below this line", color=QUIET, fontsize=11)
     bottom.set(xlabel="penalty parameter $\\sigma$", ylabel="violation $\\Vert XV\\Vert_F^2 - 1$")
     for axis in (top, bottom):
         axis.spines[["top", "right"]].set_visible(False)
@@ -124,7 +124,7 @@ def draw_path() -> None:
 
 
 def draw_ranks() -> None:
-    """The example of the page on the choice of k."""
+    """Draw the example of the page on the choice of k."""
     rng = np.random.default_rng(0)
     profiles = rng.random((5, 40))
     X = rng.uniform(0.5, 1.5, size=(200, 1)) * profiles[rng.integers(5, size=200)]
@@ -133,7 +133,7 @@ def draw_ranks() -> None:
 
 
 def draw_bound() -> None:
-    """Two columns: value of the assignment and dual bound, over the ratio of the weights."""
+    """Draw the value of the assignment and the dual bound over the ratio of two weights."""
     C = np.random.default_rng(0).random((400, 2))
     P = C**2
     ratios = np.geomspace(0.02, 50.0, 600)
@@ -151,10 +151,17 @@ def draw_bound() -> None:
     axis.semilogx(ratios, values, color=BLUE, linewidth=2.2)
     touch = ratios[np.argmin(np.array(bounds) - values)]
     axis.plot(touch, best, "o", color=INK, markersize=9)
-    axis.annotate("they meet: globally optimal", (touch, best), (touch, 0.76 * best), ha="center",
-                  arrowprops={"arrowstyle": "-", "color": QUIET})  # fmt: skip
-    axis.text(0.022, 1.19 * best, "$D(w)$: no point of\n$\\mathcal{S}_+$ is above", color=ORANGE)
-    axis.text(0.03, 0.97 * best, "rows dealt out by $w$:\na point of $\\mathcal{S}_+$", color=BLUE)
+    axis.annotate(
+        "value = bound: globally optimal",
+        (touch, best),
+        (touch, 0.76 * best),
+        ha="center",
+        arrowprops={"arrowstyle": "-", "color": QUIET},
+    )
+    axis.text(
+        0.022, 1.19 * best, "bound $D(w)$: no\npoint of $\\mathcal{S}_+$ is above", color=ORANGE
+    )
+    axis.text(0.03, 0.97 * best, "rows assigned by $w$:\na point of $\\mathcal{S}_+$", color=BLUE)
     axis.set(xlabel="ratio of the weights $w_2 / w_1$", ylabel="$\\langle C, X\\rangle$")
     axis.set_ylim(0.65 * best, 1.35 * best)
     axis.spines[["top", "right"]].set_visible(False)

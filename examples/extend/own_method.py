@@ -10,7 +10,7 @@ from orthoplus.core.status import Status
 
 
 class FeasibleState(NamedTuple):
-    """What `solve` reads of every state, and the step length."""
+    """Hold what `solve` reads from every state, and the step length."""
 
     X: np.ndarray
     value: float
@@ -22,12 +22,12 @@ class FeasibleState(NamedTuple):
 
 @dataclass(frozen=True)
 class FeasibleGradient:
-    """X+ = projection onto S+ of X - alpha grad f(X), alpha halved until f falls."""
+    """X+ = projection onto S+ of X - alpha grad f(X), with alpha halved until f decreases."""
 
     max_iter: int = 100
 
     def init(self, problem, X, carry=None):
-        X = op.project(X).X  # solve gives a point of OB+
+        X = op.project(X).X  # `solve` passes a point of OB+
         return FeasibleState(X, problem.value(X), 0, 1.0)
 
     def step(self, problem, state):

@@ -10,7 +10,7 @@ from orthoplus.core.status import Status
 
 
 class HalvingState(NamedTuple):
-    """All that the next step needs."""
+    """Hold everything that the next step needs."""
 
     X: np.ndarray
     value: float
@@ -29,7 +29,7 @@ class HalvingGradient:
 
     def init(self, problem, X, carry=None):
         value, gradient = problem.value_and_gradient(X)
-        # Empty at first; then what `carry` returned at the end of the last run.
+        # Empty in the first run; later, what `carry` returned at the end of the last run.
         alpha = (carry or {}).get("alpha", 1.0)
         return HalvingState(X, value, gradient, alpha, np.inf, 0)
 
@@ -45,7 +45,7 @@ class HalvingGradient:
         return state._replace(moved=0.0, n_iter=state.n_iter + 1)
 
     def stop(self, tol=None):
-        tol = self.tol if tol is None else tol  # EP4Orth gives that of its schedule
+        tol = self.tol if tol is None else tol  # EP4Orth passes that of its schedule
 
         def look(state):
             if state.moved <= tol:

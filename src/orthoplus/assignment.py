@@ -69,7 +69,7 @@ def quadratic_assignment(
 
     Parameters
     ----------
-    A : array-like of shape (m, m), or a graph of NetworkX or igraph
+    A : array-like of shape (m, m), or a NetworkX or igraph graph
         Any real matrix; it need not be symmetric or have a zero diagonal. For a graph, which may be
         directed, the matrix of its edge weights is used, in the order of its vertices; edges
         without the attribute "weight" have weight 1.

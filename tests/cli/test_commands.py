@@ -143,7 +143,7 @@ def test_prove_says_how_far_the_best_clustering_may_be(grouped):
     assert proof["history"][0]["kind"] == "spectral"
     assert op.Certificate.load("out/proof.npz").verify(op.problems.ONMF(A, 3))
     page = Path("out/report.html").read_text()
-    assert "Provably, no clustering explains more" in page
+    assert "It is proven that no clustering explains more" in page
     assert "quick bound" not in page
 
 

@@ -91,6 +91,8 @@ def test_report_has_slices_and_the_parcels(written):
     out = written[1]
     page = (out / "report.html").read_text()
     assert f"{N_PARCELS} parcels" in page
+    assert re.search(r"-?\d+, -?\d+, -?\d+</td>", page)
+    assert not re.search(r"-0[,<]", page)
     for word in ("axial", "coronal", "sagittal", "center (x, y, z mm)", "values.csv"):
         assert word in page
     assert page.count("data:image/png") >= 12

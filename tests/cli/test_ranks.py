@@ -85,7 +85,7 @@ def test_columns_can_be_halved_and_beware_is_a_note(planted):
     record = json.loads(run("cluster", "x.npy", *words).stdout)
     expected = op.select_rank(planted, range(2, 4), split="columns")
     assert record["ranks"]["reasons"] == list(expected.reasons)
-    assert "halves of the columns" in record["ranks"]["sentence"]
+    assert "The columns were halved." in record["ranks"]["sentence"]
     assert [note for note in record["notes"] if "is the largest that was tried" in note]
 
 

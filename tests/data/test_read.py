@@ -180,6 +180,6 @@ def test_rows_on_disk_are_held_to_the_same_range(rng, tmp_path):
     dense = rng.random((40, 5))
     with h5py.File(tmp_path / "data.h5", "w") as file:
         file["small"], file["fair"] = 1e-200 * dense, dense
-        with pytest.raises(ValueError, match="`A` has entries as large as"):
+        with pytest.raises(ValueError, match=r"`A` has .*: products of such numbers"):
             ONMF(file["small"], 2)
         assert ONMF(file["fair"], 2).total == pytest.approx((dense**2).sum())

@@ -1,6 +1,7 @@
 """Starts from singular vectors: the formulas, sparse data, and data of low rank."""
 
 from itertools import islice
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.sparse import csr_array
 
 from orthoplus.data import as_data
 from orthoplus.data.symmetric import SymmetricMap
+from orthoplus.linalg import starts
 from orthoplus.linalg.starts import SVD_VARIANTS, eigenvector_starts, signed_left_vectors, svd_start
 
 # Lanczos and dense singular vectors: the gaps of the test matrices are wide.
@@ -127,3 +129,25 @@ def test_zero_matrix_has_eigenvector_starts(rng):
     for n in (5, 100):
         X = next(eigenvector_starts(SymmetricMap(csr_array((n, n))), 3, rng))
         np.testing.assert_allclose(np.linalg.norm(X, axis=0), 1.0)
+
+
+@pytest.mark.parametrize("as_stored", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_vectors_of_a_large_tall_matrix_are_those_of_the_whole_decomposition(
+    rng, monkeypatch, as_stored, dtype
+):
+    A = as_data(as_stored(blocks(rng, n=3000, r=12, k=4).astype(dtype)))
+    whole = signed_left_vectors(A, 4, rng)
+    monkeypatch.setattr(starts, "_LARGE_ENTRIES", 1)
+    monkeypatch.setattr(np.linalg, "svd", mock.Mock(side_effect=np.linalg.svd))
+    thin = signed_left_vectors(A, 4, rng)
+    assert np.linalg.svd.call_args.args[0].shape == (12, 12)
+    np.testing.assert_allclose(thin, whole, atol=2e-5 if dtype == "float32" else 1e-11)
+    np.testing.assert_allclose(thin.T @ thin, np.eye(4), atol=2e-6)
+
+
+def test_a_large_matrix_of_low_rank_is_decomposed_as_a_whole(rng, monkeypatch):
+    A = rng.random((400, 2)) @ rng.random((2, 9))
+    monkeypatch.setattr(starts, "_LARGE_ENTRIES", 1)
+    U = signed_left_vectors(as_data(A), 3, rng)
+    np.testing.assert_allclose(U.T @ U, np.eye(3), atol=1e-12)

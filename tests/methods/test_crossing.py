@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import orthoplus as op
 from orthoplus.data import as_data
@@ -31,7 +32,7 @@ def test_the_pool_has_different_solutions_with_the_best_first(rng):
         pool = cross(B, pool, unit_rows(B[5 * start : 5 * start + 5]), rng)
         assert pool.sums[0] >= best
         best = pool.sums[0]
-    assert 2 <= len(pool.sums) <= 6
+    assert 2 <= len(pool.sums) <= 12
     assert (np.diff(pool.sums) < 0).all()
     tops = (np.maximum((B @ pool.centers[0].T).max(axis=1), 0.0) ** 2).sum()
     assert tops == pytest.approx(pool.sums[0], rel=1e-5)
@@ -65,12 +66,34 @@ def test_data_on_disk_are_crossed_as_those_in_memory(rng, tmp_path):
     np.testing.assert_array_equal(np.asarray(other.labels), one.labels)
 
 
-def test_few_rows_with_many_columns_lose_nothing(rng):
+@pytest.mark.parametrize("as_stored", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_few_rows_with_many_columns_lose_nothing(rng, as_stored):
     A = rng.random((20, 90)) ** 3
-    B, basis = crossing.crossing_rows(ONMF(A, 3))
-    assert B.shape == (20, 20)
-    np.testing.assert_allclose(B @ basis.T, A[np.argsort(A[:, 0])], atol=1e-12)
+    data = as_data(as_stored(A))
+    found = crossing.crossing_rows(data)
+    assert found.rows.shape == (20, 20)
+    order = np.argsort((A**2).sum(axis=1))
+    np.testing.assert_allclose(found.rows @ found.rows.T, (A @ A.T)[np.ix_(order, order)])
+    centers = unit_rows(rng.standard_normal((3, 20)))
+    directions = found.directions(data, centers)
+    np.testing.assert_allclose(found.rows @ centers.T, A[order] @ directions.T, atol=1e-12)
+    np.testing.assert_allclose(found.centers(data, directions), centers, atol=1e-12)
 
 
-def test_data_without_columns_are_solved():
-    assert op.solve(ONMF(np.zeros((5, 0)), 2), with_bound=False).value == 0.0
+def test_rows_of_low_rank_have_as_many_coordinates(rng):
+    A = rng.random((12, 3)) @ rng.random((3, 80))
+    found = crossing.crossing_rows(as_data(A))
+    assert found.rows.shape == (12, 3)
+    assert crossing.crossing_rows(as_data(np.zeros((4, 30)))).rows.shape == (4, 0)
+
+
+@pytest.mark.parametrize("r", [0, 40])
+def test_data_without_columns_or_entries_are_solved(r):
+    assert op.solve(ONMF(np.zeros((5, r)), 2), with_bound=False).value == 0.0
+
+
+@pytest.mark.parametrize("scale", [2.0**-200, 2.0**200])
+def test_scale_of_wide_data_does_not_matter(rng, scale):
+    A = rng.random((30, 100)) ** 4
+    one, other = (op.solve(ONMF(rows, 5), with_bound=False) for rows in (A, scale * A))
+    np.testing.assert_array_equal(other.labels, one.labels)

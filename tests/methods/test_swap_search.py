@@ -299,7 +299,7 @@ def test_several_candidates_find_better_groups_than_one():
     problem, sums = ONMF(A + 0.1 * rng.random(A.shape), 4), []
     for most in (1, 4):
         with (
-            mock.patch(f"{SEARCH}._MAX_CANDIDATES", most),
+            mock.patch("orthoplus.methods.search.sketch._MAX_CANDIDATES", most),
             mock.patch(f"{SEARCH}.can_cross", return_value=False),
         ):
             methods = [SwapSearch(n_init=2, seed=seed) for seed in range(8)]

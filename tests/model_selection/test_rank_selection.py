@@ -167,7 +167,7 @@ def test_criteria_are_read_as_they_say():
     [
         ([0.9, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.3, 0.2], 3, "middle one"),
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "held-out prediction decides"),
-        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on no k"),
+        ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "do not agree for any k"),
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "has no knee"),
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "largest that was tried"),
         ([0.1, 0.3, 0.3], [0.5, 0.4, 0.3], [0.9, 0.6, 0.3], 4, "agree on few clusters"),
@@ -187,7 +187,7 @@ def test_reasons_when_the_criteria_differ(stabilities, heldouts, errors, k, word
 def test_one_rank_alone_and_rank_one(data):
     assert op.select_rank(data[0], [3], n_splits=2).k == 3
     single = op.select_rank(data[0], [1], n_splits=2)
-    assert "says nothing" in " ".join(single.reasons)
+    assert "abstains" in " ".join(single.reasons)
     assert not single.labels.any()
 
 

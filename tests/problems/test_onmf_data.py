@@ -223,7 +223,9 @@ def test_nothing_of_the_size_of_the_data_is_made(kind, dtype, tmp_path):
 )
 def test_entries_whose_products_leave_the_range_are_refused(kind, scale, dtype, dense, tmp_path):
     A = KINDS[kind]((dense * scale).astype(dtype), tmp_path)
-    with pytest.raises(ValueError, match=r"`A` has entries as large as .* Rescale the data"):
+    with pytest.raises(
+        ValueError, match=r"`A` has .*: products of such numbers .* Rescale the data"
+    ):
         ONMF(A, K)
 
 

@@ -147,7 +147,7 @@ def test_page_names_the_doubtful_row_and_typical_rows():
     assert "row 10" in text_of(facts_of(A, labels, 2))
     clear = text_of(facts_of(A[:10], labels[:10], 2))
     assert "no row is doubtful" in clear
-    assert "Doubtful rows There are none" in clear
+    assert "Doubtful rows There are no doubtful rows" in clear
 
 
 def test_objective_bound_and_status_are_for_experts_only():

@@ -584,7 +584,7 @@ def test_answer_does_not_depend_on_the_scale_of_f(method, scale):
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_scale_beyond_the_floating_point_range_is_refused(scale):
-    said = r"has entries as large as \S+: products .* Rescale the data or f"
+    said = r"has (no )?entries .*: products .* Rescale the data or f"
     M = quadratic(4, 2, np.random.default_rng(0)).M
     calls = [
         lambda: op.minimize(lambda X: scale * fun(X), (4, 2), jac=lambda X: scale * jac(X)),

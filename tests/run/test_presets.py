@@ -1,12 +1,15 @@
 """One table of defaults: the same problem gets the same quality from every entry point."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans as LloydKMeans
 from sklearn.datasets import make_blobs
 
 import orthoplus as op
-from orthoplus.methods import METHODS
+from orthoplus.methods import METHODS, EP4Orth
+from orthoplus.methods.baselines import KindAP
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.problems import (
     KLONMF,
@@ -145,3 +148,47 @@ def test_result_prints_what_is_known_of_row_moves(rng):
     assert "none lowers the value" in str(op.solve(problem))
     plain = op.solve(problem, method=op.EP4Orth(), search=False)
     assert "row moves" not in str(plain)
+
+
+def noisy_embedding(n, k, noise, seed):
+    rng = np.random.default_rng(seed)
+    rows = np.eye(k)[rng.permutation(n) % k] + noise * rng.standard_normal((n, k))
+    rotation = np.linalg.qr(rng.standard_normal((k, k)))[0]
+    return KIndicators(np.linalg.svd(rows, full_matrices=False)[0] @ rotation)
+
+
+# Instances on which EP4Orth from the start of the paper, with the search, is worse than KindAP.
+HARD_EMBEDDINGS = [(100, 8, 0.4, 2), (100, 8, 1.0, 0), (300, 5, 1.0, 2)]
+
+
+@pytest.mark.parametrize("instance", HARD_EMBEDDINGS, ids=str)
+def test_indicators_are_never_worse_than_kindap(instance):
+    problem = noisy_embedding(*instance)
+    kindap = op.solve(problem, method=KindAP(), with_bound=False).value
+    alone = op.solve(problem, method=EP4Orth.for_indicators(instance[1]), with_bound=False).value
+    found = op.solve(problem, with_bound=False)
+    assert found.value <= kindap * (1.0 + 1e-12)
+    assert found.value < alone
+    assert found.state.violation is not None
+    assert op.solve(problem, with_bound=False, rng=3).value <= kindap * (1.0 + 1e-12)
+    assert op.solve(problem, with_bound=False, n_init=3).value <= found.value * (1.0 + 1e-12)
+
+
+def test_no_method_competes_with_a_given_method_or_start_or_clear_clusters():
+    hard, clear = noisy_embedding(60, 4, 0.6, 0), noisy_embedding(60, 4, 0.05, 0)
+    with mock.patch.object(KindAP, "init", side_effect=AssertionError):
+        op.solve(clear, with_bound=False)
+        op.solve(hard, method=EP4Orth.for_indicators(4), with_bound=False)
+        op.solve(hard, hard.start(np.random.default_rng(0)), with_bound=False)
+        with pytest.raises(AssertionError):
+            op.solve(hard, with_bound=False)
+
+
+def test_interrupt_of_the_competing_method_returns_the_result_so_far():
+    problem = noisy_embedding(60, 4, 0.6, 0)
+    with mock.patch.object(KindAP, "step", side_effect=KeyboardInterrupt):
+        found = op.solve(problem, with_bound=False)
+    assert found.status is op.Status.INTERRUPTED
+    assert found.violation < 1e-12
+    alone = op.solve(problem, method=EP4Orth.for_indicators(4), with_bound=False)
+    assert found.value == pytest.approx(alone.value, rel=1e-6)

@@ -51,14 +51,14 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     .. math:: \min_X \|A - XX^\top A\|_F^2, \qquad X^\top X = I, \ X \ge 0
 
-    assigns each voxel to one parcel with a weight; no threshold is needed. Parameters have the
-    names of `nilearn.regions.Parcellations` if it has them, too.
+    assigns each voxel to one parcel with a weight; no threshold is needed. Parameters that
+    `nilearn.regions.Parcellations` also has are named as there.
 
     Parameters
     ----------
     n_parcels : int, default=50
         The number of parcels.
-    mask : image, path or masker of nilearn, default=None
+    mask : image, path or nilearn masker, default=None
         The voxels or vertices to use. A NiftiMasker or SurfaceMasker (or its Multi variant) is
         used with its own options instead of those below. By default, a MultiNiftiMasker computes
         the mask of volumes, and all vertices of surfaces are used.
@@ -117,11 +117,11 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     labels_img_ : Nifti1Image or SurfaceImage
         The parcel of each voxel, from 1. Background and voxels that are 0 in all images have 0.
     lut_ : DataFrame
-        The look-up table of nilearn and BIDS: ``index, name, color``, and ``size``, the number of
+        A look-up table as in nilearn and BIDS: ``index, name, color``, and ``size``, the number of
         voxels or vertices. Its first row is the background.
     mask_img_ : Nifti1Image or SurfaceImage
         The mask.
-    masker_ : masker of nilearn
+    masker_ : nilearn masker
         The fitted masker, which converts between images and rows of the matrix.
     n_elements_ : int
         The number of parcels.

@@ -1,4 +1,4 @@
-"""Use images of Spectral Python: ``orthoplus.unmix(spectral.open_image("scene.hdr"), 4)``."""
+"""Use Spectral Python images: ``orthoplus.unmix(spectral.open_image("scene.hdr"), 4)``."""
 
 from functools import partial
 from pathlib import Path

@@ -197,17 +197,19 @@ def run_method(
     return session.once(("onmf", case, name), compute)
 
 
-def warm_up(session: Session) -> None:
+def warm_up(
+    session: Session, methods: Mapping[str, Runner] = METHODS, shape: tuple[int, int] = (40, 90)
+) -> None:
     """Compile and import all methods first, so that no run includes that time."""
 
     def compute() -> None:
-        A = np.random.default_rng(0).random((40, 90))
+        A = np.random.default_rng(0).random(shape)
         for data in (A, csr_array(A * (A > 0.5))):
-            for run in METHODS.values():
+            for run in methods.values():
                 with suppress(Exception):  # the error will show up in its own run
                     run(data, 3, 0, 0.05)
 
-    session.once("warm", compute)
+    session.once(f"warm {shape}", compute)
 
 
 def explained_share(A: Any, k: int, X: FloatArray) -> float:

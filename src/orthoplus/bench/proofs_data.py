@@ -17,7 +17,7 @@ MARKS = (0.05, 0.02, 0.01)
 
 
 def load(name: str, session: Session) -> tuple[Any, int]:
-    """Return the matrix of a set and its number of groups."""
+    """Return the matrix of a set and its number of clusters."""
     if name == "digits":
         from sklearn.datasets import load_digits
 

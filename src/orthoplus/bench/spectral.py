@@ -29,7 +29,7 @@ Graph = tuple[Any, IntArray]  # its weights, and the groups of its vertices
 
 
 def make_methods(seed: int) -> dict[str, Any]:
-    """Return estimators by name, each to be called with the number of groups."""
+    """Return estimators by name, each to be called with the number of clusters."""
     from sklearn.cluster import SpectralClustering
 
     options: Any = {"affinity": "precomputed", "random_state": seed}

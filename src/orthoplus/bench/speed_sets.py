@@ -60,7 +60,7 @@ def tasks(session: Session) -> Items:
 
 
 def _sets(session: Session) -> Iterator[tuple[str, Callable[[], tuple[Any, int]]]]:
-    """Yield the name of each set and a function that loads its matrix and number of groups."""
+    """Yield the name of each set and a function that loads its matrix and number of clusters."""
 
     def labelled(name: str) -> tuple[Any, int]:
         data = load_labelled(name, session.folder)

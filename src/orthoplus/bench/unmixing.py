@@ -34,6 +34,8 @@ SETS, QUICK_SETS = ("Samson", "JasperRidge", "UrbanCrop", SYNTHETIC), ("Samson",
 # Targets of the default: spectral angle, correlation of the fractions.
 WANTED, WANTED_CORRELATION = {"Samson": 0.075, "JasperRidge": 0.135}, 0.97
 VERTICES, VERTICES_FCLS = "VCA", "VCA + FCLS"
+# Pixels and bands of random images that compile all loops: the swaps see a sample of many pixels.
+WARM_SHAPE, QUICK_WARM_SHAPE = (20_000, 12), (200, 12)
 # A picture shows the ground truth, the default and the other methods closest to the truth: more
 # columns than this are too narrow to compare.
 TRUTH, SHOWN = "ground truth", 8
@@ -88,6 +90,7 @@ def _scene(name: str, session: Session) -> SceneData:
 
 def tasks(session: Session) -> Items:
     """Yield a case for each image; all methods on the same pixels."""
+    onmf.warm_up(session, IMAGE_METHODS, session.pick(WARM_SHAPE, QUICK_WARM_SHAPE))
     for name in session.pick(SETS, QUICK_SETS):
         scene = _scene(name, session)
         maps: dict[str, FloatArray] = {TRUTH: scene.abundances}

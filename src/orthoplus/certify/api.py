@@ -70,7 +70,7 @@ def certify(  # noqa: PLR0913
         function that builds one of these, or your own problem with a ``trace_form``.
     answer : Result or array-like of n labels
         A result of `solve`, or labels from any library: integers or strings, with -1 for a row
-        without a group. There must be exactly k groups. The weights within the groups are
+        without a cluster. There must be exactly k clusters. The weights within the clusters are
         optimized.
     time_limit : float
         Time limit in seconds. A step that has started is completed.

@@ -69,7 +69,7 @@ def solve_exactly(
     M : ndarray of shape (n, n)
         A symmetric matrix. If it has negative entries, the value of a group is a lower bound.
     k : int
-        The number of groups.
+        The number of clusters.
     has_row_sums : bool
         Whether the entries of X are one over the square root of the group size, as for k-means.
     start : tuple of (labels, weights), optional

@@ -148,11 +148,11 @@ class Certificate:
         elif self.gap is None:
             text = "No positive bound is known."
         else:
-            text = f"No answer is better by more than {_percent(self.gap)} of the bound."
+            text = f"No partition lowers the value by more than {_percent(self.gap)} of the bound."
         if self.improved:
             text += (
-                f" A better partition with value {self.best_value:.10g} was found: `labels` holds "
-                f"it, and `solve(problem, certificate.best_X())` continues from it."
+                f" A better partition with value {self.best_value:.10g} was found; it is in "
+                f"`labels`, and `solve(problem, certificate.best_X())` continues from it."
             )
         return text
 

@@ -79,7 +79,7 @@ class Relaxation(Tuned):
         A symmetric matrix with entries of any sign. For large n, pass a function that returns a new
         array: it is called for every bound, and M is not kept in memory.
     k : int
-        The number of groups, at most n.
+        The number of clusters, at most n.
     has_row_sums : bool
         Whether the entries of X are one over the square root of the group size, as for k-means.
         Then also :math:`Ze = e`.

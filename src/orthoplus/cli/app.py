@@ -18,8 +18,8 @@ from orthoplus.cli.unmix import unmix
 app = typer.Typer(
     name="orthoplus",
     cls=Group,
-    help="Optimization with nonnegative orthogonality: cluster rows, unmix images, parcellate "
-    "brains, project.",
+    help="Optimize over nonnegative orthonormal matrices: cluster rows, unmix images, parcellate "
+    "brains, project matrices.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

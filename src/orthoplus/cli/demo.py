@@ -63,11 +63,11 @@ def _run(folder: Path, quiet: bool) -> int:
 
 def _suggest(data: Path, picture: Path) -> None:
     console().print(
-        f"The picture is {printable(str(picture))}; for all results, open report.html next to it."
+        f"The picture is {printable(str(picture))}. The report.html next to it shows all results."
     )
     console().print("Try next:", style="bold")
     commands = {
-        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "use more clusters",
+        f"orthoplus cluster {quote(str(data))} -k 12 --image 8x8": "find 12 clusters",
         "orthoplus cluster --help": "cluster your own CSV, NumPy, MATLAB, HDF5 or .mtx file",
         "orthoplus info": "show versions, threads and the cache of compiled kernels",
     }

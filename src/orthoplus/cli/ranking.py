@@ -34,7 +34,7 @@ def sentence(found: RankSelection) -> str:
     )
     verdict = found.reasons[0].removeprefix(f"k = {found.k}: ").rstrip(".")
     tried = f"{found.rows[0].k} to {found.rows[-1].k}"
-    return f"Chose k = {found.k} from {tried}: {verdict} ({named}); halves of the {found.split}."
+    return f"Chose k = {found.k} from {tried}: {verdict} ({named}). The {found.split} were halved."
 
 
 def describe_choice(found: RankSelection) -> dict[str, Any]:

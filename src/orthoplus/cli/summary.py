@@ -26,7 +26,7 @@ def print_result(
     """Print the figures of a factorization; its clusters are called ``name``, from ``first``."""
     total = record["result"]["total"] or 1.0
     lines: dict[str, str | tuple[str, ...]] = {
-        "objective": f"{result.value:.6g}  not explained by {result.n_columns} components",
+        "objective": f"{result.value:.6g}  not explained by {result.n_columns} {name}",
         "explained": f"{1 - result.value / total:.2%} {explained_words(record)}",
     }
     lines |= _bound_lines(record, result, total)
@@ -62,7 +62,7 @@ def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[s
     lines = {"bound": f"{most}{gap}  ({proof['kind']}, {proof['seconds']:.1f} s)"}
     if proof["agreement"] is not None:
         lines["certain"] = (
-            f"every clustering as good agrees on {proof['agreement']:.1%} of the rows"
+            f"every clustering that is as good agrees on {proof['agreement']:.1%} of the rows"
         )
     return lines
 

@@ -150,8 +150,9 @@ def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
 
 
 def _out_of_range(top: float, name: str) -> InputError:
+    size = "has entries as large as" if top > 1.0 else "has no entries larger than"
     return InputError(
-        f"`{name}` has entries as large as {top:.3g}: products of such numbers are outside the "
+        f"`{name}` {size} {top:.3g}: products of such numbers are outside the "
         f"floating-point range. Rescale the data or f so that the entries are closer to 1."
     )
 

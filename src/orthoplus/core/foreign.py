@@ -215,7 +215,7 @@ def _has_length(row: Any) -> bool:
 
 
 def _is_table(value: Any) -> bool:
-    """Return whether this is a table of pandas, polars or pyarrow."""
+    """Return whether this is a pandas, polars or pyarrow table."""
     library = type(value).__module__.partition(".")[0]
     return library in ("pandas", "polars", "pyarrow") and hasattr(value, "columns")
 

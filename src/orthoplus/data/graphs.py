@@ -1,4 +1,4 @@
-"""Convert graphs of NetworkX and igraph to weight matrices, without importing either library."""
+"""Convert NetworkX and igraph graphs to weight matrices, without importing either library."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ WEIGHT = "weight"
 
 
 def is_graph(value: Any) -> bool:
-    """Return whether this is a graph of NetworkX or igraph.
+    """Return whether this is a NetworkX or igraph graph.
 
     Examples
     --------

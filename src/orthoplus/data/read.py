@@ -32,7 +32,7 @@ def as_data(
     Parameters
     ----------
     A : array-like, SciPy sparse matrix or LinearOperator of shape (n, r), or DataMatrix
-        Also a Dask array, a dataset of h5py or an array of Zarr; stored arrays may be images of
+        Also a Dask array, an h5py dataset or a Zarr array; stored arrays may be images of
         shape (height, width, r). A dense or CSR matrix of float32 or float64 is not copied; other
         dtypes are converted to float64, other sparse formats to CSR. Duplicate entries of a sparse
         matrix are summed. Sign and finiteness of a LinearOperator cannot be checked.

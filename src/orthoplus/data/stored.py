@@ -67,8 +67,8 @@ class Stored(BlockedMatrix):
     Parameters
     ----------
     source : array-like of shape (n, r) or (height, width, r)
-        Any object with ``shape``, ``dtype`` and slicing: a memory map, a dataset of h5py, an array
-        of Zarr, or a sparse matrix on disk whose slices are SciPy sparse matrices (AnnData in
+        Any object with ``shape``, ``dtype`` and slicing: a memory map, an h5py dataset, a Zarr
+        array, or a sparse matrix on disk whose slices are SciPy sparse matrices (AnnData in
         backed mode). An image is read as the matrix of its pixels.
     memory_limit : int or str
         Number of bytes, or a string such as "512MB"; see `orthoplus.data.as_data`.

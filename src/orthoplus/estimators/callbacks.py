@@ -1,4 +1,4 @@
-"""Support for the callbacks of scikit-learn 1.9 (`sklearn.callback`); a no-op before 1.9."""
+"""Support scikit-learn callbacks (`sklearn.callback`); a no-op before scikit-learn 1.9."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ class FitTasks:
         Runs in separate processes are not reported.
         """
         given = dict(watch or {})
-        # Callbacks of scikit-learn cannot be called from other processes.
+        # scikit-learn callbacks cannot be called from other processes.
         if self.is_idle or effective_n_jobs(n_jobs) > 1:
             return given
         other = given.get("callback")

@@ -72,8 +72,8 @@ class OrthogonalNMF(
         to one component, with a weight. With "features", every feature belongs to at most one
         component, so that the components are disjoint parts.
     method : {"auto", "ep4orth", "unmixing"} or object
-        "auto" is `SwapSearch`, which finds the best objective in the least time, and
-        `KLAlternating` for the Kullback-Leibler divergence. "ep4orth" is the penalty method with
+        "auto" is `SwapSearch`, a search over partitions of the samples, and `KLAlternating` for the
+        Kullback-Leibler divergence. "ep4orth" is the penalty method with
         the paper's parameters for text and images, "unmixing" with those for hyperspectral images,
         both for the Frobenius loss. An object such as ``EP4Orth(penalty_growth=1.5)`` has its own
         parameters.

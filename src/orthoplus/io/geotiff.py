@@ -33,7 +33,7 @@ def read_geotiff(path: Path) -> Catalog:
 
 
 def describe_dataset(dataset: Any) -> tuple[RawImage, Imagery]:
-    """Return the image of a rasterio dataset and its metadata."""
+    """Return the pixels of a rasterio dataset and its metadata."""
     path, n_bands = Path(dataset.name), dataset.count
     dtype = np.result_type(*map(np.dtype, dataset.dtypes))
     if dtype.kind not in "fiu":

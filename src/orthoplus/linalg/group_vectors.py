@@ -158,7 +158,7 @@ def leading_vectors(
         Must be positive on the groups; then it is not orthogonal to the solution, which is
         nonnegative by the Perron-Frobenius theorem.
     k : int
-        Number of groups.
+        Number k of groups.
     residual : float, optional
         Residual at which to stop, relative to the square; by default close to rounding.
 

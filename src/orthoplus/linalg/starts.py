@@ -9,7 +9,7 @@ from scipy.sparse.linalg import svds
 
 from orthoplus.core.checks import check_choice, check_shape
 from orthoplus.core.types import FloatArray
-from orthoplus.data import DataMatrix, as_data
+from orthoplus.data import DataMatrix, MemoryMatrix, as_data
 from orthoplus.data.groups import Centers
 from orthoplus.data.symmetric import SymmetricMap
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
@@ -29,6 +29,10 @@ _OVERSAMPLING = 8
 _CAREFUL_STEPS = 20
 # Squared singular values below this fraction of the largest are attributed to rounding.
 _RANK = 1e-12
+# A matrix with at least this many entries, and this many times as many rows as columns, is
+# decomposed through its triangular factor, which takes no copy of it, if the smallest singular
+# value is at least this fraction of the largest: AV / s loses that factor in accuracy.
+_LARGE_ENTRIES, _TALL, _SAFE_SHARE = 1 << 20, 4, 1e-6
 
 
 def svd_start(
@@ -244,7 +248,7 @@ def _truncated_svd(
     """Return U (n x q), s and V (r x q) for the q = min(k, n, r) largest singular values."""
     short = min(A.shape)
     if short <= max(_DENSE_SIDE, 2 * k):
-        U, s, Vt = np.linalg.svd(A.to_dense(), full_matrices=False)
+        U, s, Vt = _thin_svd(A, k)
     elif not A.row_sums().any():
         U, s, Vt = np.eye(A.shape[0], k), np.zeros(k), np.eye(k, A.shape[1])
     else:
@@ -252,6 +256,31 @@ def _truncated_svd(
     order = np.argsort(-s, kind="stable")[:k]
     U, s, V = (part.astype(np.float64, copy=False) for part in (U[:, order], s[order], Vt[order].T))
     return U, s, V
+
+
+def _thin_svd(A: DataMatrix, k: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return at least min(k, n, r) leading singular triplets of a matrix with a short side."""
+    n, r = A.shape
+    if A.has_entries and n >= _TALL * r and n * r >= _LARGE_ENTRIES:
+        _, s, Vt = np.linalg.svd(A.reduce_rows(_triangle, combine=_stacked_triangle))
+        q = min(k, r)
+        if s[q - 1] > _SAFE_SHARE * s[0]:
+            return A.times(Vt[:q].T / s[:q]), s[:q], Vt[:q]
+    U, s, Vt = np.linalg.svd(A.to_dense(), full_matrices=False)
+    return U, s, Vt
+
+
+def _triangle(block: MemoryMatrix) -> FloatArray:
+    """Return R of a QR factorization of the rows, some of them at a time."""
+    R: FloatArray = np.zeros((0, block.shape[1]))
+    for part in block.slices(block.shape[1]):
+        R = _stacked_triangle(R, part.to_dense())
+    return R
+
+
+def _stacked_triangle(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return R of the rows of two matrices together, in float64."""
+    return np.asarray(np.linalg.qr(np.vstack([one, other]), mode="r"))
 
 
 def _dtype_of(A: DataMatrix) -> type[np.floating[Any]]:

@@ -70,6 +70,10 @@ def _nonnegative_bottom(block: SymmetricMap, start: FloatArray) -> FloatArray | 
     vector = np.abs(found[1][:, 0])
     vector /= np.linalg.norm(vector)
     # |v| is a minimizer if and only if |v|'M|v| <= v'Mv.
-    excess = float(vector @ (block @ vector)) - found[0][0]
-    size = _EXCESS_ROUNDOFFS * float(np.finfo(start.dtype).eps) * block.norm
-    return vector if excess <= size else None
+    least = float(found[0][0])
+    excess = float(vector @ (block @ vector)) - least
+    roundoffs = _EXCESS_ROUNDOFFS * float(np.finfo(start.dtype).eps)
+    # The norm is at least |least|, which is often enough and known already.
+    if excess <= roundoffs * abs(least) or excess <= roundoffs * block.norm:
+        return vector
+    return None

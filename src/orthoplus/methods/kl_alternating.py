@@ -114,11 +114,11 @@ class KLAlternating(SeededMethod):
               c_j = \sum_{\pi_i = j} a_i,
 
     where :math:`\bar p` is the profile of all rows. With :math:`\lambda = 0` both steps are exact,
-    but a word that occurs in only one group ties its documents to that group. Therefore the
-    alternation is smoothed, and exact moves follow: each row moves to the group that gives the
+    but a word that occurs in only one cluster ties its documents to that cluster. Therefore the
+    alternation is smoothed, and exact moves follow: each row moves to the cluster that gives the
     smallest D.
 
-    The alternation alone often splits a large group and misses a small one. Therefore a *search*
+    The alternation alone often splits a large cluster and misses a small one. Therefore a *search*
     precedes it: in a sketch of the square roots of sampled rows, a center is replaced by a row with
     a large residual, and the better centers are kept. The scalar products of square roots are those
     of the Hellinger distance, which approximates the divergence, and a swap costs little there.
@@ -130,12 +130,12 @@ class KLAlternating(SeededMethod):
         given X. The first start alternates from a given X itself and searches from the others.
     n_init : int
         Number of starts, of which the best result is kept. After the first, each start replaces one
-        of the best groups so far by a row that fits the others badly; from the fourth on, every
-        second one begins at random rows that are far apart, with and without a search in turn.
-        Single-row moves follow a start only if its alternation gives the best value so far, or
-        always in a small problem. More starts never give a worse result.
+        of the best clusters so far by a row that fits the others badly; starting with the fourth,
+        every second one begins at random rows that are far apart, with and without a search in
+        turn. Single-row moves follow a start only if its alternation gives the best value so far,
+        or always in a small problem. More starts never give a worse result.
     patience : int
-        A search ends after this many failed swaps per group, counting at least ten groups.
+        A search ends after this many failed swaps per cluster, counting at least ten clusters.
     smoothing : float
         The smoothing parameter :math:`\lambda`; 0 gives the plain alternation.
     max_iter : int
@@ -151,7 +151,7 @@ class KLAlternating(SeededMethod):
     The alternation is that of arXiv 2410.07786. A step costs O(nnz k). The objective never
     increases: a smoothed step that would increase it ends the alternation, and a sweep makes only
     moves that decrease it. If no single move improves the objective, every row is in its likeliest
-    group, because g in `orthoplus.data.count_groups` is convex.
+    cluster, because g in `orthoplus.data.count_groups` is convex.
 
     Examples
     --------
@@ -406,7 +406,7 @@ class KLAlternating(SeededMethod):
         return len(state.labels) if is_here else problem.shape[0], len(state.sums)
 
     def answer(self, problem: Problem, state: KLState | None, start: Any) -> Answer:
-        """Return the best groups with optimal weights, without forming an n x k matrix."""
+        """Return the best clusters with optimal weights, without forming an n x k matrix."""
         if state is None:  # the run ended before the first state
             state = self.init(problem, start)
         state = self._complete(problem, state)

@@ -94,19 +94,19 @@ def _by_stability(rows: tuple[RankRow, ...], split: str) -> tuple[int | None, st
     """
     several = [row for row in rows if row.k > 1]
     if not several:
-        return None, "Stability: a single cluster is always stable, so this says nothing."
+        return None, "Stability: a single cluster is always stable, so this criterion abstains."
     best = max(several, key=lambda row: row.stability)
     if best.stability < _UNSTABLE:
         return None, (
-            f"Stability: two halves of the {split} agree on no k (the best adjusted Rand index is "
-            f"{best.stability:.2f}, at k = {best.k})."
+            f"Stability: two halves of the {split} do not agree for any k (the best adjusted Rand "
+            f"index is {best.stability:.2f}, for k = {best.k})."
         )
     # Within one standard error, a larger k is preferred.
     floor = best.stability - max(best.stability_se, _SAME_STABILITY)
     row = [row for row in several if row.stability >= floor][-1]
     return row.k, (
-        f"Stability: k = {row.k} is the largest on which two halves of the {split} agree as well "
-        f"(adjusted Rand index {row.stability:.2f}) as on the best (k = {best.k}, "
+        f"Stability: k = {row.k} is the largest k for which two halves of the {split} agree as "
+        f"well (adjusted Rand index {row.stability:.2f}) as for the best (k = {best.k}, "
         f"{best.stability:.2f})."
     )
 

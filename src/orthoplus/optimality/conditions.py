@@ -188,11 +188,13 @@ def check(
     -------
     report : OptimalityReport
 
-    Notes ----- *Decided always* (if Lanczos converges): both second-order conditions if no zero row
-    has a zero gradient entry, so that the cone is a linear space (Remark 2.8); and the negative
-    curvature on the support, which refutes them. *Else* as `orthoplus.optimality.critical_cone`
-    says: exact up to dimension 150 and 4096 faces; beyond, the answer may be None. A point that is
-    not stationary satisfies no second-order condition.
+    Notes
+    -----
+    If Lanczos converges, both second-order conditions are decided whenever no zero row has a zero
+    gradient entry, because the cone is then a linear space (Remark 2.8). Negative curvature on the
+    support always refutes both. In all other cases, `orthoplus.optimality.critical_cone` decides
+    exactly up to dimension 150 and 4096 faces; beyond these limits, the verdict may be None. A
+    point that is not stationary satisfies no second-order condition.
 
     Examples
     --------

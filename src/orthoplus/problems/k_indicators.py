@@ -37,6 +37,9 @@ _EVEN_EIGENVALUES = 0.25
 # Largest number of alternations on a fixed support, and the relative gain at which they end: on
 # real embeddings each gains about a tenth of the previous one.
 MAX_ALTERNATIONS, ALTERNATION_GAIN = 50, 1e-10
+# Up to this many columns and entries the alternation is one compiled call; beyond, LAPACK and
+# threads are faster.
+_COMPILED_COLUMNS, _COMPILED_SIZE = 32, 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +192,25 @@ class KIndicators(Problem):
         that each Y is extrapolated from the last two (Anderson's method of depth one); if that
         lowers the fit, the next Y is the plain one.
         """
-        k, fit = self.shape[1], -np.inf
         labels, weights = kernels.largest_entries(X)
+        rows, limits = self._compiled_rows, (MAX_ALTERNATIONS, ALTERNATION_GAIN)
+        found = None
+        if rows is not None:
+            found = kernels.alternate_indicators(rows, labels, weights, limits)
+        if found is None:
+            found = self._alternated(labels, weights)
+        return assemble(np.where(found > 0, labels, -1), found.astype(X.dtype), X.shape[1])
+
+    @cached_property
+    def _compiled_rows(self) -> FloatArray | None:
+        """Return U by rows in float64 if an alternation takes longer in Python, else None."""
+        if self.shape[1] > _COMPILED_COLUMNS or self.U.size > _COMPILED_SIZE:
+            return None
+        return np.ascontiguousarray(self.U, dtype=np.float64)
+
+    def _alternated(self, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """Return the weights of `refine` by LAPACK, for any number of columns."""
+        k, fit = self.shape[1], -np.inf
         ahead = _Extrapolation()
         best: FloatArray = np.eye(k)
         target = best
@@ -208,7 +228,7 @@ class KIndicators(Problem):
             weights = self._weights(labels, target)
         else:
             weights = self._weights(labels, best)
-        return assemble(np.where(weights > 0, labels, -1), weights.astype(X.dtype), k)
+        return weights
 
     def _weights(self, labels: IntArray, Y: FloatArray) -> FloatArray:
         """Return the best weights of the rows for this Y, with unit columns."""

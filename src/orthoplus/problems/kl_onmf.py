@@ -30,7 +30,7 @@ class KLONMF(Problem):
 
     .. math:: D(A \,\|\, M) = \sum_{il} a_{il} \log \frac{a_{il}}{m_{il}} - a_{il} + m_{il}.
 
-    For fixed groups the optimum has a closed form: the model of group j is (row sums) x
+    For fixed clusters the optimum has a closed form: the model of cluster j is (row sums) x
     (column sums) / total of its rows, so that up to a constant
 
     .. math:: \min D = -\sum_j \sum_l c_{jl} \log \frac{c_{jl}}{\sum_m c_{jm}}, \qquad
@@ -39,20 +39,20 @@ class KLONMF(Problem):
     Parameters
     ----------
     A : nonnegative array, SciPy sparse matrix or DataMatrix of shape (n, r)
-        The data. Of a sparse matrix only the stored entries are used. Arrays of h5py and Zarr and
-        Dask arrays are read in blocks of rows, see `orthoplus.data.as_data`. The divergence is
+        The data. Of a sparse matrix only the stored entries are used. h5py datasets, Zarr arrays
+        and Dask arrays are read in blocks of rows, see `orthoplus.data.as_data`. The divergence is
         infinite if a nonzero row of A has a zero row in X.
     k : int
         Number of columns of X.
 
     Notes
     -----
-    See Nkurunziza, Nahayo and Gillis, arXiv 2410.07786. The objective is the likelihood of Poisson
-    counts, or of a mixture of multinomials with hard labels. For X in S+ the best Y is
-    :math:`y_j = c_j / \sum_{i \in C_j} x_{ij}`; elsewhere a row counts in each group by its share,
-    which makes f smooth for X > 0. Because f is infinite at some points of OB+, it has no Lipschitz
-    constant, and `value_lipschitz` is None. A pass costs O(nnz k). The recommended method is
-    `orthoplus.methods.KLAlternating`.
+    See Nkurunziza, Nahayo and Gillis, arXiv 2410.07786. Up to constants, the objective is the
+    negative log-likelihood of Poisson counts, or of a mixture of multinomials with hard labels.
+    For X in S+ the best Y is :math:`y_j = c_j / \sum_{i \in C_j} x_{ij}`; elsewhere a row counts in
+    each cluster by its share, which makes f smooth for X > 0. Because f is infinite at some points
+    of OB+, it has no Lipschitz constant, and `value_lipschitz` is None. A pass costs O(nnz k). The
+    recommended method is `orthoplus.methods.KLAlternating`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class KLONMF(Problem):
 
     @cached_property
     def total(self) -> float:
-        """Return the divergence of A from (row sums) x (column sums) / total, one group's model.
+        """Return the divergence of A from (row sums) x (column sums) / total, a single cluster.
 
         The ratio of f to it is the unexplained fraction of the data.
         """
@@ -129,7 +129,7 @@ class KLONMF(Problem):
         return KLFit(self.A, self.second_block(X))
 
     def refine(self, X: FloatArray) -> FloatArray:
-        """Return weights proportional to the row sums of A; a group of zero rows keeps its own."""
+        """Return weights proportional to row sums of A; a cluster of zero rows keeps its own."""
         labels, sizes = labels_of(X), self.A.gather(self.row_sums)
         kept = np.flatnonzero(labels >= 0)
         own = np.bincount(labels[kept], sizes[kept], minlength=self.k) > 0
@@ -139,8 +139,8 @@ class KLONMF(Problem):
     def move_gains(self, X: FloatArray) -> FloatArray:
         r"""Return exact gains by the closed form, in O(nnz k) for all moves.
 
-        A group with the total s contributes :math:`s \log s - \sum_l c_l \log c_l`. A nonzero row
-        must stay in a group.
+        A cluster with the total s contributes :math:`s \log s - \sum_l c_l \log c_l`. A nonzero row
+        must stay in a cluster.
         """
         labels = labels_of(X)
         sums = sum_groups(self.A, self.A.scatter(labels), self.k)

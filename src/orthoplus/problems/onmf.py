@@ -42,7 +42,7 @@ class ONMF(GroupedRows, Problem):
         The data, used through products only: it is not densified or copied, and AA' is not formed.
         A memory map stays on disk. For float32 data, products are in float32 and their sums in
         float64. An operator needs products from both sides. Zero rows and columns are kept; a zero
-        row of A may be a zero row of X. Arrays of h5py and Zarr and Dask arrays are read in blocks
+        row of A may be a zero row of X. h5py datasets, Zarr and Dask arrays are read in blocks
         of rows, see `orthoplus.data.as_data`; `SwapSearch` then creates no n x k matrix.
     k : int
         Number of columns of X.
@@ -53,7 +53,7 @@ class ONMF(GroupedRows, Problem):
         ||A||_F^2 if known; otherwise it takes one pass over A (operator: min(n, r) products).
     allow_negative : bool
         Whether A may have negative entries, so that only X must be nonnegative: this is the
-        projective model, eq. (1.4), with a Y of any sign. The best vector of a group then has no
+        projective model, eq. (1.4), with a Y of any sign. The best vector of a cluster then has no
         closed form, see `orthoplus.linalg.group_vectors.nonnegative_vectors`; the bound remains
         valid. For a Dask array, a few vectors of length n are held in this process.
 

@@ -25,9 +25,9 @@ class ProjectiveKL(Problem):
               M = XX^\top A, \quad 0 \log 0 = 0,
 
     the model (1.4) of Yang and Oja with the Kullback-Leibler divergence in place of the Frobenius
-    norm. At a point of S+ row i of group j is modeled by :math:`x_{ij} \sum_{l \in C_j} x_{lj}
-    a_l`. The weights of a group determine both how its rows are mixed into one profile and how much
-    of that profile each row has.
+    norm. At a point of S+ row i of cluster j is modeled by :math:`x_{ij} \sum_{l \in C_j} x_{lj}
+    a_l`. The weights of a cluster determine both how its rows are mixed into one profile and how
+    much of that profile each row has.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ProjectiveKL(Problem):
     all ones. A value costs one product with A' and M at the nonzero entries of A, O(nnz(A) k); a
     gradient about three times, a Hessian product about six times as much. The best point of a
     support has no closed form. `KLONMF` has the same fit with a free second factor, and a value at
-    most that of this model at the same groups; `orthoplus.baselines.OPNMF` with
+    most that of this model at the same clusters; `orthoplus.baselines.OPNMF` with
     ``divergence="kl"`` is the multiplicative update of this model.
 
     References

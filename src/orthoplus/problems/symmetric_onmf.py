@@ -21,7 +21,7 @@ from orthoplus.linalg.symmetric import bottom_of_blocks, sum_of_smallest
 
 @dataclass(frozen=True, eq=False)
 class SymmetricONMF(Problem):
-    r"""min :math:`\|M - XX^\top\|_F^2` over S+: a similarity as a sum of disjoint groups.
+    r"""min :math:`\|M - XX^\top\|_F^2` over S+: approximate similarities by disjoint clusters.
 
     Over S+ the objective is :math:`\|M\|_F^2 - 2\,\mathrm{tr}(X^\top M X) + k`; outside S+, where
     the iterates of the penalty method are, it is the quartic function.
@@ -37,7 +37,7 @@ class SymmetricONMF(Problem):
     Notes
     -----
     This is the symmetric NMF of Kuang, Ding and Park, SDM 2012, with orthonormal columns. The
-    groups depend neither on the scale of M nor on a constant added to its diagonal.
+    clusters depend neither on the scale of M nor on a constant added to its diagonal.
     A product costs O(nnz(M) k).
 
     Examples

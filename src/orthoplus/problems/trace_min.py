@@ -240,15 +240,15 @@ def laplacian_embedding(W: Any, k: int, *, normalized: bool = False) -> TraceMin
     W : array or SciPy sparse matrix of shape (n, n)
         Symmetric, nonnegative similarities; the diagonal does not matter.
     k : int
-        Number of groups.
+        Number of clusters.
     normalized : bool
-        Whether to use :math:`M = I - D^{-1/2} W D^{-1/2}`, for groups of equal volume rather than
+        Whether to use :math:`M = I - D^{-1/2} W D^{-1/2}`, for clusters of equal volume rather than
         equal size: at :math:`x_j = D^{1/2} 1_{C_j} / \|\cdot\|` the value is the normalized cut.
 
     Notes
     -----
-    With free weights, the cost of a group is the smallest eigenvalue of its block of M, which is at
-    most its cut divided by its size. This is a relaxation of the ratio cut, and a partition of
+    With free weights, the cost of a cluster is the smallest eigenvalue of its block of M, which is
+    at most its cut divided by its size. This is a relaxation of the ratio cut, and a partition of
     smallest Dirichlet energy.
     A product costs O(nnz(W) k).
 
@@ -278,15 +278,15 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
     W : array or SciPy sparse matrix of shape (n, n)
         Symmetric, nonnegative similarities.
     k : int
-        Number of groups.
+        Number of clusters.
     evenness : float
         Weight :math:`\tau` in units of the mean degree; 0 gives the Laplacian embedding.
 
     Notes
     -----
     The second term is nonnegative over S+, and zero only if the entries of each column are equal
-    and no row is zero. For such X the value is the ratio cut, the sum over the groups of the cut
-    divided by the size. As :math:`\tau` grows, minimizers tend to those of the ratio cut. M is
+    and no row is zero. For such X the value is the ratio cut, the sum over the clusters of the
+    cut divided by the size. As :math:`\tau` grows, minimizers tend to those of the ratio cut. M is
     :math:`D - W + \tau (I/k - 11^\top/n)`, stored as a sparse matrix and a product.
     A product costs O(nnz(W) k), because the dense term is a product of two vectors.
 
@@ -298,7 +298,7 @@ def ratio_cut(W: Any, k: int, *, evenness: float = 1.0) -> TraceMin:
     --------
     >>> W = np.ones((4, 4))
     >>> X = np.kron(np.eye(2), np.ones((2, 1))) / np.sqrt(2)
-    >>> round(ratio_cut(W, 2).value(X), 12)  # 4 edges are cut, seen from two groups of 2
+    >>> round(ratio_cut(W, 2).value(X), 12)  # 4 edges are cut, seen from two clusters of 2
     4.0
     """
     check_range(evenness, "evenness", low=0.0)
@@ -319,10 +319,10 @@ def discriminative_spectral(
               + \gamma \|Z\|_F^2, \qquad
               R = H - \tilde A (\tilde A^\top \tilde A + \gamma I)^{-1} \tilde A^\top,
 
-    with :math:`H = I - 11^\top / n` and :math:`\tilde A = HA`. Groups that are separated by a
+    with :math:`H = I - 11^\top / n` and :math:`\tilde A = HA`. Clusters that are separated by a
     linear function of the features cost less. If the entries of each column are equal, it is
     :math:`k - 1 - \mathrm{tr}((S_t + \gamma I)^{-1} S_b)` with the total scatter :math:`S_t` of the
-    features and the scatter :math:`S_b` of the group means, as in discriminant analysis.
+    features and the scatter :math:`S_b` of the cluster means, as in discriminant analysis.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def discriminative_spectral(
     mu : float
         Weight of R, at least 0.
     k : int
-        Number of groups.
+        Number of clusters.
     A : array or SciPy sparse matrix of shape (n, r)
         Features, with one row per object.
     ridge : float

@@ -244,10 +244,10 @@ def explained_section(record: dict[str, Any], row: str = "row", group: str = "cl
     if proof is None:
         text += (
             f"With this number of {group}s, at most {percent(most)} can be explained{mark}. "
-            f"This is a quick bound, and often not attainable."
+            "This is a quick bound, which is often not attainable."
         )
     else:
-        text += f"Provably, no clustering explains more than {percent(most)}{mark}."
+        text += f"It is proven that no clustering explains more than {percent(most)}{mark}."
     if not is_drawn:
         return Section("How much is explained", text)
     caption = "Blue: explained share. Orange mark: upper bound."

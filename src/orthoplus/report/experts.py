@@ -6,7 +6,7 @@ from orthoplus.core.status import Status
 from orthoplus.report import figures
 from orthoplus.report.page import Fact, Section, rows_of
 
-# Larger gaps are shown as "over" this one; they carry no more information.
+# Larger gaps are shown as "over" this one, because they are no more informative.
 _MOST_GAP = 1000.0
 # Smallest change of the bound, relative to the total, that is drawn as a curve.
 _LEAST_MOVE = 1e-4
@@ -121,7 +121,7 @@ def quality_facts(record: dict[str, Any]) -> tuple[Fact, ...]:
     bounded = result if proof is None else proof
     if bounded["bound"] is not None:
         kind = "quick bound: the best rank-k residual" if proof is None else "proven"
-        gap = "of objective and bound; 0 would prove optimality"
+        gap = "between objective and bound; 0 proves optimality"
         facts += [
             Fact("Bound", f"{bounded['bound']:.6g}", kind),
             Fact("Gap", _gap_text(bounded["gap"]), gap),

@@ -71,7 +71,10 @@ def _map_section(model: Any, unit: str) -> Section:
     if hasattr(model.labels_img_, "mesh"):
         text = "Any surface viewer opens the label files, with the names and colors below."
         return Section("Parcels", text)
-    caption = "The colors are those of the table below and the look-up table. Left is shown left."
+    caption = (
+        "The colors are those of the table below and of the look-up table. The left side of the "
+        "brain is on the left."
+    )
     drawn = ((caption, slice_figure(model.labels_img_, model.lut_["color"])),)
     text = f"Each {unit_word(unit)} with data is in one parcel."
     return Section("Parcels", text, figures=drawn)
@@ -118,7 +121,7 @@ def _centers(image: Any, k: int) -> list[str]:
     sums = [np.asarray(np.bincount(own, at, k + 1)[1:]) for at in inside]
     means = np.stack(sums, axis=1) / sizes[:, None]
     places = means @ np.asarray(image.affine)[:3, :3].T + np.asarray(image.affine)[:3, 3]
-    return [f"{x:.0f}, {y:.0f}, {z:.0f}" for x, y, z in places]
+    return [f"{x:z.0f}, {y:z.0f}, {z:z.0f}" for x, y, z in places]  # never -0
 
 
 def _next_section(record: dict[str, Any], k: int) -> Section:

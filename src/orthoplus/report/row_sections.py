@@ -27,7 +27,9 @@ def doubtful_section(facts: ClusterFacts) -> Section:
     """Return the section with the rows between two clusters, least certain first."""
     rows = facts.doubtful
     if not len(rows):
-        return Section("Doubtful rows", "There are none: each row clearly fits one cluster best.")
+        return Section(
+            "Doubtful rows", "There are no doubtful rows: each row clearly fits one cluster best."
+        )
     count = "1 row fits" if len(rows) == 1 else f"{len(rows)} rows fit"
     by_cosine = loss_of(facts.record) == "frobenius"
     text = (
@@ -124,7 +126,7 @@ def classes_section(facts: ClusterFacts) -> Section:
     svg = figures.confusion(counts, names)
     caption = "Rows of each true class in each cluster; the color is the share of the class."
     found = _metric_facts(facts.record)
-    return Section("Against the true classes", facts=found, figures=((caption, svg),))
+    return Section("Comparison with the true classes", facts=found, figures=((caption, svg),))
 
 
 def _metric_facts(record: dict[str, Any]) -> tuple[Fact, ...]:

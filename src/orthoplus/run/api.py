@@ -35,10 +35,10 @@ from orthoplus.data.groups import Centers
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.problems import Smooth
 from orthoplus.projection.merged import project_data
+from orthoplus.run.attempts import Attempts, Followers
 from orthoplus.run.checkpoint import check_writable, read_checkpoint
 from orthoplus.run.fingerprint import Fingerprint, differences, fingerprint
-from orthoplus.run.finish import ENDED_FROM_OUTSIDE, finish, report
-from orthoplus.run.monitor import Budget, Callback, CountedProblem, RunMonitor
+from orthoplus.run.monitor import Budget, Callback
 from orthoplus.run.presets import preset_of, search_after
 from orthoplus.run.start_point import read_any_start, read_start
 
@@ -189,8 +189,9 @@ def solve(  # noqa: PLR0913
         as_outer_method(method)  # raises if it is not a method
     check_type(search, "search", bool, np.bool_, SupportSearch)
     preset = preset_of(problem)
+    is_default = method is None and X is None and resume is None
     if n_init is None:  # one run, unless everything is left to the preset
-        n_init = preset.n_init if resume is None and method is None and X is None else 1
+        n_init = preset.n_init if is_default else 1
     check_count(n_init, "n_init", low=1)
     if resume is not None and n_init > 1:
         raise InputError(f"`n_init={n_init}` cannot be combined with `resume`. Use `n_init=1`.")
@@ -198,29 +199,29 @@ def solve(  # noqa: PLR0913
     working = problem if method is not None else preset.reduce(problem)
     generator = as_generator(rng)
     starts = working.starts(generator.spawn(1)[0])
-    best: Result | None = None
-    least = np.inf
+    runs = Attempts(
+        problem, working, budget, Followers(callback, checkpoint, checkpoint_every), notes
+    )
     for number, child in enumerate(generator.spawn(n_init)):
-        own = as_outer_method(method or preset.method(working, number))
-        own_search = search_after(own, problem.shape, search)
         # Without `rng`, the first run uses the seeds of the method's own options.
-        if rng is not None or number > 0:
-            own = own.reseeded(child)
-            own_search = None if own_search is None else with_seed(own_search, child)
+        seed = child if rng is not None or number > 0 else None
+        own, own_search = _prepared(method or preset.method(working, number), problem, search, seed)
         mark = None if checkpoint is None and resume is None else fingerprint(problem, own)
         state = _read_state(resume, problem, own, mark)
         start = _start(working, own, starts, X if number == 0 else None) if state is None else None
-        monitor = RunMonitor(own, budget, callback, checkpoint, checkpoint_every, mark)
-        status, failure = monitor.follow(CountedProblem(working, budget), start, state)
-        ending = finish(working, start, monitor, status, search=own_search)
-        if best is None or ending.answer.value < least:
-            best, least = report(problem, ending, monitor, notes=notes), ending.answer.value
-        if ending.status in ENDED_FROM_OUTSIDE:
-            best = dataclasses.replace(best, status=ending.status)
+        runs.add(own, start, own_search, state=state, mark=mark)
+        # Only the first result is challenged, so that further starts never give a worse result.
+        if number == 0 and is_default and preset.challenger is not None:
+            better = runs.better_start(as_outer_method(preset.challenger))
+            if better is not None:
+                seed = None if seed is None else child.spawn(1)[0]
+                own, own_search = _prepared(preset.method(working, 0), problem, search, seed)
+                runs.add(own, better, own_search, mark=mark)
+        if runs.is_over:
             break
-    assert best is not None
-    result = _with_bound(problem, best, budget, with_bound=with_bound)
-    if failure is not None:
+    assert runs.best is not None
+    result = _with_bound(problem, runs.best, budget, with_bound=with_bound)
+    if (failure := runs.failure) is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
             f"{result.n_iter}). The best point so far is in the `result` of this exception.",
@@ -304,6 +305,21 @@ def project(
         bound=found.bound,
         gap=found.gap,
     )
+
+
+def _prepared(
+    method: OuterMethod,
+    problem: Problem,
+    search: SupportSearch | bool,
+    rng: np.random.Generator | None,
+) -> tuple[OuterMethodBase, SupportSearch | None]:
+    """Return a method and the search after it, with seeds drawn from ``rng`` if it is given."""
+    own = as_outer_method(method)
+    own_search = search_after(own, problem.shape, search)
+    if rng is not None:
+        own = own.reseeded(rng)
+        own_search = None if own_search is None else with_seed(own_search, rng)
+    return own, own_search
 
 
 def _read_state(

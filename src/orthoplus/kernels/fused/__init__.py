@@ -22,6 +22,7 @@ from orthoplus.kernels.fused.groups import (
     sparse_group_dots,
     sparse_group_sums,
 )
+from orthoplus.kernels.fused.indicators import alternate_indicators
 from orthoplus.kernels.fused.k_means import move_k_means, swap_k_means
 from orthoplus.kernels.fused.oblique import (
     assemble,
@@ -61,6 +62,7 @@ from orthoplus.kernels.fused.rows import (
 
 __all__ = [
     "alternate_centers",
+    "alternate_indicators",
     "assemble",
     "assign_rows",
     "balance_counts_into",

@@ -8,6 +8,7 @@ from orthoplus.kernels.reference import (
     exchange,
     fractions,
     groups,
+    indicators,
     k_means,
     oblique,
     pairs,
@@ -22,6 +23,7 @@ from orthoplus.kernels.reference.divergence import *  # noqa: F403
 from orthoplus.kernels.reference.exchange import *  # noqa: F403
 from orthoplus.kernels.reference.fractions import *  # noqa: F403
 from orthoplus.kernels.reference.groups import *  # noqa: F403
+from orthoplus.kernels.reference.indicators import *  # noqa: F403
 from orthoplus.kernels.reference.k_means import *  # noqa: F403
 from orthoplus.kernels.reference.oblique import *  # noqa: F403
 from orthoplus.kernels.reference.pairs import *  # noqa: F403
@@ -37,6 +39,7 @@ _MODULES = (
     exchange,
     fractions,
     groups,
+    indicators,
     k_means,
     oblique,
     pairs,

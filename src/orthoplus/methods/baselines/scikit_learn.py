@@ -95,8 +95,9 @@ class KMeansBaseline(_KMeansMethod):
 
     Notes
     -----
-    One step performs the whole fit. The given X is not used. Needs scikit-learn, which is imported
-    lazily.  Examples
+    One step performs the whole fit. The given X is not used.
+
+    Examples
     --------
     >>> import orthoplus as op
     >>> A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.1], [0.0, 0.1, 3.0], [0.1, 0.0, 1.0]])
@@ -249,9 +250,8 @@ class NMFBaseline(_ScikitMethod):
 
     Notes
     -----
-    One step performs the whole fit. The given X is not used. Needs scikit-learn, which is imported
-    lazily. Its SVD start requires that k is at most the number of columns of A; otherwise the start
-    is random.
+    One step performs the whole fit. The given X is not used. The SVD start requires that k is at
+    most the number of columns of A; otherwise the start is random.
 
     Examples
     --------

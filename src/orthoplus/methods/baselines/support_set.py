@@ -56,8 +56,8 @@ class SupportSet(OuterMethodBase):
               \langle \nabla f(Z), X \rangle + \tfrac\eta2 \|X - Z\|_F^2,
 
     where Z is the current point. Over S+ the norm of X is constant, so that the minimizer has a
-    closed form: with :math:`C = \eta Z - abla f(Z)`, each column is the normalized positive part of
-    C on its rows.
+    closed form: with :math:`C = \eta Z - \nabla f(Z)`, each column is the normalized positive part
+    of C on its rows.
 
     Parameters
     ----------

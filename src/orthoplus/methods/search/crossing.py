@@ -6,19 +6,22 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray
+from orthoplus.data import DataMatrix
 from orthoplus.data.groups import unit_rows
 from orthoplus.methods.factors import FactorModel
-from orthoplus.methods.search.sketch import Sketch, order_of_rows
+from orthoplus.methods.search.sketch import order_of_rows
 
 # Solutions are crossed if the data have at most this many rows and entries.
 _MAX_ROWS, _MAX_ENTRIES = 1 << 13, 1 << 20
 # Rows with at least this many times as many columns are written in a basis of their span.
 _WIDE = 3
+# Squared singular values below this share of the largest are attributed to rounding.
+_RANK = 1e-12
 # Solutions that are kept.
-_MOST = 6
+_MOST = 12
 # Number of children per crossing, at least and at most, and the products n r k of a pass over the
 # rows times that number. Few products are spent as long as all searches agree.
-_FEW, _MANY, _WORK, _WORK_ALONE = 2, 32, 3e7, 4e6
+_FEW, _MANY, _WORK, _WORK_ALONE = 2, 64, 3e7, 4e6
 # Passes of the moves of a child, and alternations after a random change.
 _PASSES, _STEPS = 40, 3
 # Solutions that differ by less than this share of the sum are the same.
@@ -32,23 +35,48 @@ class Pool(NamedTuple):
     sums: FloatArray
 
 
+class CrossingRows(NamedTuple):
+    """All rows of A in a canonical order, unchanged or in a basis A'L of their span."""
+
+    rows: FloatArray  # n x d
+    lift: FloatArray  # L, n x d; empty if the rows are those of A
+
+    def centers(self, A: DataMatrix, directions: FloatArray) -> FloatArray:
+        """Return unit centers in the coordinates of the rows for directions, k x r."""
+        if len(self.lift) == 0:
+            return unit_rows(directions)
+        return unit_rows(A.times(directions.T).T.astype(np.float64) @ self.lift)
+
+    def directions(self, A: DataMatrix, centers: FloatArray) -> FloatArray:
+        """Return the directions, k x r, of centers in the coordinates of the rows."""
+        if len(self.lift) == 0:
+            return centers
+        return np.ascontiguousarray(A.times_transposed(self.lift @ centers.T).T, dtype=np.float64)
+
+
 def can_cross(model: FactorModel) -> bool:
     """Return whether the rows have entries and are few enough to be read into memory."""
     n, r = model.A.shape
     return model.A.has_entries and n <= _MAX_ROWS and n * r <= _MAX_ENTRIES
 
 
-def crossing_rows(model: FactorModel) -> Sketch:
-    """Return all rows in a canonical order, in an orthonormal basis of their span if it is small.
+def crossing_rows(A: DataMatrix) -> CrossingRows:
+    r"""Return all rows in a canonical order, in an orthonormal basis of their span if it is small.
 
-    The basis has a column per row of A, so that nothing is lost.
+    The inner products of the rows give their coordinates, :math:`AA^\top = V \Lambda V^\top` and
+    :math:`B = V \Lambda^{1/2}`. Only singular values at rounding level are lost.
     """
-    B = np.asarray(model.A.to_dense(), dtype=np.float64)
-    B = np.ascontiguousarray(B[order_of_rows(B)])
-    if _WIDE * len(B) > B.shape[1]:
-        return Sketch(B, np.eye(B.shape[1]))
-    basis, coordinates = np.linalg.qr(B.T)
-    return Sketch(np.ascontiguousarray(coordinates.T), basis)
+    n, r = A.shape
+    if _WIDE * n > r:
+        B = np.asarray(A.to_dense(), dtype=np.float64)
+        return CrossingRows(np.ascontiguousarray(B[order_of_rows(B)]), np.zeros((0, 0)))
+    G = A.short_gram()
+    # Norms and means of inner products do not depend on the order of the rows.
+    order = np.lexsort([(G / n).sum(axis=1), np.diagonal(G)])
+    values, V = np.linalg.eigh(G)
+    is_sound = values > _RANK * values[-1]
+    root, V = np.sqrt(values[is_sound]), V[:, is_sound]
+    return CrossingRows(np.ascontiguousarray((V * root)[order]), V / root)
 
 
 def cross(B: FloatArray, pool: Pool, centers: FloatArray | None, rng: np.random.Generator) -> Pool:

@@ -1,11 +1,13 @@
-"""The sketch used by swaps: a weighted sample of rows in a few coordinates."""
+"""The sketch used by swaps: a weighted sample of rows in a few coordinates, and starts in it."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
+from orthoplus.data.groups import unit_rows
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sampling import sample_by_squares
 from orthoplus.linalg.starts import leading_right_vectors
@@ -13,6 +15,18 @@ from orthoplus.methods.factors import FactorModel
 
 # Subspace iterations of the sketch. More iterations do not help: the final phase is exact.
 _POWER_STEPS = 2
+# Alternations per swap, and for an initial set of centers.
+TRIAL_STEPS, FIRST_STEPS = 4, 30
+# Maximum number of sets of rows that compete to start a search, and of their rows in total: with
+# many centers, the swaps of one set take longer and already change it a lot. The sketch must have
+# fewer entries than A by the last number times the number of sets, so that a trial costs little
+# compared with a pass over A.
+_MAX_CANDIDATES, _CANDIDATE_ROWS, _SIZE_RATIO = 4, 16, 3
+# Default number of sampled rows. It is multiplied by at most the second number, as long as a row of
+# the sketch takes at most the third number of products, and the sampled rows have at most the
+# fourth number of entries.
+_SAMPLE = 4096
+_MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 4, 1024, 1 << 21
 # A unit vector is in the span of a basis if its part outside is at most this.
 _INSIDE = 1e-6
 
@@ -48,6 +62,13 @@ def refined_sketch(known: Sketch, directions: FloatArray, rows: MemoryMatrix) ->
     # Directions already in the span of the basis would give random columns.
     beyond = beyond[:, np.linalg.norm(beyond, axis=0) > _INSIDE]
     return _in_basis(rows, np.hstack([known.basis, np.linalg.qr(beyond)[0]]))
+
+
+def sample_size(n_columns: int, products: int) -> int:
+    """Return the number of sampled rows: more if rows are short and trials take few products."""
+    entries = max(_SAMPLE * n_columns, 1)
+    times = min(_MAX_TIMES, _WORK_PER_ROW // max(products, 1), _SAMPLED_ENTRIES // entries)
+    return _SAMPLE * max(times, 1)
 
 
 def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Any = None) -> MemoryMatrix:
@@ -102,3 +123,31 @@ def sampled_centers(B: FloatArray, k: int, rng: np.random.Generator) -> FloatArr
         # What remains of each row after the best nonnegative multiple of any chosen row.
         left = np.minimum(left, np.maximum(squares - np.maximum(B @ unit, 0.0) ** 2, 0.0))
     return B[chosen]
+
+
+def count_candidates(B: FloatArray, n_entries: int, k: int) -> int:
+    """Return how many sets of rows compete: more if k is small and A has many more entries than B.
+
+    The number of entries of A is ``n_entries``.
+    """
+    most = min(n_entries / max(B.size, 1) / _SIZE_RATIO, _CANDIDATE_ROWS / k)
+    return int(np.clip(most, 1, _MAX_CANDIDATES))
+
+
+def best_candidate(
+    B: FloatArray, k: int, n_candidates: int, n_swaps: int, rng: np.random.Generator
+) -> tuple[FloatArray, float]:
+    """Return the best centers and their sum of several sets of sampled rows, each after swaps.
+
+    A single set needs no comparison and hence no swaps here.
+    """
+    best: tuple[FloatArray, float] = (np.empty((0, 0)), -np.inf)
+    for _ in range(n_candidates):
+        # k-means++ in the sketch: rows drawn by what the previous ones leave.
+        centers = unit_rows(sampled_centers(B, k, rng))
+        centers, total = kernels.alternate_centers(B, centers, FIRST_STEPS)
+        if n_candidates > 1:
+            draws = rng.random((n_swaps, 2))
+            centers, total, _ = kernels.search_swaps(B, centers, draws, TRIAL_STEPS)
+        best = max(best, (centers, total), key=lambda found: found[1])
+    return best

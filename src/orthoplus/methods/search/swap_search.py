@@ -31,11 +31,22 @@ from orthoplus.methods.search.alternation import (
     alternate_groups,
     point_of_groups,
 )
-from orthoplus.methods.search.crossing import Pool, can_cross, cross, crossing_rows, n_children
+from orthoplus.methods.search.crossing import (
+    CrossingRows,
+    Pool,
+    can_cross,
+    cross,
+    crossing_rows,
+    n_children,
+)
 from orthoplus.methods.search.sketch import (
+    FIRST_STEPS,
+    TRIAL_STEPS,
     Sketch,
+    best_candidate,
+    count_candidates,
     refined_sketch,
-    sampled_centers,
+    sample_size,
     sampled_rows,
     sketch_rows,
 )
@@ -43,8 +54,6 @@ from orthoplus.methods.search.swap_state import SwapState
 
 # Extra columns of the sketch beyond its factor times k.
 _SPARE = 8
-# Alternations per trial, and for an initial set of centers.
-_TRIAL_STEPS, _FIRST_STEPS = 4, 30
 # Maximum number of passes of the moves of single rows in the sketch.
 _MOVE_PASSES = 100
 # Fewer centers than this get the patience of this many.
@@ -62,16 +71,6 @@ _LITTLE = 1e-4
 _ROUNDING = 1e-14
 # Trials per center between two checks of the clock and the callback.
 _BATCH = 3
-# Default number of sampled rows. It is multiplied by at most the second number, as long as a row of
-# the sketch takes at most the third number of products, and the sampled rows have at most the
-# fourth number of entries.
-_SAMPLE = 4096
-_MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 4, 1024, 1 << 21
-# Maximum number of sets of rows that compete to start a search, and of their rows in total: with
-# many centers, the swaps of one set take longer and already change it a lot. The sketch must have
-# fewer entries than A by the last number times the number of sets, so that a trial costs little
-# compared with a pass over A.
-_MAX_CANDIDATES, _CANDIDATE_ROWS, _SIZE_RATIO = 4, 16, 3
 
 
 @dataclass(frozen=True)
@@ -173,29 +172,9 @@ class SwapSearch(SeededMethod):
             model, self._columns(problem), self._n_sampled(problem), self.seed, scores
         )
         first = unit_rows(found.directions @ basis)
-        centers, total = kernels.alternate_centers(B, first, _FIRST_STEPS)
-        return SwapState(
-            **_point(found, model.A.dtype if isinstance(X, Centers) else X.dtype),
-            n_iter=0,
-            sketch=B,
-            basis=basis,
-            fine_sketch=np.zeros((0, 0)),
-            fine_basis=np.zeros((0, 0)),
-            centers=centers,
-            sum=total,
-            best_sum=-np.inf,
-            settled=found.directions,
-            settled_squares=np.zeros(0),
-            settled_counts=np.zeros(0, dtype=np.int64),
-            most_explained=-np.inf,
-            pool=np.zeros((0, 0, 0)),
-            pool_sums=np.zeros(0),
-            n_rounds=0,
-            n_started=1,
-            n_trials=0,
-            n_failures=0,
-            is_over=False,
-        )
+        centers, total = kernels.alternate_centers(B, first, FIRST_STEPS)
+        point = _point(found, model.A.dtype if isinstance(X, Centers) else X.dtype)
+        return SwapState.first(point, Sketch(B, basis), centers, total)
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
         """Run a batch of swaps; after the last batch of a round, run its exact phase."""
@@ -226,7 +205,7 @@ class SwapSearch(SeededMethod):
         rng = np.random.default_rng([self.seed, state.n_started, state.n_rounds, state.n_trials])
         draws = rng.random((_BATCH * problem.shape[1], 2))
         B = state.fine_sketch if state.n_rounds else state.sketch
-        centers, total, failures = kernels.search_swaps(B, state.centers, draws, _TRIAL_STEPS)
+        centers, total, failures = kernels.search_swaps(B, state.centers, draws, TRIAL_STEPS)
         missed = max(float(np.vdot(B, B)) - total, 0.0)
         if total - state.sum <= _LITTLE * missed:
             failures = len(draws)
@@ -297,17 +276,24 @@ class SwapSearch(SeededMethod):
     ) -> SwapState:
         """Cross a solution with those of earlier searches; run the exact phase if one is better."""
         model = factor_model(problem)
-        work, n_known = model.A.shape[1] * float(np.prod(problem.shape)), len(state.pool)
+        work, n_known = min(model.A.shape) * float(np.prod(problem.shape)), len(state.pool)
         if not can_cross(model) or (directions is None and n_children(work, n_known) == 0):
             return state
         rng = np.random.default_rng([self.seed, state.n_started, 0])
         most = float(state.pool_sums.max(initial=-np.inf))
-        B, basis = crossing_rows(model)
-        first = None if directions is None else unit_rows(directions @ basis)
-        pool = cross(B, Pool(state.pool, state.pool_sums), first, rng)
-        state = state._replace(pool=pool.centers, pool_sums=pool.sums)
+        rows = CrossingRows(state.crossing_rows, state.crossing_lift)
+        if len(rows.rows) == 0:
+            rows = crossing_rows(model.A)
+        first = None if directions is None else rows.centers(model.A, directions)
+        pool = cross(rows.rows, Pool(state.pool, state.pool_sums), first, rng)
+        state = state._replace(
+            crossing_rows=rows.rows,
+            crossing_lift=rows.lift,
+            pool=pool.centers,
+            pool_sums=pool.sums,
+        )
         if pool.sums[0] > most:
-            best = alternate_directions(problem, pool.centers[0] @ basis.T)
+            best = alternate_directions(problem, rows.directions(model.A, pool.centers[0]))
             state = self._end_search(problem, state, best)
         return state
 
@@ -321,7 +307,7 @@ class SwapSearch(SeededMethod):
         known = Sketch(state.sketch, state.basis)
         B, basis = refined_sketch(known, found.directions, rows)
         first = unit_rows(found.directions @ basis)
-        centers, total = kernels.alternate_centers(B, first, _FIRST_STEPS)
+        centers, total = kernels.alternate_centers(B, first, FIRST_STEPS)
         return state._replace(
             fine_sketch=B,
             fine_basis=basis,
@@ -339,7 +325,10 @@ class SwapSearch(SeededMethod):
         """Start the next search from sampled rows, or end."""
         if state.n_started == self.n_init:
             return state._replace(is_over=True)
-        centers, total = self._best_candidate(problem, state)
+        rng = np.random.default_rng([self.seed, state.n_started])
+        n, k = problem.shape
+        n_candidates = count_candidates(state.sketch, n * data_of(problem).shape[1], k)
+        centers, total = best_candidate(state.sketch, k, n_candidates, self._limit(k), rng)
         return state._replace(
             centers=centers,
             sum=total,
@@ -348,24 +337,6 @@ class SwapSearch(SeededMethod):
             n_trials=0,
             n_failures=0,
         )
-
-    def _best_candidate(self, problem: Problem, state: SwapState) -> tuple[FloatArray, float]:
-        """Return the best of several sets of sampled rows, each after some swaps in the sketch."""
-        B, (n, k) = state.sketch, problem.shape
-        ratio = n * data_of(problem).shape[1] / max(B.size, 1)
-        most = min(ratio / _SIZE_RATIO, _CANDIDATE_ROWS / k)
-        n_candidates = int(np.clip(most, 1, _MAX_CANDIDATES))
-        rng = np.random.default_rng([self.seed, state.n_started])
-        best: tuple[FloatArray, float] = (np.empty((0, 0)), -np.inf)
-        for _ in range(n_candidates):
-            # k-means++ in the sketch: rows drawn by what the previous ones leave.
-            centers = unit_rows(sampled_centers(B, k, rng))
-            centers, total = kernels.alternate_centers(B, centers, _FIRST_STEPS)
-            if n_candidates > 1:
-                draws = rng.random((self._limit(k), 2))
-                centers, total, _ = kernels.search_swaps(B, centers, draws, _TRIAL_STEPS)
-            best = max(best, (centers, total), key=lambda found: found[1])
-        return best
 
     @property
     def has_own_starts(self) -> bool:
@@ -435,10 +406,7 @@ class SwapSearch(SeededMethod):
         """Return the maximum number of rows of the sketch: more if trials and rows are small."""
         if self.sample is not None:
             return self.sample
-        work = max(self._columns(problem) * problem.shape[1], 1)
-        entries = max(_SAMPLE * data_of(problem).shape[1], 1)
-        times = min(_MAX_TIMES, _WORK_PER_ROW // work, _SAMPLED_ENTRIES // entries)
-        return _SAMPLE * max(times, 1)
+        return sample_size(data_of(problem).shape[1], self._columns(problem) * problem.shape[1])
 
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape

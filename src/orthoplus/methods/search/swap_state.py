@@ -8,6 +8,7 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.search.alternation import DirectionPoint
+from orthoplus.methods.search.sketch import Sketch
 
 
 class SwapState(NamedTuple):
@@ -34,6 +35,8 @@ class SwapState(NamedTuple):
     settled_squares: FloatArray
     settled_counts: IntArray
     most_explained: float
+    crossing_rows: FloatArray
+    crossing_lift: FloatArray
     pool: FloatArray
     pool_sums: FloatArray
     n_rounds: int
@@ -43,6 +46,36 @@ class SwapState(NamedTuple):
     is_over: bool
     violation: float = 0.0
     Y: FloatArray | None = None
+
+    @classmethod
+    def first(
+        cls, point: dict[str, Any], sketch: Sketch, centers: FloatArray, total: float
+    ) -> "SwapState":
+        """Return the state before the first swap, at the fields ``point`` of a point."""
+        return cls(
+            **point,
+            n_iter=0,
+            sketch=sketch.rows,
+            basis=sketch.basis,
+            fine_sketch=np.zeros((0, 0)),
+            fine_basis=np.zeros((0, 0)),
+            centers=centers,
+            sum=total,
+            best_sum=-np.inf,
+            settled=point["directions"],
+            settled_squares=np.zeros(0),
+            settled_counts=np.zeros(0, dtype=np.int64),
+            most_explained=-np.inf,
+            crossing_rows=np.zeros((0, 0)),
+            crossing_lift=np.zeros((0, 0)),
+            pool=np.zeros((0, 0, 0)),
+            pool_sums=np.zeros(0),
+            n_rounds=0,
+            n_started=1,
+            n_trials=0,
+            n_failures=0,
+            is_over=False,
+        )
 
     @property
     def settled_point(self) -> DirectionPoint:
