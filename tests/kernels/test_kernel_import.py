@@ -7,7 +7,7 @@ import sys
 import threading
 from importlib.util import find_spec
 
-import numba
+import numpy as np
 import pytest
 from numba.core import event
 
@@ -93,26 +93,72 @@ def test_other_threads_leave_the_handler_alone(calls):
     assert seen == [before]
 
 
-@pytest.mark.parametrize(("module", "is_delayed"), [("orthoplus.loop", True), ("other", False)])
-def test_interrupt_waits_until_a_loop_of_ours_is_compiled(calls, module, is_delayed):
+@pytest.mark.parametrize("stage", ["load", "compile"])
+def test_interrupt_waits_until_a_loop_is_ready(calls, stage):
     """Numba loses a loop if the interrupt arrives in a callback of LLVM."""
-    importlib.import_module("orthoplus.kernels.fused")  # registers the delay
+    cache = importlib.import_module("orthoplus.kernels.fused.cache")
     seen = []
 
-    class Interrupting(event.Listener):
-        def on_start(self, event):
-            signal.raise_signal(signal.SIGINT)
-            seen.append(list(calls))
+    def interrupt():
+        signal.raise_signal(signal.SIGINT)
+        seen.append(list(calls))
 
-        def on_end(self, event):
-            pass
-
+    @cache.njit()
     def double(x):
         return 2 * x
 
-    double.__module__ = module
-    compiled = numba.njit(double)
-    with event.install_listener("numba:compile", Interrupting()):
-        assert compiled(3) == 6
-    assert seen == [[] if is_delayed else [signal.SIGINT]]
+    if stage == "load":
+
+        class Interrupting:
+            def load_overload(self, *args):
+                interrupt()
+
+            def save_overload(self, *args):
+                pass
+
+        double._cache = Interrupting()
+        assert double(3) == 6
+    else:
+
+        class Listening(event.Listener):
+            def on_start(self, event):
+                interrupt()
+
+            def on_end(self, event):
+                pass
+
+        double._cache.disable()
+        with event.install_listener("numba:compile", Listening()):
+            assert double(3) == 6
+    assert seen == [[]]
     assert calls == [signal.SIGINT]
+
+
+def test_loop_works_after_an_interrupt_at_any_moment_of_its_first_call():
+    """The loop is read from the cache, where an interrupt once made Numba fail."""
+    oblique = importlib.import_module("orthoplus.kernels.fused.oblique")
+
+    def call_interrupted(moment):
+        """Call a loop for the first time; interrupt it at this Python call, and count them."""
+        loop = oblique._compiled(oblique._row_energy.py_func)
+        energy, n_calls = np.empty(1), 0
+
+        def interrupt(frame, event, arg):
+            nonlocal n_calls
+            n_calls += 1
+            if n_calls == moment:
+                signal.raise_signal(signal.SIGINT)
+
+        sys.setprofile(interrupt)
+        try:
+            loop(np.ones((3, 2)), energy)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        loop(np.ones((3, 2)), energy)
+        return energy[0], n_calls
+
+    energy, n_calls = call_interrupted(0)  # compiled, unless it is in the cache
+    for moment in range(1, n_calls, max(1, n_calls // 100)):
+        assert call_interrupted(moment)[0] == energy == 6

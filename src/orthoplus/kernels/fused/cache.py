@@ -1,13 +1,13 @@
 """Choose the folder in which compiled kernels are cached; decided once, at import."""
 
+import functools
 import logging
 import os
 import stat
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -42,12 +42,27 @@ class KernelCache:
         def decorate(function: Any) -> Any:
             with _cache_dir(self.root):
                 compiled = numba.njit(cache=self.kind != "none", **options)(function)
-            if self.kind != "none":
-                with suppress(AttributeError):  # not a documented part of Numba
+            with suppress(AttributeError):  # not a documented part of Numba
+                compiled._compile_for_args = _interrupted_later(compiled._compile_for_args)
+                if self.kind != "none":
                     compiled._cache = SafeCache(compiled._cache)
             return compiled
 
         return decorate
+
+
+def _interrupted_later(get_ready: Callable[..., Any]) -> Callable[..., Any]:
+    """Delay Ctrl-C while the main thread compiles a loop or reads it from the cache.
+
+    In both, a callback of LLVM swallows the interrupt, the loop is lost, and its call fails.
+    """
+
+    @functools.wraps(get_ready)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        with interrupted_later():
+            return get_ready(*args, **options)
+
+    return wrapped
 
 
 def find_cache() -> KernelCache:
@@ -157,49 +172,24 @@ class CompileNote:
         return f"orthoplus: compiling loops for this machine, a few seconds ({kept})"
 
 
-class DelayedInterrupt:
-    """Delay Ctrl-C while the main thread compiles a loop of this package.
-
-    A callback of LLVM swallows the interrupt, the loop is lost, and its call fails.
-    """
-
-    def __init__(self) -> None:
-        self.depth, self.held = 0, ExitStack()
-
-    def on_start(self, event: Any) -> None:
-        """Begin the delay with the outermost compilation."""
-        if _is_ours(event) and threading.current_thread() is threading.main_thread():
-            if self.depth == 0:
-                self.held.enter_context(interrupted_later())
-            self.depth += 1
-
-    def on_end(self, event: Any) -> None:
-        """End the delay; an interrupt received in the meantime is raised now."""
-        if _is_ours(event) and threading.current_thread() is threading.main_thread():
-            self.depth -= 1
-            if self.depth == 0:
-                self.held.close()
-
-
 def _is_ours(event: Any) -> bool:
     """Return whether a function of this package is compiled."""
     # Functions that other libraries create with `exec` have no module.
     return (event.data["dispatcher"].__module__ or "").startswith("orthoplus.")
 
 
-def follow_compilation(*followers: Any) -> None:
-    """Register the followers as listeners for Numba's compilation events."""
+def follow_compilation(follower: CompileNote) -> None:
+    """Register the follower as a listener for Numba's compilation events."""
     with suppress(ImportError, AttributeError):  # not a documented part of Numba
         from numba.core import event
 
-        for follower in followers:
-            kind = type("Listener", (event.Listener,), {
-                "on_start": staticmethod(follower.on_start),
-                "on_end": staticmethod(follower.on_end),
-            })  # fmt: skip
-            event.register("numba:compile", kind())
+        kind = type("Listener", (event.Listener,), {
+            "on_start": staticmethod(follower.on_start),
+            "on_end": staticmethod(follower.on_end),
+        })  # fmt: skip
+        event.register("numba:compile", kind())
 
 
 CACHE = find_cache()
 njit = CACHE.njit
-follow_compilation(CompileNote(CACHE), DelayedInterrupt())
+follow_compilation(CompileNote(CACHE))
