@@ -229,3 +229,15 @@ def test_function_has_the_optimum_of_its_problem(family):
         spread = range_of(problem, optimum, np.random.default_rng(index))
         missed += result.value > optimum + OPTIMAL * spread
     assert missed <= 1
+
+
+@pytest.mark.parametrize("make", [ONMF, KMeans, nonnegative_pca])
+@pytest.mark.parametrize("shape", [(90, 12), (60, 70), (40, 300)])
+def test_order_of_the_rows_does_not_change_the_clusters(make, shape):
+    """Even without structure, where other clusters are nearly as good."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A, order = rng.random(shape), rng.permutation(shape[0])
+        one, other = op.solve(make(A, 4)), op.solve(make(A[order], 4))
+        assert other.value == pytest.approx(one.value, rel=1e-9)
+        assert adjusted_rand_score(one.labels[order], other.labels) == 1.0

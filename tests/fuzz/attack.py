@@ -7,7 +7,6 @@ not hold.
 import argparse
 import json
 import os
-import sys
 from functools import partial
 
 from arrays import attack_arrays
@@ -64,4 +63,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # Threads of Dask that lost their scheduler would keep the interpreter for twenty seconds.
+    os._exit(code)

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import arrays
@@ -70,26 +69,22 @@ MEASURED = {
 }
 
 
-@cache
-def measure_memory(kind):
-    """Return what was measured of each call, all of them in one process other than this one."""
+@linux
+@pytest.mark.parametrize("kind", MEASURED)
+def test_memory_limit_holds(kind):
+    """Data in blocks of a limit, and data in memory: half as much again as the data.
+
+    All calls of a kind are measured in one process other than this one.
+    """
     script = Path(__file__).with_name("memory.py")
     path = [str(Path(arrays.__file__).parents[2] / "src"), *sys.path]
     done = subprocess.run(
         [sys.executable, script, kind, *MEASURED[kind]], capture_output=True, text=True, check=True,
         env={"PYTHONPATH": ":".join(path), "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
-    return {found["call"]: found for found in map(json.loads, done.stdout.splitlines())}
-
-
-@linux
-@pytest.mark.parametrize(
-    ("kind", "call"), [(kind, call) for kind, calls in MEASURED.items() for call in calls]
-)
-def test_memory_limit_holds(kind, call):
-    """Data in blocks of a limit, and data in memory: half as much again as the data."""
-    found = measure_memory(kind)[call]
-    assert found["held"], found
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [call["call"] for call in found] == list(MEASURED[kind])
+    assert [call for call in found if not call["held"]] == []
 
 
 def test_faults_of_readers_would_be_seen(tmp_path, monkeypatch):

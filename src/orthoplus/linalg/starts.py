@@ -145,8 +145,9 @@ def _right_vectors_from_left(
     A: DataMatrix, q: int, rng: np.random.Generator, n_steps: int
 ) -> tuple[FloatArray, FloatArray]:
     """Compute `leading_right_vectors` by subspace iteration on the left side; at most rank(A)."""
-    n = A.shape[0]
-    Q = np.linalg.qr(rng.standard_normal((n, min(n, q + _OVERSAMPLING))))[0]
+    n, r = A.shape
+    # Random columns of length r: the answer does not depend on the order of the rows.
+    Q = np.linalg.qr(A.times(rng.standard_normal((r, min(n, q + _OVERSAMPLING)))))[0]
     for _ in range(n_steps):
         Q = np.linalg.qr(A.times(A.times_transposed(Q)))[0]
     W = A.times_transposed(Q).astype(np.float64)
