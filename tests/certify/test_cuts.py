@@ -12,6 +12,7 @@ from orthoplus.certify.branch import value_of
 from orthoplus.certify.cuts import Cuts, ratio_bounds
 from orthoplus.certify.relaxation import Relaxation
 from orthoplus.problems import ONMF
+from waiting import PATIENCE
 
 KINDS = {
     "uniform": lambda rng: rng.random((6, 3)),
@@ -107,9 +108,11 @@ def test_cuts_tighten_the_relaxation_and_verify(tmp_path, monkeypatch):
     problem = ONMF(A, 2)
     answer = op.solve(problem)
     monkeypatch.setattr(api, "_MOST_BRANCHED", 0)
-    with_cuts = op.certify(problem, answer, time_limit=5)
+    with_cuts = op.certify(
+        problem, answer, time_limit=PATIENCE, callback=lambda found: found.gap < 0.02
+    )
     monkeypatch.setattr(api, "_MOST_RATIOS", 0)
-    without = op.certify(problem, answer, time_limit=2)
+    without = op.certify(problem, answer, time_limit=PATIENCE)
     assert with_cuts.gap < 0.5 * without.gap
     assert len(with_cuts.proof[0].multipliers) > 0
     with_cuts.save(tmp_path / "proof.npz")

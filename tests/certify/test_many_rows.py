@@ -40,7 +40,13 @@ def test_all_rows_at_once_are_bounded_and_verify(problem_type, small, rng, monke
     monkeypatch.setattr(api, "_MOST_RATIOS", 0)
     monkeypatch.setattr(api, "can_be_compressed", lambda model: False)
     problem = problem_type(mixtures(120, rng), 3)
-    certificate = op.certify(problem, op.solve(problem), time_limit=3.0)
+    # Blocks of rows take a tenth of the limit; the rest of it leaves a margin on a busy machine.
+    certificate = op.certify(
+        problem,
+        op.solve(problem),
+        time_limit=20.0,
+        callback=lambda found: found.kind == "relaxation",
+    )
     assert certificate.kind == "relaxation"
     assert certificate.proof[0].half.dtype == np.float32
     assert certificate.bound <= certificate.best_value
