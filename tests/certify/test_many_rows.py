@@ -34,6 +34,10 @@ def small(monkeypatch):
     monkeypatch.setattr(verify_bounds, "_ALL_ROWS", 30)
 
 
+def is_relaxation(found):
+    return found.kind == "relaxation"
+
+
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
 def test_all_rows_at_once_are_bounded_and_verify(problem_type, small, rng, monkeypatch, tmp_path):
     monkeypatch.setattr(CoarseStart, "favors_all_rows", lambda self, rows: True)
