@@ -2,9 +2,9 @@
 Topics of documents and their words
 ===================================
 
-This corpus contains docstrings of scikit-learn, with one document for each public class or function.
-Orthogonal NMF of the sparse word counts with the Kullback-Leibler divergence assigns every document
-to one topic and describes every topic by its words.
+This corpus contains docstrings of scikit-learn, with one document for each public class or
+function. Orthogonal NMF of the sparse word counts with the Kullback-Leibler divergence assigns
+every document to one topic and describes every topic by its words.
 """
 
 # %%
