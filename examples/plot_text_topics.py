@@ -8,8 +8,8 @@ every document to one topic and describes every topic by its words.
 """
 
 # %%
-# The documents come from eight modules. The clustering should recover the modules, whose names it
-# does not see. Names that a module only imports are left out.
+# The documents come from eight modules, and the topics are compared with the modules, whose names the
+# clustering does not see. Names that a module only imports are left out.
 
 import importlib
 import inspect
