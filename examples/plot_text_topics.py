@@ -8,7 +8,7 @@ every document to one topic and describes every topic by its words.
 """
 
 # %%
-# The documents come from eight modules, and the topics are compared with the modules, whose names the
+# The documents come from eight modules. We compare the topics with the modules, whose names the
 # clustering does not see. Names that a module only imports are left out.
 
 import importlib
