@@ -3,8 +3,7 @@ Parts of digits that do not overlap
 ===================================
 
 Nonnegative matrix factorization is known to find *parts*, but its parts overlap: most pixels belong
-to several of them. With orthonormal nonnegative parts, each pixel belongs to at most one part, and
-the ten parts tile the image.
+to several of them. With orthonormal nonnegative parts, each pixel belongs to at most one part.
 """
 
 # %%

@@ -83,7 +83,7 @@ for shift, (name, (marker, color)) in enumerate(looks.items()):
     y = [max(gap, 1e-15) for _, gap in missing[name]]
     right.plot(x, y, marker, color=color, label=name, alpha=0.7)
 right.axhline(1e-12, color="0.6", linewidth=1, linestyle="--")
-right.text(-0.3, 2e-12, "rounding errors", color="0.4")
+right.text(3.2, 2e-12, "rounding errors", color="0.4", ha="right")
 right.set(
     yscale="log",
     xlabel=r"noise $\xi$",

@@ -55,7 +55,7 @@ def draw(axis, place_of, title):
     axis.spines[:].set_visible(False)
 
 
-figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.9), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 5.3), layout="constrained")
 draw(axes[0], shuffled, f"as delivered: {others['as delivered'] / 2:.0f}")
 draw(axes[1], ours.col_ind, f"orthoplus: {ours.fun / 2:.0f}, the optimum")
 plt.show()

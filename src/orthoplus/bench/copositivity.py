@@ -25,7 +25,7 @@ from orthoplus.core.types import FloatArray
 COUNT, QUICK_COUNT = 3400, 40
 LARGEST_ORDER = 6
 BORDER = 1e-12
-VERDICTS = {True: "copositive", False: "refuted", None: "undecided"}
+VERDICTS: dict[bool | None, str] = {True: "copositive", False: "refuted", None: "undecided"}
 HORN = np.array(
     [[1, -1, 1, 1, -1], [-1, 1, -1, 1, 1], [1, -1, 1, -1, 1], [1, 1, -1, 1, -1], [-1, 1, 1, -1, 1]]
 ).astype(float)

@@ -37,9 +37,12 @@ class Race:
     """The best value and bound so far, with passes and seconds, for one prototype."""
 
     def __init__(self, C: FloatArray, seconds: float) -> None:
-        self.C, self.value, self.bound, self.passes = C, -np.inf, np.inf, 0
-        self.maxima = kernels.column_maxima(C)
-        self.end = time.process_time() + seconds
+        self.C: FloatArray = C
+        self.value: float = -np.inf
+        self.bound: float = np.inf
+        self.passes: int = 0
+        self.maxima: FloatArray = kernels.column_maxima(C)
+        self.end: float = time.process_time() + seconds
 
     @property
     def gap(self) -> float:

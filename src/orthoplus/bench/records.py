@@ -35,7 +35,7 @@ class Record(ExitStack):
         asked: Sequence[str] = tuple(TABLES),
     ) -> None:
         super().__init__()
-        self.options = _options(session)
+        self.options: dict[str, Any] = _options(session)
         self.machines: dict[str, dict[str, Any]] = {}
         kept = {*done, *(name for name in TABLES if name not in asked)}
         self.rows: list[IO[str]] = [] if jsonl is None else [self._open(jsonl, set())]

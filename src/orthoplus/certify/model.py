@@ -72,8 +72,10 @@ class Model:
 
     def __init__(self, problem: Problem) -> None:
         form = _form_of(problem)
-        self.problem, self.form = problem, form
-        self.n, self.k = problem.shape
+        self.problem: Problem = problem
+        self.form: TraceForm = form
+        self.n: int = problem.shape[0]
+        self.k: int = problem.shape[1]
         self.has_row_sums: bool = form.has_row_sums
         self.data: DataMatrix | None = form.factor
         self.factor = None if self.data is None else _with_entries(self.data)

@@ -16,10 +16,10 @@ LOSSES = {
     "kl": "kullback-leibler",
     "kullback-leibler": "kullback-leibler",
 }
-WEIGHTINGS = {"none": None, "tfidf": "tfidf"}
-ROW_SCALES = {"none": None, "l1": "l1", "l2": "l2"}
+WEIGHTINGS: dict[str, str | None] = {"none": None, "tfidf": "tfidf"}
+ROW_SCALES: dict[str, str | None] = {"none": None, "l1": "l1", "l2": "l2"}
 SPLITS = {"rows": "rows", "columns": "columns"}
-COLUMN_SCALES = {"none": None, "std": "std", "max": "max"}
+COLUMN_SCALES: dict[str, str | None] = {"none": None, "std": "std", "max": "max"}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from orthoplus.core.errors import FileError, InputError
 from orthoplus.io.brain_files import hemisphere_of, is_surface_file
 
 NEGATIVE = {"error": "error", "clip": "clip", "allow": "allow"}
-STANDARDIZE = {"none": None, "zscore": "zscore_sample", "psc": "psc"}
+STANDARDIZE: dict[str, str | None] = {"none": None, "zscore": "zscore_sample", "psc": "psc"}
 
 
 @guarded

@@ -13,7 +13,7 @@ def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
     Parameters
     ----------
     package : str
-        Import name of the package.
+        Import name of the package, or of one of its modules.
     purpose : str
         The feature that needs it, used as the subject of the error message.
     extra : str, optional
@@ -30,9 +30,10 @@ def require(package: str, purpose: str, *, extra: str | None = None) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name != package:
+        top = package.partition(".")[0]  # without it, the error of `top.module` names `top`
+        if isinstance(error, ModuleNotFoundError) and error.name not in (top, package):
             raise  # the package is installed, but one of its own dependencies is missing
-        raise _missing(package, purpose, extra) from error
+        raise _missing(top, purpose, extra) from error
 
 
 def check_installed(packages: tuple[str, ...], purpose: str, *, extra: str) -> None:

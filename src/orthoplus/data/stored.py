@@ -159,7 +159,9 @@ class Derived(BlockedMatrix):
     """
 
     def __init__(self, base: DataMatrix, transform: Work, vectors: Any, width: int) -> None:
-        self.base, self.transform, self.vectors = base, transform, tuple(vectors)
+        self.base: DataMatrix = base
+        self.transform: Work = transform
+        self.vectors: tuple[Any, ...] = tuple(vectors)
         self.shape, self.dtype = (base.shape[0], width), base.dtype
 
     def map_rows(

@@ -120,10 +120,12 @@ class ImageLines:
     """
 
     def __init__(self, raw: RawImage, bands: IntArray, is_empty: BoolArray) -> None:
-        self.raw, self.bands, self.is_empty = raw, bands, is_empty
-        self.shape = (*raw.shape[:2], len(bands))
-        self.dtype = np.dtype(np.float32 if raw.dtype == np.float32 else np.float64)
-        self.chunks = (min(raw.block, raw.shape[0]), *self.shape[1:])
+        self.raw: RawImage = raw
+        self.bands: IntArray = bands
+        self.is_empty: BoolArray = is_empty
+        self.shape: tuple[int, int, int] = (*raw.shape[:2], len(bands))
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if raw.dtype == np.float32 else np.float64)
+        self.chunks: tuple[int, int, int] = (min(raw.block, raw.shape[0]), *self.shape[1:])
         gains, offsets = raw.gains[bands], raw.offsets[bands]
         self._gains = None if (gains == 1.0).all() else gains.astype(self.dtype)
         self._offsets = None if (offsets == 0.0).all() else offsets.astype(self.dtype)

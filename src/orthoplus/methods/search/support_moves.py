@@ -39,7 +39,8 @@ class Scores:
     """
 
     def __init__(self, problem: Problem, point: SupportPoint) -> None:
-        self.problem, self.point = problem, point
+        self.problem: Problem = problem
+        self.point: SupportPoint = point
         self.X = point.dense(problem.shape[1])
         gains = problem.move_gains(self.X)
         self.is_exact: bool = gains is not None and problem.has_exact_gains
