@@ -52,8 +52,9 @@ print(f"{A.shape[0]} documents, {A.shape[1]} words, {A.nnz / np.prod(A.shape):.1
 print(f"purity {purity:.2f}; a single cluster would have {chance:.2f}")
 
 # %%
-# Both losses can be combined with counts and with tf-idf. On this corpus, tf-idf with the Frobenius
-# norm agrees best with the modules. On other corpora the order may differ; see :doc:`/text`.
+# Both losses can be combined with counts and with tf-idf. Which combination agrees best with the
+# modules depends on the corpus, here on the installed version of scikit-learn; :doc:`/text` has
+# figures for other corpora.
 
 weighted = TfidfTransformer(sublinear_tf=True).fit_transform(A)
 nmi = {}
@@ -79,10 +80,9 @@ for j, axis in enumerate(axes.flat):
 plt.show()
 
 # %%
-# The assertions check that the purity is above 0.6, that tf-idf with the Frobenius norm agrees best
-# with the modules, and that each document belongs to exactly one topic. :doc:`/cluster` has the
-# options, pipelines and weights; :doc:`/command-line` does the same from a file.
+# The assertions check that the purity is at least 0.2 above that of a single cluster, and that each
+# document belongs to exactly one topic. :doc:`/cluster` has the options, pipelines and weights;
+# :doc:`/command-line` does the same from a file.
 
-assert purity > 0.6
-assert max(nmi, key=nmi.get) == ("frobenius", "tf-idf")
+assert purity > chance + 0.2
 assert ((model.transform(A) > 0).sum(axis=1) == 1).all()
