@@ -148,6 +148,21 @@ def test_blocks_that_spoil_each_others_moves_still_descend(rng):
     assert result.value == pytest.approx(memory.value(np.asarray(result.X)), rel=1e-10)
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_copies_of_samples_do_not_hold_each_other_in_a_cluster(convert):
+    excess = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A = rng.integers(0, 15, (16, 4)) + 0.0
+        copies = rng.integers(1, 5, 16)
+        model = op.OrthogonalNMF(4, loss=KL, random_state=0)
+        least = model.fit(convert(A), sample_weight=copies).reconstruction_err_
+        model.fit(convert(np.repeat(A, copies, axis=0)))
+        excess.append(model.reconstruction_err_ / least - 1)
+    # Moves of single rows alone end above the value of the weighted rows for 6 of the 12 seeds.
+    assert sum(np.array(excess) > 1e-6) <= 1
+
+
 def test_more_starts_are_never_worse(rng):
     A = rng.poisson(0.7, (70, 12)).astype(float)
     values = [

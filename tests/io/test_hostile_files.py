@@ -312,6 +312,14 @@ def test_pandas_and_the_plain_reader_agree(tmp_path, monkeypatch, name):
     assert outcome() == plain
 
 
+@pytest.mark.parametrize("rows", ["", "r1,"])
+def test_pandas_counts_blank_lines(tmp_path, monkeypatch, rows):
+    pytest.importorskip("pandas")
+    monkeypatch.setattr(text_tables, "_LARGE_BYTES", 0)
+    (tmp_path / "t.csv").write_text(f"{rows and 'name,'}a,b\n{rows}1,2.5\n\n{rows}3,4\n")
+    assert read_matrix(tmp_path / "t.csv").places.lines.tolist() == [2, 4]
+
+
 def test_pandas_reads_what_is_usual(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setattr(text_tables, "_LARGE_BYTES", 0)

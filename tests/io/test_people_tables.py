@@ -111,3 +111,17 @@ def test_labels_in_another_order_are_put_in_order(tmp_path):
     assert align(("x", "y"), ("1", "2"), tmp_path) is None
     with pytest.raises(FileError, match="not for `z`"):
         align(("x", "y", "z"), ("x", "y", "w"), tmp_path)
+
+
+@pytest.mark.parametrize("names", [None, ("x", "y", "z")])
+def test_labels_with_row_numbers_are_put_in_order(tmp_path, names):
+    assert align(names, ("2", "0", "1"), tmp_path) == [1, 2, 0]
+    assert align(names, ("3", "1", "2"), tmp_path) == [1, 2, 0]
+    assert align(names, ("0", "1", "2"), tmp_path) is None
+    assert align(names, ("30", "10", "20"), tmp_path) is None
+
+
+def test_labels_with_other_names_are_refused(tmp_path):
+    with pytest.raises(FileError, match="none of these names occurs in the data"):
+        align(("s_1", "s_2"), ("S-2", "S-1"), tmp_path)
+    assert align(None, ("S-2", "S-1"), tmp_path) is None

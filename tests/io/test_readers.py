@@ -174,3 +174,25 @@ def test_key_is_asked_for_when_two_arrays_fit(tmp_path):
     np.testing.assert_array_equal(read_matrix(tmp_path / "two.npz", "right").values, DENSE)
     with pytest.raises(FileError, match="has no array `up`"):
         read_matrix(tmp_path / "two.npz", "up")
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_hdf5_packed_values_are_scaled_with_a_note(tmp_path, shape):
+    stored = np.array([[10, 20, 65535], [30, 40, 50]], dtype=np.uint16)
+    with h5py.File(tmp_path / "packed.h5", "w") as file:
+        file["X"] = stored
+        file["X"].attrs["scale_factor"] = np.full(shape, 0.1)
+        file["X"].attrs["add_offset"] = np.full(shape, 1.0)
+        file["X"].attrs["_FillValue"] = np.full(shape, 65535, dtype=np.uint16)
+    content = read_matrix(tmp_path / "packed.h5")
+    np.testing.assert_allclose(content.values, [[2, 3, np.nan], [4, 5, 6]])
+    assert "multiplied by 0.1 and 1 was added" in content.notes[0]
+    assert "1 values equal the fill value" in content.notes[1]
+
+
+def test_hdf5_scale_without_a_number_is_refused(tmp_path):
+    with h5py.File(tmp_path / "packed.h5", "w") as file:
+        file["X"] = DENSE
+        file["X"].attrs["scale_factor"] = "1e-4"
+    with pytest.raises(FileError, match="`scale_factor` of `/X` is not a number"):
+        read_matrix(tmp_path / "packed.h5")

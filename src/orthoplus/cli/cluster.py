@@ -245,7 +245,7 @@ def find_truth(content: Content, labels: str | None) -> Truth | None:
 def read_truth(name: str, content: Content) -> Truth:
     """Read the classes of the rows from a file with one per row; the first may be a header.
 
-    If the file names the rows, its labels are sorted in the order of the data.
+    If the file names or numbers the rows, its labels are sorted in the order of the data.
     """
     path, key = split_key(name)
     found, n = read_labels(path, key), content.values.shape[0]
@@ -253,9 +253,10 @@ def read_truth(name: str, content: Content) -> Truth:
     if len(values) == n + 1 and values[0] not in values[1:]:
         values, names = values[1:], names and names[1:]
     order = align(content.row_names, names, path)
-    if order is None and len(values) != n:
+    values = values if order is None else values[order]
+    if len(values) != n:
         raise FileError(f"`{path}` has {len(values)} labels, but the data have {n} rows.")
-    return _as_truth(values if order is None else values[order])
+    return _as_truth(values)
 
 
 def _as_truth(values: Any) -> Truth:

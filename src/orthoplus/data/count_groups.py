@@ -13,7 +13,7 @@ where :math:`r_i` is the sum of row i.
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
@@ -28,6 +28,8 @@ from orthoplus.kernels.blocks import for_blocks
 _IMPOSSIBLE = float(np.finfo(np.float64).tiny)
 # Number of arrays with one number per entry that are computed from a slice of rows.
 ENTRY_ARRAYS = 8
+# Digits in which the products of rows with equal profiles may differ by rounding.
+_SPARE_DIGITS = 3
 
 
 def x_log_x(x: FloatArray) -> FloatArray:
@@ -152,6 +154,40 @@ def _sweep_rows(A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: Int
     moved = labels.copy()
     kernels.move_rows_into(A.csr_parts(), moved, np.ascontiguousarray(sums.T), counts.copy())
     return moved
+
+
+def sweep_equal_rows(A: DataMatrix, labels: Any, sums: FloatArray) -> Any:
+    """Return the labels after one sweep in which all rows of a group with one profile move at once.
+
+    Copies of a row hold each other in a group: moving one of them may increase D although moving
+    all of them decreases it. Rows of different blocks are not compared.
+    """
+    counts = count_rows(A, labels, len(sums))
+    return A.map_rows(_sweep_equal_rows, labels, args=(sums, counts))
+
+
+def _sweep_equal_rows(
+    A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
+) -> IntArray:
+    # Rows with equal profiles have equal scalar products with any vector, up to rounding. If other
+    # rows were taken for equal, too, the sweep would only move sets of rows that are less useful.
+    totals = A.row_sums()
+    keys = A.matmul(np.random.default_rng(0).random((A.shape[1], 1)))[:, 0].astype(np.float64)
+    digits = np.finfo(A.dtype).precision - _SPARE_DIGITS
+    keys = np.round(keys / np.where(totals > 0, totals, 1.0), digits)
+    # Complex numbers are sorted by their real parts first: a set lies within one group.
+    _, first, own = np.unique(labels + 1j * keys, return_index=True, return_inverse=True)
+    if len(first) == len(labels):
+        return labels
+    together = labels[first]
+    copies = csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(len(first), len(A)))
+    is_used = labels >= 0
+    others = counts - np.bincount(labels[is_used], minlength=len(counts))
+    present = others + np.bincount(together[together >= 0], minlength=len(counts))
+    sets = copies @ A.entries()
+    parts = (Sparse(csr_array(sets)) if issparse(sets) else Dense(sets)).csr_parts()
+    kernels.move_rows_into(parts, together, np.ascontiguousarray(sums.T), present)
+    return together[own]
 
 
 def moved_range(A: DataMatrix, before: Any, after: Any) -> tuple[int, int]:

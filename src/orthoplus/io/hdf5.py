@@ -20,6 +20,8 @@ from orthoplus.io.trial import attribute, follow, walk
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Members of a sparse group: AnnData's, and MATLAB's, which is compressed by columns.
 _BY_ROW, _BY_COLUMN = ("data", "indices", "indptr"), ("data", "ir", "jc")
+# Attributes of the CF conventions: what marks a gap, and how numbers are packed into integers.
+_FILLS, _PACKING = ("_FillValue", "missing_value"), ("scale_factor", "add_offset")
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,53 @@ def _load_dataset(source: Source, file: Any, key: str) -> Content:
     dataset = source.dataset(file, key)
     if source.h5py.check_string_dtype(dataset.dtype) is not None:
         return Content(source.texts(file, key))
-    values = guard.as_numbers(source.path, dataset[()])
-    return Content(values, *_anndata_names(source, file, key, values.shape))
+    values, notes = _unpacked(source.path, dataset, guard.as_numbers(source.path, dataset[()]))
+    return Content(values, *_anndata_names(source, file, key, values.shape), notes)
+
+
+def _unpacked(path: Path, dataset: Any, values: Any) -> tuple[Any, Names]:
+    """Apply the fill value, scale and offset of the CF conventions, which netCDF-4 files follow.
+
+    The stored numbers v mean ``scale_factor * v + add_offset``; ``_FillValue`` and
+    ``missing_value`` mark gaps in the stored numbers, which become NaN.
+    """
+    if values.ndim == 0 or not any(name in dataset.attrs for name in (*_FILLS, *_PACKING)):
+        return values, ()
+    is_gap = np.isin(values, [fill for name in _FILLS for fill in _numbers(path, dataset, name)])
+    notes = []
+    packing = [_numbers(path, dataset, name) for name in _PACKING]
+    if any(len(numbers) for numbers in packing):
+        scale, offset = (
+            float(numbers[0]) if len(numbers) else default
+            for numbers, default in zip(packing, (1.0, 0.0), strict=True)
+        )
+        values = values * scale + offset  # a Python float keeps float32
+        notes.append(
+            f"The values of `{dataset.name}` were multiplied by {scale:g} and {offset:g} was added "
+            f"(`scale_factor`, `add_offset`)."
+        )
+    if is_gap.any():
+        values = np.where(is_gap, np.array(np.nan, dtype=values.dtype), values)
+        notes.append(f"{int(is_gap.sum())} values equal the fill value and are missing.")
+    return values, tuple(notes)
+
+
+def _numbers(path: Path, dataset: Any, name: str) -> Any:
+    """Return the numbers of an attribute that describes a data set; none if it is missing."""
+    numbers = np.atleast_1d([] if (found := attribute(dataset, name)) is None else found)
+    is_scale = name in _PACKING
+    is_wrong = numbers.dtype.kind not in "fiu" or (is_scale and numbers.size > 1)
+    if numbers.size and (is_wrong or (is_scale and not np.isfinite(numbers).all())):
+        raise FileError(
+            f"`{path}`: the attribute `{name}` of `{dataset.name}` is not a number, so that the "
+            f"meaning of the values is unknown. Correct it, or remove it if it has no meaning."
+        )
+    return numbers
 
 
 def _load_by_columns(source: Source, file: Any, key: str) -> Content:
-    return Content(np.ascontiguousarray(_load_dataset(source, file, key).values.T))
+    content = _load_dataset(source, file, key)
+    return Content(np.ascontiguousarray(content.values.T), notes=content.notes)
 
 
 def _load_sparse(source: Source, file: Any, key: str) -> Content:

@@ -8,6 +8,7 @@ import numpy as np
 from orthoplus.core.errors import FileError
 from orthoplus.io.column_shapes import names_classes
 from orthoplus.io.content import Content
+from orthoplus.io.dialect import is_number
 from orthoplus.io.table_columns import find_column
 from orthoplus.io.table_text import Row, find_encoding, read_rows, suffix_of
 
@@ -92,24 +93,47 @@ def align(
 ) -> list[int] | None:
     """Return the order that sorts rows named ``others`` as in ``names``; None to keep them.
 
-    None is also returned if no name matches or names repeat. If only some of the names match,
-    `FileError` is raised.
+    If no name matches, or the data have no names, rows named 0, ..., n - 1 or 1, ..., n are sorted
+    by these numbers. None is also returned if names repeat. If only some of the names match, or
+    none of several words, `FileError` is raised.
 
     Examples
     --------
     >>> align(["a", "b", "c"], ["c", "a", "b"], Path("labels.csv"))
     [1, 2, 0]
+    >>> align(None, ["3", "1", "2"], Path("labels.csv"))
+    [1, 2, 0]
     """
-    if names is None or others is None or list(names) == list(others):
+    if others is None or (names is not None and list(names) == list(others)):
         return None
     places = {name: i for i, name in enumerate(others)}
-    n_known = sum(name in places for name in names)
-    if n_known == 0 or len(places) < len(others) or len(set(names)) < len(names):
+    n_known = sum(name in places for name in names or ())
+    if len(places) < len(others) or len(set(names or ())) < len(names or ()):
         return None
-    if n_known < len(names):
-        missing = next(name for name in names if name not in places)
+    if n_known == 0:
+        return _by_number(names, places, path)
+    missing = [name for name in names or () if name not in places]
+    if missing:
         raise FileError(
-            f"`{path}` has labels for {n_known} of the {len(names)} rows of the data, but not for "
-            f"`{missing}`; every row needs a label."
+            f"`{path}` has labels for {n_known} of the {n_known + len(missing)} rows of the data, "
+            f"but not for `{missing[0]}`; every row needs a label."
         )
-    return [places[name] for name in names]
+    return [places[name] for name in names or ()]
+
+
+def _by_number(names: Sequence[str] | None, places: dict[str, int], path: Path) -> list[int] | None:
+    """Return the order of rows that are named by their numbers; None for other numbers."""
+    n = len(places)
+    for start in (0, 1):
+        numbers = [str(i) for i in range(start, start + n)]
+        if list(places) == numbers:
+            return None
+        if places.keys() == set(numbers):
+            return [places[number] for number in numbers]
+    if names and not all(map(is_number, places)):
+        raise FileError(
+            f"`{path}` names its rows (`{next(iter(places))}`), but none of these names occurs in "
+            f"the data (`{names[0]}`). Use the same names, or remove the names from the labels if "
+            f"they are in the order of the data."
+        )
+    return None

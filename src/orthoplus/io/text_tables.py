@@ -64,8 +64,8 @@ def _read_with_pandas(
 ) -> Table | None:
     """Read a large table with pandas; return None without pandas or if the table is unusual.
 
-    The fast path gives up on quotes, missing values and text among numbers; `parse_rows` then
-    reads them or reports where they are.
+    The fast path gives up on quotes, blank lines, missing values and text among numbers;
+    `parse_rows` then reads them or reports where they are.
     """
     is_plain = dialect.sep != " " and "boolean" not in dialect.kinds and not options.na
     is_large = path.stat().st_size >= _LARGE_BYTES and path.suffix.lower() != ".gz"
@@ -87,7 +87,8 @@ def _read_with_pandas(
         frame = pd.read_csv(
             path, sep=dialect.sep, decimal=dialect.decimal, header=None, skiprows=start[0] - 1,
             dtype={j: np.float64 if kind == "number" else str for j, kind in kinds.items()},
-            encoding=encoding, quoting=csv.QUOTE_NONE, na_filter=False, **precision,
+            encoding=encoding, quoting=csv.QUOTE_NONE, na_filter=False, skip_blank_lines=False,
+            **precision,
         )  # fmt: skip
     except (TypeError, ValueError):
         return None

@@ -1,5 +1,6 @@
 """Clustering of counts by alternation and exact row moves for the Kullback-Leibler divergence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
@@ -11,7 +12,7 @@ from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray, IntArray
-from orthoplus.data import MemoryMatrix
+from orthoplus.data import DataMatrix, MemoryMatrix
 from orthoplus.data.count_groups import (
     cover_groups,
     group_divergence,
@@ -20,6 +21,7 @@ from orthoplus.data.count_groups import (
     log_profiles,
     moved_range,
     sum_groups,
+    sweep_equal_rows,
     sweep_rows,
 )
 from orthoplus.data.groups import (
@@ -52,6 +54,8 @@ _MIN_PATIENT_GROUPS = 10
 # Maximum number of alternations on the sample before a start is applied to all rows.
 _SAMPLE_STEPS = 50
 
+Sweep = Callable[[DataMatrix, Any, FloatArray], Any]
+
 
 def _counts(problem: Problem) -> CountModel:
     if not hasattr(problem, "row_sums"):
@@ -64,7 +68,8 @@ class KLState(NamedTuple):
     """Hold the best groups so far and the current start.
 
     While ``is_searching`` is True, centers of the sketch are swapped. Then, while ``is_smooth`` is
-    True, the start alternates with smoothed profiles; at last single rows move.
+    True, the start alternates with smoothed profiles; at last single rows and sets of equal rows
+    move.
     Labels are vectors of length n in the form of the data. Labels that are not in memory are not
     saved with the state; `KLAlternating` recomputes them from the sums of their groups.
     """
@@ -116,7 +121,7 @@ class KLAlternating(SeededMethod):
     where :math:`\bar p` is the profile of all rows. With :math:`\lambda = 0` both steps are exact,
     but a word that occurs in only one cluster ties its documents to that cluster. Therefore the
     alternation is smoothed, and exact moves follow: each row moves to the cluster that gives the
-    smallest D.
+    smallest D, and at last all rows of a cluster with equal profiles move together.
 
     The alternation alone often splits a large cluster and misses a small one. Therefore a *search*
     precedes it: in a sketch of the square roots of sampled rows, a center is replaced by a row with
@@ -229,7 +234,9 @@ class KLAlternating(SeededMethod):
         if state.is_searching:
             return self._search(problem, state)
         if not state.is_smooth:
-            swept = self._sweep(problem, state)
+            swept = self._sweep(problem, state, sweep_rows)
+            if swept is None:
+                swept = self._sweep(problem, state, sweep_equal_rows)
             return self._next_start(problem, state) if swept is None else swept
         logs = log_profiles(state.sums, self.smoothing)
         found = self._groups(problem, likeliest_groups(_counts(problem).A, logs))
@@ -243,15 +250,15 @@ class KLAlternating(SeededMethod):
             return state._replace(is_smooth=False, best_smooth=least)
         return self._next_start(problem, state)
 
-    def _sweep(self, problem: Problem, state: KLState) -> KLState | None:
-        """Return the state after moves of single rows; None if no move decreases D.
+    def _sweep(self, problem: Problem, state: KLState, sweep: Sweep) -> KLState | None:
+        """Return the state after moves of single or equal rows; None if no move decreases D.
 
         Moves made in parallel by several blocks of rows may cancel each other's gains. Then only
         the first half of the moved range is kept, repeatedly; the first move alone always decreases
         D.
         """
         A = _counts(problem).A
-        after = sweep_rows(A, state.labels, state.sums)
+        after = sweep(A, state.labels, state.sums)
         # The first and last rows that moved. Accept all moves if D decreases, otherwise bisect the
         # range.
         low, high = moved_range(A, state.labels, after)
