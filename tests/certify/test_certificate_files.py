@@ -75,6 +75,35 @@ def test_tampered_certificates_do_not_verify(rng):
     assert not replace(certificate, proof=weaker).verify()
 
 
+def test_tampered_claims_do_not_verify(rng, tmp_path):
+    """Everything that a certificate says is checked, not only what the proof proves."""
+    problem = ONMF(rng.random((12, 4)), 3)
+    stop = {"callback": lambda found: found.kind == "closed form", "time_limit": 60.0}
+    answered = op.certify(problem, op.solve(problem), **stop)
+    improved = op.certify(problem, np.arange(12) % 3, callback=lambda found: found.improved)
+    assert not answered.improved
+    assert answered.gap > 1e-3
+    assert improved.improved
+    other = np.roll(improved.labels, 1)
+    for certificate, claims in [
+        (answered, {"gap": 0.0}),
+        (answered, {"gap": 0.5 * answered.gap}),
+        (answered, {"gap": None}),
+        (answered, {"bound": 0.5 * answered.bound}),
+        (answered, {"best_value": 0.9 * answered.value}),
+        (answered, {"best_value": 0.9 * answered.value, "improved": True}),
+        (answered, {"labels": np.roll(answered.labels, 1)}),
+        (improved, {"best_value": 0.99 * improved.best_value}),
+        (improved, {"improved": False}),
+        (improved, {"labels": other}),
+        (improved, {"gap": 0.0}),
+    ]:
+        certificate.save(tmp_path / "right.npz")
+        assert op.Certificate.load(tmp_path / "right.npz").verify(problem)
+        replace(certificate, **claims).save(tmp_path / "wrong.npz")
+        assert not op.Certificate.load(tmp_path / "wrong.npz").verify(problem), claims
+
+
 def test_tampered_half_does_not_verify(rng, monkeypatch):
     monkeypatch.setattr(api, "_MOST_BRANCHED", 0)
     A = rng.random((30, 4))

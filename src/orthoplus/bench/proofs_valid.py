@@ -22,7 +22,6 @@ from orthoplus.certify.api import certify
 from orthoplus.certify.certificate import Certificate
 from orthoplus.certify.compression import bounds_by_compression
 from orthoplus.certify.model import Model
-from orthoplus.certify.verify import verify
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.stiefel import labels_of
@@ -114,8 +113,9 @@ def find_compression_faults(
         bound = own.to_bound(upper)
         if bound > optimum + (problem.rounding() or 0.0):
             faults.add("compression")
-        made = replace(certificate, kind="compression", proof=proof, bound=bound)
-        if not verify(problem, made):
+        gap = own.gap(certificate.value, bound)
+        made = replace(certificate, kind="compression", proof=proof, bound=bound, gap=gap)
+        if not made.verify(problem):
             faults.add("verify compression")
     return sorted(faults)
 

@@ -182,6 +182,9 @@ class Certificate:
     def verify(self, problem: Problem | None = None) -> Verification:
         """Check the proof again from the data of the problem, by code independent of the search.
 
+        The value, the bound, the gap and the best partition are checked; ``tol`` is a choice, and
+        ``agreement`` and `sure_rows` are not computed again.
+
         Parameters
         ----------
         problem : Problem, optional
@@ -192,7 +195,14 @@ class Certificate:
         Verification
             True if every check passes; otherwise ``failures`` lists the failed checks.
         """
-        return verify(self._own_problem(problem, "verify(problem)"), self)
+        from orthoplus.certify.judging import best_point
+
+        problem = self._own_problem(problem, "verify(problem)")
+        best = self.answer, self.weights
+        if self.improved:
+            point = best_point(self, problem)
+            best = point.labels, np.asarray(point.weights, dtype=np.float64)
+        return verify(problem, self, best)
 
     def judge(self, answer: Any, problem: Problem | None = None) -> "Certificate":
         """Certify another answer to the same problem with the same proof.
@@ -241,7 +251,7 @@ class Certificate:
         """
         from orthoplus.certify.judging import best_point
 
-        return best_point(self, self._own_problem(problem, "best_X(problem)"))
+        return best_point(self, self._own_problem(problem, "best_X(problem)")).dense()
 
     def _own_problem(self, problem: Problem | None, call: str) -> Problem:
         """Return the problem of the certificate after checking that its data match."""

@@ -8,8 +8,8 @@ import numpy as np
 from orthoplus.certify.certificate import Certificate, Progress
 from orthoplus.certify.model import Model, read_answer
 from orthoplus.certify.stability import agreement_of, unsure_mass
+from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import FloatArray
 
 
 def judge(certificate: Certificate, problem: Problem, answer: Any) -> Certificate:
@@ -61,9 +61,9 @@ def judge(certificate: Certificate, problem: Problem, answer: Any) -> Certificat
     )
 
 
-def best_point(certificate: Certificate, problem: Problem) -> FloatArray:
-    """Return the X in S+ of the best known partition, with optimal weights."""
+def best_point(certificate: Certificate, problem: Problem) -> SupportPoint:
+    """Return the point of S+ of the best known partition, with optimal weights."""
     model = Model(problem)
     is_answer = np.array_equal(certificate.labels, certificate.answer)
     weights = certificate.weights if is_answer else None
-    return model.answer_point(certificate.labels, weights).dense()
+    return model.answer_point(certificate.labels, weights)

@@ -1,8 +1,9 @@
 r"""Verification of a certificate from the data of the problem, in plain NumPy.
 
 It shares no code with the search. A proof is a symmetric S with nonnegative entries, and
-nonnegative multipliers of cuts. Verification checks these signs, the value of the answer, and that
-the bound follows from the leading eigenvalues of M + S, using
+nonnegative multipliers of cuts. Verification checks these signs, the values of the answer and of
+the best partition, that the gap is that of value and bound, and that the bound follows from the
+leading eigenvalues of M + S, using
 
 * all eigenvalues of the n x n matrix for small n, a Cholesky factorization for larger n;
 * the eigenvalues of a matrix of order r + k^2 with the same spectrum, if A has few columns;
@@ -10,6 +11,7 @@ the bound follows from the leading eigenvalues of M + S, using
 * otherwise Ritz values from Lanczos with a different start than that of the search.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +20,14 @@ import numpy as np
 from orthoplus.certify.verify_bounds import MOST_LISTED, upper_between, upper_of_all, upper_of_parts
 from orthoplus.certify.verify_compression import upper_compressed
 from orthoplus.certify.verify_data import BrokenProofError, CheckedData, Upper, rounding_of
+from orthoplus.core.bounds import relative_gap
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import FloatArray, IntArray
 
 # Fingerprints that differ by more than this share of the norm belong to different data.
 _SAME = 1e-5
+# Relative differences of values that are computed twice, by iterations or in another storage.
+_SAME_VALUE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,19 @@ def is_same_data(one: FloatArray, other: FloatArray) -> bool:
 # --- the checks -----------------------------------------------------------------------------------
 
 
-def verify(problem: Problem, certificate: Any) -> Verification:
-    """Check the value and the bound of a certificate; see the top of this module."""
+def verify(problem: Problem, certificate: Any, best: tuple[IntArray, FloatArray]) -> Verification:
+    """Check what a certificate claims; see the top of this module.
+
+    ``best`` holds the labels and weights of a point whose value is to be ``best_value``. It is
+    evaluated here, so that it does not matter how it was found.
+    """
     data = CheckedData(problem, certificate.unit)
-    failures = []
     value = data.value(certificate.answer, certificate.weights)
     slack = rounding_of(data.form.size, data.n + data.r)
-    if not abs(value - certificate.value) <= 2.0 * slack:
-        failures.append(f"The value of the answer is {value:.10g}, not {certificate.value:.10g}.")
+    failures = [
+        *_wrong_values(certificate, value, data.value(*best), 2.0 * slack),
+        *_wrong_gap(certificate, 8.0 * slack),
+    ]
     try:
         upper, margin, is_rigorous = _upper(data, certificate)
     except BrokenProofError as error:
@@ -100,6 +110,36 @@ def verify(problem: Problem, certificate: Any) -> Verification:
     if not certificate.bound <= data.bound(upper - 2.0 * margin, -4.0 * slack):
         failures.append(f"The proof gives the bound {bound:.10g}, not {certificate.bound:.10g}.")
     return Verification(tuple(failures), value, bound, is_rigorous)
+
+
+def _wrong_values(certificate: Any, value: float, least: float, slack: float) -> Iterator[str]:
+    """Yield what is wrong with the values of the answer and of the best partition."""
+    if not abs(value - certificate.value) <= slack:
+        yield f"The value of the answer is {value:.10g}, not {certificate.value:.10g}."
+    # The weights of the best partition are computed again, up to the accuracy of an iteration.
+    allowed = slack + _SAME_VALUE * abs(least)
+    if not abs(least - certificate.best_value) <= allowed:
+        claimed = certificate.best_value
+        yield f"The value of the best partition is {least:.10g}, not {claimed:.10g}."
+    if certificate.improved != (certificate.best_value < certificate.value):
+        yield "`improved` does not say whether the best partition is better than the answer."
+    is_used = certificate.answer >= 0
+    if not certificate.improved and (certificate.labels != certificate.answer)[is_used].any():
+        yield "`labels` is not the partition of the answer."
+
+
+def _wrong_gap(certificate: Any, rounding: float) -> Iterator[str]:
+    """Yield a sentence if the gap is not that of the value and the bound."""
+    value, bound, gap = certificate.value, certificate.bound, certificate.gap
+    right = relative_gap(value, bound)
+    if gap is None:
+        is_right = abs(bound) <= rounding
+    elif gap == 0.0:
+        is_right = value - bound <= rounding
+    else:
+        is_right = right is not None and abs(gap - right) <= _SAME_VALUE * right
+    if not is_right:
+        yield f"The gap of value and bound is {right}, not {gap}."
 
 
 def _upper(data: CheckedData, certificate: Any) -> Upper:
