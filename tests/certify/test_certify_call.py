@@ -44,8 +44,8 @@ def test_row_without_a_group_stays_without():
     ("answer", "match"),
     [
         ([0, 0, 1], "shape"),
-        ([0, 0, 0, 0], "1 groups, but the problem has k = 2"),
-        ([0, 1, 2, 2], "3 groups"),
+        ([0, 0, 0, 0], "is 1, but k = 2"),
+        ([0, 1, 2, 2], "is 3, but k = 2"),
         ([0.5, 1, 1, 0], "dtype"),
         ([np.nan, 1, 1, 0], "dtype"),
         (np.zeros((4, 2)), "shape"),

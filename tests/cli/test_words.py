@@ -20,14 +20,11 @@ def run(*parts):
     return CliRunner().invoke(app, [str(part) for part in parts], catch_exceptions=False)
 
 
-def options_of_all_commands():
-    group = typer.main.get_command(app)
-    return {
-        name
-        for command in group.commands.values()
-        for param in getattr(command, "params", ())
-        for name in param.opts
-    }
+def options_of_all_commands(command=None):
+    """Return the options of a command and of all commands below it."""
+    command = command or typer.main.get_command(app)
+    own = {name for param in command.params for name in param.opts}
+    return own.union(*map(options_of_all_commands, getattr(command, "commands", {}).values()))
 
 
 def test_every_option_that_words_name_is_there():

@@ -299,7 +299,7 @@ def read_answer(answer: Any, model: Model) -> tuple[IntArray, FloatArray | None]
     groups, numbers = np.unique(labels[has_group], return_inverse=True)
     if len(groups) != model.k:
         raise InputError(
-            f"`answer` has {len(groups)} groups, but the problem has k = {model.k}. Pass labels "
+            f"The number of clusters in `answer` is {len(groups)}, but k = {model.k}. Pass labels "
             f"with exactly {model.k} distinct values (-1 marks a row without a group)."
         )
     if model.has_row_sums and not has_group.all():

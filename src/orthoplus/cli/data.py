@@ -8,6 +8,7 @@ import typer
 from orthoplus.cli.commands import Command, Group
 from orthoplus.cli.ending import BAD_INPUT, DONE, guarded
 from orthoplus.cli.terminal import console, echo_stderr, printable
+from orthoplus.cli.words import in_shell_terms
 from orthoplus.core.errors import InputError
 from orthoplus.datasets.download import BASE
 
@@ -91,7 +92,7 @@ def fetch_sets(
         try:
             console().print(printable(f"{name}: {fetch(name, data, base=base)}"))
         except FetchError as error:
-            echo_stderr(f"Error: {error}")
+            echo_stderr(f"Error: {in_shell_terms(str(error))}")
             failed = True
     return BAD_INPUT if failed else DONE
 

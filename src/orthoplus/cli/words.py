@@ -20,7 +20,7 @@ OPTIONS = {
 } | {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        "checkpoint", "fractions", "loss", "mask", "max_iter", "max_passes", "memory_limit",
+        "base", "checkpoint", "fractions", "loss", "mask", "max_iter", "max_passes", "memory_limit",
         "method", "missing", "n_init", "negative", "resume", "split", "time_limit", "tol",
     )
 }  # fmt: skip

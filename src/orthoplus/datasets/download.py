@@ -141,7 +141,7 @@ def _download(pooch: Any, source: Source, address: str, path: Path) -> None:
         raise FetchError(
             f"{source.name} could not be downloaded from {address}: {error}. Without internet "
             f"access, download the file on another machine, keep its folders, and pass "
-            f"`--base file:///...`."
+            f"`base=file:///...`."
         ) from None
     except ValueError:  # raised by pooch for a wrong checksum, and by `_Bounded` for extra bytes
         raise FetchError(
