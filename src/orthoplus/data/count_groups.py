@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from orthoplus import kernels
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.groups import count_rows, give_rows, keep_worst, sort_worst
@@ -28,8 +28,8 @@ from orthoplus.kernels.blocks import for_blocks
 _IMPOSSIBLE = float(np.finfo(np.float64).tiny)
 # Number of arrays with one number per entry that are computed from a slice of rows.
 ENTRY_ARRAYS = 8
-# Digits in which the products of rows with equal profiles may differ by rounding.
-_SPARE_DIGITS = 3
+# Digits in which products of rows with equal profiles agree: float64 has 15.
+_EQUAL_DIGITS = 12
 
 
 def x_log_x(x: FloatArray) -> FloatArray:
@@ -169,23 +169,12 @@ def sweep_equal_rows(A: DataMatrix, labels: Any, sums: FloatArray) -> Any:
 def _sweep_equal_rows(
     A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
 ) -> IntArray:
-    # Rows with equal profiles have equal scalar products with any vector, up to rounding. If other
-    # rows were taken for equal, too, the sweep would only move sets of rows that are less useful.
-    totals = A.row_sums()
-    keys = A.matmul(np.random.default_rng(0).random((A.shape[1], 1)))[:, 0].astype(np.float64)
-    digits = np.finfo(A.dtype).precision - _SPARE_DIGITS
-    keys = np.round(keys / np.where(totals > 0, totals, 1.0), digits)
-    # Complex numbers are sorted by their real parts first: a set lies within one group.
-    _, first, own, sizes = np.unique(
-        labels + 1j * keys, return_index=True, return_inverse=True, return_counts=True
-    )
-    is_set = sizes > 1
-    if not is_set.any():
+    rows, first = _equal_rows(A, labels)
+    if not len(rows):
         return labels
-    rows = np.flatnonzero(is_set[own])  # single rows are not copied into the sums of the sets
-    own = (np.cumsum(is_set) - 1)[own[rows]]
-    together = labels[first[is_set]]
-    members = csr_array((np.ones(len(rows)), (own, rows)), shape=(len(together), len(A)))
+    own = np.cumsum(first) - 1
+    together = labels[rows[first]]
+    members = csr_array((np.ones(len(rows), A.dtype), (own, rows)), shape=(len(together), len(A)))
     # A set counts once, so that the last set of a group stays.
     present = counts - _count(labels[rows], len(counts)) + _count(together, len(counts))
     sets = members @ A.entries()
@@ -194,6 +183,30 @@ def _sweep_equal_rows(
     after = labels.copy()
     after[rows] = together[own]
     return after
+
+
+def _equal_rows(A: MemoryMatrix, labels: IntArray) -> tuple[IntArray, BoolArray]:
+    """Return the rows that equal another row of their group, set by set, and the first of each set.
+
+    Rows with equal profiles have equal scalar products with any vector, up to rounding. If other
+    rows were taken for equal, too, a sweep would only move sets of rows that are less useful.
+    """
+    # In the precision of float32 most rows would be taken for equal, so A is converted by slices.
+    vectors = np.ones((A.shape[1], 2))
+    vectors[:, 0] = np.random.default_rng(0).random(A.shape[1])
+    products = np.empty((len(A), 2))
+    for part in A.entry_ranges():
+        products[part] = A.rows(part).entries().astype(np.float64, copy=False) @ vectors
+    keys, totals = products[:, 0], products[:, 1]
+    keys /= np.where(totals > 0, totals, 1.0)
+    np.round(keys, _EQUAL_DIGITS, out=keys)
+    order = np.lexsort((keys, labels))
+    # Only neighbors in this order can be equal. `is_equal` compares each row with the one before.
+    is_equal = np.zeros(len(A) + 1, dtype=bool)
+    is_equal[1:-1] = np.diff(keys[order]) == 0
+    is_equal[1:-1] &= np.diff(labels[order]) == 0
+    is_member = is_equal[:-1] | is_equal[1:]
+    return order[is_member], ~is_equal[:-1][is_member]
 
 
 def _count(labels: IntArray, k: int) -> IntArray:
@@ -249,7 +262,7 @@ def _missed_of_profiles(
     A: MemoryMatrix, labels: IntArray, logs: FloatArray, is_there: Any
 ) -> float:
     sizes, total = A.row_sums(), 0.0
-    for part in A.ranges(ENTRY_ARRAYS * A.shape[1]):
+    for part in A.entry_ranges(ENTRY_ARRAYS):
         block = A.rows(part)
         rows, columns, data = _triplets(block)
         own = labels[part][rows]
@@ -300,7 +313,7 @@ def row_entropies(A: DataMatrix) -> Any:
 
 def _row_entropies(A: MemoryMatrix) -> FloatArray:
     totals = -x_log_x(A.row_sums())
-    for part in A.ranges(ENTRY_ARRAYS * A.shape[1]):
+    for part in A.entry_ranges(ENTRY_ARRAYS):
         rows, _, data = _triplets(A.rows(part))
         totals[part] += np.bincount(rows, x_log_x(data), minlength=part.stop - part.start)
     return totals

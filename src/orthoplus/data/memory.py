@@ -160,6 +160,10 @@ class MemoryMatrix(DataMatrix):
         n, height = self.shape[0], max(1, _SLICE_SIZE // max(1, width))
         return [slice(start, min(start + height, n)) for start in range(0, n, height)]
 
+    def entry_ranges(self, n_arrays: int = 1) -> list[slice]:
+        """Return ranges of rows such that ``n_arrays`` arrays of their entries stay small."""
+        return self.ranges(n_arrays * self.n_stored // max(1, self.shape[0]))
+
     def rows(self, rows: slice) -> "MemoryMatrix":
         """Return a range of rows, or the matrix itself if the range covers all rows."""
         return self if rows == slice(0, self.shape[0]) else self._slice(rows)

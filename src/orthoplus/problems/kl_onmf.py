@@ -199,7 +199,7 @@ def _move_gains(
     A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: IntArray
 ) -> FloatArray:
     gains = np.empty((len(labels), len(sums) + 1))
-    for part in A.ranges(ENTRY_ARRAYS * A.shape[1]):
+    for part in A.entry_ranges(ENTRY_ARRAYS):
         gains[part] = _gains_of_rows(A.rows(part), labels[part], sums, counts)
     return gains
 
