@@ -17,7 +17,8 @@ from orthoplus.geometry.stiefel import random_stiefel_plus, round_to_stiefel_plu
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, RegularizedNewton, ep4orth
 from orthoplus.methods.refine import refine
 from orthoplus.methods.theory import unmet_conditions
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 from orthoplus.run.api import solve
 

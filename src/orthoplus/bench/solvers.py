@@ -17,7 +17,8 @@ from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods import ProjectedGradient, RegularizedNewton
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, Projection, TraceMin
 
 SIZE, QUICK_SIZE = (500, 10), (60, 3)

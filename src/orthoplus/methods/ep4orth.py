@@ -29,7 +29,8 @@ from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.search.polish import Polish
 from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
-from orthoplus.penalty.family import Penalized, Penalty, PowerPenalty, check_mixing
+from orthoplus.penalty.family import Penalty, PowerPenalty, check_mixing
+from orthoplus.penalty.penalized import Penalized
 
 _MAX_VIOLATION_RATIO = 0.95  # a violation has decreased if it is at most this share of the last
 

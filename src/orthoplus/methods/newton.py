@@ -20,7 +20,7 @@ from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, Linear
 from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
-from orthoplus.penalty.family import Evaluation, as_penalized
+from orthoplus.penalty.penalized import Evaluation, as_penalized
 
 # Maximum number of increases of tau per trial point.
 _MAX_TAU_RAISES = 40

@@ -11,7 +11,7 @@ from orthoplus.core.method import ObliqueState, StopsOverOblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalized, as_penalized
+from orthoplus.penalty.penalized import Penalized, as_penalized
 from orthoplus.problems.two_block import TwoBlock
 
 

@@ -11,7 +11,7 @@ from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM, AlternatingState
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalized
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems.two_block import TwoBlock
 
 

@@ -14,7 +14,7 @@ from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
-from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
+from orthoplus.penalty.penalized import Evaluation, Penalized, as_penalized
 
 # Maximum number of step lengths per line search.
 _MAX_BACKTRACKS = 60
