@@ -1,6 +1,5 @@
 """Parcellate brain images by orthogonal NMF, with an interface like nilearn's."""
 
-import colorsys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,9 +20,10 @@ from orthoplus.adapters.brain_images import (
     read_columns,
     read_matrix,
 )
+from orthoplus.adapters.brain_table import look_up_table
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.extras import check_installed, require
+from orthoplus.core.extras import check_installed
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.stored import parse_memory
 from orthoplus.estimators import OrthogonalNMF
@@ -32,8 +32,6 @@ from orthoplus.model_selection import RankSelection, select_rank
 __all__ = ["ImageMatrix", "Parcellation", "load_surface"]
 
 NEGATIVE = ("error", "clip", "allow")
-# Step around the color circle by the golden ratio, so that consecutive parcels differ in color.
-_GOLDEN_TURN = 0.61803398875
 
 
 @dataclass
@@ -419,32 +417,3 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags = ImageTags(positive_only=self.negative == "error")
         return tags
-
-
-def look_up_table(sizes: IntArray) -> Any:
-    """Return the look-up table for these sizes, the first of which is that of the background.
-
-    Examples
-    --------
-    >>> print(look_up_table(np.array([5, 3])).to_string(index=False))
-     index       name   color  size
-         0 Background #000000     5
-         1   parcel 1 #cf3e3e     3
-    """
-    pandas = require("pandas", "A look-up table", extra="brain")
-    k = len(sizes) - 1
-    return pandas.DataFrame(
-        {
-            "index": np.arange(k + 1),
-            "name": ["Background", *(f"parcel {j}" for j in range(1, k + 1))],
-            "color": ["#000000", *map(parcel_color, range(k))],
-            "size": np.asarray(sizes, dtype=np.int64),
-        }
-    )
-
-
-def parcel_color(j: int) -> str:
-    """Return the color of parcel j, counted from 0, for example "#cf3e3e"."""
-    saturation, value = ((0.70, 0.81), (0.55, 0.95), (0.80, 0.62))[j % 3]
-    parts = colorsys.hsv_to_rgb(j * _GOLDEN_TURN % 1.0, saturation, value)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
