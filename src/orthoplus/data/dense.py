@@ -49,17 +49,6 @@ class Dense(MemoryMatrix):
         """Return A'A or AA', whichever is smaller, as the Gram matrix of A or A'."""
         return self.gram() if self.shape[0] >= self.shape[1] else self.T.gram()
 
-    def squared_norm(self) -> float:
-        """Return ||A||_F^2, block by block in float64."""
-        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
-
-    def row_squares(self) -> FloatArray:
-        """Return the squared row norms, block by block in float64."""
-        squares = np.zeros(self.shape[0])
-        for rows, block in self._blocks():
-            squares[rows] += np.einsum("ij,ij->i", block, block)
-        return squares
-
     def least_and_largest(self) -> tuple[int, float, float]:
         """Count nonfinite entries and find the range of the others in one pass."""
         return count_nonfinite_and_range(self.values)

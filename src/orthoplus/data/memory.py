@@ -72,14 +72,6 @@ class MemoryMatrix(DataMatrix):
         """Return A'A as a dense array in float64."""
 
     @abstractmethod
-    def squared_norm(self) -> float:
-        """Return ||A||_F^2, accumulated in float64."""
-
-    @abstractmethod
-    def row_squares(self) -> FloatArray:
-        """Return the squared row norms as an array of length n."""
-
-    @abstractmethod
     def least_and_largest(self) -> tuple[int, float, float]:
         """Return the number of nonfinite entries, and the range of the others and 0."""
 
@@ -123,7 +115,27 @@ class MemoryMatrix(DataMatrix):
         """
         raise InputTypeError(f"{type(self).__name__} has no entries to read.")
 
+    def columns(self, which: IntArray) -> "MemoryMatrix":
+        """Return these columns."""
+        raise InputTypeError(f"{type(self).__name__} has no entries to read.")
+
     # --- derived from these -----------------------------------------------------------------------
+
+    def squared_norm(self) -> float:
+        """Return ||A||_F^2, block by block in float64."""
+        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
+
+    def row_squares(self) -> FloatArray:
+        """Return the squared row norms, block by block in float64."""
+        squares = np.zeros(self.shape[0])
+        for rows, block in self._blocks():
+            squares[rows] += np.einsum("ij,ij->i", block, block)
+        return squares
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield dense blocks in float64 that add up to the matrix, with their rows."""
+        for rows in self.ranges(self.shape[1]):
+            yield rows, self.rows(rows).to_dense().astype(np.float64)
 
     def row_sums(self) -> FloatArray:
         """Return Ae in float64, from a product in the precision of A."""

@@ -42,17 +42,6 @@ class Operator(MemoryMatrix):
         """Return A'A or AA', whichever is smaller, from products with unit vectors."""
         return self._gram_by_products()
 
-    def squared_norm(self) -> float:
-        """Return ||A||_F^2 from products with blocks of unit vectors."""
-        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
-
-    def row_squares(self) -> FloatArray:
-        """Return the squared row norms from products with blocks of unit vectors."""
-        squares = np.zeros(self.shape[0])
-        for rows, block in self._blocks():
-            squares[rows] += np.einsum("ij,ij->i", block, block)
-        return squares
-
     def least_and_largest(self) -> tuple[int, float, float]:
         """Return zeros: an operator does not reveal its entries."""
         return 0, 0.0, 0.0  # sign and finiteness cannot be checked

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
@@ -20,7 +21,7 @@ from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
 
 # Columns of the sketch for all ranks: per center of the largest rank, and extra ones.
-_COLUMNS_PER_CENTRE, _SPARE_COLUMNS = 3, 20
+_COLUMNS_PER_CENTER, _SPARE_COLUMNS = 3, 20
 # The sketch pays off if A has at least this many times as many entries.
 _LEAST_RATIO = 3
 
@@ -35,7 +36,7 @@ class PathPoint(NamedTuple):
 
 
 def fit_path(
-    A: Any, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
+    A: DataMatrix, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
 ) -> Iterator[PathPoint]:
     """Yield a factorization for each of the increasing ranks.
 
@@ -66,7 +67,7 @@ def fit_path(
         yield PathPoint(k, centers, nearest_centers(A, centers), share)
 
 
-def solve_to_the_end(problem: Any, X0: Any = None, **options: Any) -> Result:
+def solve_to_the_end(problem: Problem, X0: FloatArray | None = None, **options: Any) -> Result:
     """Solve without a bound; on Ctrl-C, raise KeyboardInterrupt to end the whole selection."""
     result = solve(problem, X0, with_bound=False, **options)
     if result.status is Status.INTERRUPTED:
@@ -85,7 +86,7 @@ class _Groups(NamedTuple):
 
 def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | None:
     """Return the rows in coordinates of the leading right singular vectors, if that pays off."""
-    columns = _COLUMNS_PER_CENTRE * k + _SPARE_COLUMNS
+    columns = _COLUMNS_PER_CENTER * k + _SPARE_COLUMNS
     if not isinstance(A, MemoryMatrix) or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
         return None
     V, _ = leading_right_vectors(A, columns, rng)
