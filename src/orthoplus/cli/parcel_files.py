@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import __version__
+from orthoplus.adapters.brain_images import is_surface
 from orthoplus.cli.writing import write_csv, write_json, write_text
 from orthoplus.core.atomic import write_atomically
 from orthoplus.io.brain_files import write_labels, write_map, write_volume
@@ -104,7 +105,7 @@ def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, 
 
 def _write_images(model: Any, folder: Path, space: str, segmentation: str) -> None:
     """Write labels and weights; surfaces have one file per hemisphere."""
-    if not hasattr(model.labels_img_, "mesh"):
+    if not is_surface(model.labels_img_):
         stem = f"tpl-{space}_{segmentation}"
         write_volume(folder / f"{stem}_dseg.nii.gz", model.labels_img_)
         write_volume(folder / f"{stem}_weights.nii.gz", model.weights_img_)

@@ -124,7 +124,7 @@ class FactorModel(Protocol):
 def factor_model(problem: Problem) -> FactorModel:
     """Return the problem if it factorizes data; raise a TypeError otherwise."""
     if not (hasattr(problem, "A") and hasattr(problem, "total")):
-        own = type(getattr(problem, "problem", problem)).__name__
+        own = type(problem.unwrapped).__name__
         raise InputTypeError(
             f"This method factorizes a data matrix and cannot solve {own}. Pass a problem such as "
             f"ONMF(A, k), or use EP4Orth for any smooth f."

@@ -59,7 +59,7 @@ Sweep = Callable[[DataMatrix, Any, FloatArray], Any]
 
 def _counts(problem: Problem) -> CountModel:
     if not hasattr(problem, "row_sums"):
-        own = type(getattr(problem, "problem", problem)).__name__
+        own = type(problem.unwrapped).__name__
         raise InputTypeError(f"KLAlternating solves KLONMF(A, k), got {own}. Use EP4Orth instead.")
     return cast(CountModel, problem)
 

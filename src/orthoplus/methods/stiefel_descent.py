@@ -182,13 +182,13 @@ class ManifoldState(NamedTuple):
 
 @dataclass(frozen=True)
 class NegativityStop:
-    """Stop if the negative entries of U sum to at most ``tol``, or at the limit."""
+    """Stop if the negativity of U is at most ``tol``, or at the limit."""
 
     tol: float
     max_iter: int
 
     def __call__(self, state: Any) -> Status:
-        """Return CONVERGED if the negative entries sum to at most ``tol``."""
+        """Return CONVERGED if the negativity is at most ``tol``."""
         if state.n_iter > 0 and state.negativity <= self.tol:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

@@ -12,7 +12,6 @@ from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.groups import best_column, unit_rows
-from orthoplus.data.memory import MemoryMatrix
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.starts import leading_right_vectors, svd_start
 from orthoplus.methods.search.alternation import ROUGH, alternate_groups
@@ -87,7 +86,7 @@ class _Groups(NamedTuple):
 def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | None:
     """Return the rows in coordinates of the leading right singular vectors, if that pays off."""
     columns = _COLUMNS_PER_CENTER * k + _SPARE_COLUMNS
-    if not isinstance(A, MemoryMatrix) or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
+    if not A.has_cheap_products or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
         return None
     V, _ = leading_right_vectors(A, columns, rng)
     return as_data(A.times(V), "X")

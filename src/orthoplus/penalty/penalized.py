@@ -64,6 +64,11 @@ class Penalized(Problem):
         """Return the shape of the problem without the penalty."""
         return self.problem.shape
 
+    @property
+    def unwrapped(self) -> Problem:
+        """Return the problem without the penalty."""
+        return self.problem.unwrapped
+
     def evaluate(
         self, X: FloatArray, energy: float | None = None, known: Known | None = None
     ) -> Evaluation:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.adapters.brain_images import is_surface
 from orthoplus.report import figures
 from orthoplus.report.clusters import explained_section, ranks_section
 from orthoplus.report.experts import (
@@ -68,7 +69,7 @@ def _facts(record: dict[str, Any], k: int, unit: str) -> tuple[Fact, ...]:
 
 
 def _map_section(model: Any, unit: str) -> Section:
-    if hasattr(model.labels_img_, "mesh"):
+    if is_surface(model.labels_img_):
         text = "Any surface viewer opens the label files, with the names and colors below."
         return Section("Parcels", text)
     caption = (
@@ -95,7 +96,7 @@ def _table_section(record: dict[str, Any], model: Any) -> Section:
         )
         for j, size in enumerate(sizes.tolist())
     )
-    where = "hemispheres" if hasattr(model.labels_img_, "mesh") else "center (x, y, z mm)"
+    where = "hemispheres" if is_surface(model.labels_img_) else "center (x, y, z mm)"
     bars = figures.size_bars(
         sizes, names=("parcel", unit), colors=model.lut_["color"][1:].tolist(), first=1
     )
@@ -108,7 +109,7 @@ def _table_section(record: dict[str, Any], model: Any) -> Section:
 
 def _centers(image: Any, k: int) -> list[str]:
     """Return the center of mass of each parcel in mm, or its vertices per hemisphere."""
-    if hasattr(image, "mesh"):
+    if is_surface(image):
         counts = {
             side: np.bincount(np.asarray(labels).ravel().astype(int), minlength=k + 1)[1:]
             for side, labels in image.data.parts.items()

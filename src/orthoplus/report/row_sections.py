@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import as_data
 from orthoplus.report import figures
 from orthoplus.report.experts import loss_of
 from orthoplus.report.facts import ClusterFacts, unbroken
@@ -18,8 +19,7 @@ IMAGES_PER_ROW = 5
 
 def images_of(facts: ClusterFacts, rows: IntArray) -> list[FloatArray]:
     """Return rows of the data as images."""
-    found = facts.A[rows]
-    dense = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+    dense = as_data(facts.A[rows], check=False).to_dense()
     return [row.reshape(facts.image) for row in dense]
 
 
