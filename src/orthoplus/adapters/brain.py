@@ -25,7 +25,7 @@ from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.extras import check_installed
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.stored import parse_memory
+from orthoplus.data.stored import DEFAULT_LIMIT, parse_memory
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.model_selection import RankSelection, select_rank
 
@@ -180,7 +180,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mask_strategy: str = "background",
         mask_args: Any = None,
         with_bound: bool = False,
-        memory_limit: int | str = "1GB",
+        memory_limit: int | str = DEFAULT_LIMIT,
         memory: Any = None,
         memory_level: int = 0,
         n_jobs: int | None = 1,

@@ -13,6 +13,13 @@ from scipy.linalg import blas, lapack
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 
+# Over-relaxation of an ADMM step, which needs fewer iterations than a factor of 1.
+OVER_RELAXATION = 1.6
+# Up to this order an ADMM iteration runs in float64, beyond it in float32. Bounds are always
+# computed in float64.
+DOUBLE_ORDER = 1000
+# Tolerance of the eigenpairs' residuals, as a share of the distance between F and P.
+EIGEN_TOL = 0.1
 # All pairs are computed up to this order, or if more than this share of them is needed.
 _DENSE_ORDER, _DENSE_SHARE = 160, 0.3
 # Additional pairs beyond those with a positive share: at least this many, and this part of them.

@@ -18,6 +18,7 @@ from orthoplus.cli.modeling import choose
 from orthoplus.cli.summary import Written, finish, print_result
 from orthoplus.cli.writing import output_folder, write_json
 from orthoplus.core.errors import FileError, InputError
+from orthoplus.data.stored import DEFAULT_LIMIT
 from orthoplus.io.brain_files import hemisphere_of, is_surface_file
 
 NEGATIVE = {"error": "error", "clip": "clip", "allow": "allow"}
@@ -80,7 +81,7 @@ def parcellate(  # noqa: PLR0913
         typer.Option(
             metavar="SIZE", help="Keep a larger matrix in a file.", rich_help_panel=opt.RUN
         ),
-    ] = "1GB",
+    ] = DEFAULT_LIMIT,
     method: opt.ClusterMethod = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,

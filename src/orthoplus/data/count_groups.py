@@ -50,6 +50,11 @@ def shares(sums: FloatArray) -> FloatArray:
     return np.asarray(sums / np.where(totals > 0, totals, 1.0))
 
 
+# Share of the overall profile mixed into a profile that judges rows it was not fitted to. Without
+# it, a word that is new to a group would have the likelihood 0.
+SMOOTHING = 0.1
+
+
 def log_profiles(
     sums: FloatArray, smoothing: float = 0.0, mean: FloatArray | None = None
 ) -> FloatArray:

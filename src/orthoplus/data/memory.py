@@ -11,6 +11,8 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix, Work, add_parts
 
+# Number of entries converted to float64 at a time.
+BLOCK_SIZE = 1 << 18
 # Entries of the product with one slice of A; small, so that threads work on different slices.
 _SLICE_SIZE = 1 << 19
 

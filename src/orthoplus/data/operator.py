@@ -10,10 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.memory import MemoryMatrix
-
-# Number of entries computed at a time by products with unit vectors.
-_BLOCK_SIZE = 1 << 18
+from orthoplus.data.memory import BLOCK_SIZE, MemoryMatrix
 
 
 class Operator(MemoryMatrix):
@@ -110,7 +107,7 @@ class Operator(MemoryMatrix):
         """Yield blocks of columns, or of rows if there are fewer rows, in float64."""
         # Multiply unit vectors on the shorter side: min(n, r) products in all.
         long, short = max(self.shape), min(self.shape)
-        width = max(1, _BLOCK_SIZE // long)
+        width = max(1, BLOCK_SIZE // long)
         for start in range(0, short, width):
             piece = np.arange(start, min(start + width, short))
             unit = _unit_columns(short, piece)

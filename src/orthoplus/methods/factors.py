@@ -17,15 +17,12 @@ from orthoplus.core.errors import InputTypeError
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
-from orthoplus.core.types import Carry, FloatArray
+from orthoplus.core.types import SMALLEST_NORMAL, Carry, FloatArray
 from orthoplus.data import DataMatrix, MemoryMatrix
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 
 STARTS = ("given", *SVD_VARIANTS)
-
-# Smallest denominator of a multiplicative update, so that 0 / 0 = 0.
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 class FactorState(NamedTuple):
@@ -223,4 +220,4 @@ def relative_change(new: FloatArray, old: FloatArray) -> float:
 
 def quotient(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return the entrywise quotient above / below of nonnegative matrices, with 0 / 0 = 0."""
-    return np.asarray(above / np.maximum(below, _TINY))
+    return np.asarray(above / np.maximum(below, SMALLEST_NORMAL))

@@ -9,15 +9,11 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.data.count_groups import likeliest_groups, log_profiles, shares, x_log_x
+from orthoplus.data.count_groups import SMOOTHING, likeliest_groups, log_profiles, shares, x_log_x
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.model_selection.rank_path import PathPoint, solve_to_the_end
 from orthoplus.problems import KLONMF
-
-# Share of the overall profile mixed into a profile that predicts unseen rows. Without it, a word
-# that is new to a cluster would be impossible.
-_SMOOTHING = 0.1
 
 
 def fit_count_path(
@@ -52,7 +48,7 @@ def predict_hidden_counts(pieces: Sequence[MemoryMatrix], centers: list[FloatArr
     mean = [np.asarray(A.group_sums(one_group, ones, 1))[0] for A in pieces]
     total = sum(part.sum() for part in mean) or 1.0
     smooth = [
-        (1.0 - _SMOOTHING) * own + _SMOOTHING * part / total
+        (1.0 - SMOOTHING) * own + SMOOTHING * part / total
         for own, part in zip(centers, mean, strict=True)
     ]
     whole = [part[None] / total for part in mean]

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import SMALLEST_NORMAL, FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.data.groups import best_column
 from orthoplus.model_selection.rank_path import PathPoint
 
 # A difference of sums below this share is rounding and cannot be divided by.
 _ROUNDING = 1e-12
-# Smallest squared norm of the shown part of a center, so that 0 / 0 = 0.
-_TINY = float(np.finfo(np.float64).tiny)
 # Larger unexplained shares are all equally useless, and replaced by this.
 _LARGEST_SHARE = 1e30
 
@@ -31,7 +29,7 @@ def predict_rows(pieces: Sequence[DataMatrix], centers: list[FloatArray]) -> tup
     rows, missed, total = np.arange(len(scores[0])), sum(squares), sum(scores)
     for hidden, size in zip(scores, sizes, strict=True):
         shown, shown_size = total - hidden, sum(sizes) - size
-        shown_size = np.maximum(shown_size, _TINY)
+        shown_size = np.maximum(shown_size, SMALLEST_NORMAL)
         # Assign each row and fit its weight by the shown columns only.
         labels = best_column(shown / np.sqrt(shown_size))
         weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]

@@ -19,12 +19,12 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_positive, check_range
 from orthoplus.core.errors import InputError
-from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
+from orthoplus.core.types import EPS, FloatArray, Linear
 from orthoplus.geometry.stiefel import rounding_constant
 from orthoplus.penalty.exactness import ExactPenalty, Measure
 
 # zeta has a rounding error; derivatives that are singular at zeta + eps = 0 are evaluated here.
-_ZETA_FLOOR = ROUNDOFF[np.dtype(np.float64)]
+_ZETA_FLOOR = EPS
 
 
 def check_mixing(V: FloatArray) -> FloatArray:
