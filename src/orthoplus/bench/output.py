@@ -65,9 +65,10 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
     contents = [
         f"- [{_escape(o.table.title)}](#{o.table.name}), {duration(o.seconds)}" for o in outcomes
     ]
+    made = how_made(outcomes, command, machine)
     parts = [
         "# Results",
-        f"{_capitalized(how_made(outcomes, command, machine))}, {_spent(outcomes)} in all.",
+        f"{made[:1].upper() + made[1:]}, {duration(sum(o.seconds for o in outcomes))} in all.",
         f"**{_state_of(outcomes)}** {_legend(outcomes)}",
         "\n".join(contents),
     ]
@@ -192,15 +193,7 @@ def _state_of(outcomes: Sequence[Outcome]) -> str:
     return " ".join(parts)
 
 
-def _spent(outcomes: Sequence[Outcome]) -> str:
-    return duration(sum(outcome.seconds for outcome in outcomes))
-
-
 def _commits(groups: list[tuple[Machine, list[str]]]) -> str:
     """Return the commit, or how many there are."""
     commits = {machine["commit"] for machine, _ in groups}
     return commit_of(groups[0][0]) if len(commits) == 1 else f"{len(commits)} commits"
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -242,7 +242,8 @@ class Search:
 
     def steps(self) -> Iterator[None]:
         """Run the steps in the order of their cost, and yield after each of them."""
-        yield from self._spectral()
+        self.offer(bound_without(self.model), "spectral", None)
+        yield
         yield from self._closed_form(self.answer)
         yield from self._round(self._near_answer())
         if self._fits_densely():
@@ -254,10 +255,6 @@ class Search:
             yield from self._compression()
             if self._are_blocks_better():
                 yield from self._many_rows()
-
-    def _spectral(self) -> Iterator[None]:
-        self.offer(bound_without(self.model), "spectral", None)
-        yield
 
     def _closed_form(self, labels: IntArray) -> Iterator[None]:
         end = perf_counter() + _CLOSED_FORM_SHARE * (self.deadline - perf_counter())

@@ -237,7 +237,7 @@ class LeadingPairs:
 
     def _refine(self, W: FloatArray, tol: float) -> tuple[LowRank | None, int]:
         """Filter the vectors once; return F, or None if there are too few, and the width needed."""
-        Q = self._orthonormal(self._filtered(W))
+        Q = orthonormalize(self._off_unit(self._filtered(W)))
         images = self._apply(W, Q)
         inner = Q.T @ images
         values, turn = np.linalg.eigh((inner + inner.T) / 2)
@@ -263,9 +263,6 @@ class LeadingPairs:
 
     def _off_unit(self, V: FloatArray) -> FloatArray:
         return V if self.unit is None else V - np.outer(self.unit, self.unit @ V)
-
-    def _orthonormal(self, V: FloatArray) -> FloatArray:
-        return orthonormalize(self._off_unit(V))
 
     def _filter(self, W: FloatArray, V: FloatArray) -> FloatArray:
         r"""Return :math:`T_d(\ell(W)) V`, where l maps the floor and the last value to -1 and 1.

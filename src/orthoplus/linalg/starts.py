@@ -214,7 +214,10 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
             yield random_oblique_plus(n, k, rng)
     U = found[1]
     first = [project_oblique_plus(U @ _rotation(U)), _best_parts(M, U)]
-    yield from sorted(first, key=lambda X: _trace(M, round_to_stiefel_plus(X)))
+    rounded = [round_to_stiefel_plus(X) for X in first]
+    # The start whose rounded point has the smaller trace <MX, X> comes first.
+    order = np.argsort([float(np.vdot(M @ X, X)) for X in rounded], kind="stable")
+    yield from (first[i] for i in order)
     while True:
         rows = rng.permutation(n)[: max(k, n // 2)]
         yield project_oblique_plus(U @ _rotation(U[rows]))
@@ -227,10 +230,6 @@ def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
     parts = parts[:, sizes > 0.0] / sizes[sizes > 0.0]
     costs = np.einsum("ij,ij->j", parts, M @ parts)
     return np.asarray(parts[:, np.argsort(costs, kind="stable")[: U.shape[1]]])
-
-
-def _trace(M: SymmetricMap, X: FloatArray) -> float:
-    return float(np.vdot(M @ X, X))
 
 
 def _rotation(U: FloatArray) -> FloatArray:

@@ -1,14 +1,14 @@
 """The penalized problem over OB+: an objective plus a penalty, again a `Problem`."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.method import Known
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import FloatArray, Linear
+from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, FloatArray, Linear
 from orthoplus.penalty.family import Penalty, PowerPenalty
 
 
@@ -93,6 +93,10 @@ class Penalized(Problem):
         if is_even:
             return Evaluation(value, G, weight, energy)
         return Evaluation(value, G + weight * penalty.mix(X), 0.0, energy)
+
+    def rounding_slack(self, value: float, dtype: np.dtype[Any]) -> float:
+        """Return the increase of h that is attributed to rounding, near this value of h."""
+        return STEP_ROUNDOFFS * ROUNDOFF[dtype] * max(self.unit, abs(value))
 
     def known(self, value: float, gradient: FloatArray | None, energy: float) -> Known:
         """Return f at a point, derived from the value of h and ||XV||^2 there."""
