@@ -1,7 +1,7 @@
 """Compare first- and second-order solvers near a solution by their gradient evaluations.
 
-For each f a local solution over OB+ of the penalized problem is found, disturbed a little, and both
-solvers run from there to ||min(X, grad h)|| <= 1e-9 of the gradient's size.
+For each f a local solution over OB+ of the penalized problem is found and slightly perturbed, and
+both solvers run from there to ||min(X, grad h)|| <= 1e-9 of the gradient's size.
 """
 
 from dataclasses import dataclass
