@@ -113,7 +113,8 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The fitted factorization. Its ``components_`` are the values of each parcel in the samples
         of the fit; its labels start at 0.
     labels_img_ : Nifti1Image or SurfaceImage
-        The parcel of each voxel, from 1. Background and voxels that are 0 in all images have 0.
+        The parcel of each voxel, counted from 1; 0 for the background and for voxels that are 0 in
+        all images.
     lut_ : DataFrame
         A look-up table as in nilearn and BIDS: ``index, name, color``, and ``size``, the number of
         voxels or vertices. Its first row is the background.
@@ -216,8 +217,8 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         imgs : image, path, pattern, list of images or paths, or ImageMatrix
-            3D images of subjects or 4D images, in files or in memory, or surface images; or what
-            `read` returned.
+            3D images of subjects or 4D images, in files or in memory, or surface images; or the
+            matrix returned by `read`.
         y : ignored
         confounds : list, default=None
             As in nilearn: a table for each 4D image, or one for all 3D images.

@@ -75,7 +75,7 @@ RUNS = {"default": run_onmf, "OPNMF": run_opnmf}
 
 
 def measure_onmf(method: str, size: tuple[int, int, int], seed: int, limit: float) -> Figures:
-    """Run a method on planted groups; memory is the peak over the size of the data."""
+    """Run a method on planted groups; memory is the peak divided by the size of the data."""
     k = size[-1]
     # Compile and import before memory is measured.
     RUNS[method](make_data(500, 20, 3, np.random.default_rng(0)), 3, 0, 0.1)

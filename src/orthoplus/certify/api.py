@@ -94,11 +94,12 @@ def certify(  # noqa: PLR0913
     Notes
     -----
     The bounds are tried in this order: the spectral bound; a certificate in closed form, which
-    proves separated clusters with any number of rows optimal in a few passes over the data (see
-    `orthoplus.certify.closed_form`); and a convex relaxation, with cuts for at most 2000 rows. For
-    more than 4000 rows, the relaxation is replaced by one of sums over small groups of rows (see
-    `orthoplus.certify.compression`), followed, if time allows, by relaxations of blocks of rows, or
-    of up to 12,000 rows at once if that is more promising and needs at most half of the memory.
+    proves that well-separated clusters are optimal in a few passes over the data, for any number of
+    rows (see `orthoplus.certify.closed_form`); and a convex relaxation, with cuts for at most 2000
+    rows. For more than 4000 rows, the relaxation is replaced by one of sums over small groups of
+    rows (see `orthoplus.certify.compression`), followed, if time allows, by relaxations of blocks
+    of rows, or of up to 12,000 rows at once if that is more promising and needs at most half of the
+    memory.
 
     Examples
     --------

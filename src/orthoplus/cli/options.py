@@ -42,7 +42,7 @@ Split = Annotated[
     str | None,
     typer.Option("--split", metavar="rows|columns", rich_help_panel=MODEL,
                  autocompletion=_names("SPLITS"),
-                 help="For a range of k: rows or columns, which are split into halves to compare. "
+                 help="For a range of k: whether to compare halves of the rows or of the columns. "
                  "[dim]default: rows[/dim]"),
 ]  # fmt: skip
 Key = Annotated[
@@ -75,7 +75,7 @@ Weighting = Annotated[
     str | None,
     typer.Option("--weighting", metavar="NAME", rich_help_panel=MODEL,
                  autocompletion=_names("WEIGHTINGS"),
-                 help="tfidf gives rare words of word counts more weight; or none."),
+                 help="tfidf gives rare words more weight, for counts of words; or none."),
 ]  # fmt: skip
 ScaleRows = Annotated[
     str | None,

@@ -19,7 +19,7 @@ _SIDES = {"left": "L", "right": "R"}
 
 
 def make_parcel_record(job: Any, model: Any, data: Any, total: float) -> dict[str, Any]:
-    """Return the record of a run, with all that is needed to repeat it."""
+    """Return the record of a run, with everything needed to repeat it."""
     from orthoplus.cli import record as rec
 
     result, notes = model.estimator_.result_, list(job.notes)

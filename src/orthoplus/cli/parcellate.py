@@ -79,7 +79,9 @@ def parcellate(  # noqa: PLR0913
     memory: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Keep a larger matrix in a file.", rich_help_panel=opt.RUN
+            metavar="SIZE",
+            help="Matrices above this size are kept in a file.",
+            rich_help_panel=opt.RUN,
         ),
     ] = DEFAULT_LIMIT,
     method: opt.ClusterMethod = None,

@@ -105,7 +105,7 @@ class Operator(MemoryMatrix):
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield blocks of columns, or of rows if there are fewer rows, in float64."""
-        # Multiply unit vectors on the shorter side: min(n, r) products in all.
+        # Multiply unit vectors on the shorter side: min(n, r) products in total.
         long, short = max(self.shape), min(self.shape)
         width = max(1, BLOCK_SIZE // long)
         for start in range(0, short, width):

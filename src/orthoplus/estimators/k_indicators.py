@@ -55,7 +55,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
     n_init : int
         Number of runs, of which the best is kept. The first starts from U, the others at random.
     random_state : int, RandomState or None
-        Random state of the starts and the eigensolver; None is the seed 0.
+        Random state of the starts and the eigensolver; None means seed 0.
     memory_limit : int or str, optional
         Memory for blocks of rows in bytes, or a string such as "512MB"; see
         `orthoplus.data.as_data`. U and about ten matrices of its size are needed in addition.

@@ -89,7 +89,7 @@ class OrthogonalNMF(
         Tolerance of the method, for the penalty method the violation of orthogonality at which it
         stops; by default that of the method.
     random_state : int, RandomState or None
-        Random state of the starts and of everything that "auto" samples; None is the seed 0.
+        Random state of the starts and of everything that "auto" samples; None means seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
     allow_negative : bool

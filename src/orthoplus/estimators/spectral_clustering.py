@@ -56,7 +56,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        Random state of the starts after the first; None is the seed 0.
+        Random state of the starts after the first; None means seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``.
 

@@ -79,7 +79,7 @@ class RegularizedNewton(StopsOverOblique):
               + \tfrac{\tau_l}{2} \|X - X^l\|_F^2,
 
     along the direction of the Newton subproblem (5.9), solved by `SemismoothNewton`; the ratio of
-    actual to predicted decrease accepts the step and moves tau.
+    actual to predicted decrease decides whether the step is accepted, and adjusts tau.
 
     Parameters
     ----------

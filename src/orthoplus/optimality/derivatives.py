@@ -58,9 +58,9 @@ class GradientCheck:
         Observed order of the remainder: 2 is right, 1 is wrong; ``inf`` if the remainder is
         rounding error at every step, as for a linear f.
     hessian_slope : float or None
-        The same for the Hessian product; None, like all about the Hessian, if there is none.
+        The same for the Hessian product; None, like the other fields on it, if none was given.
     is_gradient_right, is_hessian_right : bool
-        Whether the slope is at least near 2, or the error is that of differences; H is symmetric.
+        Whether the slope is about 2 or the error is that of differences; H must be symmetric, too.
     symmetry_defect : float or None
         ``|<D1, H[D2]> - <D2, H[D1]>|`` relative to the norms of its factors.
     ratio : float
@@ -157,7 +157,8 @@ def check_gradient(
     X + tD stays nonnegative if X is, since some f are undefined elsewhere. The slope is fitted to
     the finest steps whose remainder is well above rounding error, which is measured by fourth
     differences (Moré and Wild, *Estimating computational noise*, SIAM J. Sci. Comput. 33, 2011).
-    The direction of median slope counts. It takes about 140 evaluations of f, and of G for hessp.
+    The direction with the median slope decides. It takes about 140 evaluations of f, and of G for
+    hessp.
 
     Examples
     --------

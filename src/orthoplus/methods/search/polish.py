@@ -46,8 +46,8 @@ class Polish(OuterMethodBase):
     decrease : float
         Stop if the value decreases by less than this share of its size.
     tol, max_passes
-        Tolerance and most passes of the projection. It need not be accurate, since only descent
-        counts.
+        Tolerance and maximum number of passes of the projection, which need not be accurate,
+        because any step that decreases f is accepted.
     max_iter : int
         Maximum number of steps; a few are usually enough.
 
