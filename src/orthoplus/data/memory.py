@@ -9,7 +9,7 @@ import numpy as np
 from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, Work, add_parts
+from orthoplus.data.base import DataMatrix, Vector, Work, add_parts
 
 # Number of entries converted to float64 at a time.
 BLOCK_SIZE = 1 << 18
@@ -29,7 +29,7 @@ class MemoryMatrix(DataMatrix):
     """
 
     def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Return ``work(self, *vectors, *args)``: the matrix is the only block."""
         return work(self, *vectors, *args)
@@ -37,7 +37,7 @@ class MemoryMatrix(DataMatrix):
     def reduce_rows(
         self,
         work: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
         vectors_only: bool = False,
@@ -48,7 +48,7 @@ class MemoryMatrix(DataMatrix):
     def derive(
         self,
         transform: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         width: int | None = None,
     ) -> "MemoryMatrix":

@@ -19,6 +19,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
 from orthoplus.core.types import SMALLEST_NORMAL, Carry, FloatArray
 from orthoplus.data import DataMatrix, MemoryMatrix
+from orthoplus.data.base import Vector
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 
@@ -113,7 +114,7 @@ class FactorModel(Protocol):
         """Return the squared row norms of A, a vector of the data."""
 
     def group_directions(
-        self, labels: Any, start: Any, residual: float | None = None
+        self, labels: Vector, start: Any, residual: float | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the leading singular vectors and values of the groups of rows."""
 
