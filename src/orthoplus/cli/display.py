@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import echo_stderr, printable
+from orthoplus.core.outer_method import OuterState
 
 # Minimum time between plain lines, so that logs stay short.
 SECONDS_BETWEEN_LINES = 1.0
@@ -33,7 +33,7 @@ class Goal:
     feasibility_tol: float
     max_iter: int
     total: float = 1.0
-    progress: Callable[[Any], float] | None = None  # fraction done at a state, if available
+    progress: Callable[[OuterState], float] | None = None  # fraction done at a state, if available
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Progress:
     share: float
 
 
-Display = Callable[[Any], None]  # called with every state; never stops a run
+Display = Callable[[OuterState], None]  # called with every state; never stops a run
 
 
 class Follower:
@@ -62,7 +62,7 @@ class Follower:
         self.run = 1
         self.share = 0.0
 
-    def follow(self, state: Any) -> Progress:
+    def follow(self, state: OuterState) -> Progress:
         """Return the progress at this state; a smaller ``n_iter`` begins a new start."""
         if state.n_iter <= self.last_iter:  # a new start has begun
             self.run, self.share, self.first_violation = self.run + 1, 0.0, None
@@ -77,7 +77,7 @@ class Follower:
             share=self.share,
         )
 
-    def _share(self, state: Any) -> float:
+    def _share(self, state: OuterState) -> float:
         """Return the fraction done: of log(violation) toward the tolerance, or of iterations."""
         if self.goal.progress is not None:
             return self.goal.progress(state)
@@ -101,7 +101,7 @@ class PlainLines(Follower):
         if must_compile():
             echo_stderr(f"  {COMPILING}")
 
-    def __call__(self, state: Any) -> None:
+    def __call__(self, state: OuterState) -> None:
         """Print a line, at most one every `SECONDS_BETWEEN_LINES` seconds."""
         seen = self.follow(state)
         if seen.seconds - self.printed >= SECONDS_BETWEEN_LINES:
@@ -117,7 +117,7 @@ class LivePanel(Follower):
         self.seen: Progress | None = None
         live.update(self)
 
-    def __call__(self, state: Any) -> None:
+    def __call__(self, state: OuterState) -> None:
         """Keep the progress at this state for the next redrawing of the panel."""
         self.seen = self.follow(state)
 

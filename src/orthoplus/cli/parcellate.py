@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,11 @@ from orthoplus.cli.writing import output_folder, write_json
 from orthoplus.core.errors import FileError, InputError
 from orthoplus.data.stored import DEFAULT_LIMIT
 from orthoplus.io.brain_files import hemisphere_of, is_surface_file
+
+if TYPE_CHECKING:
+    from orthoplus.adapters.brain import Parcellation
+    from orthoplus.adapters.brain_images import ImageMatrix
+    from orthoplus.model_selection import RankSelection
 
 NEGATIVE = {"error": "error", "clip": "clip", "allow": "allow"}
 STANDARDIZE: dict[str, str | None] = {"none": None, "zscore": "zscore_sample", "psc": "psc"}
@@ -236,7 +241,9 @@ def check_size(job: Job, n: int, r: int) -> None:
         )
 
 
-def _choose_rank(job: Job, model: Any, data: Any, *, silent: bool) -> Any:
+def _choose_rank(
+    job: Job, model: "Parcellation", data: "ImageMatrix", *, silent: bool
+) -> "RankSelection":
     from orthoplus.cli.ranking import choose_rank
 
     return choose_rank(
@@ -250,7 +257,7 @@ def _choose_rank(job: Job, model: Any, data: Any, *, silent: bool) -> Any:
     )
 
 
-def _write(job: Job, model: Any, data: Any, total: float) -> Written:
+def _write(job: Job, model: "Parcellation", data: "ImageMatrix", total: float) -> Written:
     from orthoplus.cli.parcel_files import make_parcel_record, write_derivative
 
     record = make_parcel_record(job, model, data, total)

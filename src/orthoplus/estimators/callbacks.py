@@ -9,6 +9,7 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from orthoplus.core.outer_method import OuterState
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
@@ -69,7 +70,7 @@ class FitTasks:
             return given
         other = given.get("callback")
 
-        def follow(state: Any) -> bool:
+        def follow(state: OuterState) -> bool:
             is_over = self._follow(state)
             return bool(other is not None and other(state)) or is_over
 
@@ -100,7 +101,7 @@ class FitTasks:
         self.task = self.fit.subcontext(task_name="iteration")
         self.task.call_on_fit_task_begin(**self.given)
 
-    def _follow(self, state: Any) -> bool:
+    def _follow(self, state: OuterState) -> bool:
         """Report the end of an iteration and the start of the next; return whether to stop."""
         self.estimator.state_ = state
         try:

@@ -1,6 +1,6 @@
 """Build the page of a parcellation."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from orthoplus.report.experts import (
 from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, Step, render
 from orthoplus.report.slices import slice_figure
 
+if TYPE_CHECKING:
+    from orthoplus.adapters.brain import Parcellation
 
-def parcel_page(record: dict[str, Any], model: Any) -> str:
+
+def parcel_page(record: dict[str, Any], model: "Parcellation") -> str:
     """Return the page as HTML; ``model`` is a fitted `Parcellation`."""
     result, (n, r) = record["result"], record["data"]["shape"]
     k, unit = len(result["cluster_sizes"]), record["data"]["unit"]
@@ -68,7 +71,7 @@ def _facts(record: dict[str, Any], k: int, unit: str) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def _map_section(model: Any, unit: str) -> Section:
+def _map_section(model: "Parcellation", unit: str) -> Section:
     if is_surface(model.labels_img_):
         text = "Any surface viewer opens the label files, with the names and colors below."
         return Section("Parcels", text)
@@ -81,7 +84,7 @@ def _map_section(model: Any, unit: str) -> Section:
     return Section("Parcels", text, figures=drawn)
 
 
-def _table_section(record: dict[str, Any], model: Any) -> Section:
+def _table_section(record: dict[str, Any], model: "Parcellation") -> Section:
     """Return the section with the size and position of each parcel."""
     sizes = np.asarray(record["result"]["cluster_sizes"])
     total = max(int(sizes.sum()), 1)
