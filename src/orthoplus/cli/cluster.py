@@ -109,9 +109,7 @@ def cluster(  # noqa: PLR0913
 
     [dim]orthoplus cluster data.csv -k 2-12[/dim]
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
-    }
+    given = opt.given_options(locals(), "data")
     ModelOptions.of(given)  # fail before a large file is read
     ranks = opt.parse_ranks(components)
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
@@ -173,6 +171,7 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     options = RunOptions.of(job.options)
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, chosen, silent=silent))
+        # The checkpoint held the fits for choosing k; the run with this k starts anew.
         options = replace(options, resume=None)
     # If values are missing, the problem is used for its size only.
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)

@@ -64,7 +64,7 @@ class Follower:
 
     def follow(self, state: OuterState) -> Progress:
         """Return the progress at this state; a smaller ``n_iter`` begins a new start."""
-        if state.n_iter <= self.last_iter:  # a new start has begun
+        if state.n_iter <= self.last_iter:  # a new start counts its iterations from 0
             self.run, self.share, self.first_violation = self.run + 1, 0.0, None
         self.last_iter = state.n_iter
         self.share = max(self.share, self._share(state))
@@ -82,12 +82,14 @@ class Follower:
         if self.goal.progress is not None:
             return self.goal.progress(state)
         share = state.n_iter / self.goal.max_iter
+        # The violation of a penalty method falls by about a constant factor per iteration, so its
+        # logarithm measures the progress toward the tolerance.
         if self.first_violation is None:
             self.first_violation = max(state.violation, 1e-300)
         first, tol = self.first_violation, max(self.goal.feasibility_tol, 1e-15)
         if first > tol:
-            gone = math.log(first / max(state.violation, tol)) / math.log(first / tol)
-            share = max(share, gone)
+            fallen = math.log(first / max(state.violation, tol)) / math.log(first / tol)
+            share = max(share, fallen)
         return min(share, 1.0)
 
 
@@ -128,11 +130,10 @@ class LivePanel(Follower):
 @contextmanager
 def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
     """Yield a display: none if silent, a live panel on a terminal, else plain lines."""
-    console = Console(stderr=True)
     if silent:
         yield lambda state: None
-    elif console.is_terminal and not console.is_dumb_terminal:
-        with Live(console=console, refresh_per_second=8, transient=True) as live:
+    elif is_live():
+        with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
             yield LivePanel(goal, live)
     else:
         yield PlainLines(goal)

@@ -153,6 +153,18 @@ SafeCsv = Annotated[
 ]  # fmt: skip
 
 
+def given_options(local: dict[str, Any], argument: str) -> dict[str, Any]:
+    """Return the options of a command by name, from its local variables at its first line.
+
+    Examples
+    --------
+    >>> given_options({"data": "cells.csv", "components": "8", "quiet": False}, "data")
+    {'components': '8'}
+    """
+    # The record of a run contains every option that affects its result.
+    return {name: value for name, value in local.items() if name not in (argument, "quiet", "json")}
+
+
 def default_method(call: Callable[..., Any]) -> str:
     """Return the default method of a function of the library."""
     return str(inspect.signature(call).parameters["method"].default)

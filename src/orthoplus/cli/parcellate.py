@@ -110,9 +110,7 @@ def parcellate(  # noqa: PLR0913
 
     [dim]orthoplus parcellate sub-*_hemi-L.func.gii -k 5-30[/dim]
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("images", "quiet", "json")
-    }
+    given = opt.given_options(locals(), "images")
     ranks = opt.parse_ranks(components, "parcels")
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
     choose(negative, "--negative", NEGATIVE)
@@ -209,6 +207,7 @@ def run_parcellate(job: Job, *, quiet: bool, json: bool) -> int:
     check_size(job, n, r)
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, model, data, silent=silent))
+    # The estimator builds the same problem; here it gives the method and the total of the display.
     A = as_data(data.values, memory_limit=data.memory_limit, check=False)
     problem = Model(job.k, allow_negative=given["negative"] == "allow").problem(A)
     method = choose_method(problem, run)

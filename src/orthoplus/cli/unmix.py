@@ -113,9 +113,7 @@ def unmix(  # noqa: PLR0913
 
     [dim]orthoplus unmix scene.hdr -k 4[/dim]
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
-    }
+    given = opt.given_options(locals(), "data")
     k = given["components"] = opt.parse_count(components)
     if fractions not in FRACTIONS:
         raise InputError(
