@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.checks import as_generator, as_matrix, check_count, check_range
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import EPS, FloatArray
 from orthoplus.data.symmetric import ASYMMETRY, as_symmetric, raise_asymmetric
 from orthoplus.optimality.critical_cone import MAX_FACES
 from orthoplus.problems import TraceMin
 from orthoplus.run.api import solve
 
-_EPS = float(np.finfo(np.float64).eps)
 # Computed eigenvalues of a symmetric matrix of order n have an error of at most this many
 # n ||M|| eps, and x'Mx of this many n x'|M|x eps. Both are several times the theoretical bounds.
 _EIGENVALUE_ROUNDOFFS = 4.0
@@ -172,7 +171,7 @@ def _refuted(M: FloatArray, x: FloatArray, where: str) -> Copositivity | None:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         value, size = float(x @ M @ x), float(x @ np.abs(M) @ x)
     terms = np.count_nonzero(x) + 2
-    if not value < -_VALUE_ROUNDOFFS * terms * _EPS * size:
+    if not value < -_VALUE_ROUNDOFFS * terms * EPS * size:
         return None
     return Copositivity(False, x, value, f"Not copositive: {where} gives x'Mx < 0.")
 
@@ -273,7 +272,7 @@ def _prove_sum_of_two(scaled: _Scaled) -> Copositivity | None:
 
 def _roundoff(S: FloatArray) -> float:
     """Return an upper bound on the error of a computed eigenvalue of S."""
-    return _EIGENVALUE_ROUNDOFFS * len(S) * _EPS * float(np.linalg.norm(S))
+    return _EIGENVALUE_ROUNDOFFS * len(S) * EPS * float(np.linalg.norm(S))
 
 
 def _is_semidefinite(S: FloatArray) -> bool:

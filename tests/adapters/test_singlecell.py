@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
 from orthoplus.adapters.singlecell import _progress_bar
-from orthoplus.model_selection.rank_selection import RankProgress
+from orthoplus.model_selection.rank_tasks import RankProgress
 
 anndata = pytest.importorskip("anndata")
 # AnnData and scanpy meet the future of what they need.

@@ -71,7 +71,7 @@ def test_terminal_table_fits(outcome, width):
         "→ Ours is best of 3.",
         "purity ↑",
         "CPU s ↓",
-        "↓ less is better, ↑ more is better",
+        "↓ lower is better, ↑ higher is better",
     ):
         assert part in text
 
@@ -93,7 +93,7 @@ def test_quick_run_has_its_own_sizes_and_no_figures_of_the_paper(outcome):
         assert "(84.5)" not in text
         assert "in brackets" not in text
         assert "84.5" in text
-    assert all("less (↓) or more (↑) is better" in page for page in pages)
+    assert all("lower (↓) or higher (↑) is better" in page for page in pages)
 
 
 def test_json_lines_are_strict(outcome):

@@ -264,7 +264,7 @@ def test_baseline_is_stopped_at_the_limit_and_says_so(rng):
     session = Session(limit=0.0)
     session.once("warm", lambda: None)
     runs = onmf_methods.run_method(session, "case", "OPNMF", rng.random((30, 20)), 3)
-    assert runs.figures()["note"] == "stopped after 0 CPU s, before its own end"
+    assert runs.figures()["note"] == "stopped after 0 CPU s, before it converged"
 
 
 def test_limit_ends_the_starts_of_scipy(rng):

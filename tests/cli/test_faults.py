@@ -120,7 +120,7 @@ def test_sigterm_saves_and_stops(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 @pytest.mark.parametrize("is_ignored", [False, True])
 def test_sigterm_counts_as_ctrl_c(monkeypatch, is_ignored):
-    monkeypatch.setattr(TERMINATION, "is_asked", False)
+    monkeypatch.setattr(TERMINATION, "is_requested", False)
     handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     if is_ignored:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -132,7 +132,7 @@ def test_sigterm_counts_as_ctrl_c(monkeypatch, is_ignored):
     finally:
         for number, handler in zip((signal.SIGTERM, signal.SIGINT), handlers, strict=True):
             signal.signal(number, handler)
-    assert TERMINATION.is_asked
+    assert TERMINATION.is_requested
     assert [TERMINATION.code(code) for code in (0, 2, 130)] == [0, 2, 143]
 
 

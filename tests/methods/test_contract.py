@@ -11,7 +11,8 @@ from orthoplus.core.method import iterate
 from orthoplus.core.problem import Problem
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.methods import METHODS, PALM, TAKES
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import EXAMPLES, PROBLEMS
 
 STEPS = 6

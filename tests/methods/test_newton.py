@@ -16,7 +16,8 @@ from orthoplus.geometry.oblique import (
     riemannian_gradient,
 )
 from orthoplus.methods import ProjectedGradient, RegularizedNewton, SemismoothNewton, newton
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 SHAPE = (12, 3)

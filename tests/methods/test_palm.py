@@ -16,7 +16,8 @@ from orthoplus.geometry.oblique import (
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods import PALM, EP4Orth, ProjectedGradient, ProximalAlternating
 from orthoplus.methods.pam import _Proximal
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, TwoBlock
 from orthoplus.run.api import solve
 

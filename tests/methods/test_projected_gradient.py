@@ -16,7 +16,8 @@ from orthoplus.geometry.oblique import (
 )
 from orthoplus.geometry.stiefel import round_to_stiefel_plus
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalized, PowerPenalty, as_penalized
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized, as_penalized
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 RULES = ("long", "short", "alternating", "fixed")

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import orthoplus as op
 from orthoplus.data import as_data
-from orthoplus.model_selection import rank_selection
+from orthoplus.model_selection import rank_tasks
 from orthoplus.model_selection.agreement import (
     co_assignment,
     match_components,
@@ -193,7 +193,7 @@ def test_one_rank_alone_and_rank_one(data):
 
 def test_run_is_resumed_with_the_same_answer(data, chosen, tmp_path, monkeypatch):
     file = tmp_path / "ranks.npz"
-    original, computed = rank_selection._named, []
+    original, computed = rank_tasks._run_task, []
 
     def counted(A, work, name, report):
         if len(computed) == 2 and not file.with_name("go").exists():
@@ -201,7 +201,7 @@ def test_run_is_resumed_with_the_same_answer(data, chosen, tmp_path, monkeypatch
         computed.append(name)
         return original(A, work, name, report)
 
-    monkeypatch.setattr(rank_selection, "_named", counted)
+    monkeypatch.setattr(rank_tasks, "_run_task", counted)
     with pytest.raises(KeyboardInterrupt):
         op.select_rank(data[0], RANKS, n_splits=3, resume=file)
     assert [path.name for path in tmp_path.iterdir()] == ["ranks.npz"]
@@ -209,7 +209,7 @@ def test_run_is_resumed_with_the_same_answer(data, chosen, tmp_path, monkeypatch
     again = op.select_rank(data[0], RANKS, n_splits=3, resume=file)
     assert sorted(computed) == ["full", "split0", "split1", "split2"]  # none of them twice
     assert again.rows == chosen.rows
-    monkeypatch.setattr(rank_selection, "_named", None)  # nothing is left to compute
+    monkeypatch.setattr(rank_tasks, "_run_task", None)  # nothing is left to compute
     assert op.select_rank(data[0], RANKS, n_splits=3, resume=file).rows == chosen.rows
 
 

@@ -15,7 +15,8 @@ from orthoplus import optimality
 from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
 from orthoplus.geometry.stiefel import in_tangent_cone, random_stiefel_plus
 from orthoplus.optimality import critical_cone
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 seeds = st.integers(0, 2**32 - 1)

@@ -10,9 +10,12 @@ import pytest
 from scipy.sparse import csr_array
 
 import orthoplus as op
+from orthoplus.core.problem import Problem
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
 from orthoplus.geometry.stiefel import random_stiefel_plus, round_to_stiefel_plus
 from orthoplus.methods import METHODS, SemismoothNewton, SupportSearch
+from orthoplus.methods.kl_alternating import KLAlternating
+from orthoplus.methods.search.assignment_search import AssignmentSearch
 from orthoplus.problems import ONMF, Projection, TraceMin
 
 FIRST = op.EP4Orth()
@@ -915,3 +918,21 @@ def test_gradient_that_is_rounding_at_the_answer_is_a_success(seed):
     result = op.solve(problem, np.kron(np.eye(2), np.full((7, 1), 7**-0.5)))
     assert result.value <= 1e-12
     assert result.status is op.Status.CONVERGED
+
+
+class OfAnother(Problem):
+    """A user's problem with an attribute that is called like that of our wrappers."""
+
+    shape = (3, 2)
+    problem = Projection(np.eye(3, 2))
+
+    def value_and_gradient(self, X):
+        return -float(X.sum()), -np.ones(self.shape)
+
+
+@pytest.mark.parametrize(
+    "method", [op.baselines.UONMF(), op.baselines.KindAP(), KLAlternating(), AssignmentSearch()]
+)
+def test_error_names_the_class_of_the_user_and_not_that_of_an_attribute(method):
+    with pytest.raises(TypeError, match="OfAnother"):
+        op.solve(OfAnother(), method=method)

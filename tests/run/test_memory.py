@@ -7,7 +7,8 @@ import pytest
 
 import orthoplus as op
 from orthoplus.geometry.oblique import random_oblique_plus
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 
 SHAPE = (20_000, 20)
 ARRAY = 8 * SHAPE[0] * SHAPE[1]

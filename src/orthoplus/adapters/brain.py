@@ -1,6 +1,5 @@
 """Parcellate brain images by orthogonal NMF, with an interface like nilearn's."""
 
-import colorsys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,19 +20,18 @@ from orthoplus.adapters.brain_images import (
     read_columns,
     read_matrix,
 )
+from orthoplus.adapters.brain_table import look_up_table
 from orthoplus.core.checks import check_choice, check_count
 from orthoplus.core.errors import InputError
-from orthoplus.core.extras import check_installed, require
+from orthoplus.core.extras import check_installed
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.stored import parse_memory
+from orthoplus.data.stored import DEFAULT_LIMIT, parse_memory
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.model_selection import RankSelection, select_rank
 
 __all__ = ["ImageMatrix", "Parcellation", "load_surface"]
 
 NEGATIVE = ("error", "clip", "allow")
-# Step around the color circle by the golden ratio, so that consecutive parcels differ in color.
-_GOLDEN_TURN = 0.61803398875
 
 
 @dataclass
@@ -115,7 +113,8 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The fitted factorization. Its ``components_`` are the values of each parcel in the samples
         of the fit; its labels start at 0.
     labels_img_ : Nifti1Image or SurfaceImage
-        The parcel of each voxel, from 1. Background and voxels that are 0 in all images have 0.
+        The parcel of each voxel, counted from 1; 0 for the background and for voxels that are 0 in
+        all images.
     lut_ : DataFrame
         A look-up table as in nilearn and BIDS: ``index, name, color``, and ``size``, the number of
         voxels or vertices. Its first row is the background.
@@ -182,7 +181,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mask_strategy: str = "background",
         mask_args: Any = None,
         with_bound: bool = False,
-        memory_limit: int | str = "1GB",
+        memory_limit: int | str = DEFAULT_LIMIT,
         memory: Any = None,
         memory_level: int = 0,
         n_jobs: int | None = 1,
@@ -218,8 +217,8 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         imgs : image, path, pattern, list of images or paths, or ImageMatrix
-            3D images of subjects or 4D images, in files or in memory, or surface images; or what
-            `read` returned.
+            3D images of subjects or 4D images, in files or in memory, or surface images; or the
+            matrix returned by `read`.
         y : ignored
         confounds : list, default=None
             As in nilearn: a table for each 4D image, or one for all 3D images.
@@ -419,32 +418,3 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags = ImageTags(positive_only=self.negative == "error")
         return tags
-
-
-def look_up_table(sizes: IntArray) -> Any:
-    """Return the look-up table for these sizes, the first of which is that of the background.
-
-    Examples
-    --------
-    >>> print(look_up_table(np.array([5, 3])).to_string(index=False))
-     index       name   color  size
-         0 Background #000000     5
-         1   parcel 1 #cf3e3e     3
-    """
-    pandas = require("pandas", "A look-up table", extra="brain")
-    k = len(sizes) - 1
-    return pandas.DataFrame(
-        {
-            "index": np.arange(k + 1),
-            "name": ["Background", *(f"parcel {j}" for j in range(1, k + 1))],
-            "color": ["#000000", *map(parcel_color, range(k))],
-            "size": np.asarray(sizes, dtype=np.int64),
-        }
-    )
-
-
-def parcel_color(j: int) -> str:
-    """Return the color of parcel j, counted from 0, for example "#cf3e3e"."""
-    saturation, value = ((0.70, 0.81), (0.55, 0.95), (0.80, 0.62))[j % 3]
-    parts = colorsys.hsv_to_rgb(j * _GOLDEN_TURN % 1.0, saturation, value)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)

@@ -17,7 +17,8 @@ from orthoplus.data import DataMatrix, MemoryMatrix, as_data
 from orthoplus.data.count_entries import count_facts
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.model_selection import select_rank
-from orthoplus.model_selection.rank_selection import RankProgress, RankSelection
+from orthoplus.model_selection.rank_selection import RankSelection
+from orthoplus.model_selection.rank_tasks import RankProgress
 
 # The column of ``adata.var`` in which scanpy marks highly variable genes.
 HIGHLY_VARIABLE = "highly_variable"

@@ -25,7 +25,7 @@ TABLES = {
     "speed-sets": "Speed on text and images",
     "speed-large": "Large dense matrices: seconds and peak memory",
     "speed-peers": "A large float32 matrix, compared with k-means and faiss",
-    "speed-growth": "How the cost grows",
+    "speed-growth": "How the cost grows with the size of the data",
     "brain": "Parcels of brain images, and OPNMF",
     "scaling": "Orthogonal NMF in memory, from disk and on a cluster",
     "divergence": "Document clusters: models, counts and tf-idf",

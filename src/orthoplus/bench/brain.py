@@ -129,7 +129,7 @@ RUNS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def measure(method: str, folder: Path, k: int, seed: int, limit: float) -> Figures:
-    """Run a method on the files; memory is the peak over the size of the matrix."""
+    """Run a method on the files; memory is the peak divided by the size of the matrix."""
     with tempfile.TemporaryDirectory() as small:  # compile and import before memory is measured
         make_images(Path(small), 500, 8, 3, 0)
         for name in dict.fromkeys((MATRIX, method)):
@@ -141,7 +141,7 @@ def measure(method: str, folder: Path, k: int, seed: int, limit: float) -> Figur
 
 
 def tasks(session: Session) -> Items:
-    """Yield all methods on the same files, the matrix first: the others compare with its labels."""
+    """Yield all methods on the same files, the matrix first, because it provides the labels."""
     n, r, k = session.pick(SIZE, QUICK_SIZE)
     with tempfile.TemporaryDirectory() as name:
         make_images(Path(name), n, r, k, session.seed)
@@ -173,15 +173,15 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about="Smooth parcels with smooth noise in float32, a file per subject; each run is in a "
+    about="Smooth parcels with smooth noise in float32, one file per subject; each run is in a "
     "separate process. OPNMF gets the matrix.",
     columns=(
         Column("read", "read s", ".1f", "", "processor seconds to read files, through the masker"),
         Column("cpu", "CPU s", ".1f", "least"),
-        Column("memory", "memory", ".2f", "", "peak over the size of the matrix, which is in it"),
+        Column("memory", "memory", ".2f", "", "peak, including the matrix, divided by its size"),
         Column("rand", "Rand", ".3f", "most", "adjusted Rand index with the planted parcels"),
         Column("same", "same", ".2%", "", "voxels with the same parcel as from the matrix"),
-        Column("share", "share", ".5f", "most", "of the sum of squares, explained"),
+        Column("share", "share", ".5f", "most", "share of the sum of squares that is explained"),
         Column("steps", "steps", ".0f", "", "iterations of OPNMF"),
     ),
     tasks=tasks,

@@ -1,4 +1,4 @@
-"""Format rows as text: our figure, the paper's in brackets, and the best one marked."""
+"""Format rows as text: our figure, that of the paper in brackets, and the best one in bold."""
 
 from collections.abc import Iterable
 from dataclasses import replace

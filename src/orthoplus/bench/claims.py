@@ -304,7 +304,7 @@ CLAIMS: Checks = {
 
 
 def tasks(session: Session) -> Items:
-    """Yield a case per claim, a row per data set."""
+    """Yield one case per claim with one row per data set."""
     for options in GENERAL.values():  # compile
         problem = nonnegative_pca(np.eye(12, 4) + 0.1, 2)
         run_once(options, problem, next(starts_of(problem)), session.seconds)
@@ -328,7 +328,7 @@ def _measure(session: Session, check: Callable[..., Check], name: str) -> Figure
 
 
 def _cut_runs(session: Session, check: Callable[..., Check], name: str) -> str:
-    """Name the methods of a check that the time limit stopped."""
+    """Return a note on the methods of a check that were stopped by the time limit."""
     options = check.keywords if isinstance(check, partial) else {}
     methods = [options.get("name"), options.get("method"), options.get("other")]
     cut = []
@@ -356,14 +356,14 @@ TABLE = Table(
     f"{PURITY_TIE:g}; values of f are from the same start, with ties within {VALUE_TIE:g}; "
     f"violations of X'X = I are compared with {ORTHOGONAL:g}, or with {EXACTLY_ORTHOGONAL:g} for "
     "methods that are exact by construction. "
-    "SEPPG is said to take a little more time than EP4Orth+. "
+    "The authors of SEPPG report slightly more time than EP4Orth+. "
     "Wen and Yin print their gap for an instance with n = 256, which is not among ours.",
     columns=(
         Column("own", "own", ".3g", about="of the method that the claim is about"),
-        Column("other", "other", ".3g", about="of what it is compared with, or the limit"),
+        Column("other", "other", ".3g", about="of the method it is compared with, or the limit"),
         Column("verdict", "verdict", ""),
         Column("cpu", "CPU s", ".2f"),
-        Column("other_cpu", "other s", ".2f", about="of what it is compared with"),
+        Column("other_cpu", "other s", ".2f", about="of the method it is compared with"),
     ),
     tasks=tasks,
     judge=judge,

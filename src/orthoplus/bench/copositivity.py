@@ -1,6 +1,6 @@
 """Verdicts of `is_copositive` against an exhaustive oracle in integers.
 
-Random matrices of order 2 to 6 of several kinds, among them many on the border, each scaled by
+Random matrices of order 2 to 6 of several kinds, many of them on the boundary, each scaled by
 positive diagonal matrices between 1e-8 and 1e8 and by 1e-12, 1 or 1e12. Floating-point numbers are
 fractions, so that the oracle is exact: on a smallest face where copositivity fails the determinant
 is negative and no cofactor is (Cottle, Habetler and Lemke, Linear Algebra Appl. 3, 1970).
@@ -204,7 +204,7 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="Random matrices of order 2 to 6, scaled by diagonal matrices, against an oracle in "
-    "integers; undecided is right only within rounding of the border.",
+    "integers; `undecided` is correct only within rounding errors of the boundary.",
     columns=(
         *(Column(verdict, verdict, ".0f") for verdict in VERDICTS.values()),
         Column("wrong", "wrong", ".0f"),

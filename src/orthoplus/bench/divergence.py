@@ -52,7 +52,7 @@ def _lsa(A: Any, k: int, seed: int) -> IntArray:
 
 
 def _spherical(A: Any, k: int, seed: int) -> IntArray:
-    """Run spherical k-means: the largest cosine, centers of unit norm; the best of ten starts."""
+    """Run spherical k-means: cosines, and centers of unit norm; keep the best of ten starts."""
     rng, best, answer = np.random.default_rng(seed), -np.inf, np.zeros(A.shape[0], dtype=int)
     for _ in range(_STARTS):
         centers = _unit(A[np.sort(rng.choice(A.shape[0], k, replace=False))].toarray())
@@ -127,7 +127,7 @@ def _measure(session: Session, data: LabelledData, method: str) -> Figures:
 
 
 def _divergence(A: Any, labels: IntArray, k: int) -> float:
-    """Return the share of the divergence of the counts that these clusters leave."""
+    """Return the share of the divergence of the counts that these clusters do not explain."""
     problem = KLONMF(A, k)
     X = (labels[:, None] == np.arange(k)).astype(np.float64)
     norms = np.linalg.norm(X, axis=0)
@@ -162,7 +162,7 @@ TABLE = Table(
             "div.",
             ".4f",
             "least",
-            "share of the divergence of the counts from independence that the clusters leave",
+            "unexplained share of the divergence of the counts from independence",
         ),
         Column("cpu", "CPU s", ".2f", "least"),
     ),

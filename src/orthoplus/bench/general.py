@@ -80,7 +80,7 @@ def count_optima(session: Session, family: str, options: Mapping[str, Any]) -> F
 
 
 def _costs(session: Session) -> Items:
-    """Yield calls that are right without a search, and so must stay cheap."""
+    """Yield calls that need no search over supports and should therefore be fast."""
     rng = np.random.default_rng(session.seed)
     n, k = session.pick((2000, 50), (500, 10))
     C = planted_projection(n, k, 0.9, rng).C
@@ -159,8 +159,9 @@ def _judge_inertias(method: str, rows: Rows) -> str:
 
 TABLE = Table(
     about=f"{INSTANCES} tiny instances of each problem against the optimum by brute force; "
-    "nonnegative PCA against ONMF and k-means against scikit-learn on medium sizes; what must not "
-    "change the partition; and the cost of calls that need no search over supports.",
+    "nonnegative PCA against ONMF and k-means against scikit-learn on medium sizes; changes of the "
+    "data that must not change the partition; and the cost of calls that need no search over "
+    "supports.",
     columns=(
         Column("count", "count", ".0f", about="instances, data sets or repetitions"),
         Column(
@@ -174,7 +175,7 @@ TABLE = Table(
             "residual of ONMF or the inertia of scikit-learn",
         ),
         Column("worst", "worst %", ".3f", about="the largest excess"),
-        Column("value", "value", ".5g", about="f of k-means over scikit-learn's inertia"),
+        Column("value", "value", ".5g", about="f of k-means / inertia of scikit-learn"),
         Column("beaten", "beaten", ".0f", about="instances where the solver is below the oracle"),
         Column("ms", "CPU ms", ".2f", about="processor time of a call"),
     ),

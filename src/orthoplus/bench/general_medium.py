@@ -29,7 +29,7 @@ Maker = Callable[[np.random.Generator], Made]
 
 
 def tasks(session: Session, calls: Mapping[str, Mapping[str, Any]]) -> Items:
-    """Yield both comparisons, a task per call."""
+    """Yield both comparisons, with one task per call."""
     solve(nonnegative_pca(np.eye(20, 5) + 0.1, 2), rng=0)  # compile
     for kind, make in (("random", random_matrices), ("planted", planted_matrices)):
         matrices = make(session)
@@ -52,7 +52,7 @@ def summarize(excesses: list[float], seconds: float) -> dict[str, float]:
 
 
 def random_matrices(session: Session) -> list[Made]:
-    """Make matrices without structure: uniform entries, and exponential ones, most of them zero."""
+    """Make matrices without structure: uniform, or exponential and mostly zero."""
     made: list[Made] = []
     for n, r, k in session.pick(SIZES, QUICK_SIZES):
         rng = session.rng(n)
@@ -62,7 +62,7 @@ def random_matrices(session: Session) -> list[Made]:
 
 
 def planted_matrices(session: Session) -> list[Made]:
-    """Make the paper's planted matrices at two noises."""
+    """Make the planted matrices of the paper at two noise levels."""
     made: list[Made] = []
     for n, r, k in session.pick(SIZES, QUICK_SIZES):
         rng = session.rng(n, 1)
@@ -71,7 +71,7 @@ def planted_matrices(session: Session) -> list[Made]:
 
 
 def compare_residuals(matrices: list[Made], options: Mapping[str, Any]) -> Figures:
-    """Compare residuals: ||A||^2 less the variance is the objective of ONMF."""
+    """Compare residuals: ||A||^2 minus the variance is the objective of ONMF."""
     excesses, seconds = [], 0.0
     for A, k in matrices:
         run = timed(partial(solve, nonnegative_pca(A, k), rng=0, **options))
@@ -92,7 +92,7 @@ class Reference(NamedTuple):
 def compare_clusters(
     session: Session, case: str, problem: KMeans, options: Mapping[str, Any]
 ) -> Figures:
-    """Compare labels with scikit-learn's by inertia, and by f, which is what is minimized.
+    """Compare labels with scikit-learn's by inertia and by f, the function that is minimized.
 
     The weights in f are free, so its minimizer need not have the least inertia.
     """

@@ -1,8 +1,8 @@
 """Compare methods for any smooth f over S+: EP4Orth+, SEPPG, Support-Set, Wen and Yin.
 
 Every method is given the same starts. On tiny instances the optimum is known by brute force. On
-medium ones a method runs from one start after another until its seconds are spent, and what it has
-found by then is compared with the best of all methods.
+medium ones a method runs from one start after another until its time is used up, and its best
+value is compared with the best of all methods.
 """
 
 import time
@@ -95,7 +95,7 @@ def starts_of(problem: Problem) -> Iterator[FloatArray]:
 
 
 def race(options: dict[str, Any], problem: Problem, seconds: float) -> list[Run]:
-    """Run from one start after another until the time is used up; the last run may be cut."""
+    """Run from one start after another until the time is used up, and stop the last run then."""
     runs: list[Run] = []
     for number, X0 in enumerate(starts_of(problem)):
         left = seconds - sum(run.cpu for run in runs)
@@ -352,7 +352,7 @@ TABLE = Table(
     about=f"The same starts for every method. {TINY} tiny instances of each kind with the optimum "
     f"by brute force, one run each. {INSTANCES} medium instances of each kind: {STARTS} runs, and "
     f"the best value that runs from one start after another find in {SECONDS:g} CPU s. `default` "
-    "is our call with its search over supports, all others are without one.",
+    "is our call with its search over supports; all others run without one.",
     columns=(
         Column("count", "runs", ".0f"),
         Column("share", "optimal %", ".1f", "most", "runs that end at the global optimum"),
@@ -363,7 +363,7 @@ TABLE = Table(
         ),
         Column("worst", "worst %", ".3f", "least", "the largest excess of a run"),
         Column("equal", "equal time %", ".3f", "least", "excess of the best value in equal time"),
-        Column("starts", "starts", ".1f", about="runs in that time, the last one cut"),
+        Column("starts", "starts", ".1f", about="runs in that time; the last one is stopped"),
         Column("cpu", "CPU s", ".3f", "least", "of a run"),
     ),
     tasks=tasks,

@@ -88,7 +88,7 @@ RUNNERS: dict[str, onmf.Runner] = {
     "K-means, refined": refined("K-means"),
     "spherical k-means, refined": run_spherical,
 }
-# Methods whose answer depends on the seed.
+# Methods whose result depends on the seed.
 SEEDED = {DEFAULT, *RANDOM, "K-means, refined", "spherical k-means, refined"}
 # Methods that take milliseconds run on every seed; the others, which take up to a thousand times as
 # long, on the first ones only.
@@ -153,7 +153,7 @@ def _shares(
 
 
 def _share(A: Any, k: int, run: Callable[[], onmf.Answer]) -> float:
-    """Return the explained share of a run, minus infinity if it fails: the other methods count."""
+    """Return the explained share of a run, or minus infinity if it fails."""
     try:
         return onmf.explained_share(A, k, run().X)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
@@ -182,11 +182,17 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="Share of ||A||^2 that the groups of each method explain, with the best vector for each "
-    "group. Refined: the exact alternation follows. Baselines have one CPU second each; slow ones "
+    "group. Refined: the exact alternation follows. Each baseline has one CPU second; slow ones "
     "run on two seeds only.",
     columns=(
         Column("share", "share", ".6f", "most", "mean over the seeds"),
-        Column("behind", "behind", ".1e", "", "at most, of the best method with the same seed"),
+        Column(
+            "behind",
+            "behind",
+            ".1e",
+            "",
+            "largest difference from the best method with the same seed",
+        ),
         Column("wins", "best", ".0f", "", "seeds with the best share"),
         Column("runs", "seeds", ".0f"),
     ),

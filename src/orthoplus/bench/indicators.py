@@ -35,7 +35,7 @@ KINDAP = {
 
 
 def tasks(session: Session) -> Items:
-    """Yield a case for each set, its methods taking turns; what the paper prints of others too."""
+    """Yield one case per data set; for sets without data, only the figures of the paper."""
     for name in session.pick(SETS, QUICK_SETS):
         data = load_labelled(f"kind_{name}", session.folder)
         rounds = session.pick(ROUNDS, QUICK_ROUNDS)
@@ -108,7 +108,9 @@ TABLE = Table(
     "several alternating runs.",
     columns=(
         *score_columns(".2f"),
-        Column("refit", "refit", ".4f", "most", "<UY, X> for the best Y and weights, at most k"),
+        Column(
+            "refit", "refit", ".4f", "most", "<UY, X> for the best Y and weights; k is the maximum"
+        ),
         Column("cpu", "CPU s", ".2f", "least"),
     ),
     tasks=tasks,

@@ -9,7 +9,8 @@ from orthoplus.bench.table import Column, Figures, Items, Session, Table, one_ro
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.ep4orth import EP4Orth
 from orthoplus.metrics import purity
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import KIndicators
 from orthoplus.projection import project_stiefel_plus
 

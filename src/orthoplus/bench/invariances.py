@@ -18,7 +18,7 @@ INSTANCES, QUICK_INSTANCES = 20, 2
 N, R, K = 40, 8, 3
 NOISE = 0.5
 # About 1e12. Products with a power of two are exact, so labels differ only if some constant of a
-# method depends on a scale, not because rounding took the search elsewhere.
+# method depends on a scale, not because of rounding errors.
 LARGE = 2.0**40
 
 
@@ -39,7 +39,7 @@ class Model(NamedTuple):
 
 
 def _own_function(A: FloatArray, k: int) -> Problem:
-    """Return -||A'X||^2 as a user writes it."""
+    """Return -||A'X||^2 as a user would write it."""
     return problems.Smooth(
         lambda X: -float(((A.T @ X) ** 2).sum()),
         (len(A), k),
@@ -88,20 +88,20 @@ def has_same_groups(first: IntArray, second: IntArray) -> bool:
 
 
 def is_order_free(model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
-    """Return whether permuted rows get the same partition."""
+    """Return whether a permutation of the rows leaves the partition unchanged."""
     data, order = model.data(A), rng.permutation(len(A))
     return has_same_groups(model.labels(data)[order], model.labels(model.permuted(data, order)))
 
 
 def is_fair(model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
-    """Return whether equal rows, here each row twice in any order, get equal labels."""
+    """Return whether equal rows have equal labels, for data that contain each row twice."""
     twins = rng.permutation(np.repeat(np.arange(len(A) // 2), 2))
     labels = model.labels(model.data(A[twins]))
     return all(len(np.unique(labels[twins == i])) == 1 for i in np.unique(twins))
 
 
 def is_scale_free(factor: float, model: Model, A: FloatArray, rng: np.random.Generator) -> bool:
-    """Return whether data times a number get the same labels."""
+    """Return whether the labels do not change if the data are multiplied by a number."""
     data = model.data(A)
     return bool((model.labels(data) == model.labels(factor * data)).all())
 

@@ -33,7 +33,7 @@ def timed(call: Callable[[], T]) -> Timed[T]:
 def take_turns(calls: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, Timed[T]]:
     """Interleave calls, so that a busy machine affects all equally, and keep the shortest times.
 
-    The value is that of the call with the least processor seconds.
+    The value is that of the call with the fewest CPU seconds.
     """
     found: dict[str, Timed[T]] = {}
     for _ in range(rounds):
@@ -45,7 +45,7 @@ def take_turns(calls: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, T
 
 
 # A tool that traces lines, such as one that measures coverage, holds a lock in its own functions.
-# An exception there would leave it locked for ever, so the limit waits until the tool has returned.
+# An exception there would leave it locked forever, so the limit waits until the tool has returned.
 RETRY_SECONDS = 1e-3
 
 
@@ -57,9 +57,9 @@ class OutOfProcessorError(Exception):
 def processor_limit(seconds: float) -> Iterator[None]:
     """Raise `OutOfProcessorError` in this block once it has used this many CPU seconds.
 
-    For code that looks at no clock; infinite seconds set no limit. It works between two steps of
-    Python, in the main thread, where the system has such a timer; elsewhere the block runs to its
-    end.
+    For code that does not check the time itself; infinite seconds set no limit. It works between
+    two steps of Python, in the main thread, where the system has such a timer; elsewhere the block
+    runs to its end.
     """
     has_timer = hasattr(signal, "setitimer")
     is_endless = seconds == float("inf")
@@ -92,8 +92,7 @@ def _is_of_tracer(frame: Any) -> bool:
 def peak_bytes() -> int:
     """Return the peak memory of this process.
 
-    On Linux from ``/proc``: what `getrusage` gives begins with the peak of the process that
-    started this one.
+    On Linux from ``/proc``: the value of `getrusage` includes the peak of the parent process.
     """
     return _status_bytes("VmHWM") or _greatest_bytes()
 

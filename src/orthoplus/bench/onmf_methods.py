@@ -86,7 +86,7 @@ def follow(
 ) -> tuple[Any, bool]:
     """Run a method until it converges or reaches the time limit; return its state and which.
 
-    The clock is looked at after each step, or, if ``can_be_cut``, within a step as well.
+    The time is checked after each step and, if ``can_be_cut``, within a step as well.
     """
     stop, begin, is_done = method.stop(), time.process_time(), False
     first = state = method.init(problem, X)
@@ -154,7 +154,7 @@ N_SEEDS, QUICK_N_SEEDS = 10, 3
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """The answers of one method, one per seed, each within a limit of seconds."""
+    """The results of one method, one per seed, each within a time limit."""
 
     answers: tuple[Answer, ...]
     limit: float
@@ -176,7 +176,7 @@ class Runs:
             for key in keys
         }
         is_cut = any(answer.is_cut for answer in self.answers)
-        note = f"stopped after {self.limit:g} CPU s, before its own end" if is_cut else ""
+        note = f"stopped after {self.limit:g} CPU s, before it converged" if is_cut else ""
         return means | {"note": note}
 
 

@@ -45,9 +45,9 @@ class Sets(NamedTuple):
 def global_minimum(problem: Problem) -> Optimum:
     """Return the global minimum over S+, for n of at most 7 or so and k of at most 3.
 
-    The value is attained at X. For KIndicators and Polynomial that no point is lower rests on many
-    starts on each of k^n supports; for the others it is proven, in O(2^n n^3 + S(n, k) k) with
-    S(n, k) the number of partitions, or n! n^2 for assignment.
+    The value is attained at X. For KIndicators and Polynomial, its optimality rests on many starts
+    on each of the k^n supports; for the others it is proven, in O(2^n n^3 + S(n, k) k) with S(n, k)
+    the number of partitions, or n! n^2 for assignment.
 
     Examples
     --------
@@ -148,7 +148,7 @@ _ORACLES: dict[type[Problem], Callable[[Any], FloatArray]] = {
 
 
 def range_of(problem: Problem, optimum: float, rng: np.random.Generator) -> float:
-    """Return how far the mean of f over random points of S+ lies above the optimum.
+    """Return the mean of f over random points of S+ minus the optimum.
 
     The scale of a difference of values: unlike the value itself it does not change if a constant
     is added to f, and it is multiplied by c if f is.

@@ -30,9 +30,9 @@ def origin_of(outcome: Outcome) -> str:
 
 
 def groups_of(outcomes: Sequence[Outcome], here: Machine) -> list[tuple[Machine, list[str]]]:
-    """Return each machine with its versions and commit, and the tables that were run so.
+    """Return each machine with its versions and commit, and the tables that were run with them.
 
-    ``here`` stands for what the outcome of a table does not say.
+    ``here`` provides the values that the outcome of a table does not have.
     """
     groups: list[tuple[Machine, list[str]]] = []
     for outcome in outcomes:

@@ -10,9 +10,11 @@ from orthoplus.bench.origin import Machine, commit_of, groups_of, how_made, orig
 from orthoplus.bench.table import Outcome
 from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, render, rows_of
 
-BRACKETS = "Ours, and in brackets what the paper prints; {}"
-BEST = "the best of each case is bold, and arrows say whether less (↓) or more (↑) is better."
-QUICK_END = "This was a quick run: the figures show that it works, not how good it is."
+BRACKETS = "Our figures, with those of the paper in brackets; {}"
+BEST = "the best of each case is bold, and arrows show whether lower (↓) or higher (↑) is better."
+QUICK_END = (
+    "This was a quick run: the figures show that the code works, not how good the methods are."
+)
 
 
 def show(console: Any, outcome: Outcome) -> None:
@@ -45,7 +47,7 @@ def show(console: Any, outcome: Outcome) -> None:
         is_wide = console.measure(grid_of(" "), options=unlimited).maximum <= console.width
         console.print(grid_of(" " if is_wide else "\n"))
         if any(column.best for column in table.columns):
-            console.print(Text("↓ less is better, ↑ more is better", style="dim"))
+            console.print(Text("↓ lower is better, ↑ higher is better", style="dim"))
     for text in remarks_of(outcome):
         console.print(Text(text, style="dim"))
     for verdict in closing(outcome):
@@ -53,7 +55,7 @@ def show(console: Any, outcome: Outcome) -> None:
 
 
 def closing(outcome: Outcome) -> list[str]:
-    """Return the sentences under a table: what it shows, what was left out, what failed."""
+    """Return the sentences under a table: its conclusions, omissions and failures."""
     lines = outcome.verdicts
     if outcome.is_quick and outcome.rows:
         lines.append(QUICK_END)
@@ -65,9 +67,10 @@ def to_markdown(outcomes: Sequence[Outcome], command: str, machine: dict[str, An
     contents = [
         f"- [{_escape(o.table.title)}](#{o.table.name}), {duration(o.seconds)}" for o in outcomes
     ]
+    made = how_made(outcomes, command, machine)
     parts = [
         "# Results",
-        f"{_capitalized(how_made(outcomes, command, machine))}, {_spent(outcomes)} in all.",
+        f"{made[:1].upper() + made[1:]}, {duration(sum(o.seconds for o in outcomes))} in total.",
         f"**{_state_of(outcomes)}** {_legend(outcomes)}",
         "\n".join(contents),
     ]
@@ -192,15 +195,7 @@ def _state_of(outcomes: Sequence[Outcome]) -> str:
     return " ".join(parts)
 
 
-def _spent(outcomes: Sequence[Outcome]) -> str:
-    return duration(sum(outcome.seconds for outcome in outcomes))
-
-
 def _commits(groups: list[tuple[Machine, list[str]]]) -> str:
     """Return the commit, or how many there are."""
     commits = {machine["commit"] for machine, _ in groups}
     return commit_of(groups[0][0]) if len(commits) == 1 else f"{len(commits)} commits"
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]

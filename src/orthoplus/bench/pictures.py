@@ -13,8 +13,8 @@ from orthoplus.report.svg import hue
 _DPI = 110
 _CELL = 1.35
 _TOP_QUANTILE = 0.995
-# Sixteen levels of a map are as many as the eye tells apart here, and noise in more of them makes
-# the files three times as large. The palette has room for the levels and the gray edges of letters.
+# The eye does not distinguish more than sixteen levels of a map here, and the noise in more levels
+# makes the files three times as large. The palette holds these levels and gray edges of letters.
 _N_LEVELS = 16
 _N_COLORS = 64
 
@@ -73,7 +73,7 @@ def _show_map(axis: Any, image: FloatArray) -> None:
 
 
 def _save(figure: Any, file: IO[bytes]) -> None:
-    """Save a figure as PNG with a palette, a fraction of the size without visible difference."""
+    """Save a figure as PNG with a palette, which makes the file much smaller."""
     from PIL import Image
 
     figure.set_dpi(_DPI)

@@ -24,7 +24,7 @@ def _read() -> dict[tuple[str, str, str], Figures]:
 
 
 def printed(table: str, case: str, method: str) -> Figures:
-    """Return what the paper prints for a method on a case, by column; empty if it does not.
+    """Return the figures that the paper prints for a method on a case, by column; may be empty.
 
     Examples
     --------

@@ -153,11 +153,11 @@ def judge(rows: Rows) -> list[str]:
     ]
     if ratios:
         lines.append(
-            f"It is {gmean(ratios):.1f} times as fast as EP4Orth+ in the geometric mean "
-            f"of the cells with k >= 50, at least {min(ratios):.1f} times."
+            f"It is {gmean(ratios):.1f} times as fast as EP4Orth+ (geometric mean over the "
+            f"cells with k >= 50), and at least {min(ratios):.1f} times."
         )
     lines.append(
-        f"EP4Orth+ solves as many as the paper, to sampling noise, in "
+        f"EP4Orth+ solves as many instances as in the paper, up to sampling noise, in "
         f"{sum(map(_is_alike, faithful))} of {len(faithful)} cells (Fisher's exact test at "
         f"{NOISE_LEVEL:g})."
     )

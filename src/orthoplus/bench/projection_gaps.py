@@ -1,4 +1,4 @@
-"""Measure the gaps of the certified projection on unplanted data, and with a larger budget.
+"""Measure the gaps of the certified projection on data without a planted solution.
 
 Random matrices of many shapes, and those where the relaxation alone is not enough: rank one, equal
 rows, zeros and ones, few rows per column, columns without positive entry, scores of real data.
@@ -123,8 +123,9 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about=f"{INSTANCES} random matrices of each kind and shape; then single ones that need branch "
-    "and bound, with larger budgets until one is certified, each run up to the limit of seconds.",
+    about=f"{INSTANCES} random matrices of each kind and shape; then single matrices that need "
+    "branch and bound, with increasing budgets until the result is certified or the time limit "
+    "is reached.",
     columns=(
         Column("count", "matrices", ".0f"),
         Column("certified", "certified %", ".0f"),

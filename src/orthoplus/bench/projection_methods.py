@@ -63,7 +63,7 @@ class Race:
         return labels, sums
 
     def round(self, labels: IntArray, root: FloatArray) -> None:
-        """Search locally from the labels, and take the bound at the weights of what it finds."""
+        """Search locally from the labels, and compute the bound at the weights of the result."""
         pairs, _ = kernels.gather_pairs(self.C, root, WINDOW, pairs_of_labels(labels))
         self.passes += 1
         chosen = search.local_search(
@@ -210,7 +210,7 @@ TABLE = Table(
     f"{MAX_PASSES} passes or at the limit of seconds.",
     columns=(
         Column("passes", "passes", ".1f", "least", "over C, on average"),
-        Column("gap", "gap", ".0e", "least", "the largest that is left"),
+        Column("gap", "gap", ".0e", "least", "the largest remaining gap"),
         Column("cpu", "CPU s", ".3f", "least"),
     ),
     tasks=tasks,

@@ -69,7 +69,7 @@ def judge(rows: Rows) -> list[str]:
 
 
 TABLE = Table(
-    about=f"The default answer, and a proof of at most {SECONDS:g} s, or of `--limit`.",
+    about=f"The default result, and a proof of at most {SECONDS:g} s, or of `--limit`.",
     columns=(
         Column("size", "n x k", ""),
         Column("explained", "reached", ".2%", "", "share of the sum of squares"),

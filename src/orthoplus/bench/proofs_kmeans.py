@@ -17,7 +17,7 @@ GOOD, PROVEN = 0.01, 1e-6
 
 
 def load(name: str, *, is_standardized: bool) -> FloatArray:
-    """Return a set of scikit-learn."""
+    """Return a data set of scikit-learn."""
     from sklearn import datasets
 
     A: Any = getattr(datasets, f"load_{name}")().data.astype(np.float64)
@@ -77,14 +77,20 @@ def _count(rows: Rows, name: str, whose: str) -> str:
 
 
 TABLE = Table(
-    about=f"The inertia, and what a proof of at most {SECONDS:g} s, or `--limit`, says about it.",
+    about=f"The inertia, and its bound by a proof of at most {SECONDS:g} s, or `--limit`.",
     columns=(
         Column("theirs", "scikit-learn", ".6g", "", "inertia, best of ten starts"),
-        Column("ours", "ours", ".6g", "", "inertia of the default answer"),
-        Column("best", "best known", ".6g", "", "inertia, of both or found by the proof"),
+        Column("ours", "ours", ".6g", "", "inertia of the default result"),
+        Column(
+            "best",
+            "best known",
+            ".6g",
+            "",
+            "the smaller inertia of the two, or that found by the proof",
+        ),
         Column("gap", "gap", ".2e", "", "of scikit-learn's labels"),
         Column("own gap", "our gap", ".2e"),
-        Column("best gap", "best gap", ".2e", "", "what the proof leaves open"),
+        Column("best gap", "best gap", ".2e", "", "the gap that remains after the proof"),
         Column("seconds", "s", ".0f"),
     ),
     tasks=tasks,

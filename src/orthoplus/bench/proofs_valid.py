@@ -2,8 +2,8 @@
 
 Every bound has to be at most the optimum, and an answer may be called optimal only if it is. The
 optimum is that of `orthoplus.bench.oracles`; the answers are the best partition in one half of the
-instances and a random one in the other. So few rows need no compression: of every third
-certificate its bounds are computed and verified in addition.
+instances and a random one in the other. So few rows need no compression, so its bounds
+are computed and verified separately for every third instance.
 """
 
 from collections import Counter
@@ -180,8 +180,10 @@ TABLE = Table(
     columns=(
         Column("count", "instances", ".0f"),
         Column("optimal", "proven optimal", ".0f"),
-        Column("compressed", "compressed", ".0f", "", "instances bounded by compression, too"),
-        Column("faults", "faults", ".0f", "", "bounds above the optimum, false proofs"),
+        Column(
+            "compressed", "compressed", ".0f", "", "instances that are also bounded by compression"
+        ),
+        Column("faults", "faults", ".0f", "", "bounds above the optimum, and false proofs"),
         Column("cpu", "CPU s", ".1f"),
     ),
     tasks=tasks,

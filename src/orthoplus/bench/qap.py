@@ -103,7 +103,7 @@ def measure(call: Callable[[], Found], best: float, wanted: int) -> Figures:
     if n_starts:
         figures |= {"value": value, "gap": 100.0 * (value - best) / (best or 1.0)}
     if n_starts < wanted:
-        figures["note"] = f"{n_starts} of {wanted} starts: the limit of seconds"
+        figures["note"] = f"{n_starts} of {wanted} starts finished within the time limit"
     return figures
 
 
@@ -130,7 +130,8 @@ def judge(rows: Rows) -> list[str]:
 
 def _mean(gaps: FloatArray) -> str:
     found = gaps[np.isfinite(gaps)]
-    where = "" if len(found) == len(gaps) else f" where a start ended, {len(found)} instances"
+    where = f" over the {len(found)} instances in which a start finished"
+    where = "" if len(found) == len(gaps) else where
     return f"{found.mean():.3f} %{where}" if len(found) else "none"
 
 
@@ -138,9 +139,9 @@ TABLE = Table(
     about=f"Our default, and the best of {STARTS} starts of the others; the paper has no table of "
     "it. `penalty starts` is the former default, EP4Orth+ before each search of "
     f"{FORMER_STEPS} exchanges; `random starts` the same search from {RANDOM_STARTS} random "
-    "permutations; `without search` only exchanges pairs from the penalty method's points, `no "
-    "search` from random ones. Wen-Yin and SEPPG end with the nearest permutation, without "
-    "exchanges.",
+    "permutations; `without search` only exchanges pairs, starting from the points of the "
+    "penalty method, `no search` from random ones. Wen-Yin and SEPPG end with the nearest "
+    "permutation, without exchanges.",
     columns=(
         Column("value", "value", ".0f", "least"),
         Column("best", "best known", ".0f"),

@@ -47,8 +47,8 @@ def _measure(session: Session, k: int, noise: float) -> Figures:
 
 
 TABLE = Table(
-    about=f"n, r = {SHAPE}, {INSTANCES} instances per row; how often, in percent, the planted k is "
-    "named by each criterion and chosen in the end.",
+    about=f"n, r = {SHAPE}, {INSTANCES} instances per row; share of instances, in percent, in "
+    "which each criterion and the final vote choose the planted k.",
     columns=(
         Column("chosen", "chosen", ".0f", "most"),
         *(Column(name, name, ".0f") for name in CRITERIA),

@@ -1,6 +1,6 @@
 """Write the files of a run: ``rows.jsonl``, one line per row, and ``tables.jsonl``, per table.
 
-They hold all that the pages show, so that an interrupted run can be taken up again.
+They contain everything that the pages show, so that an interrupted run can be resumed.
 """
 
 import json
@@ -21,7 +21,7 @@ ROWS, FINISHED = "rows.jsonl", "tables.jsonl"
 class Record(ExitStack):
     """Write rows and finished tables as they are computed, and rows also to ``jsonl``.
 
-    What the folder has of the tables in ``done``, those of an earlier run, is kept, and so are all
+    The rows of the tables in ``done``, those of an earlier run, are kept, and so are all
     other tables if the run is resumed with the tables ``asked``. Each table has the machine, the
     commit and the versions of the moment at which it began.
     """

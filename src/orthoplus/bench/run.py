@@ -21,7 +21,7 @@ from orthoplus.bench.table import (
 )
 from orthoplus.datasets import MissingDataError
 
-INTERRUPTED = "Interrupted: the rows above are complete, the rest is missing."
+INTERRUPTED = "Interrupted: the rows above are complete, and the others are missing."
 
 OnRow = Callable[[str, Row], None]
 OnTable = Callable[[str], None]

@@ -1,8 +1,8 @@
 """Compare orthogonal NMF in memory, from disk and on a cluster: seconds, memory, labels.
 
 Weak scaling gives every worker the same rows, so that one and two workers take the same passes. Two
-independent processes that fit those rows at once show what the machine can achieve: no cluster can
-be faster than they are. CPU seconds distinguish work from waiting for a busy machine.
+independent processes that fit those rows at the same time show what the machine can achieve: no
+cluster can be faster. CPU seconds distinguish work from waiting for a busy machine.
 """
 
 import os
@@ -185,9 +185,9 @@ TABLE = Table(
         Column("wall", "wall s", ".1f", "least"),
         Column("cpu", "CPU s", ".1f", "", "of all processes"),
         Column("peak", "peak MB", ".0f", "least"),
-        Column("base", "base MB", ".0f", "", "peak before there are data"),
+        Column("base", "base MB", ".0f", "", "peak before the data are loaded"),
         Column("passes", "passes", ".0f", "", "over the file"),
-        Column("differ", "differ", ".0f", "", "labels that are not those of the first method"),
+        Column("differ", "differ", ".0f", "", "labels that differ from those of the first method"),
         Column("error", "error", ".6g", "", "of the reconstruction"),
     ),
     tasks=tasks,

@@ -1,7 +1,7 @@
 """Compare first- and second-order solvers near a solution by their gradient evaluations.
 
-For each f a local solution over OB+ of the penalized problem is found, disturbed a little, and both
-solvers run from there to ||min(X, grad h)|| <= 1e-9 of the gradient's size.
+For each f a local solution over OB+ of the penalized problem is found and slightly perturbed, and
+both solvers run from there to ||min(X, grad h)|| <= 1e-9 of the gradient's size.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus, random_oblique_plus
 from orthoplus.geometry.stiefel import random_stiefel_plus
 from orthoplus.methods import ProjectedGradient, RegularizedNewton
-from orthoplus.penalty.family import Penalized, PowerPenalty
+from orthoplus.penalty.family import PowerPenalty
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, Projection, TraceMin
 
 SIZE, QUICK_SIZE = (500, 10), (60, 3)

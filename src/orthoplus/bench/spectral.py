@@ -90,7 +90,7 @@ TABLE = Table(
         Column("nmi", "NMI", ".2f", "most", "in percent"),
         Column("objective", "objective", ".4f", "least", "tr(V'LV) with the best weights"),
         Column("cut", "cut", ".4f", "least", "the normalized cut of the labels"),
-        Column("bound", "bound", ".4f", "", "no objective is below it"),
+        Column("bound", "bound", ".4f", "", "a lower bound on the objective"),
         Column("cpu", "CPU s", ".2f", "least"),
     ),
     tasks=tasks,

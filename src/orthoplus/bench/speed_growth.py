@@ -60,15 +60,15 @@ def slope_of(rows: Rows) -> float:
 def judge(rows: Rows) -> list[str]:
     """Report the exponents."""
     return [
-        f"{case}: seconds grow like the power {slope_of(Rows(own.values())):.2f}."
+        f"{case}: the seconds grow with the exponent {slope_of(Rows(own.values())):.2f}."
         for case, own in rows.by_case().items()
     ]
 
 
 TABLE = Table(
     about=f"The default on planted data, k = {K}: dense with {DENSE_COLUMNS} columns, sparse with "
-    f"{SPARSE_SIZE[0]} x {SPARSE_SIZE[1]}; the power is 1 if the cost is linear, below if a "
-    "fixed part counts.",
+    f"{SPARSE_SIZE[0]} x {SPARSE_SIZE[1]}; the exponent is 1 if the cost is linear, and smaller if "
+    "a fixed part dominates.",
     columns=(
         Column("cpu", "CPU s", ".3f"),
         Column("wall", "wall s", ".3f"),

@@ -41,7 +41,7 @@ def make_data(n: int, r: int, k: int, rng: np.random.Generator) -> FloatArray:
 
 
 def run_onmf(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, Any]:
-    """Run the default to its end."""
+    """Run the default until it converges."""
     found = timed(lambda: run_default(A, k, seed, np.inf))
     figures = {"cpu": found.cpu, "wall": found.wall, "peak": peak_bytes()}
     return figures | {"share": explained_share(A, k, found.value.X)}
@@ -65,7 +65,7 @@ def run_opnmf(A: FloatArray, k: int, seed: int, limit: float) -> dict[str, Any]:
             break
     note = f"projected: seconds per iteration times its iterations on {_SAMPLE} of the rows"
     if not is_done:
-        note += f", which had not ended after {limit} s: at least that"
+        note += f"; it had not converged after {limit} s, so this is a lower bound"
     each, count = steps.cpu / _TIMED_STEPS, current.n_iter
     seconds = {"step": each, "cpu": each * count, "wall": steps.wall / _TIMED_STEPS * count}
     return seconds | {"steps": count, "peak": peak, "note": note}
@@ -75,7 +75,7 @@ RUNS = {"default": run_onmf, "OPNMF": run_opnmf}
 
 
 def measure_onmf(method: str, size: tuple[int, int, int], seed: int, limit: float) -> Figures:
-    """Run a method on planted groups; memory is the peak over the size of the data."""
+    """Run a method on planted groups; memory is the peak divided by the size of the data."""
     k = size[-1]
     # Compile and import before memory is measured.
     RUNS[method](make_data(500, 20, 3, np.random.default_rng(0)), 3, 0, 0.1)
@@ -135,7 +135,13 @@ TABLE = Table(
         Column("wall", "wall s", ".1f"),
         Column("step", "s/iter", ".3f"),
         Column("steps", "iterations", ".0f", "", "or passes over the scores"),
-        Column("memory", "memory", ".2f", "", "peak over the size of the data, the data included"),
+        Column(
+            "memory",
+            "memory",
+            ".2f",
+            "",
+            "peak, including the data, divided by the size of the data",
+        ),
         Column("share", "share", ".5f"),
         Column("gap", "gap", ".0e", "", "certified, of the projection"),
     ),

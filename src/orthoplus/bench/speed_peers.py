@@ -1,7 +1,8 @@
 """Compare seconds and objective with fast clustering libraries on a large float32 matrix.
 
-Every method runs in a separate process, several times; the smallest time counts. The objective is
-what the groups explain with the best vector for each of them, whatever model found the groups.
+Every method runs in a separate process, several times; the shortest time is used. The objective is
+the share that the groups explain with the best vector for each of them, regardless of the model
+that found them.
 """
 
 from collections.abc import Callable
@@ -76,7 +77,7 @@ RUNS: dict[str, Labeler] = {
 
 
 def measure(method: str, size: tuple[int, int, int], seeds: int, first: int) -> Figures:
-    """Run a method from several seeds on one matrix; the least seconds and the mean share."""
+    """Return the shortest time and the mean share of a method over several seeds on one matrix."""
     k, run = size[-1], RUNS[method]
     run(make_data(2000, size[1], k, 0), k, 0)  # compile and import
     A, shares, found = make_data(*size, first), [], []
@@ -119,7 +120,7 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="Rows near multiples of planted profiles with noise, in float32; every method with its "
-    "defaults, the least seconds of several runs. faiss takes part where it is installed.",
+    "defaults, the shortest time of several runs. faiss is included if it is installed.",
     columns=(
         Column("cpu", "CPU s", ".2f", "least"),
         Column("wall", "wall s", ".2f", "least"),

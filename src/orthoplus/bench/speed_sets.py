@@ -28,7 +28,7 @@ TIE = 1e-5
 
 
 def run_k_means(A: Any, k: int) -> onmf.Answer:
-    """Run ``KMeans(n_init=10)``, the usual way to get groups that depend little on the seed."""
+    """Run ``KMeans(n_init=10)``, whose result depends little on the seed."""
     from sklearn.cluster import KMeans
 
     model = KMeans(n_clusters=k, n_init=10, random_state=0).fit(A)
@@ -37,7 +37,7 @@ def run_k_means(A: Any, k: int) -> onmf.Answer:
 
 
 def run_nmf(A: Any, k: int) -> onmf.Answer:
-    """Run ``NMF(init="nndsvda", max_iter=200)``, as people call it."""
+    """Run ``NMF(init="nndsvda", max_iter=200)``, as it is commonly called."""
     from sklearn.decomposition import NMF
     from sklearn.exceptions import ConvergenceWarning
 
@@ -86,7 +86,7 @@ def _sets(session: Session) -> Iterator[tuple[str, Callable[[], tuple[Any, int]]
 def _rows(
     session: Session, case: str, load: Callable[[], tuple[Any, int]], others: tuple[str, ...]
 ) -> list[Row]:
-    """Return all rows of a set; the default and scikit-learn take turns."""
+    """Return all rows of a set; the default and scikit-learn run alternately."""
     A, k = load()
     calls = {
         DEFAULT: lambda: onmf.run_default(A, k, session.seed, np.inf),
@@ -126,13 +126,13 @@ def judge(rows: Rows) -> list[str]:
             for case, (ours, other) in pairs.items()
             if ours.number("share") < other.number("share") - TIE
         ]
-        sets = f"in the geometric mean of {len(pairs)} set{'s' if len(pairs) > 1 else ''}"
+        sets = f"(geometric mean over {len(pairs)} data set{'s' if len(pairs) > 1 else ''}"
         if method in MOST:
-            words = f"The default takes {1.0 / mean:.2f} times the CPU seconds of {method} {sets} "
-            words += f"(aim: at most {MOST[method]:g})"
+            words = f"The default takes {1.0 / mean:.2f} times the CPU seconds of {method} {sets}; "
+            words += f"aim: at most {MOST[method]:g})"
         else:
-            words = f"{method} takes {mean:.1f} times the default's seconds {sets} "
-            words += f"(expected: at least {LEAST[method]:g})"
+            words = f"{method} takes {mean:.1f} times the default's seconds {sets}; "
+            words += f"expected: at least {LEAST[method]:g})"
         better = f"lower on {', '.join(worse)}." if worse else "at least as good on all of them."
         lines.append(f"{words}; the default's objective is {better}")
     return lines
@@ -140,13 +140,13 @@ def judge(rows: Rows) -> list[str]:
 
 TABLE = Table(
     about="The default and scikit-learn's KMeans(n_init=10) and NMF(init='nndsvda', max_iter=200) "
-    "run alternately, and the smallest of three times counts; OPNMF and ONP-MF run once, on text "
+    "run alternately, and the shortest of three times is shown; OPNMF and ONP-MF run once, on text "
     "and images.",
     columns=(
         Column("cpu", "CPU s", ".3f", "least"),
         Column("wall", "wall s", ".3f"),
-        Column("ratio", "ratio", ".1f", "", "CPU seconds over those of the default"),
-        Column("share", "share", ".5f", "most", "sum of sigma_1(A_j)^2 over ||A||^2"),
+        Column("ratio", "ratio", ".1f", "", "CPU seconds relative to those of the default"),
+        Column("share", "share", ".5f", "most", "sum of sigma_1(A_j)^2 divided by ||A||^2"),
     ),
     tasks=tasks,
     judge=judge,

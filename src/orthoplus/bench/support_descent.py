@@ -1,7 +1,7 @@
 """Minimize f on many supports of S+ at once, for tiny n; an oracle for problems without a formula.
 
 With the labels fixed a point of S+ is a vector of n nonnegative weights, of unit norm on each
-group. Every step minimizes a majorizer of f over these weights, so no step goes up.
+group. Every step minimizes a majorizer of f over these weights, so f never increases.
 """
 
 from collections.abc import Sequence

@@ -42,8 +42,8 @@ class Column:
 class Row:
     """The figures of one method on one case, and those the paper prints, by key of a column.
 
-    ``note`` is what the reader must know, such as a limit that was met. If ``is_failed``, an error
-    took the place of the figures and ``note`` says which.
+    ``note`` is a remark for the reader, such as a limit that was reached. If ``is_failed``, there
+    is an error instead of figures, and ``note`` describes it.
     """
 
     case: str
@@ -211,8 +211,8 @@ class Outcome:
     """A finished table, from this or an earlier run.
 
     ``failure`` says why it ended early; ``seconds`` is the elapsed time; ``machine`` is what
-    `orthoplus.bench.machine.describe_machine` said when the table began; ``limit`` are the CPU
-    seconds that one run of another method had.
+    `orthoplus.bench.machine.describe_machine` said when the table began; ``limit`` is the limit
+    of CPU seconds for one run of another method.
     """
 
     table: Table

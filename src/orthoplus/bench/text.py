@@ -43,7 +43,7 @@ def tasks(session: Session) -> Items:
             yield Task(name, (method,), partial(_rows, session, data, method, paths))
     yield Picture(
         "convergence",
-        "EP4Orth+ over its outer iterations: the penalty grows until the violation is gone.",
+        "EP4Orth+ over its outer iterations: the penalty grows until the violation vanishes.",
         partial(draw_convergence, paths=paths),
     )
 
@@ -51,7 +51,7 @@ def tasks(session: Session) -> Items:
 def _rows(
     session: Session, data: LabelledData, method: str, paths: dict[str, tuple[HistoryRow, ...]]
 ) -> list[Row]:
-    """Return the row of one method on one set; keep the path of EP4Orth+ for the picture."""
+    """Return the row of one method on one set; store the path of EP4Orth+ for the picture."""
     figures = measure(session, data, method)
     if method == PENALTY:
         runs = onmf.run_method(session, data.name, method, data.A, data.n_classes, TEXT_METHODS)
@@ -106,12 +106,14 @@ def _nearness(rows: Rows, method: str) -> str:
 
 
 TABLE = Table(
-    about=f"{', '.join(onmf.RANDOM)} are means over ten seeds, their share the best of the ten; "
-    "EP4Orth+ with the growth rule the paper prints, and with one rate, 1.05.",
+    about=f"{', '.join(onmf.RANDOM)} are means over ten seeds, and their share is the best of "
+    "the ten; EP4Orth+ runs with the growth rule of the paper, and with the constant rate 1.05.",
     columns=(
         *score_columns(".1f"),
-        Column("share", "share", ".5f", "most", "sum of sigma_1(A_j)^2 over ||A||^2, after refit"),
-        Column("violation", "viol.", ".0e", "", "||X'X - I|| + ||min(X, 0)|| of the answer", False),
+        Column(
+            "share", "share", ".5f", "most", "sum of sigma_1(A_j)^2 divided by ||A||^2, after refit"
+        ),
+        Column("violation", "viol.", ".0e", "", "||X'X - I|| + ||min(X, 0)|| of the result", False),
         Column("cpu", "CPU s", ".1f", "least"),
     ),
     tasks=tasks,

@@ -38,7 +38,7 @@ def _concave(n: int, k: int, rng: np.random.Generator) -> Problem:
 
 
 def _laplacian(n: int, k: int, rng: np.random.Generator) -> Problem:
-    """Draw a graph with weighted edges, half of them missing, but not all."""
+    """Draw a graph with weighted edges; about half of all edges are missing."""
     W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.5), 1)
     W[0, 1] = rng.random()
     return problems.laplacian_embedding(W + W.T, k, normalized=bool(rng.random() < 0.5))

@@ -68,7 +68,7 @@ def run_vca(A: Any, k: int, seed: int, limit: float, model: str = "fcls") -> onm
 
 
 def run_image_penalty(A: Any, k: int, seed: int, limit: float) -> onmf.Answer:
-    """Run EP4Orth+ with the paper's parameters for images, which stop far from S+: rounded."""
+    """Run EP4Orth+ with the paper's parameters for images, and round its result to S+."""
     found = onmf.run_penalty(A, k, seed, limit, EP4Orth.for_unmixing)
     return replace(found, X=onmf.round_any(found.X))
 
@@ -119,7 +119,7 @@ def closest(maps: dict[str, FloatArray]) -> dict[str, FloatArray]:
 def _measure(
     session: Session, case: str, scene: SceneData, method: str, maps: dict[str, FloatArray]
 ) -> Figures:
-    """Measure one method on one image; its maps are kept for the picture."""
+    """Measure one method on one image, and store its maps for the picture."""
     runs = onmf.run_method(session, case, method, scene.A, len(scene.names), IMAGE_METHODS)
     scores = []
     for found in runs.answers:
@@ -212,8 +212,9 @@ def _judge_fractions(cases: dict[str, dict[str, Row]]) -> list[str]:
 
 
 TABLE = Table(
-    about="EP4Orth+ with the paper's parameters for images; the default is `unmix`. Every method "
-    "but VCA + FCLS and the default gets its fractions from its spectra by `abundances`.",
+    about="EP4Orth+ with the paper's parameters for images; the default is `unmix`. For all "
+    "methods except VCA + FCLS and the default, fractions are computed from the spectra by "
+    "`abundances`.",
     columns=(
         Column("angle", "SAD", ".3f", "least", "spectral angle distance, radians; mean of seeds"),
         Column("least", "least", ".3f", "", "of the best seed"),

@@ -94,11 +94,12 @@ def certify(  # noqa: PLR0913
     Notes
     -----
     The bounds are tried in this order: the spectral bound; a certificate in closed form, which
-    proves separated clusters with any number of rows optimal in a few passes over the data (see
-    `orthoplus.certify.closed_form`); and a convex relaxation, with cuts for at most 2000 rows. For
-    more than 4000 rows, the relaxation is replaced by one of sums over small groups of rows (see
-    `orthoplus.certify.compression`), followed, if time allows, by relaxations of blocks of rows, or
-    of up to 12,000 rows at once if that is more promising and needs at most half of the memory.
+    proves that well-separated clusters are optimal in a few passes over the data, for any number of
+    rows (see `orthoplus.certify.closed_form`); and a convex relaxation, with cuts for at most 2000
+    rows. For more than 4000 rows, the relaxation is replaced by one of sums over small groups of
+    rows (see `orthoplus.certify.compression`), followed, if time allows, by relaxations of blocks
+    of rows, or of up to 12,000 rows at once if that is more promising and needs at most half of the
+    memory.
 
     Examples
     --------
@@ -242,7 +243,8 @@ class Search:
 
     def steps(self) -> Iterator[None]:
         """Run the steps in the order of their cost, and yield after each of them."""
-        yield from self._spectral()
+        self.offer(bound_without(self.model), "spectral", None)
+        yield
         yield from self._closed_form(self.answer)
         yield from self._round(self._near_answer())
         if self._fits_densely():
@@ -254,10 +256,6 @@ class Search:
             yield from self._compression()
             if self._are_blocks_better():
                 yield from self._many_rows()
-
-    def _spectral(self) -> Iterator[None]:
-        self.offer(bound_without(self.model), "spectral", None)
-        yield
 
     def _closed_form(self, labels: IntArray) -> Iterator[None]:
         end = perf_counter() + _CLOSED_FORM_SHARE * (self.deadline - perf_counter())

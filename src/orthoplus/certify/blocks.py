@@ -33,11 +33,11 @@ from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.threads import n_threads, set_most_threads
 
-# Seconds that a relaxation of _ROWS rows needs to be worthwhile. They grow with the square of the
-# rows, or with the cube if there are cuts.
-_SECONDS, _SECONDS_WITH_CUTS, _ROWS = 3.0, 10.0, 600
+# Seconds that a relaxation of _BLOCK_ROWS rows needs to be worthwhile. They grow with the square of
+# the rows, or with the cube if there are cuts.
+_BLOCK_SECONDS, _BLOCK_SECONDS_WITH_CUTS, _BLOCK_ROWS = 3.0, 10.0, 600
 # Fewest and most rows of a block, and fewest rows per group.
-_FEWEST, _MOST, _PER_GROUP = 100, 1500, 8
+_FEWEST_ROWS, _MOST_ROWS, _ROWS_PER_GROUP = 100, 1500, 8
 # A block is done if its bound exceeds the value of the answer by at most this share.
 _CLOSED = 1e-10
 # Maximum number of entries of A held in memory.
@@ -59,19 +59,20 @@ def can_be_cut(model: Model) -> bool:
 
 def rows_per_block(model: Model, seconds: float) -> int:
     """Return the number of rows per block for this total time."""
-    # T = n / m blocks get seconds * threads / T each, and need _SECONDS * (m / _ROWS)^2.
-    per_row = seconds * n_threads() * _ROWS / model.n
-    affordable = _ROWS * per_row / _SECONDS
+    # T = n / m blocks get seconds * threads / T each, and need
+    # _BLOCK_SECONDS * (m / _BLOCK_ROWS)^2.
+    per_row = seconds * n_threads() * _BLOCK_ROWS / model.n
+    affordable = _BLOCK_ROWS * per_row / _BLOCK_SECONDS
     if model.has_ratios:
-        affordable = _ROWS * float(np.sqrt(per_row / _SECONDS_WITH_CUTS))
-    least = max(_FEWEST, _PER_GROUP * model.k)
-    return int(min(max(affordable, least), _MOST, model.n))
+        affordable = _BLOCK_ROWS * float(np.sqrt(per_row / _BLOCK_SECONDS_WITH_CUTS))
+    least = max(_FEWEST_ROWS, _ROWS_PER_GROUP * model.k)
+    return int(min(max(affordable, least), _MOST_ROWS, model.n))
 
 
 def expected_loss(model: Model, seconds: float) -> float:
     """Estimate the relative loss of blocks in this time; infinity if the blocks do not fit."""
     rows = rows_per_block(model, seconds)
-    needed = model.n * rows * _SECONDS / (_ROWS**2 * n_threads())
+    needed = model.n * rows * _BLOCK_SECONDS / (_BLOCK_ROWS**2 * n_threads())
     return model.k / rows if needed <= 2.0 * seconds else np.inf
 
 

@@ -13,6 +13,13 @@ from scipy.linalg import blas, lapack
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 
+# Over-relaxation of an ADMM step, which needs fewer iterations than a factor of 1.
+OVER_RELAXATION = 1.6
+# Up to this order an ADMM iteration runs in float64, beyond it in float32. Bounds are always
+# computed in float64.
+DOUBLE_ORDER = 1000
+# Tolerance of the eigenpairs' residuals, as a share of the distance between F and P.
+EIGEN_TOL = 0.1
 # All pairs are computed up to this order, or if more than this share of them is needed.
 _DENSE_ORDER, _DENSE_SHARE = 160, 0.3
 # Additional pairs beyond those with a positive share: at least this many, and this part of them.
@@ -230,7 +237,7 @@ class LeadingPairs:
 
     def _refine(self, W: FloatArray, tol: float) -> tuple[LowRank | None, int]:
         """Filter the vectors once; return F, or None if there are too few, and the width needed."""
-        Q = self._orthonormal(self._filtered(W))
+        Q = orthonormalize(self._off_unit(self._filtered(W)))
         images = self._apply(W, Q)
         inner = Q.T @ images
         values, turn = np.linalg.eigh((inner + inner.T) / 2)
@@ -256,9 +263,6 @@ class LeadingPairs:
 
     def _off_unit(self, V: FloatArray) -> FloatArray:
         return V if self.unit is None else V - np.outer(self.unit, self.unit @ V)
-
-    def _orthonormal(self, V: FloatArray) -> FloatArray:
-        return orthonormalize(self._off_unit(V))
 
     def _filter(self, W: FloatArray, V: FloatArray) -> FloatArray:
         r"""Return :math:`T_d(\ell(W)) V`, where l maps the floor and the last value to -1 and 1.

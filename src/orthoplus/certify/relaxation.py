@@ -24,6 +24,9 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.certify.cuts import CutPool, Cuts
 from orthoplus.certify.fantope import (
+    DOUBLE_ORDER,
+    EIGEN_TOL,
+    OVER_RELAXATION,
     LeadingPairs,
     LowRank,
     average_into,
@@ -39,14 +42,8 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.threads import single_blas
 
-# Over-relaxation of the ADMM step, which needs fewer iterations than a factor of 1.
-_OVER_RELAXATION = 1.6
-# Up to this order the iteration runs in float64, beyond it in float32. Bounds are always computed
-# in float64.
-_DOUBLE_ORDER = 1000
-# Tolerance of the eigenpairs' residuals, as a share of the distance between F and P. The second
-# value applies with cuts, which perturb the iteration more.
-_EIGEN_TOL, _EIGEN_TOL_WITH_CUTS = 0.1, 0.5
+# Tolerance of the eigenpairs' residuals with cuts, which perturb the iteration more.
+_EIGEN_TOL_WITH_CUTS = 0.5
 # Cuts are added every this many iterations, up to this order.
 _CUT_EVERY, _MOST_CUT = 10, 4000
 # Beyond this order no other penalty parameters are tried, because trials need copies of the state
@@ -156,8 +153,8 @@ class Relaxation(Tuned):
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
         is_new = has_cuts and cuts is None  # multipliers of given cuts need not grow so fast
         self._penalty = (_FIRST_PENALTY_WITH_CUTS if is_new else _FIRST_PENALTY) / self.k
-        self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else _EIGEN_TOL
-        dtype = np.float64 if self.n <= _DOUBLE_ORDER else np.float32
+        self._eigen_tol = _EIGEN_TOL_WITH_CUTS if has_cuts else EIGEN_TOL
+        dtype = np.float64 if self.n <= DOUBLE_ORDER else np.float32
         self._G: FloatArray = np.empty(M.shape, dtype=dtype)
         for first in range(0, self.n, _ROWS):
             self._G[first : first + _ROWS] = np.ldexp(M[first : first + _ROWS], -self._exponent)
@@ -249,7 +246,7 @@ class Relaxation(Tuned):
             self._offset,
             self._G,
             self._W,
-            (_OVER_RELAXATION, 1 / self._penalty),
+            (OVER_RELAXATION, 1 / self._penalty),
         )
         if self._pool is not None:
             self._pool.sweep(self._T)

@@ -22,7 +22,7 @@ def group_rows(rows: FloatArray, k: int) -> IntArray:
     centers = _far_rows(rows, k)
     labels = np.argmax(rows @ centers.T, axis=1)
     for _ in range(20):
-        centers = np.stack([_direction(rows[labels == j]) for j in range(k)])
+        centers = np.stack([_unit(rows[labels == j].sum(axis=0)) for j in range(k)])
         old, labels = labels, np.argmax(rows @ centers.T, axis=1)
         if np.array_equal(labels, old):
             break
@@ -41,11 +41,6 @@ def _far_rows(rows: FloatArray, k: int) -> FloatArray:
         direction = _unit(rest[chosen])
         rest -= np.outer(rest @ direction, direction)
     return np.stack(found)
-
-
-def _direction(rows: FloatArray) -> FloatArray:
-    """Return the normalized sum of the rows, or zeros if the sum is zero."""
-    return _unit(rows.sum(axis=0))
 
 
 def _unit(vector: FloatArray) -> FloatArray:

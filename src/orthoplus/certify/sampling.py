@@ -31,11 +31,12 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.threads import n_threads, single_blas
 
-# Seconds for a block of _ROWS rows, growing with the square of the rows; fewest and most rows.
-_SECONDS, _ROWS, _FEWEST, _MOST = 3.0, 600, 60, 600
+# Seconds for a block of _BLOCK_ROWS rows, growing with the square of the rows; fewest and most
+# rows.
+_BLOCK_SECONDS, _BLOCK_ROWS, _FEWEST_ROWS, _MOST_ROWS = 3.0, 600, 60, 600
 # Number of blocks to aim for and fewest blocks to draw: larger blocks lose less each, but the mean
 # over more blocks is known more accurately.
-_WANTED, _AT_LEAST = 200, 20
+_WANTED_BLOCKS, _FEWEST_BLOCKS = 200, 20
 
 
 def sampled_bound(
@@ -53,10 +54,10 @@ def sampled_bound(
     assert model.factor is not None
     A, n = model.factor, model.n
     seconds = max(deadline - perf_counter(), 0.0) * n_threads()
-    m = int(_ROWS * math.sqrt(seconds / (_WANTED * _SECONDS)))
-    m = min(max(m, _FEWEST, 2 * model.k), _MOST, n)
-    share = _SECONDS * (m / _ROWS) ** 2
-    n_blocks = max(int(seconds / share), _AT_LEAST)
+    m = int(_BLOCK_ROWS * math.sqrt(seconds / (_WANTED_BLOCKS * _BLOCK_SECONDS)))
+    m = min(max(m, _FEWEST_ROWS, 2 * model.k), _MOST_ROWS, n)
+    share = _BLOCK_SECONDS * (m / _BLOCK_ROWS) ** 2
+    n_blocks = max(int(seconds / share), _FEWEST_BLOCKS)
     residuals = row_residuals(model, point)
     strata = _strata(residuals, point.labels, m)
     columns = rng.integers(0, strata.shape[1], (n_blocks, m))

@@ -14,6 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.certify.fantope import (
+    DOUBLE_ORDER,
+    EIGEN_TOL,
+    OVER_RELAXATION,
     LeadingPairs,
     LowRank,
     average_into,
@@ -25,12 +28,6 @@ from orthoplus.certify.spectral_bound import spectral_bound
 from orthoplus.certify.tuning import Tuned
 from orthoplus.core.types import FloatArray
 
-# Over-relaxation of the ADMM step, and the tolerance of the eigenpairs as a share of the distance
-# between F and P.
-_OVER_RELAXATION, _EIGEN_TOL = 1.6, 0.1
-# Up to this order the iteration runs in float64, beyond it in float32. Bounds are always computed
-# in float64.
-_DOUBLE_ORDER = 1000
 # The first penalty parameter is this number over k, for K of unit norm.
 _FIRST_PENALTY = 0.3
 
@@ -77,7 +74,7 @@ class SignedBlock(Tuned):
         centered = K if unit is None else split_off(K, unit)[0]
         norm = max(map(abs, extreme_eigenvalues(centered, np.random.default_rng(0))))
         self._exponent = int(math.frexp(norm)[1]) if norm > 0 else 0
-        dtype = np.float64 if len(K) <= _DOUBLE_ORDER else np.float32
+        dtype = np.float64 if len(K) <= DOUBLE_ORDER else np.float32
         self._G: FloatArray = np.ldexp(centered, -self._exponent).astype(dtype)
         self.penalty = _FIRST_PENALTY / k if start.penalty is None else start.penalty
         self._state: FloatArray = np.asarray(start.Y @ start.Y.T)
@@ -107,17 +104,17 @@ class SignedBlock(Tuned):
         target[:m, :m] += np.abs(self._inner)
         target[:m, m:] += self._state[:m, m:]
         target[m:] += self._state[m:]
-        self._F = self._pairs.project(target, _EIGEN_TOL * self._primal)
+        self._F = self._pairs.project(target, EIGEN_TOL * self._primal)
         V, shares = self.solution()
         # Form F = V diag(shares) V' in the memory of the target.
         F = np.matmul((V * shares).astype(target.dtype), V.T.astype(target.dtype), out=target)
         # a F + (1 - a) P + D, in the block with P = state - D: F replaces a share of P.
         negative = np.minimum(self._inner, 0.0)
-        self._state *= 1.0 - _OVER_RELAXATION
-        self._inner[:] += _OVER_RELAXATION * negative
-        F *= _OVER_RELAXATION
+        self._state *= 1.0 - OVER_RELAXATION
+        self._inner[:] += OVER_RELAXATION * negative
+        F *= OVER_RELAXATION
         self._state += F
-        F /= _OVER_RELAXATION
+        F /= OVER_RELAXATION
         F -= self._state
         F[:m, :m] += np.minimum(self._inner, 0.0)
         self._primal = float(np.linalg.norm(F))

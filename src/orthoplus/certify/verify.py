@@ -13,7 +13,7 @@ leading eigenvalues of M + S, using
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from orthoplus.certify.verify_data import BrokenProofError, CheckedData, Upper, 
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from orthoplus.certify.certificate import Certificate
 
 # Fingerprints that differ by more than this share of the norm belong to different data.
 _SAME = 1e-5
@@ -88,7 +91,9 @@ def is_same_data(one: FloatArray, other: FloatArray) -> bool:
 # --- the checks -----------------------------------------------------------------------------------
 
 
-def verify(problem: Problem, certificate: Any, best: tuple[IntArray, FloatArray]) -> Verification:
+def verify(
+    problem: Problem, certificate: "Certificate", best: tuple[IntArray, FloatArray]
+) -> Verification:
     """Check what a certificate claims; see the top of this module.
 
     ``best`` holds the labels and weights of a point whose value is to be ``best_value``. It is
@@ -112,7 +117,9 @@ def verify(problem: Problem, certificate: Any, best: tuple[IntArray, FloatArray]
     return Verification(tuple(failures), value, bound, is_rigorous)
 
 
-def _wrong_values(certificate: Any, value: float, least: float, slack: float) -> Iterator[str]:
+def _wrong_values(
+    certificate: "Certificate", value: float, least: float, slack: float
+) -> Iterator[str]:
     """Yield what is wrong with the values of the answer and of the best partition."""
     if not abs(value - certificate.value) <= slack:
         yield f"The value of the answer is {value:.10g}, not {certificate.value:.10g}."
@@ -128,7 +135,7 @@ def _wrong_values(certificate: Any, value: float, least: float, slack: float) ->
         yield "`labels` is not the partition of the answer."
 
 
-def _wrong_gap(certificate: Any, rounding: float) -> Iterator[str]:
+def _wrong_gap(certificate: "Certificate", rounding: float) -> Iterator[str]:
     """Yield a sentence if the gap is not that of the value and the bound."""
     value, bound, gap = certificate.value, certificate.bound, certificate.gap
     right = relative_gap(value, bound)
@@ -142,7 +149,7 @@ def _wrong_gap(certificate: Any, rounding: float) -> Iterator[str]:
         yield f"The gap of value and bound is {right}, not {gap}."
 
 
-def _upper(data: CheckedData, certificate: Any) -> Upper:
+def _upper(data: CheckedData, certificate: "Certificate") -> Upper:
     """Return the upper bound on <M, XX'> that follows from the proof."""
     if certificate.kind == "exact" and data.n <= MOST_LISTED:
         return upper_of_all(data)

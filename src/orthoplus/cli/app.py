@@ -23,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Exit codes: 0 done, 1 not converged but written, 2 bad input, 70 a bug in "
+    epilog="Exit codes: 0 success, 1 not converged (results written), 2 invalid input, 70 a bug in "
     "orthoplus, 130 interrupted, 143 terminated.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -119,6 +119,7 @@ def _run(
                 words = f"  {row.note}" if row.is_failed else spent
                 echo_stderr(f"{table}: {row.case}, {row.method}{words}")
 
+        # Tables of an earlier run that were not requested now stay on the pages.
         others = [found for name, found in done.items() if name not in names]
         for outcome in run_tables(names, session, on_row, done, record.begin):
             outcomes.append(outcome if outcome.is_earlier else record.add_table(outcome))

@@ -1,7 +1,7 @@
 """Check the options of ``orthoplus cluster`` before it runs; errors name them as typed."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -9,6 +9,9 @@ from scipy.sparse import coo_array
 from orthoplus.cli.modeling import SPLITS, ModelOptions, choose
 from orthoplus.core.errors import FileError, InputError
 from orthoplus.io import Content
+
+if TYPE_CHECKING:
+    from orthoplus.cli.cluster import Job
 
 
 def check_split(ranks: range, given: dict[str, Any]) -> None:
@@ -64,12 +67,12 @@ def check_write_back(path: Path, given: dict[str, Any], content: Content) -> Non
     check_anndata(path, content.values.shape)
 
 
-def is_masked(job: Any) -> bool:
+def is_masked(job: "Job") -> bool:
     """Return whether missing cells are left out of the fit."""
     return job.options.get("missing") == "mask" and bool(np.isnan(job.content.values).any())
 
 
-def check_masked(job: Any, chosen: ModelOptions) -> None:
+def check_masked(job: "Job", chosen: ModelOptions) -> None:
     """Raise `InputError` if missing values conflict with other options."""
     if job.options["prove"] is not None:
         raise InputError(

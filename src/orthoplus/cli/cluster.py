@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -26,6 +26,11 @@ from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, align, read_labels, split_key
+
+if TYPE_CHECKING:
+    from orthoplus.cli.proving import Proof
+    from orthoplus.estimators import OrthogonalNMF
+    from orthoplus.problems import KLONMF, ONMF
 
 
 @dataclass(frozen=True)
@@ -104,9 +109,7 @@ def cluster(  # noqa: PLR0913
 
     [dim]orthoplus cluster data.csv -k 2-12[/dim]
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
-    }
+    given = opt.given_options(locals(), "data")
     ModelOptions.of(given)  # fail before a large file is read
     ranks = opt.parse_ranks(components)
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
@@ -168,6 +171,7 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     options = RunOptions.of(job.options)
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, chosen, silent=silent))
+        # The checkpoint held the fits for choosing k; the run with this k starts anew.
         options = replace(options, resume=None)
     # If values are missing, the problem is used for its size only.
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
@@ -208,7 +212,9 @@ def rank_file(options: dict[str, Any]) -> Path | None:
     return resumed or saved
 
 
-def _prove(job: Job, model: Any, problem: Any, *, silent: bool) -> Any:
+def _prove(
+    job: Job, model: "OrthogonalNMF", problem: "ONMF | KLONMF", *, silent: bool
+) -> "Proof | None":
     """Return a certificate if one was requested; adopt a better clustering that it finds."""
     if job.options["prove"] is None:
         return None
@@ -270,7 +276,9 @@ def _word(value: Any) -> str:
     return str(int(value)) if is_whole else str(value)
 
 
-def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
+def _record(
+    job: Job, model: "OrthogonalNMF", total: float, proof: "Proof | None"
+) -> dict[str, Any]:
     from orthoplus import metrics
     from orthoplus.cli import record as rec
 
@@ -310,7 +318,9 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     return record | {"history": rec.history_of(result)}
 
 
-def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
+def _write(
+    job: Job, model: "OrthogonalNMF", problem: "ONMF | KLONMF", proof: "Proof | None"
+) -> Written:
     """Write the labels first, because they matter most, and the report last."""
     from orthoplus.cli.cluster_files import add_to_anndata, names_of_rows, write_clusters
 

@@ -1,7 +1,7 @@
 """Write the tables of ``orthoplus cluster``: labels and components."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,12 +9,18 @@ from orthoplus.cli.writing import write_csv, write_npz
 from orthoplus.core.types import FloatArray
 from orthoplus.estimators.row_fits import RowFits
 
+if TYPE_CHECKING:
+    from orthoplus.cli.cluster import Job
+    from orthoplus.estimators import OrthogonalNMF
+
 # Name of the results in an AnnData file.
 KEY = "onmf"
 COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
 
 
-def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str]) -> dict[str, str]:
+def write_clusters(
+    job: "Job", model: "OrthogonalNMF", fits: RowFits, features: Sequence[str]
+) -> dict[str, str]:
     """Write ``labels.csv``, ``components.csv`` and ``.npz``; return a description of each.
 
     Weights are scaled to mean 1 in each cluster. A component is then a typical row, in the units
@@ -37,7 +43,9 @@ def write_clusters(job: Any, model: Any, fits: RowFits, features: Sequence[str])
     }
 
 
-def add_to_anndata(job: Any, model: Any, fits: RowFits, record: dict[str, Any]) -> dict[str, str]:
+def add_to_anndata(
+    job: "Job", model: "OrthogonalNMF", fits: RowFits, record: dict[str, Any]
+) -> dict[str, str]:
     """Add the clusters to the ``.h5ad`` file, with the names that `orthoplus.singlecell` uses."""
     from orthoplus.io.write_anndata import Categories, Results, write_back
 
@@ -70,7 +78,7 @@ def add_to_anndata(job: Any, model: Any, fits: RowFits, record: dict[str, Any]) 
     return {job.path.name: words}
 
 
-def names_of_rows(job: Any) -> tuple[str, ...]:
+def names_of_rows(job: "Job") -> tuple[str, ...]:
     """Return the names of the rows, or their numbers from 0 if the file has no names."""
     return job.content.row_names or tuple(map(str, range(job.content.values.shape[0])))
 

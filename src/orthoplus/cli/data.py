@@ -74,7 +74,7 @@ def fetch_sets(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...", autocompletion=_sets, help="Data sets; all if none is named."
+            metavar="NAME...", autocompletion=_sets, help="Names of data sets; by default all."
         ),
     ] = None,
     data: Folder = None,
@@ -102,7 +102,9 @@ def fetch_sets(
 def show_path(
     name: Annotated[
         str | None,
-        typer.Argument(autocompletion=_sets, help="A data set; the folder if none is named."),
+        typer.Argument(
+            autocompletion=_sets, help="Name of a data set; by default, print the folder."
+        ),
     ] = None,
     data: Folder = None,
 ) -> int:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from orthoplus.cli.kernel_cache import must_compile
 from orthoplus.cli.terminal import echo_stderr, printable
+from orthoplus.core.outer_method import OuterState
 
 # Minimum time between plain lines, so that logs stay short.
 SECONDS_BETWEEN_LINES = 1.0
@@ -33,7 +33,7 @@ class Goal:
     feasibility_tol: float
     max_iter: int
     total: float = 1.0
-    progress: Callable[[Any], float] | None = None  # fraction done at a state, if available
+    progress: Callable[[OuterState], float] | None = None  # fraction done at a state, if available
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Progress:
     share: float
 
 
-Display = Callable[[Any], None]  # called with every state; never stops a run
+Display = Callable[[OuterState], None]  # called with every state; never stops a run
 
 
 class Follower:
@@ -62,9 +62,9 @@ class Follower:
         self.run = 1
         self.share = 0.0
 
-    def follow(self, state: Any) -> Progress:
+    def follow(self, state: OuterState) -> Progress:
         """Return the progress at this state; a smaller ``n_iter`` begins a new start."""
-        if state.n_iter <= self.last_iter:  # a new start has begun
+        if state.n_iter <= self.last_iter:  # a new start counts its iterations from 0
             self.run, self.share, self.first_violation = self.run + 1, 0.0, None
         self.last_iter = state.n_iter
         self.share = max(self.share, self._share(state))
@@ -77,17 +77,19 @@ class Follower:
             share=self.share,
         )
 
-    def _share(self, state: Any) -> float:
+    def _share(self, state: OuterState) -> float:
         """Return the fraction done: of log(violation) toward the tolerance, or of iterations."""
         if self.goal.progress is not None:
             return self.goal.progress(state)
         share = state.n_iter / self.goal.max_iter
+        # The violation of a penalty method falls by about a constant factor per iteration, so its
+        # logarithm measures the progress toward the tolerance.
         if self.first_violation is None:
             self.first_violation = max(state.violation, 1e-300)
         first, tol = self.first_violation, max(self.goal.feasibility_tol, 1e-15)
         if first > tol:
-            gone = math.log(first / max(state.violation, tol)) / math.log(first / tol)
-            share = max(share, gone)
+            fallen = math.log(first / max(state.violation, tol)) / math.log(first / tol)
+            share = max(share, fallen)
         return min(share, 1.0)
 
 
@@ -101,7 +103,7 @@ class PlainLines(Follower):
         if must_compile():
             echo_stderr(f"  {COMPILING}")
 
-    def __call__(self, state: Any) -> None:
+    def __call__(self, state: OuterState) -> None:
         """Print a line, at most one every `SECONDS_BETWEEN_LINES` seconds."""
         seen = self.follow(state)
         if seen.seconds - self.printed >= SECONDS_BETWEEN_LINES:
@@ -117,7 +119,7 @@ class LivePanel(Follower):
         self.seen: Progress | None = None
         live.update(self)
 
-    def __call__(self, state: Any) -> None:
+    def __call__(self, state: OuterState) -> None:
         """Keep the progress at this state for the next redrawing of the panel."""
         self.seen = self.follow(state)
 
@@ -128,11 +130,10 @@ class LivePanel(Follower):
 @contextmanager
 def watching(goal: Goal, *, silent: bool) -> Iterator[Display]:
     """Yield a display: none if silent, a live panel on a terminal, else plain lines."""
-    console = Console(stderr=True)
     if silent:
         yield lambda state: None
-    elif console.is_terminal and not console.is_dumb_terminal:
-        with Live(console=console, refresh_per_second=8, transient=True) as live:
+    elif is_live():
+        with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
             yield LivePanel(goal, live)
     else:
         yield PlainLines(goal)

@@ -37,7 +37,7 @@ class Terminating:
     A run is then saved and its results so far are written before the process ends.
     """
 
-    is_asked = False
+    is_requested = False
 
     def install(self) -> None:
         """Handle SIGTERM like Ctrl-C, unless it is ignored or this is not the main thread."""
@@ -46,7 +46,7 @@ class Terminating:
             signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, number: int, frame: Any) -> None:
-        self.is_asked = True
+        self.is_requested = True
         # Call the handler of Ctrl-C, which may delay it during an import or while writing files.
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):  # Ctrl-C is ignored, as in the background of a shell
@@ -55,7 +55,7 @@ class Terminating:
 
     def code(self, code: int) -> int:
         """Return the exit code, changed if SIGTERM was received."""
-        return TERMINATED if self.is_asked and code == INTERRUPTED else code
+        return TERMINATED if self.is_requested and code == INTERRUPTED else code
 
 
 TERMINATION = Terminating()
@@ -165,6 +165,7 @@ def finishing() -> Iterator[Finishing]:
         state.is_interrupted = True
         echo_stderr("Interrupted: finishing the files. Press Ctrl-C again to skip them.")
 
+    # A first Ctrl-C must not interrupt the writing of a file; a second one does, on purpose.
     before = signal.signal(signal.SIGINT, wait)
     try:
         yield state

@@ -11,6 +11,7 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.outer_method import OuterMethod
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.estimators.factorize import choose_method
+from orthoplus.problems import KLONMF, ONMF
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,12 @@ class RunOptions:
         }
 
 
-def choose(problem: Any, options: RunOptions) -> OuterMethod:
+def choose(problem: ONMF | KLONMF, options: RunOptions) -> OuterMethod:
     """Return the method with its options."""
     return choose_method(problem, options.method, max_iter=options.max_iter, tol=options.tol)
 
 
-def goal_of(problem: Any, method: OuterMethod, title: str) -> Goal:
+def goal_of(problem: ONMF | KLONMF, method: OuterMethod, title: str) -> Goal:
     """Return the goal that the display shows the progress toward."""
     return Goal(
         title=title,
@@ -80,7 +81,7 @@ def goal_of(problem: Any, method: OuterMethod, title: str) -> Goal:
 
 
 def fit(
-    problem: Any,
+    problem: ONMF | KLONMF,
     values: Any,
     options: RunOptions,
     title: str,

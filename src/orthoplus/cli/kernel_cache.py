@@ -1,4 +1,4 @@
-"""Tell which kernels are in use, and whether they must be compiled first."""
+"""Report which kernels are in use, and whether they must be compiled first."""
 
 import os
 from pathlib import Path

@@ -42,7 +42,7 @@ Split = Annotated[
     str | None,
     typer.Option("--split", metavar="rows|columns", rich_help_panel=MODEL,
                  autocompletion=_names("SPLITS"),
-                 help="For a range of k: rows or columns, which are split into halves to compare. "
+                 help="For a range of k: whether to compare halves of the rows or of the columns. "
                  "[dim]default: rows[/dim]"),
 ]  # fmt: skip
 Key = Annotated[
@@ -75,7 +75,7 @@ Weighting = Annotated[
     str | None,
     typer.Option("--weighting", metavar="NAME", rich_help_panel=MODEL,
                  autocompletion=_names("WEIGHTINGS"),
-                 help="tfidf gives rare words of word counts more weight; or none."),
+                 help="tfidf gives rare words more weight, for counts of words; or none."),
 ]  # fmt: skip
 ScaleRows = Annotated[
     str | None,
@@ -151,6 +151,18 @@ SafeCsv = Annotated[
     typer.Option("--safe-csv", rich_help_panel=OUTPUT,
                  help="Quote names such as =1+1, which spreadsheets would run as formulas."),
 ]  # fmt: skip
+
+
+def given_options(local: dict[str, Any], argument: str) -> dict[str, Any]:
+    """Return the options of a command by name, from its local variables at its first line.
+
+    Examples
+    --------
+    >>> given_options({"data": "cells.csv", "components": "8", "quiet": False}, "data")
+    {'components': '8'}
+    """
+    # The record of a run contains every option that affects its result.
+    return {name: value for name, value in local.items() if name not in (argument, "quiet", "json")}
 
 
 def default_method(call: Callable[..., Any]) -> str:

@@ -2,14 +2,20 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orthoplus import __version__
+from orthoplus.adapters.brain_images import is_surface
 from orthoplus.cli.writing import write_csv, write_json, write_text
 from orthoplus.core.atomic import write_atomically
 from orthoplus.io.brain_files import write_labels, write_map, write_volume
+
+if TYPE_CHECKING:
+    from orthoplus.adapters.brain import Parcellation
+    from orthoplus.adapters.brain_images import ImageMatrix
+    from orthoplus.cli.parcellate import Job
 
 BIDS_VERSION = "1.10.0"
 # Files outside the BIDS standard, which the validator should ignore.
@@ -17,8 +23,10 @@ _IGNORED = ("report.html", "run.json", "values.csv", "parcels.png", "*_weights.*
 _SIDES = {"left": "L", "right": "R"}
 
 
-def make_parcel_record(job: Any, model: Any, data: Any, total: float) -> dict[str, Any]:
-    """Return the record of a run, with all that is needed to repeat it."""
+def make_parcel_record(
+    job: "Job", model: "Parcellation", data: "ImageMatrix", total: float
+) -> dict[str, Any]:
+    """Return the record of a run, with everything needed to repeat it."""
     from orthoplus.cli import record as rec
 
     result, notes = model.estimator_.result_, list(job.notes)
@@ -49,7 +57,7 @@ def make_parcel_record(job: Any, model: Any, data: Any, total: float) -> dict[st
     return record | {"history": rec.history_of(result)}
 
 
-def _describe_images(job: Any, data: Any) -> dict[str, Any]:
+def _describe_images(job: "Job", data: "ImageMatrix") -> dict[str, Any]:
     """Return file names, one checksum of all files in order, and the shape of the matrix."""
     digest = hashlib.sha256()
     for name in job.images:
@@ -67,7 +75,7 @@ def _describe_images(job: Any, data: Any) -> dict[str, Any]:
     }
 
 
-def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, str]:
+def write_derivative(job: "Job", model: "Parcellation", record: dict[str, Any]) -> dict[str, str]:
     """Write the derivative; return a description of each file."""
     space = job.options["space"]
     folder = job.folder / f"tpl-{space}" / "anat"
@@ -102,9 +110,9 @@ def write_derivative(job: Any, model: Any, record: dict[str, Any]) -> dict[str, 
     return files
 
 
-def _write_images(model: Any, folder: Path, space: str, segmentation: str) -> None:
+def _write_images(model: "Parcellation", folder: Path, space: str, segmentation: str) -> None:
     """Write labels and weights; surfaces have one file per hemisphere."""
-    if not hasattr(model.labels_img_, "mesh"):
+    if not is_surface(model.labels_img_):
         stem = f"tpl-{space}_{segmentation}"
         write_volume(folder / f"{stem}_dseg.nii.gz", model.labels_img_)
         write_volume(folder / f"{stem}_weights.nii.gz", model.weights_img_)
@@ -127,7 +135,7 @@ def _sidecar(record: dict[str, Any], k: int) -> dict[str, Any]:
     }
 
 
-def _write_values(job: Any, model: Any) -> None:
+def _write_values(job: "Job", model: "Parcellation") -> None:
     """Write the value of each parcel in each sample, for weights scaled to mean 1."""
     names = model.lut_["name"][1:].tolist()
     found = model.estimator_.result_
@@ -144,7 +152,7 @@ def _write_values(job: Any, model: Any) -> None:
     write_csv(job.folder / "values.csv", ("image", *names), rows, is_safe=is_safe)
 
 
-def _write_dataset(job: Any, record: dict[str, Any]) -> None:
+def _write_dataset(job: "Job", record: dict[str, Any]) -> None:
     write_json(
         job.folder / "dataset_description.json",
         {

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,13 @@ from orthoplus.cli.modeling import choose
 from orthoplus.cli.summary import Written, finish, print_result
 from orthoplus.cli.writing import output_folder, write_json
 from orthoplus.core.errors import FileError, InputError
+from orthoplus.data.stored import DEFAULT_LIMIT
 from orthoplus.io.brain_files import hemisphere_of, is_surface_file
+
+if TYPE_CHECKING:
+    from orthoplus.adapters.brain import Parcellation
+    from orthoplus.adapters.brain_images import ImageMatrix
+    from orthoplus.model_selection import RankSelection
 
 NEGATIVE = {"error": "error", "clip": "clip", "allow": "allow"}
 STANDARDIZE: dict[str, str | None] = {"none": None, "zscore": "zscore_sample", "psc": "psc"}
@@ -78,9 +84,11 @@ def parcellate(  # noqa: PLR0913
     memory: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Keep a larger matrix in a file.", rich_help_panel=opt.RUN
+            metavar="SIZE",
+            help="Matrices above this size are kept in a file.",
+            rich_help_panel=opt.RUN,
         ),
-    ] = "1GB",
+    ] = DEFAULT_LIMIT,
     method: opt.ClusterMethod = None,
     seed: opt.Seed = 0,
     n_init: opt.Starts = None,
@@ -102,9 +110,7 @@ def parcellate(  # noqa: PLR0913
 
     [dim]orthoplus parcellate sub-*_hemi-L.func.gii -k 5-30[/dim]
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("images", "quiet", "json")
-    }
+    given = opt.given_options(locals(), "images")
     ranks = opt.parse_ranks(components, "parcels")
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
     choose(negative, "--negative", NEGATIVE)
@@ -201,6 +207,7 @@ def run_parcellate(job: Job, *, quiet: bool, json: bool) -> int:
     check_size(job, n, r)
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, model, data, silent=silent))
+    # The estimator builds the same problem; here it gives the method and the total of the display.
     A = as_data(data.values, memory_limit=data.memory_limit, check=False)
     problem = Model(job.k, allow_negative=given["negative"] == "allow").problem(A)
     method = choose_method(problem, run)
@@ -233,7 +240,9 @@ def check_size(job: Job, n: int, r: int) -> None:
         )
 
 
-def _choose_rank(job: Job, model: Any, data: Any, *, silent: bool) -> Any:
+def _choose_rank(
+    job: Job, model: "Parcellation", data: "ImageMatrix", *, silent: bool
+) -> "RankSelection":
     from orthoplus.cli.ranking import choose_rank
 
     return choose_rank(
@@ -247,7 +256,7 @@ def _choose_rank(job: Job, model: Any, data: Any, *, silent: bool) -> Any:
     )
 
 
-def _write(job: Job, model: Any, data: Any, total: float) -> Written:
+def _write(job: Job, model: "Parcellation", data: "ImageMatrix", total: float) -> Written:
     from orthoplus.cli.parcel_files import make_parcel_record, write_derivative
 
     record = make_parcel_record(job, model, data, total)

@@ -29,7 +29,7 @@ def project(  # noqa: PLR0913
     key: opt.Key = None,
     tol: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="Relative gap below which the result is optimal."),
+        typer.Option(metavar="NUMBER", help="Relative gap at which the result counts as optimal."),
     ] = None,
     max_passes: Annotated[
         int | None,

@@ -3,16 +3,22 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orthoplus.certify.certificate import Certificate
 from orthoplus.cli.display import SECONDS_BETWEEN_LINES, is_live, percent, waiting
 from orthoplus.cli.terminal import echo_stderr
 
+if TYPE_CHECKING:
+    from orthoplus.estimators import OrthogonalNMF
+    from orthoplus.problems import KLONMF, ONMF
+
 Follow = Callable[[Certificate], None]
 
 
-def prove(model: Any, values: Any, total: float, seconds: float, *, silent: bool) -> Certificate:
+def prove(
+    model: "OrthogonalNMF", values: Any, total: float, seconds: float, *, silent: bool
+) -> Certificate:
     """Certify a fitted estimator within a time limit, and show the gap while it shrinks.
 
     Ctrl-C stops with the best bound so far.
@@ -29,7 +35,9 @@ class Proof(NamedTuple):
     found: str | None = None
 
 
-def improve(model: Any, values: Any, problem: Any, certificate: Certificate) -> Proof:
+def improve(
+    model: "OrthogonalNMF", values: Any, problem: "ONMF | KLONMF", certificate: Certificate
+) -> Proof:
     """Update a fitted estimator if the proof found a better partition."""
     if not certificate.improved:
         return Proof(certificate)

@@ -1,4 +1,4 @@
-"""Make the record of a run, ``run.json``, with all that is needed to repeat and check it."""
+"""Make the record of a run, ``run.json``, with everything needed to repeat and check it."""
 
 import dataclasses
 import hashlib
@@ -71,7 +71,7 @@ def resume_entry(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of this package, Python, and all that the numbers depend on."""
+    """Return the versions of this package, Python, and the libraries that affect the numbers."""
     found = {"orthoplus": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -53,7 +53,7 @@ Encoding = Annotated[
 Missing = Annotated[
     str,
     typer.Option(metavar="error|mask", rich_help_panel=TABLE,
-                 help="Missing values: error refuses them, mask leaves them out of the fit."),
+                 help="Missing values: error rejects them, mask ignores them in the fit."),
 ]  # fmt: skip
 MissingWords = Annotated[
     list[str] | None,

@@ -53,11 +53,13 @@ def unmix(  # noqa: PLR0913
         typer.Option(metavar="HxW", help="Size of the image, for a matrix (pixels, bands)."),
     ] = None,
     bands_first: Annotated[
-        bool, typer.Option("--bands-first", help="The first axis of the file is the bands.")
+        bool, typer.Option("--bands-first", help="The first axis of the array holds the bands.")
     ] = False,
     column_major: Annotated[
         bool,
-        typer.Option("--column-major", help="With --shape: pixels in column-major (MATLAB) order."),
+        typer.Option(
+            "--column-major", help="With --shape: pixels are in column-major (MATLAB) order."
+        ),
     ] = False,
     fractions: Annotated[
         str,
@@ -111,9 +113,7 @@ def unmix(  # noqa: PLR0913
 
     [dim]orthoplus unmix scene.hdr -k 4[/dim]
     """
-    given = {
-        name: value for name, value in locals().items() if name not in ("data", "quiet", "json")
-    }
+    given = opt.given_options(locals(), "data")
     k = given["components"] = opt.parse_count(components)
     if fractions not in FRACTIONS:
         raise InputError(

@@ -72,14 +72,10 @@ def write_csv(
     text = _UnixLines()
     # The writer quotes cells that contain a character of its line terminator: both CR and LF.
     writer = csv.writer(text, lineterminator="\r\n")
-    tame = without_formula if is_safe else _same
+    tame = without_formula if is_safe else lambda cell: cell
     writer.writerow([tame(name) for name in header])
     writer.writerows([tame(cell) for cell in row] for row in rows)
     write_text(path, text.getvalue())
-
-
-def _same(cell: Any) -> Any:
-    return cell
 
 
 def without_formula(cell: Any) -> Any:

@@ -6,12 +6,14 @@ size ||A||^2, however small the residual is. A problem subtracts a `rounding_mar
 from its bound, and `bracket` treats value and bound as equal if they differ by less.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from orthoplus.core.problem import Problem
+from orthoplus.core.result import Result
 
 # The error of a sum of products, in unit roundoffs of its absolute terms: a constant for the
 # products, and sqrt(length) for the sums in float64. Measured errors are below a tenth of this.
@@ -154,3 +156,9 @@ def _guess_rounding(problem: Problem, value: float, bound: float) -> float:
     slope = float(np.linalg.norm(problem.value_and_gradient(X)[1]))
     size = max(abs(value), abs(bound), slope if np.isfinite(slope) else 0.0)
     return _UNKNOWN_ROUNDING * size
+
+
+def with_bracket(problem: Problem, result: Result, bound: float | None) -> Result:
+    """Return the result with this bound and the gap to it."""
+    within = bracket(problem, result.value, bound, result.weights.dtype)
+    return dataclasses.replace(result, **within._asdict())

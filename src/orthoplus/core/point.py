@@ -22,7 +22,7 @@ class SupportPoint:
     labels : ndarray of int, shape (n,)
         The column of each row's positive entry, -1 for a row of zeros.
     weights : ndarray of shape (n,)
-        That entry, 0 for a row of zeros.
+        The positive entry of each row, 0 for a row of zeros.
     k : int
         Number of columns.
 

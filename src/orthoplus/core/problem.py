@@ -44,6 +44,11 @@ class Problem(ABC):
     def shape(self) -> tuple[int, int]:
         """Return the shape (n, k) of X."""
 
+    @property
+    def unwrapped(self) -> "Problem":
+        """Return the problem itself, or the one that a wrapper such as a penalty adds to."""
+        return self
+
     @abstractmethod
     def value_and_gradient(self, X: FloatArray) -> tuple[float, FloatArray]:
         """Return f(X) and its Euclidean gradient, of the shape of X; do not modify X."""

@@ -10,8 +10,8 @@ STATIONARITY_TOL = 1e-4
 class Status(Enum):
     """Why a method stopped; ``message`` says what happened and what to try.
 
-    Only CONVERGED and CERTIFIED are successes. For an answer of `orthoplus.solve`, CONVERGED means
-    that the method met its own tolerances and that the residual of (2.6) at the answer is at most
+    Only CONVERGED and CERTIFIED are successes. For a result of `orthoplus.solve`, CONVERGED means
+    that the method met its own tolerances and that the residual of (2.6) at the result is at most
     1e-4 times the norm of the gradient, there or at a random point of OB+, whichever is larger. If
     the residual is larger, the status is FEASIBLE. For a run over OB+
     (`orthoplus.core.method.run`), CONVERGED only means that the method met its tolerance.
@@ -59,7 +59,7 @@ class Status(Enum):
         "The time limit was reached. "
         "The best point so far is returned; raise `time_limit` to continue."
     )
-    CALLBACK = "The callback asked to stop. The best point so far is returned."
+    CALLBACK = "The callback ended the run. The best point so far is returned."
     INTERRUPTED = "Interrupted from the keyboard. The best point so far is returned."
 
     @property

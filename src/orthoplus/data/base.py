@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from orthoplus.data.memory import MemoryMatrix
 
 Work = Callable[..., Any]
+# One entry per row, as `map_rows` returns it: a NumPy array, or pieces that stay with their blocks.
+Vector = Any
 
 # Unit vectors multiplied at a time if a Gram matrix is computed from products.
 _GRAM_COLUMNS = 50
@@ -81,7 +83,7 @@ class DataMatrix(ABC):
 
     @abstractmethod
     def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Return the vector (or tuple of vectors) whose pieces are ``work(block, ...)``."""
 
@@ -89,7 +91,7 @@ class DataMatrix(ABC):
     def reduce_rows(
         self,
         work: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
         vectors_only: bool = False,
@@ -100,7 +102,7 @@ class DataMatrix(ABC):
     def derive(
         self,
         transform: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         width: int | None = None,
     ) -> "DataMatrix":
@@ -111,28 +113,28 @@ class DataMatrix(ABC):
         """
 
     @abstractmethod
-    def row_indices(self) -> Any:
+    def row_indices(self) -> Vector:
         """Return the vector of the row numbers."""
 
     def map_vectors(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Return the vector(s) with the pieces ``work(*pieces, *args)``, without reading A."""
         return work(*vectors, *args)
 
-    def gather(self, vector: Any) -> Any:
+    def gather(self, vector: Vector) -> Any:
         """Return a vector as a NumPy array in this process."""
         return np.asarray(vector)
 
-    def scatter(self, vector: Any) -> Any:
+    def scatter(self, vector: Vector) -> Vector:
         """Convert a NumPy array with one entry per row to a vector of this matrix."""
         return vector
 
-    def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+    def collect(self, vector: Vector, dtype: Any, width: int | None = None) -> Any:
         """Return a vector, with rows of this width, as an array for the user."""
         return vector.astype(dtype, copy=False)
 
-    def point(self, labels: Any, weights: Any, k: int) -> SupportPoint:
+    def point(self, labels: Vector, weights: Vector, k: int) -> SupportPoint:
         """Return the point of S+ with these vectors, as arrays for the user."""
         return SupportPoint(
             self.collect(labels, np.int64), self.collect(weights, self.dtype), int(k)
@@ -195,11 +197,11 @@ class DataMatrix(ABC):
         """Return ||A||_F^2, accumulated in float64."""
         return float(self.reduce_rows(ask("squared_norm")))
 
-    def row_squares(self) -> Any:
+    def row_squares(self) -> Vector:
         """Return the vector of the squared row norms ||a_i||^2 in float64."""
         return self.map_rows(ask("row_squares"))
 
-    def row_sums(self) -> Any:
+    def row_sums(self) -> Vector:
         """Return the vector of the row sums in float64."""
         return self.map_rows(ask("row_sums"))
 
@@ -213,22 +215,22 @@ class DataMatrix(ABC):
         n_bad, least, most = self.reduce_rows(ask("least_and_largest"), combine=_merge_ranges)
         return int(n_bad), float(least), float(most)
 
-    def group_sums(self, labels: Any, weights: Any, k: int) -> FloatArray:
+    def group_sums(self, labels: Vector, weights: Vector, k: int) -> FloatArray:
         r"""Return W = A'X as k x r, for the X with ``weights[i]`` in column ``labels[i]``.
 
         Rows with label -1 are ignored. This takes one pass over A, O(nnz), with sums in float64.
         """
         return np.asarray(self.reduce_rows(ask("group_sums"), labels, weights, args=(k,)))
 
-    def group_dots(self, labels: Any, W: FloatArray) -> Any:
+    def group_dots(self, labels: Vector, W: FloatArray) -> Any:
         """Return a_i'w_j for the group j of each row i, 0 for label -1; W is k x r, O(nnz)."""
         return self.map_rows(ask("group_dots"), labels, args=(W,))
 
-    def group_products(self, labels: Any, V: FloatArray) -> FloatArray:
+    def group_products(self, labels: Vector, V: FloatArray) -> FloatArray:
         """Return A_j'A_j v_j for each group of rows as a k x r matrix, in one pass over A."""
         return np.asarray(self.reduce_rows(_group_products, labels, args=(V,)))
 
-    def missed_squares(self, labels: Any, weights: Any, W: FloatArray) -> float:
+    def missed_squares(self, labels: Vector, weights: Vector, W: FloatArray) -> float:
         r"""Return :math:`\|A - XW\|_F^2` for X given by labels and weights and a k x r matrix W."""
         return float(self.reduce_rows(ask("missed_squares"), labels, weights, args=(W,)))
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, issparse
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix
+from orthoplus.data.base import DataMatrix, Vector
 from orthoplus.data.dense import Dense
 from orthoplus.data.groups import count_rows, give_rows, keep_worst, sort_worst
 from orthoplus.data.memory import MemoryMatrix
@@ -48,6 +48,11 @@ def shares(sums: FloatArray) -> FloatArray:
     """
     totals = sums.sum(axis=1, keepdims=True)
     return np.asarray(sums / np.where(totals > 0, totals, 1.0))
+
+
+# Share of the overall profile mixed into a profile that judges rows it was not fitted to. Without
+# it, a word that is new to a group would have the likelihood 0.
+SMOOTHING = 0.1
 
 
 def log_profiles(
@@ -102,7 +107,7 @@ def _likeliest_groups(A: MemoryMatrix, logs: FloatArray) -> IntArray:
     return labels
 
 
-def sum_groups(A: DataMatrix, labels: Any, k: int) -> FloatArray:
+def sum_groups(A: DataMatrix, labels: Vector, k: int) -> FloatArray:
     """Return the column sums of each group, a k x r matrix in float64."""
     return A.group_sums(labels, A.map_rows(_ones), k)
 
@@ -111,7 +116,7 @@ def _ones(A: MemoryMatrix) -> FloatArray:
     return np.ones(len(A))
 
 
-def cover_groups(A: DataMatrix, labels: Any, sizes: Any, k: int) -> Any:
+def cover_groups(A: DataMatrix, labels: Vector, sizes: Vector, k: int) -> Vector:
     """Fill each empty group with the largest row that is not the last of its group.
 
     ``sizes`` are the row sums. Return the new labels.
@@ -139,7 +144,7 @@ def _largest_rows(
     return sort_worst(sizes, numbers, labels, most)
 
 
-def sweep_rows(A: DataMatrix, labels: Any, sums: FloatArray) -> Any:
+def sweep_rows(A: DataMatrix, labels: Vector, sums: FloatArray) -> Vector:
     """Return the labels after one sweep of moves of single rows, each of which decreases D.
 
     Each block starts from ``sums`` (k x r) and updates them by its own moves only, so a decrease of
@@ -156,7 +161,7 @@ def _sweep_rows(A: MemoryMatrix, labels: IntArray, sums: FloatArray, counts: Int
     return moved
 
 
-def sweep_equal_rows(A: DataMatrix, labels: Any, sums: FloatArray) -> Any:
+def sweep_equal_rows(A: DataMatrix, labels: Vector, sums: FloatArray) -> Vector:
     """Return the labels after one sweep in which all rows of a group with one profile move at once.
 
     Copies of a row hold each other in a group: moving one of them may increase D although moving
@@ -214,7 +219,7 @@ def _count(labels: IntArray, k: int) -> IntArray:
     return np.bincount(labels[labels >= 0], minlength=k)
 
 
-def moved_range(A: DataMatrix, before: Any, after: Any) -> tuple[int, int]:
+def moved_range(A: DataMatrix, before: Vector, after: Vector) -> tuple[int, int]:
     """Return the first and last row whose label differs; first > last if no label differs."""
     low, high = A.reduce_rows(
         _moved_range,
@@ -237,7 +242,7 @@ def _merge_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, in
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def keep_first_moves(A: DataMatrix, before: Any, after: Any, last: int) -> Any:
+def keep_first_moves(A: DataMatrix, before: Vector, after: Vector, last: int) -> Vector:
     """Return the new labels up to row ``last`` and the old labels after it."""
     return A.map_rows(_keep_first_moves, before, after, A.row_indices(), args=(last,))
 
@@ -248,7 +253,7 @@ def _keep_first_moves(
     return np.where(numbers <= last, after, before)
 
 
-def missed_of_profiles(A: DataMatrix, labels: Any, H: FloatArray) -> float:
+def missed_of_profiles(A: DataMatrix, labels: Vector, H: FloatArray) -> float:
     r"""Return :math:`\sum_{il} a_{il} \log (a_{il} / (r_i p_{j(i) l}))`: D with the best weights.
 
     The profiles are the rows of H (k x r) divided by their sums. D is infinite if a row has an

@@ -24,7 +24,7 @@ from orthoplus.core.errors import InputError
 from orthoplus.core.point import SupportPoint, column_ranks, spread, sum_squares
 from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import Work, add_parts
+from orthoplus.data.base import Vector, Work, add_parts
 from orthoplus.data.dense import Dense
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sparse import Sparse
@@ -78,13 +78,13 @@ class DaskMatrix(BlockedMatrix):
         return replace(found, graph=dict(self.array.__dask_optimize__(graph, keys)))
 
     def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Compute ``work`` on each chunk and keep the pieces where they were computed."""
         return self._kept(self._parts(False, work, vectors, args), n_vectors)
 
     def map_vectors(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Compute ``work`` on the pieces of each chunk, without the chunk itself."""
         return self._kept(self._parts(True, work, vectors, args), n_vectors)
@@ -100,7 +100,7 @@ class DaskMatrix(BlockedMatrix):
     def reduce_rows(
         self,
         work: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
         vectors_only: bool = False,
@@ -118,7 +118,7 @@ class DaskMatrix(BlockedMatrix):
         return merge(_run(dask.compute, Pieces(keys, graph)))
 
     def _parts(
-        self, vectors_only: bool, work: Work, vectors: Any, args: tuple[Any, ...]
+        self, vectors_only: bool, work: Work, vectors: Vector, args: tuple[Any, ...]
     ) -> "Pieces":
         """Return one task per block as a plain graph, without a Dask object for each task."""
         places = [vector.place for vector in vectors]
@@ -146,20 +146,20 @@ class DaskMatrix(BlockedMatrix):
     def _edges(self) -> Any:
         return np.cumsum([0, *self.heights])
 
-    def scatter(self, vector: Any) -> "Pieces":
+    def scatter(self, vector: Vector) -> "Pieces":
         """Cut an array at the chunks; a vector in pieces is returned unchanged."""
         if isinstance(vector, Pieces):
             return vector
         values = np.asarray(vector)  # a Dask array, such as the labels of a fit, is computed
         return _new_pieces("scatter", [values[a:b] for a, b in pairwise(self._edges)])
 
-    def gather(self, vector: Any) -> Any:
+    def gather(self, vector: Vector) -> Any:
         """Return all pieces as one array in this process."""
         if isinstance(vector, np.ndarray):
             return vector
         return np.concatenate(_run(dask.compute, _taken(vector)))
 
-    def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+    def collect(self, vector: Vector, dtype: Any, width: int | None = None) -> Any:
         """Return the vector as a Dask array with one chunk per piece."""
         tail = () if width is None else (width,)
         taken = _taken(self.scatter(vector))
@@ -169,7 +169,7 @@ class DaskMatrix(BlockedMatrix):
         ]
         return da.concatenate(arrays)
 
-    def point(self, labels: Any, weights: Any, k: int) -> SupportPoint:
+    def point(self, labels: Vector, weights: Vector, k: int) -> SupportPoint:
         """Return the point of S+ whose labels and weights are Dask arrays."""
         return DaskPoint(self.collect(labels, np.int64), self.collect(weights, self.dtype), k)
 

@@ -7,10 +7,8 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.memory import MemoryMatrix
+from orthoplus.data.memory import BLOCK_SIZE, MemoryMatrix
 
-# Number of entries converted to float64 at a time.
-_BLOCK_SIZE = 1 << 18
 # Number of entries of the residual computed at a time: few enough to stay in the cache.
 _RESIDUAL_SIZE = 1 << 15
 
@@ -48,17 +46,6 @@ class Dense(MemoryMatrix):
     def short_gram(self) -> FloatArray:
         """Return A'A or AA', whichever is smaller, as the Gram matrix of A or A'."""
         return self.gram() if self.shape[0] >= self.shape[1] else self.T.gram()
-
-    def squared_norm(self) -> float:
-        """Return ||A||_F^2, block by block in float64."""
-        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
-
-    def row_squares(self) -> FloatArray:
-        """Return the squared row norms, block by block in float64."""
-        squares = np.zeros(self.shape[0])
-        for rows, block in self._blocks():
-            squares[rows] += np.einsum("ij,ij->i", block, block)
-        return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
         """Count nonfinite entries and find the range of the others in one pass."""
@@ -158,7 +145,7 @@ class Dense(MemoryMatrix):
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield blocks of rows in float64."""
-        height = max(1, _BLOCK_SIZE // max(1, self.shape[1]))
+        height = max(1, BLOCK_SIZE // max(1, self.shape[1]))
         for start in range(0, self.shape[0], height):
             rows = slice(start, start + height)
             yield rows, self.values[rows].astype(np.float64)
@@ -172,7 +159,7 @@ def _gram(values: FloatArray) -> FloatArray:
 def count_nonfinite_and_range(entries: FloatArray) -> tuple[int, float, float]:
     """Return the number of nonfinite entries, and min and max of 0 and all other entries."""
     least = most = 0.0
-    height = max(1, _BLOCK_SIZE // max(1, entries[:1].size))
+    height = max(1, BLOCK_SIZE // max(1, entries[:1].size))
     with np.errstate(invalid="ignore"):
         for start in range(0, len(entries), height):  # both in one pass over memory
             block = entries[start : start + height]

@@ -15,11 +15,8 @@ from scipy.sparse import csr_array, issparse
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray
 from orthoplus.data.base import DataMatrix
-from orthoplus.data.memory import MemoryMatrix
+from orthoplus.data.memory import BLOCK_SIZE, MemoryMatrix
 from orthoplus.data.sparse import rows_of_csr
-
-# Number of entries of the model in memory at a time.
-_BLOCK_SIZE = 1 << 18
 
 
 def kl_divergence(A: DataMatrix, X: FloatArray, Y: FloatArray) -> float:
@@ -111,7 +108,7 @@ def ratio_derivatives(
 def _blocks(A: Any, X: FloatArray, Y: FloatArray) -> Iterator[tuple[slice, Any, FloatArray]]:
     """Yield blocks of rows of A and of the model; for sparse A the model at the stored entries."""
     n, n_entries = A.shape[0], A.nnz if issparse(A) else A.size
-    height = max(1, _BLOCK_SIZE * n // max(1, n_entries))
+    height = max(1, BLOCK_SIZE * n // max(1, n_entries))
     for start in range(0, n, height):
         rows = slice(start, min(start + height, n))
         block = rows_of_csr(A, rows) if issparse(A) else A[rows]

@@ -8,7 +8,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.point import sum_squares
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix
+from orthoplus.data.base import DataMatrix, Vector
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.blocks import for_blocks
 
@@ -48,12 +48,12 @@ class Centers(NamedTuple):
 class Assigned(NamedTuple):
     """Assignment of rows to groups, and whether it equals the previous one."""
 
-    labels: Any
-    scores: Any
+    labels: Vector
+    scores: Vector
     is_same: bool
 
 
-def assign_rows(A: DataMatrix, centers: FloatArray, before: Any = None) -> Assigned:
+def assign_rows(A: DataMatrix, centers: FloatArray, before: Vector = None) -> Assigned:
     """Assign each row to the group with the largest score a_i'c_j, the first among ties.
 
     A zero row gets the label -1. An empty group takes the row with the largest residual among rows
@@ -95,12 +95,12 @@ def _compare_rows(labels: IntArray, before: IntArray, k: int) -> tuple[IntArray,
     return _count_rows(labels, k), int(np.count_nonzero(labels != before))
 
 
-def give_rows(A: DataMatrix, labels: Any, rows: IntArray, groups: IntArray) -> Any:
+def give_rows(A: DataMatrix, labels: Vector, rows: IntArray, groups: IntArray) -> Vector:
     """Return the labels after assigning ``rows`` to ``groups``."""
     return A.map_vectors(_give_rows, labels, A.row_indices(), args=(rows, groups))
 
 
-def count_rows(A: DataMatrix, labels: Any, k: int) -> IntArray:
+def count_rows(A: DataMatrix, labels: Vector, k: int) -> IntArray:
     """Return the number of rows of each group."""
     return np.asarray(A.reduce_rows(_count_rows, labels, args=(k,), vectors_only=True))
 
@@ -136,7 +136,7 @@ def _give_rows(labels: IntArray, numbers: IntArray, rows: IntArray, groups: IntA
 
 
 def _spare_rows(
-    A: DataMatrix, labels: Any, scores: Any, counts: IntArray, empty: IntArray
+    A: DataMatrix, labels: Vector, scores: Vector, counts: IntArray, empty: IntArray
 ) -> IntArray:
     """Choose a row for each empty group."""
     most = len(empty) + len(counts)  # at most one row of each group is its last
@@ -176,7 +176,7 @@ def sort_worst(missed: FloatArray, rows: IntArray, labels: IntArray, most: int) 
     return missed[order], rows[order], labels[order], most
 
 
-def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArray) -> Any:
+def column_entries(A: DataMatrix, labels: Vector, V: FloatArray, squares: FloatArray) -> Vector:
     r"""Return the entries :math:`x_i = (a_i^\top v_j)^+ / \sigma_j` of X, with unit columns.
 
     A group without a positive entry gets equal entries.
@@ -185,7 +185,7 @@ def column_entries(A: DataMatrix, labels: Any, V: FloatArray, squares: FloatArra
     return normalized_entries(A, labels, raw, len(V))
 
 
-def normalized_entries(A: DataMatrix, labels: Any, raw: Any, k: int) -> Any:
+def normalized_entries(A: DataMatrix, labels: Vector, raw: Vector, k: int) -> Vector:
     """Return the positive parts of these entries, with unit columns, without a pass over A.
 
     A group without a positive entry gets equal entries.
@@ -217,7 +217,7 @@ def _unit_entries(
     return entries.astype(dtype, copy=False)
 
 
-def support_labels(A: DataMatrix, labels: Any, weights: Any) -> Any:
+def support_labels(A: DataMatrix, labels: Vector, weights: Vector) -> Vector:
     """Return the labels of the rows with a positive weight, -1 for the others."""
     return A.map_vectors(_support_labels, labels, weights)
 
@@ -226,7 +226,7 @@ def _support_labels(labels: IntArray, weights: FloatArray) -> IntArray:
     return np.where(weights > 0, labels, -1)
 
 
-def stationarity_of_groups(A: DataMatrix, labels: Any, weights: Any, W: FloatArray) -> float:
+def stationarity_of_groups(A: DataMatrix, labels: Vector, weights: Vector, W: FloatArray) -> float:
     r"""Return the residual of (2.6) in S+ for :math:`\|A - XX^\top A\|_F^2`, with W = (A'X)'.
 
     On the support the gradient is :math:`2 (x_i \|w_j\|^2 - a_i^\top w_j)` and tangent; rows

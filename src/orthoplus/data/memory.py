@@ -9,8 +9,10 @@ import numpy as np
 from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix, Work, add_parts
+from orthoplus.data.base import DataMatrix, Vector, Work, add_parts
 
+# Number of entries converted to float64 at a time.
+BLOCK_SIZE = 1 << 18
 # Entries of the product with one slice of A; small, so that threads work on different slices.
 _SLICE_SIZE = 1 << 19
 
@@ -27,7 +29,7 @@ class MemoryMatrix(DataMatrix):
     """
 
     def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Return ``work(self, *vectors, *args)``: the matrix is the only block."""
         return work(self, *vectors, *args)
@@ -35,7 +37,7 @@ class MemoryMatrix(DataMatrix):
     def reduce_rows(
         self,
         work: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
         vectors_only: bool = False,
@@ -46,7 +48,7 @@ class MemoryMatrix(DataMatrix):
     def derive(
         self,
         transform: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         width: int | None = None,
     ) -> "MemoryMatrix":
@@ -70,14 +72,6 @@ class MemoryMatrix(DataMatrix):
     @abstractmethod
     def gram(self) -> FloatArray:
         """Return A'A as a dense array in float64."""
-
-    @abstractmethod
-    def squared_norm(self) -> float:
-        """Return ||A||_F^2, accumulated in float64."""
-
-    @abstractmethod
-    def row_squares(self) -> FloatArray:
-        """Return the squared row norms as an array of length n."""
 
     @abstractmethod
     def least_and_largest(self) -> tuple[int, float, float]:
@@ -123,7 +117,27 @@ class MemoryMatrix(DataMatrix):
         """
         raise InputTypeError(f"{type(self).__name__} has no entries to read.")
 
+    def columns(self, which: IntArray) -> "MemoryMatrix":
+        """Return these columns."""
+        raise InputTypeError(f"{type(self).__name__} has no entries to read.")
+
     # --- derived from these -----------------------------------------------------------------------
+
+    def squared_norm(self) -> float:
+        """Return ||A||_F^2, block by block in float64."""
+        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
+
+    def row_squares(self) -> FloatArray:
+        """Return the squared row norms, block by block in float64."""
+        squares = np.zeros(self.shape[0])
+        for rows, block in self._blocks():
+            squares[rows] += np.einsum("ij,ij->i", block, block)
+        return squares
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield dense blocks in float64 that add up to the matrix, with their rows."""
+        for rows in self.ranges(self.shape[1]):
+            yield rows, self.rows(rows).to_dense().astype(np.float64)
 
     def row_sums(self) -> FloatArray:
         """Return Ae in float64, from a product in the precision of A."""

@@ -10,10 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 from orthoplus.core.errors import InputTypeError
 from orthoplus.core.point import spread
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.memory import MemoryMatrix
-
-# Number of entries computed at a time by products with unit vectors.
-_BLOCK_SIZE = 1 << 18
+from orthoplus.data.memory import BLOCK_SIZE, MemoryMatrix
 
 
 class Operator(MemoryMatrix):
@@ -41,17 +38,6 @@ class Operator(MemoryMatrix):
     def short_gram(self) -> FloatArray:
         """Return A'A or AA', whichever is smaller, from products with unit vectors."""
         return self._gram_by_products()
-
-    def squared_norm(self) -> float:
-        """Return ||A||_F^2 from products with blocks of unit vectors."""
-        return sum(float(np.vdot(block, block)) for _, block in self._blocks())
-
-    def row_squares(self) -> FloatArray:
-        """Return the squared row norms from products with blocks of unit vectors."""
-        squares = np.zeros(self.shape[0])
-        for rows, block in self._blocks():
-            squares[rows] += np.einsum("ij,ij->i", block, block)
-        return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
         """Return zeros: an operator does not reveal its entries."""
@@ -119,9 +105,9 @@ class Operator(MemoryMatrix):
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield blocks of columns, or of rows if there are fewer rows, in float64."""
-        # Multiply unit vectors on the shorter side: min(n, r) products in all.
+        # Multiply unit vectors on the shorter side: min(n, r) products in total.
         long, short = max(self.shape), min(self.shape)
-        width = max(1, _BLOCK_SIZE // long)
+        width = max(1, BLOCK_SIZE // long)
         for start in range(0, short, width):
             piece = np.arange(start, min(start + width, short))
             unit = _unit_columns(short, piece)

@@ -9,10 +9,10 @@ from scipy.sparse import csc_array, csr_array, vstack
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.dense import Dense, count_nonfinite_and_range
-from orthoplus.data.memory import MemoryMatrix
+from orthoplus.data.memory import BLOCK_SIZE, MemoryMatrix
 
-# Number of stored entries converted to float64 at a time, and per slice of a product.
-_BLOCK_SIZE, _SLICE_ENTRIES = 1 << 18, 1 << 16
+# Number of stored entries per slice of a product.
+_SLICE_ENTRIES = 1 << 16
 # Number of rows that are copied at a time to look at their entries.
 _FEW_ROWS = 1 << 12
 
@@ -78,8 +78,8 @@ class Sparse(MemoryMatrix):
         """Return the squared row norms in float64, for blocks of rows."""
         (n, _), (data, _, indptr) = self.shape, self.parts
         squares = np.zeros(n)
-        # Rows with about _BLOCK_SIZE entries; only these are converted to float64 at a time.
-        height = max(1, _BLOCK_SIZE * n // max(1, self.n_stored))
+        # Rows with about BLOCK_SIZE entries; only these are converted to float64 at a time.
+        height = max(1, BLOCK_SIZE * n // max(1, self.n_stored))
         for start in range(0, n, height):
             ends = indptr[start : start + height + 1]
             part = data[ends[0] : ends[-1]].astype(np.float64)
@@ -178,8 +178,8 @@ class Sparse(MemoryMatrix):
     def _pieces(self) -> Iterator[FloatArray]:
         """Yield pieces of the stored entries in float64."""
         data = self.values.data
-        for start in range(0, data.size, _BLOCK_SIZE):
-            yield data[start : start + _BLOCK_SIZE].astype(np.float64)
+        for start in range(0, data.size, BLOCK_SIZE):
+            yield data[start : start + BLOCK_SIZE].astype(np.float64)
 
 
 def rows_of_csr(values: Any, rows: Any) -> Any:

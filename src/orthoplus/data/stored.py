@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import IntArray
-from orthoplus.data.base import DataMatrix, Work, add_parts
+from orthoplus.data.base import DataMatrix, Vector, Work, add_parts
 from orthoplus.data.dense import Dense
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sparse import Sparse, canonical
@@ -37,7 +37,7 @@ class BlockedMatrix(DataMatrix):
     def derive(
         self,
         transform: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         width: int | None = None,
     ) -> "Derived":
@@ -113,7 +113,7 @@ class Stored(BlockedMatrix):
         return Dense(values.astype(self.dtype, copy=False))
 
     def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Read the blocks in turn and write ``work(block, ...)`` into whole arrays."""
         whole: list[Any] = []
@@ -129,7 +129,7 @@ class Stored(BlockedMatrix):
     def reduce_rows(
         self,
         work: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
         vectors_only: bool = False,
@@ -158,21 +158,21 @@ class Derived(BlockedMatrix):
     array([10., 32., 54.])
     """
 
-    def __init__(self, base: DataMatrix, transform: Work, vectors: Any, width: int) -> None:
+    def __init__(self, base: DataMatrix, transform: Work, vectors: Vector, width: int) -> None:
         self.base: DataMatrix = base
         self.transform: Work = transform
         self.vectors: tuple[Any, ...] = tuple(vectors)
         self.shape, self.dtype = (base.shape[0], width), base.dtype
 
     def map_rows(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Map the rows of the base, with each block transformed first."""
         own = (*self.vectors, *vectors)
         return self.base.map_rows(self._after(work), *own, args=args, n_vectors=n_vectors)
 
     def map_vectors(
-        self, work: Work, *vectors: Any, args: tuple[Any, ...] = (), n_vectors: int = 1
+        self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
     ) -> Any:
         """Map vectors of the base, which are not transformed."""
         return self.base.map_vectors(work, *vectors, args=args, n_vectors=n_vectors)
@@ -180,7 +180,7 @@ class Derived(BlockedMatrix):
     def reduce_rows(
         self,
         work: Work,
-        *vectors: Any,
+        *vectors: Vector,
         args: tuple[Any, ...] = (),
         combine: Work = add_parts,
         vectors_only: bool = False,
@@ -199,19 +199,19 @@ class Derived(BlockedMatrix):
         """Return the row numbers of the base."""
         return self.base.row_indices()
 
-    def gather(self, vector: Any) -> Any:
+    def gather(self, vector: Vector) -> Any:
         """Return a vector of the base as an array in this process."""
         return self.base.gather(vector)
 
-    def scatter(self, vector: Any) -> Any:
+    def scatter(self, vector: Vector) -> Any:
         """Convert an array to a vector of the base."""
         return self.base.scatter(vector)
 
-    def collect(self, vector: Any, dtype: Any, width: int | None = None) -> Any:
+    def collect(self, vector: Vector, dtype: Any, width: int | None = None) -> Any:
         """Return a vector of the base as an array for the user."""
         return self.base.collect(vector, dtype, width)
 
-    def point(self, labels: Any, weights: Any, k: int) -> Any:
+    def point(self, labels: Vector, weights: Vector, k: int) -> Any:
         """Return a point of S+ with vectors of the base."""
         return self.base.point(labels, weights, k)
 

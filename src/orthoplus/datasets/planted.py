@@ -52,7 +52,7 @@ def planted_projection(n: int, k: int, xi: float, rng: np.random.Generator) -> P
 
     Notes
     -----
-    O(nk^2). Section 6.1 of the paper.
+    The cost is O(nk^2). See section 6.1 of the paper.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def planted_projection_from(X_star: FloatArray, L: FloatArray) -> PlantedProject
 
     Notes
     -----
-    O(nk^2). Proposition A.1 of the paper.
+    The cost is O(nk^2). See Proposition A.1 of the paper.
 
     Examples
     --------

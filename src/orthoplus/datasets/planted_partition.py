@@ -44,8 +44,8 @@ def planted_partition(
 
     Notes
     -----
-    Takes O(n^2) time and O(n + edges) memory. The model is due to Condon and Karp, Random Struct.
-    Algorithms 18 (2001).
+    It takes O(n^2) time and O(n + edges) memory. The model is due to Condon and Karp, Random
+    Struct. Algorithms 18 (2001).
 
     Examples
     --------

@@ -1,10 +1,19 @@
 """Support scikit-learn callbacks (`sklearn.callback`); a no-op before scikit-learn 1.9."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from orthoplus.core.outer_method import OuterState
+from orthoplus.core.problem import Problem
+from orthoplus.core.result import Result
+from orthoplus.core.status import Status
+from orthoplus.run.api import solve
 
 try:
     from sklearn import callback as _callback
@@ -38,11 +47,11 @@ class FitTasks:
 
     def __init__(self, estimator: Any, X: Any, sample_weight: Any = None) -> None:
         has_any = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
+        self.estimator = estimator
         self.is_idle: bool = _callback is None or not has_any
         if self.is_idle:
             return
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator = estimator
         self.given = {"estimator": estimator, "X": X, "metadata": metadata}
         self.fit = estimator._init_callback_context(max_subtasks=None)
         self.fit.call_on_fit_task_begin(**self.given)
@@ -61,11 +70,25 @@ class FitTasks:
             return given
         other = given.get("callback")
 
-        def follow(state: Any) -> bool:
+        def follow(state: OuterState) -> bool:
             is_over = self._follow(state)
             return bool(other is not None and other(state)) or is_over
 
         return given | {"callback": follow}
+
+    def solve(
+        self, problem: Problem, rng: np.random.Generator | int, *, with_bound: bool
+    ) -> Result:
+        """Solve the problem with the options of the estimator, and report the iterations."""
+        own = self.estimator
+        return solve(
+            problem,
+            method=own.method,
+            n_init=own.n_init,
+            rng=rng,
+            with_bound=with_bound,
+            **self.watch(),
+        )
 
     def end(self) -> None:
         """Report the end of the run and of the fit."""
@@ -78,7 +101,7 @@ class FitTasks:
         self.task = self.fit.subcontext(task_name="iteration")
         self.task.call_on_fit_task_begin(**self.given)
 
-    def _follow(self, state: Any) -> bool:
+    def _follow(self, state: OuterState) -> bool:
         """Report the end of an iteration and the start of the next; return whether to stop."""
         self.estimator.state_ = state
         try:
@@ -87,3 +110,9 @@ class FitTasks:
             del self.estimator.state_
         self._begin()
         return is_over
+
+
+def warn_unless_converged(result: Result, stacklevel: int = 4) -> None:
+    """Warn the caller of ``fit`` of a run that failed; a run ended by a callback has not."""
+    if not result.success and result.status is not Status.CALLBACK:
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)

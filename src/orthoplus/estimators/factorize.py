@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.core.bounds import bracket
+from orthoplus.core.bounds import with_bracket
 from orthoplus.core.checks import check_choice, check_count, draw_seed
 from orthoplus.core.errors import InputError
 from orthoplus.core.outer_method import OuterMethod, as_outer_method
 from orthoplus.core.point import SupportPoint, sum_squares
-from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray
@@ -355,9 +354,3 @@ def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
         Y=problem.second_block(X),
     )
     return with_bracket(problem, moved, result.bound)
-
-
-def with_bracket(problem: Problem, result: Result, bound: float | None) -> Result:
-    """Return the result with this bound and the gap to it."""
-    within = bracket(problem, result.value, bound, result.weights.dtype)
-    return dataclasses.replace(result, **within._asdict())

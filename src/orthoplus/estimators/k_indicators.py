@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import kneighbors_graph
 
@@ -15,16 +14,19 @@ from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
-from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.read import reads_in_blocks
-from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
+from orthoplus.estimators.callbacks import (
+    FitTasks,
+    WatchedEstimator,
+    warn_unless_converged,
+    with_callbacks,
+)
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.reading import as_random_state, check_row_count, read_array
 from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.problems import KIndicators
-from orthoplus.run.api import solve
 
 _MAX_SEED = np.iinfo(np.int32).max
 EMBEDDINGS = ("svd", "laplacian", "precomputed")
@@ -53,7 +55,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
     n_init : int
         Number of runs, of which the best is kept. The first starts from U, the others at random.
     random_state : int, RandomState or None
-        Random state of the starts and the eigensolver; None is the seed 0.
+        Random state of the starts and the eigensolver; None means seed 0.
     memory_limit : int or str, optional
         Memory for blocks of rows in bytes, or a string such as "512MB"; see
         `orthoplus.data.as_data`. U and about ten matrices of its size are needed in addition.
@@ -132,14 +134,7 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         U = self._embed(A, random)
         rng = np.random.default_rng(random.randint(_MAX_SEED))
         tasks = FitTasks(self, X)
-        result = solve(
-            KIndicators(U),
-            method=self.method,
-            n_init=self.n_init,
-            rng=rng,
-            with_bound=False,
-            **tasks.watch(),
-        )
+        result = tasks.solve(KIndicators(U), rng, with_bound=False)
         point = A.point(A.scatter(result.labels), A.scatter(result.weights), self.n_clusters)
         self.indicators_, self.rotation_ = point.dense(), np.asarray(result.Y)
         self.embedding_ = A.collect(A.scatter(U), A.dtype, self.n_clusters)
@@ -148,9 +143,8 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         self.n_iter_ = max(result.n_iter, 1)
         tasks.end()
         # The default ends with a polish, which converges wherever the penalty method stopped.
-        is_stopped = result.status is Status.CALLBACK
-        if self.method is not None and not (result.success or is_stopped):
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+        if self.method is not None:
+            warn_unless_converged(result)
         return self
 
     def _solved(self, X: Any, options: dict[str, Any]) -> tuple[Problem, SupportPoint]:

@@ -1,11 +1,9 @@
 """Nonnegative PCA as a scikit-learn estimator."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from orthoplus.core.checks import check_count
@@ -14,14 +12,17 @@ from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
-from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data
-from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
+from orthoplus.estimators.callbacks import (
+    FitTasks,
+    WatchedEstimator,
+    warn_unless_converged,
+    with_callbacks,
+)
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.reading import draw_seed, read_array, read_coordinates
 from orthoplus.problems import TraceMin, nonnegative_pca
-from orthoplus.run.api import solve
 
 
 class NonnegativePCA(
@@ -48,7 +49,7 @@ class NonnegativePCA(
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        Random state of the starts after the first; None is the seed 0.
+        Random state of the starts after the first; None means seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs the k leading principal components.
 
@@ -127,18 +128,10 @@ class NonnegativePCA(
         problem = self._problem(A)
         seed = draw_seed(self.random_state)
         tasks = FitTasks(self, X)
-        result = solve(
-            problem,
-            method=self.method,
-            n_init=self.n_init,
-            rng=seed,
-            with_bound=self.with_bound,
-            **tasks.watch(),
-        )
+        result = tasks.solve(problem, seed, with_bound=self.with_bound)
         self._unpack(A, result)
         tasks.end()
-        if not result.success and result.status is not Status.CALLBACK:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+        warn_unless_converged(result)
         return self
 
     def transform(self, X: Any) -> FloatArray:

@@ -1,12 +1,10 @@
 """Orthogonal NMF as a scikit-learn estimator."""
 
 import dataclasses
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from orthoplus.certify.certificate import Certificate
@@ -15,11 +13,15 @@ from orthoplus.core.checks import check_count
 from orthoplus.core.errors import InputError
 from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.result import Result
-from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
 from orthoplus.estimators import fitted, fitted_counts
-from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
+from orthoplus.estimators.callbacks import (
+    FitTasks,
+    WatchedEstimator,
+    warn_unless_converged,
+    with_callbacks,
+)
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.factorize import (
     Model,
@@ -87,7 +89,7 @@ class OrthogonalNMF(
         Tolerance of the method, for the penalty method the violation of orthogonality at which it
         stops; by default that of the method.
     random_state : int, RandomState or None
-        Random state of the starts and of everything that "auto" samples; None is the seed 0.
+        Random state of the starts and of everything that "auto" samples; None means seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``, which costs a truncated SVD.
     allow_negative : bool
@@ -393,8 +395,8 @@ class OrthogonalNMF(
         self._unpack(result, missed, A.dtype)
         self.labels_ = self._assign(A)
         tasks.end()
-        if not result.success and result.status is not Status.CALLBACK and watch is None:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
+        if watch is None:
+            warn_unless_converged(result, stacklevel=5)
         return A
 
     def _unpack(self, result: Result, missed: float, dtype: Any) -> None:

@@ -84,7 +84,7 @@ def align_sparse(values: Any) -> Any:
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
-    """Return the RandomState as in scikit-learn, except that None is the seed 0."""
+    """Return the RandomState as in scikit-learn, except that None means seed 0."""
     try:
         return check_random_state(0 if random_state is None else random_state)
     except (TypeError, ValueError) as error:

@@ -6,12 +6,9 @@ import numpy as np
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.data.base import DataMatrix
-from orthoplus.data.count_groups import log_profiles
+from orthoplus.data.count_groups import SMOOTHING, log_profiles
 from orthoplus.data.memory import MemoryMatrix
 
-# Share of the overall profile mixed into each profile. Without it, a word that is new to the
-# second-best cluster would make every margin infinite.
-SMOOTHING = 0.1
 # A row is doubtful if a second component explains at least this share of what its own explains,
 # and leaves at most this many times as much unexplained. The first condition alone would call
 # most rows of dense data doubtful (all cosines are large), the second those of sparse data.

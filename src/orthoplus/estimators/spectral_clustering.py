@@ -1,11 +1,9 @@
 """Nonnegative spectral clustering as a scikit-learn estimator."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
@@ -15,14 +13,17 @@ from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
-from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.graphs import graph_matrix, is_graph
-from orthoplus.estimators.callbacks import FitTasks, WatchedEstimator, with_callbacks
+from orthoplus.estimators.callbacks import (
+    FitTasks,
+    WatchedEstimator,
+    warn_unless_converged,
+    with_callbacks,
+)
 from orthoplus.estimators.certified import Certified
 from orthoplus.estimators.reading import align_sparse, check_row_count, draw_seed, read_array
 from orthoplus.problems import TraceMin, laplacian_embedding
-from orthoplus.run.api import solve
 
 AFFINITIES = ("nearest_neighbors", "rbf", "precomputed")
 
@@ -55,7 +56,7 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
     n_init : int, optional
         Number of runs, of which the best is kept; by default that of `orthoplus.solve`.
     random_state : int, RandomState or None
-        Random state of the starts after the first; None is the seed 0.
+        Random state of the starts after the first; None means seed 0.
     with_bound : bool
         Whether to compute ``bound_`` and ``gap_``.
 
@@ -154,18 +155,10 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
         problem = self._problem
         seed = draw_seed(self.random_state)
         tasks = FitTasks(self, X)
-        result = solve(
-            problem,
-            method=self.method,
-            n_init=self.n_init,
-            rng=seed,
-            with_bound=self.with_bound,
-            **tasks.watch(),
-        )
+        result = tasks.solve(problem, seed, with_bound=self.with_bound)
         self._unpack(problem, result)
         tasks.end()
-        if not result.success and result.status is not Status.CALLBACK:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+        warn_unless_converged(result)
         return self
 
     @property

@@ -128,7 +128,7 @@ def unmix(  # noqa: PLR0913
         error, where a later start must reduce the error by one percent to be selected. By default
         one run, as in `OrthogonalNMF`.
     random_state : Generator, int or None
-        Random state of the starts; None is the seed 0.
+        Random state of the starts; None means seed 0.
     memory_limit : int or str, optional
         Memory for blocks of the cube in bytes, or a string such as "512MB"; see
         `orthoplus.data.as_data`.

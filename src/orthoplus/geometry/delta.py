@@ -64,7 +64,7 @@ def delta_jacobian(X: FloatArray, Z: FloatArray, H: FloatArray) -> FloatArray:
 
     Notes
     -----
-    O(nk). ``docs/paper.md``, row "HS-Jacobian".
+    The cost is O(nk). See ``docs/paper.md``, row "HS-Jacobian".
 
     Examples
     --------

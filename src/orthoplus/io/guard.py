@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def memory_limit() -> int:
-    """Return the bytes one array may take: ``ORTHOPLUS_MAX_BYTES``, else half of the memory.
+    """Return the largest size of an array in bytes: ``ORTHOPLUS_MAX_BYTES``, or half of the memory.
 
     Examples
     --------

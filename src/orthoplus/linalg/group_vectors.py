@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix
+from orthoplus.data.base import DataMatrix, Vector
 from orthoplus.data.groups import reciprocals, unit_rows
 from orthoplus.data.memory import MemoryMatrix
 
@@ -70,7 +70,7 @@ class GroupedRows:
         return find(self.A, labels, start, self.k, residual)
 
     def group_directions(
-        self, labels: Any, start: Any, residual: float | None = None
+        self, labels: Vector, start: Any, residual: float | None = None
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return unit vectors along :math:`y_j = A_j^\top x_j`, of shape (k, r), and squares.
 
@@ -84,7 +84,7 @@ class GroupedRows:
 
 
 def leading_directions(
-    A: DataMatrix, labels: Any, weights: Any, k: int, residual: float | None = None
+    A: DataMatrix, labels: Vector, weights: Vector, k: int, residual: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the leading *right* singular vector of the rows of each group, and its squared value.
 
@@ -281,7 +281,7 @@ class _Directions:
 
     is_signed = False
 
-    def __init__(self, A: DataMatrix, labels: Any, k: int, residual: float) -> None:
+    def __init__(self, A: DataMatrix, labels: Vector, k: int, residual: float) -> None:
         self.A, self.labels, self.k = A, labels, k
         self.tol = _tolerance(A, residual)
 

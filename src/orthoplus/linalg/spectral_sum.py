@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import EPS, FloatArray
 from orthoplus.data import DataMatrix, as_data
 
 # Up to _DENSE_ORDER all eigenvalues are computed; up to _MOST_DENSE if the iteration leaves a gap
@@ -33,19 +33,19 @@ _DENSE_ORDER, _MOST_DENSE, _MOST_WORK = 400, 2000, 2e10
 _EIGEN_WORK, _USUAL_PRODUCTS = 4, 20
 # Number of additional Ritz vectors: the minimum, and as a fraction of k.
 _EXTRA_COLUMNS, _EXTRA_SHARE = 6, 0.5
-# Number of blocks per cycle, fewer if they would exceed _MOST_NUMBERS entries; number of cycles.
-_BLOCKS, _MOST_NUMBERS, _MAX_CYCLES = 6, 3e7, 30
+# Number of blocks per cycle, fewer if they would exceed _MOST_BLOCK_ENTRIES; number of cycles.
+_BLOCKS_PER_CYCLE, _MOST_BLOCK_ENTRIES, _MAX_CYCLES = 6, 3e7, 30
 # Number of runs on the complement, probability that all of them miss an eigenvalue, largest number
 # of steps per run, and steps between two checks.
-_RUNS, _CHANCE, _MAX_STEPS, _LOOK_EVERY = 6, 1e-12, 240, 6
+_COMPLEMENT_RUNS, _MISS_PROBABILITY, _MAX_STEPS, _CHECK_EVERY = 6, 1e-12, 240, 6
 # A gap above this fraction of the remaining trace justifies the dense computation.
-_OPEN = 1e-4
+_MAX_OPEN_SHARE = 1e-4
 # Number of restarts with more vectors after a missed eigenvalue was detected.
 _MAX_ATTEMPTS = 3
 # The two sides agree if they differ by at most this fraction of the remaining trace (of the sum if
 # the trace is unknown), or by a few unit roundoffs of the largest eigenvalue.
-_MAX_RELATIVE_GAP, _EPS = 1e-7, float(np.finfo(np.float64).eps)
-_SUM_ROUNDOFFS = 16 * _EPS
+_MAX_RELATIVE_GAP = 1e-7
+_SUM_ROUNDOFFS = 16 * EPS
 # A Lanczos run ends if its next vector is shorter than this many unit roundoffs.
 _BREAKDOWN = 500.0
 
@@ -69,7 +69,7 @@ def sum_of_largest(
     k: int,
     *,
     trace: float | None = None,
-    roundoff: float = _EPS,
+    roundoff: float = EPS,
 ) -> SpectralSum:
     """Bound the sum of the k largest eigenvalues of a symmetric G of order n, given by products.
 
@@ -136,7 +136,7 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
     if order <= max(A.gram_order, 3 * (k + _EXTRA_COLUMNS)) or _is_dense_cheaper(A, order, k):
         return dense_sum(A.short_gram(), k)
     found = sum_of_largest(A.short_product, order, k, trace=total, roundoff=roundoff)
-    is_open = found.upper - found.lower > _OPEN * (total - found.lower)
+    is_open = found.upper - found.lower > _MAX_OPEN_SHARE * (total - found.lower)
     if is_open and order <= _MOST_DENSE and A.n_stored * order <= _MOST_WORK:
         return dense_sum(A.short_gram(), k)
     return found
@@ -145,7 +145,7 @@ def sum_of_squares(A: Any, k: int, total: float) -> SpectralSum:
 def _is_dense_cheaper(A: DataMatrix, order: int, k: int) -> bool:
     """Return whether all eigenvalues of the Gram matrix cost less than products with a block."""
     dense = A.n_stored * order + _EIGEN_WORK * order**3
-    products = 4 * _USUAL_PRODUCTS * A.n_stored * _Goal(order, k, None, _EPS).width
+    products = 4 * _USUAL_PRODUCTS * A.n_stored * _Goal(order, k, None, EPS).width
     return A.has_entries and order <= _MOST_DENSE and dense <= products
 
 
@@ -216,8 +216,8 @@ def _leading_pairs(
     n, width = goal.n, goal.width
     block: FloatArray = rng.standard_normal((n, width))
     n_kept = width + (0 if known is None else len(known.values))
-    fitting = int(min(_MOST_NUMBERS / (2 * n * width), (n - n_kept) // width))
-    pairs, n_blocks = known, max(1, min(_BLOCKS, fitting) - 1)
+    fitting = int(min(_MOST_BLOCK_ENTRIES / (2 * n * width), (n - n_kept) // width))
+    pairs, n_blocks = known, max(1, min(_BLOCKS_PER_CYCLE, fitting) - 1)
     for _ in range(_MAX_CYCLES):
         basis = [] if pairs is None else [pairs.vectors]
         images = [] if pairs is None else [pairs.images]
@@ -286,9 +286,9 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
     orthogonality.
     """
     Q, n = pairs.vectors, len(pairs.vectors)
-    V = _unit_columns(_without(Q, rng.standard_normal((n, _RUNS))))[0]
-    last: FloatArray = np.zeros((n, _RUNS))
-    alphas, betas = [], [np.zeros(_RUNS)]
+    V = _unit_columns(_without(Q, rng.standard_normal((n, _COMPLEMENT_RUNS))))[0]
+    last: FloatArray = np.zeros((n, _COMPLEMENT_RUNS))
+    alphas, betas = [], [np.zeros(_COMPLEMENT_RUNS)]
     rest = _Rest(-np.inf, np.inf)
     for step in range(1, _MAX_STEPS + 1):
         W = _without(Q, product(V))
@@ -301,7 +301,7 @@ def _bound_rest(product: Product, pairs: _Pairs, goal: _Goal, rng: np.random.Gen
         betas.append(np.maximum(beta, floor))
         V, last = following, V
         is_over = bool((beta <= floor).any()) or step == _MAX_STEPS
-        if is_over or step % _LOOK_EVERY == 0:
+        if is_over or step % _CHECK_EVERY == 0:
             rest = _read_runs(np.array(alphas), np.array(betas[1:]), n)
             if is_over or goal.is_met(pairs, rest.top) or rest.seen > pairs.values[goal.k - 1]:
                 break
@@ -316,7 +316,7 @@ def _read_runs(alphas: FloatArray, betas: FloatArray, n: int) -> _Rest:
     This component is at most 1, and |g| < s has a probability of at most s sqrt(2 n / pi) for a
     random start. Hence p(x) <= sqrt(2 n / pi) / chance.
     """
-    limit = 0.5 * np.log(2.0 * n / np.pi) - np.log(_CHANCE) / alphas.shape[1]
+    limit = 0.5 * np.log(2.0 * n / np.pi) - np.log(_MISS_PROBABILITY) / alphas.shape[1]
     seen, top = -np.inf, -np.inf
     for alpha, beta in zip(alphas.T, betas.T, strict=True):
         ritz = eigvalsh_tridiagonal(alpha, beta[:-1])

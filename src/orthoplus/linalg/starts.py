@@ -28,7 +28,7 @@ _OVERSAMPLING = 8
 # Number of its steps if the vectors are the result, not just a start.
 _CAREFUL_STEPS = 20
 # Squared singular values below this fraction of the largest are attributed to rounding.
-_RANK = 1e-12
+RANK_TOL = 1e-12
 # A matrix with at least this many entries, and this many times as many rows as columns, is
 # decomposed through its triangular factor, which takes no copy of it, if the smallest singular
 # value is at least this fraction of the largest: AV / s loses that factor in accuracy.
@@ -152,7 +152,7 @@ def _right_vectors_from_left(
         Q = np.linalg.qr(A.times(A.times_transposed(Q)))[0]
     W = A.times_transposed(Q).astype(np.float64)
     values, vectors = np.linalg.eigh(W.T @ W)  # W is tall: its Gram matrix is cheaper than a QR
-    is_sound = values > _RANK * values[-1]
+    is_sound = values > RANK_TOL * values[-1]
     V = W @ (vectors[:, is_sound] / np.sqrt(values[is_sound]))
     return V[:, ::-1][:, :q], values[is_sound][::-1][:q]
 
@@ -171,7 +171,7 @@ def signed_left_vectors(A: DataMatrix, k: int, rng: np.random.Generator) -> Floa
         U = _truncated_svd(A, k, rng)[0]
     else:
         V, squares = leading_right_vectors(A, k, rng, _CAREFUL_STEPS)
-        is_sound = squares > _RANK * squares[0]
+        is_sound = squares > RANK_TOL * squares[0]
         U = A.times(V * is_sound / np.sqrt(np.where(is_sound, squares, 1.0)))
     positive = np.linalg.norm(np.maximum(U, 0.0), axis=0)
     negative = np.linalg.norm(np.minimum(U, 0.0), axis=0)
@@ -214,7 +214,10 @@ def eigenvector_starts(M: SymmetricMap, k: int, rng: np.random.Generator) -> Ite
             yield random_oblique_plus(n, k, rng)
     U = found[1]
     first = [project_oblique_plus(U @ _rotation(U)), _best_parts(M, U)]
-    yield from sorted(first, key=lambda X: _trace(M, round_to_stiefel_plus(X)))
+    rounded = [round_to_stiefel_plus(X) for X in first]
+    # The start whose rounded point has the smaller trace <MX, X> comes first.
+    order = np.argsort([float(np.vdot(M @ X, X)) for X in rounded], kind="stable")
+    yield from (first[i] for i in order)
     while True:
         rows = rng.permutation(n)[: max(k, n // 2)]
         yield project_oblique_plus(U @ _rotation(U[rows]))
@@ -227,10 +230,6 @@ def _best_parts(M: SymmetricMap, U: FloatArray) -> FloatArray:
     parts = parts[:, sizes > 0.0] / sizes[sizes > 0.0]
     costs = np.einsum("ij,ij->j", parts, M @ parts)
     return np.asarray(parts[:, np.argsort(costs, kind="stable")[: U.shape[1]]])
-
-
-def _trace(M: SymmetricMap, X: FloatArray) -> float:
-    return float(np.vdot(M @ X, X))
 
 
 def _rotation(U: FloatArray) -> FloatArray:

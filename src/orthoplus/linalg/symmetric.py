@@ -12,14 +12,14 @@ _KNOWN_BLOCKS = 1 << 14
 _EXCESS_ROUNDOFFS = 100
 # A sum of eigenvalues with a gap above this fraction of the norm is computed with a dense solver,
 # up to _MOST_DENSE rows.
-_OPEN, _MOST_DENSE = 1e-6, 2000
+_MAX_OPEN_GAP, _MOST_DENSE = 1e-6, 2000
 
 
 def sum_of_smallest(M: SymmetricMap, k: int) -> SpectralSum:
     """Bound the sum of the k smallest eigenvalues of M, see `orthoplus.linalg.spectral_sum`."""
     n = M.shape[0]
     found = sum_of_largest(lambda V: -np.asarray(M @ V, dtype=np.float64), n, k)
-    if found.upper - found.lower > _OPEN * M.norm and n <= _MOST_DENSE:
+    if found.upper - found.lower > _MAX_OPEN_GAP * M.norm and n <= _MOST_DENSE:
         found = dense_sum(-M.to_dense(), k)
     return SpectralSum(-found.upper, -found.lower)
 

@@ -8,6 +8,7 @@ import numpy as np
 from orthoplus.core.outer_method import Answer
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
+from orthoplus.data.base import Vector
 from orthoplus.data.count_groups import missed_of_profiles
 from orthoplus.data.groups import normalized_entries, support_labels
 
@@ -27,7 +28,7 @@ class CountModel(Protocol):
 
 
 def answer_of_groups(
-    model: CountModel, labels: Any, sums: FloatArray, is_row_optimal: bool | None
+    model: CountModel, labels: Vector, sums: FloatArray, is_row_optimal: bool | None
 ) -> Answer:
     """Return the groups with optimal weights, without forming an n x k matrix.
 
@@ -55,7 +56,7 @@ def answer_of_groups(
     )
 
 
-def _appearance(A: DataMatrix, labels: Any, k: int) -> IntArray:
+def _appearance(A: DataMatrix, labels: Vector, k: int) -> IntArray:
     """Return the groups in the order of their first rows."""
     first = A.reduce_rows(
         _first_rows,

@@ -1,11 +1,12 @@
 """Starts for clusters of counts: a sketch of their square roots, and swaps of single groups."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, MemoryMatrix
+from orthoplus.data.base import Vector
 from orthoplus.data.count_groups import log_profiles, row_entropies, square_roots
 from orthoplus.data.groups import unit_rows
 from orthoplus.linalg.starts import leading_right_vectors
@@ -17,7 +18,7 @@ _CANDIDATES = 3
 _SKETCH_COLUMNS, _SPARE, _POWER_STEPS = 2, 8, 2
 
 
-def sample_counts(A: DataMatrix, sizes: Any, most: int, seed: int) -> MemoryMatrix:
+def sample_counts(A: DataMatrix, sizes: Vector, most: int, seed: int) -> MemoryMatrix:
     """Return all rows if there are at most ``most``, else a sample weighted by row sums.
 
     Rows without entries are drawn only if there are too few others.

@@ -29,7 +29,8 @@ from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.search.polish import Polish
 from orthoplus.methods.separation import Beginning, begin, columns_coincide
 from orthoplus.methods.theory import FollowsTheory
-from orthoplus.penalty.family import Penalized, Penalty, PowerPenalty, check_mixing
+from orthoplus.penalty.family import Penalty, PowerPenalty, check_mixing
+from orthoplus.penalty.penalized import Penalized
 
 _MAX_VIOLATION_RATIO = 0.95  # a violation has decreased if it is at most this share of the last
 
@@ -230,7 +231,7 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
             X=X,
             value=problem.value(X),
             gradient=None,
-            violation=self._violation(X),
+            violation=max(self._penalty.energy(X) - 1.0, 0.0),
             sigma=first.penalty_start * unit,
             eps=self._penalty.eps,
             tol=self.tol_start,
@@ -313,6 +314,13 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         violation = max(known.energy - 1.0, 0.0)
         # Count iterations without progress for ``patience``.
         has_fallen = state.n_iter == 0 or violation <= _MAX_VIOLATION_RATIO * state.violation
+        # A small violation excludes coinciding columns only for V = e / sqrt(k).
+        known_violation = violation if self._penalty.V is None else np.inf
+        has_collapsed = (
+            self.safeguard and not has_fallen and columns_coincide(inner.X, known_violation)
+        )
+        # A line search tolerates as much rounding.
+        slack = model.rounding_slack(found.start_value, state.X.dtype)
         return PenaltyState(
             X=inner.X,
             value=known.value,
@@ -329,15 +337,10 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
             n_iter=state.n_iter + 1,
             n_inner=inner.n_iter,
             n_stalled=state.n_stalled + (not has_fallen),
-            has_collapsed=not has_fallen and self._has_collapsed(inner.X, violation),
+            has_collapsed=has_collapsed,
             is_stationary=found.status is Status.CONVERGED,
-            is_descent=_is_descent(inner.value, found.start_value, state),
+            is_descent=bool(inner.value <= found.start_value + slack),  # (4.2)
         )
-
-    def _has_collapsed(self, X: FloatArray, violation: float) -> bool:
-        """Return whether columns coincide; checked only with the safeguard."""
-        is_even = self._penalty.V is None
-        return self.safeguard and columns_coincide(X, violation if is_even else np.inf)
 
     def _scheduled(self, state: PenaltyState) -> PenaltyState:
         """Return the last state with sigma_t, eps_t and the tolerance of this iteration."""
@@ -365,10 +368,6 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
             return self.second_order
         return self.inner
 
-    def _violation(self, X: FloatArray) -> float:
-        """Return ||XV||_F^2 - 1, but at least 0."""
-        return max(self._penalty.energy(X) - 1.0, 0.0)
-
     @cached_property
     def _penalty(self) -> Penalty:
         """Penalty with the parameters of the first iteration."""
@@ -377,12 +376,6 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
         return PowerPenalty(
             self.penalty_start, V=self.V, p=self.p, q=self.q, eps=self.smoothing_start
         )
-
-
-def _is_descent(value: float, start_value: float, state: PenaltyState) -> bool:
-    """Return whether (4.2) holds up to the rounding that a line search tolerates."""
-    slack = STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(state.unit, abs(start_value))
-    return bool(value <= start_value + slack)
 
 
 @dataclass(frozen=True)

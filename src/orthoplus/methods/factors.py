@@ -17,15 +17,13 @@ from orthoplus.core.errors import InputTypeError
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
-from orthoplus.core.types import Carry, FloatArray
+from orthoplus.core.types import SMALLEST_NORMAL, Carry, FloatArray
 from orthoplus.data import DataMatrix, MemoryMatrix
+from orthoplus.data.base import Vector
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.linalg.starts import SVD_VARIANTS, svd_start
 
 STARTS = ("given", *SVD_VARIANTS)
-
-# Smallest denominator of a multiplicative update, so that 0 / 0 = 0.
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 class FactorState(NamedTuple):
@@ -116,7 +114,7 @@ class FactorModel(Protocol):
         """Return the squared row norms of A, a vector of the data."""
 
     def group_directions(
-        self, labels: Any, start: Any, residual: float | None = None
+        self, labels: Vector, start: Any, residual: float | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the leading singular vectors and values of the groups of rows."""
 
@@ -124,7 +122,7 @@ class FactorModel(Protocol):
 def factor_model(problem: Problem) -> FactorModel:
     """Return the problem if it factorizes data; raise a TypeError otherwise."""
     if not (hasattr(problem, "A") and hasattr(problem, "total")):
-        own = type(getattr(problem, "problem", problem)).__name__
+        own = type(problem.unwrapped).__name__
         raise InputTypeError(
             f"This method factorizes a data matrix and cannot solve {own}. Pass a problem such as "
             f"ONMF(A, k), or use EP4Orth for any smooth f."
@@ -223,4 +221,4 @@ def relative_change(new: FloatArray, old: FloatArray) -> float:
 
 def quotient(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return the entrywise quotient above / below of nonnegative matrices, with 0 / 0 = 0."""
-    return np.asarray(above / np.maximum(below, _TINY))
+    return np.asarray(above / np.maximum(below, SMALLEST_NORMAL))

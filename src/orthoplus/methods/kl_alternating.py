@@ -13,6 +13,7 @@ from orthoplus.core.outer_method import Answer, RestStop, SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray, IntArray
 from orthoplus.data import DataMatrix, MemoryMatrix
+from orthoplus.data.base import Vector
 from orthoplus.data.count_groups import (
     cover_groups,
     group_divergence,
@@ -59,7 +60,7 @@ Sweep = Callable[[DataMatrix, Any, FloatArray], Any]
 
 def _counts(problem: Problem) -> CountModel:
     if not hasattr(problem, "row_sums"):
-        own = type(getattr(problem, "problem", problem)).__name__
+        own = type(problem.unwrapped).__name__
         raise InputTypeError(f"KLAlternating solves KLONMF(A, k), got {own}. Use EP4Orth instead.")
     return cast(CountModel, problem)
 
@@ -74,13 +75,13 @@ class KLState(NamedTuple):
     saved with the state; `KLAlternating` recomputes them from the sums of their groups.
     """
 
-    labels: Any
+    labels: Vector
     sums: FloatArray  # k x r, sums over the groups of `labels`
     current: float  # objective at `labels`
-    best_labels: Any
+    best_labels: Vector
     best_sums: FloatArray
     value: float
-    sizes: Any  # row sums
+    sizes: Vector  # row sums
     sketch: FloatArray  # rows and order of a `CountSketch`, empty before the first search
     sketch_order: IntArray
     centers: FloatArray  # k x d, centers of the current search
@@ -362,7 +363,7 @@ class KLAlternating(SeededMethod):
             sums = own
         return likeliest_groups(_counts(problem).A, log_profiles(sums, self.smoothing))
 
-    def _groups(self, problem: Problem, labels: Any) -> tuple[Any, FloatArray, float]:
+    def _groups(self, problem: Problem, labels: Vector) -> tuple[Any, FloatArray, float]:
         """Return the labels without empty groups, the sums of the groups, and the objective."""
         model, k = _counts(problem), problem.shape[1]
         labels = cover_groups(model.A, labels, model.row_sums, k)
@@ -421,7 +422,7 @@ class KLAlternating(SeededMethod):
         return answer_of_groups(_counts(problem), *best, is_row_optimal=state.is_fixed or None)
 
 
-def _moved(state: KLState, labels: Any, sums: FloatArray, value: float) -> KLState:
+def _moved(state: KLState, labels: Vector, sums: FloatArray, value: float) -> KLState:
     """Return the state at these groups, recording them as the best if D is lower."""
     state = state._replace(labels=labels, sums=sums, current=value)
     if value < state.value:

@@ -16,11 +16,11 @@ from orthoplus.core.checks import (
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import StopsOverOblique
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, Linear
+from orthoplus.core.types import Carry, FloatArray, Linear
 from orthoplus.geometry.oblique import project_oblique_plus, project_tangent
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.semismooth import QuadraticModel, SemismoothNewton
-from orthoplus.penalty.family import Evaluation, as_penalized
+from orthoplus.penalty.penalized import Evaluation, as_penalized
 
 # Maximum number of increases of tau per trial point.
 _MAX_TAU_RAISES = 40
@@ -79,7 +79,7 @@ class RegularizedNewton(StopsOverOblique):
               + \tfrac{\tau_l}{2} \|X - X^l\|_F^2,
 
     along the direction of the Newton subproblem (5.9), solved by `SemismoothNewton`; the ratio of
-    actual to predicted decrease accepts the step and moves tau.
+    actual to predicted decrease decides whether the step is accepted, and adjusts tau.
 
     Parameters
     ----------
@@ -181,7 +181,8 @@ class RegularizedNewton(StopsOverOblique):
         value, gradient = problem.value_and_gradient(trial.Y)
         # Both numerator and denominator are negative for a decrease. Subtracting the slack keeps
         # rounding near the end from rejecting good steps.
-        ratio = (value - state.value - _slack(problem, state)) / trial.predicted
+        slack = as_penalized(problem).rounding_slack(state.value, state.X.dtype)
+        ratio = (value - state.value - slack) / trial.predicted
         # X^{l+1} = Y^l if rho_l >= eta_1, else X^l; tau_{l+1} by rho_l.
         tau = self._next_tau(trial, ratio, state.tau_unit)
         if not ratio >= self.accept:
@@ -305,12 +306,6 @@ def _derivative_bound(problem: Problem, state: NewtonState) -> float:
         )
     size = float(np.linalg.norm(state.gradient.astype(np.float64, copy=False)))
     return L + size + L * float(np.sqrt(2 * state.X.shape[1]))
-
-
-def _slack(problem: Problem, state: NewtonState) -> float:
-    """Return the increase of the objective that is attributed to rounding."""
-    unit = as_penalized(problem).unit
-    return 10 * ROUNDOFF[state.X.dtype] * max(unit, abs(state.value))
 
 
 def _model(here: _Local, tau: float, S: FloatArray) -> float:

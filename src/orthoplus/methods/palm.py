@@ -1,7 +1,7 @@
 """Proximal alternating linearized minimization for two blocks over OB+ x Y, section 4."""
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from orthoplus.core.method import ObliqueState, StopsOverOblique
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalized, as_penalized
+from orthoplus.penalty.penalized import Penalized, as_penalized
 from orthoplus.problems.two_block import TwoBlock
 
 
@@ -153,9 +153,9 @@ def _joint(model: Penalized) -> TwoBlock:
     """Return the two-block problem under the penalty."""
     joint = model.problem
     if not hasattr(joint, "y_step"):
-        given = getattr(joint, "problem", joint)  # the user's problem, not its wrapper
         raise InputTypeError(
-            f"An alternating method needs a TwoBlock problem, got {type(given).__name__}. "
-            f"Use ProjectedGradient or RegularizedNewton for a function of X alone."
+            f"An alternating method needs a TwoBlock problem, got "
+            f"{type(joint.unwrapped).__name__}. Use ProjectedGradient or RegularizedNewton for a "
+            f"function of X alone."
         )
-    return joint  # type: ignore[return-value]
+    return cast("TwoBlock", joint)

@@ -11,7 +11,7 @@ from orthoplus.core.types import Carry, FloatArray
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.palm import PALM, AlternatingState
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import Penalized
+from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems.two_block import TwoBlock
 
 
@@ -29,16 +29,17 @@ class ProximalAlternating(PALM):
     x_method : RegularizedNewton or ProjectedGradient
         Solver of the X-subproblem; by default a few steps of the second-order method.
     proximal : float
-        mu, in units of the size of a gradient.
+        The parameter mu, in units of the size of a gradient.
     n_y_steps : int
-        Projected gradient steps in Y if it lacks a closed form.
+        Number of projected gradient steps in Y if it has no closed form.
 
     x_step, criterion, tol, min_iter, max_iter
         As in `PALM`.
 
     Notes
     -----
-    Takes fewer but more expensive alternations than `PALM`, each of which solves a subproblem in X.
+    It takes fewer but more expensive alternations than `PALM`, because each solves a subproblem in
+    X.
 
     Examples
     --------

@@ -10,11 +10,11 @@ from orthoplus.core.checks import check_choice, check_positive, check_range
 from orthoplus.core.errors import InputError
 from orthoplus.core.method import Known, StopsOverOblique, WarmStart
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray
+from orthoplus.core.types import ROUNDOFF, Carry, FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 from orthoplus.linalg.workspace import empty_like
-from orthoplus.penalty.family import Evaluation, Penalized, as_penalized
+from orthoplus.penalty.penalized import Evaluation, Penalized, as_penalized
 
 # Maximum number of step lengths per line search.
 _MAX_BACKTRACKS = 60
@@ -201,10 +201,11 @@ class ProjectedGradient(StopsOverOblique):
             ):
                 return None
             here = problem.evaluate(T, sums[1])
-            # Sufficient decrease with respect to the reference value of Zhang and Hager; ``slack``
-            # tolerates rounding.
+            # Sufficient decrease with respect to the reference value of Zhang and Hager, up to
+            # rounding.
             excess = here.value - state.reference + self.decrease / (2 * alpha) * step_sq
-            if excess <= 0.0 or not self.search or excess <= _slack(problem, state):
+            slack = problem.rounding_slack(state.reference, T.dtype)
+            if excess <= slack or not self.search:
                 return T, here, sums
             alpha *= self.backtrack
         return None
@@ -272,11 +273,6 @@ class ProjectedGradient(StopsOverOblique):
     def _stationarity(self, problem: Penalized, X: FloatArray, at: Evaluation) -> float:
         """Return the residual ||min(X, grad h)||, or NaN if the criterion is the step length."""
         return problem.stationarity(X, at) if self.criterion == "stationarity" else np.nan
-
-
-def _slack(problem: Penalized, state: GradientState) -> float:
-    """Return the increase of the objective that is attributed to rounding."""
-    return STEP_ROUNDOFFS * ROUNDOFF[state.X.dtype] * max(problem.unit, abs(state.reference))
 
 
 def _projected_step(

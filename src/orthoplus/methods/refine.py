@@ -13,7 +13,7 @@ from orthoplus.geometry.stiefel import labels_of
 from orthoplus.linalg.workspace import empty_like
 from orthoplus.methods.newton import RegularizedNewton
 from orthoplus.methods.projected_gradient import ProjectedGradient
-from orthoplus.penalty.family import without_penalty
+from orthoplus.penalty.penalized import without_penalty
 
 # Residual to reach on the support, as a share of the gradient's size, but not below what the
 # arithmetic allows.

@@ -17,7 +17,8 @@ from orthoplus.geometry.oblique import project_oblique_plus, riemannian_gradient
 from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.methods.projected_gradient import ProjectedGradient
 from orthoplus.methods.search.support_search import improve_support
-from orthoplus.penalty.family import Penalty, without_penalty
+from orthoplus.penalty.family import Penalty
+from orthoplus.penalty.penalized import without_penalty
 
 # Steps without penalty that show where f alone leads.
 _RELAX = ProjectedGradient(max_iter=20)

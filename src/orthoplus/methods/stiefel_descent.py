@@ -5,7 +5,7 @@ The baselines keep :math:`U^\top U = I` and treat :math:`U \ge 0` by a penalty o
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -180,15 +180,27 @@ class ManifoldState(NamedTuple):
     n_inner: int
 
 
+class NegativityState(Protocol):
+    """Attributes that `NegativityStop` reads from a state."""
+
+    @property
+    def n_iter(self) -> int:
+        """Return the number of iterations so far."""
+
+    @property
+    def negativity(self) -> float:
+        """Return the size of the negative entries, as the method measures it."""
+
+
 @dataclass(frozen=True)
 class NegativityStop:
-    """Stop if the negative entries of U sum to at most ``tol``, or at the limit."""
+    """Stop if the negativity of U is at most ``tol``, or at the limit."""
 
     tol: float
     max_iter: int
 
-    def __call__(self, state: Any) -> Status:
-        """Return CONVERGED if the negative entries sum to at most ``tol``."""
+    def __call__(self, state: "NegativityState") -> Status:
+        """Return CONVERGED if the negativity is at most ``tol``."""
         if state.n_iter > 0 and state.negativity <= self.tol:
             return Status.CONVERGED
         return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING

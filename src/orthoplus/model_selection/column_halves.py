@@ -8,15 +8,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
+from orthoplus.data import DataMatrix
 from orthoplus.model_selection.agreement import matched_cosine
 from orthoplus.model_selection.hidden_entries import column_weights, predict_columns
 from orthoplus.model_selection.rank_file import Arrays
-
-# Number of parts of the rows, each of which is hidden once.
-_FOLDS = 5
+from orthoplus.model_selection.rank_work import FOLDS, Work
 
 
-def check_groups(groups: Any, A: Any, split: str) -> list[int] | None:
+def check_groups(groups: Any, A: DataMatrix, split: str) -> list[int] | None:
     """Return the index of the group of each column, or None without groups."""
     if groups is None:
         return None
@@ -37,12 +36,14 @@ def check_groups(groups: Any, A: Any, split: str) -> list[int] | None:
     return [int(number) for number in numbers]
 
 
-def fit_column_halves(A: Any, work: Any, task: str, report: Callable[[int], None]) -> Arrays:
+def fit_column_halves(
+    A: DataMatrix, work: Work, task: str, report: Callable[[int], None]
+) -> Arrays:
     """Return the stability and cosines (ranks,) and held-out shares (ranks, 2) of one halving."""
     rng, (n, r), A = work.rng(task), A.shape, A.in_memory()
     # Shuffle whole groups of columns, so that a subject stays in one half.
     order = rng.permutation(r if work.groups is None else max(work.groups) + 1)
-    folds = [np.sort(fold) for fold in np.array_split(rng.permutation(n), min(_FOLDS, n))]
+    folds = [np.sort(fold) for fold in np.array_split(rng.permutation(n), min(FOLDS, n))]
     halves = [A.columns(part) for part in halve_columns(r, work.groups, order)]
     pieces = [[half.sample_rows(fold) for fold in folds] for half in halves]
     stability, cosines, heldout = [], [], []

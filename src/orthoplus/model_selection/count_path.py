@@ -4,20 +4,16 @@ This is the Kullback-Leibler counterpart of `rank_path`; centers are profiles th
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.data.count_groups import likeliest_groups, log_profiles, shares, x_log_x
+from orthoplus.data.count_groups import SMOOTHING, likeliest_groups, log_profiles, shares, x_log_x
+from orthoplus.data.memory import MemoryMatrix
 from orthoplus.methods.kl_alternating import KLAlternating
 from orthoplus.model_selection.rank_path import PathPoint, solve_to_the_end
 from orthoplus.problems import KLONMF
-
-# Share of the overall profile mixed into a profile that predicts unseen rows. Without it, a word
-# that is new to a cluster would be impossible.
-_SMOOTHING = 0.1
 
 
 def fit_count_path(
@@ -39,7 +35,7 @@ def likeliest_profiles(A: DataMatrix, centers: FloatArray) -> IntArray:
     return np.asarray(np.maximum(labels, 0))
 
 
-def predict_hidden_counts(pieces: list[Any], centers: list[FloatArray]) -> float:
+def predict_hidden_counts(pieces: Sequence[MemoryMatrix], centers: list[FloatArray]) -> float:
     r"""Return the unexplained share of counts, given in column pieces that are hidden in turn.
 
     A row is assigned to the likeliest profile p by the other pieces, and its hidden piece is
@@ -47,10 +43,12 @@ def predict_hidden_counts(pieces: list[Any], centers: list[FloatArray]) -> float
     error is :math:`\sum_l a_l \log (a_l / (w p_l)) - a_l + w p_l`, relative to that of a single
     cluster.
     """
-    mean = [np.asarray(A.group_sums(_zeros(A), np.ones(len(A)), 1))[0] for A in pieces]
+    n = len(pieces[0])
+    one_group, ones = np.zeros(n, dtype=np.int64), np.ones(n)
+    mean = [np.asarray(A.group_sums(one_group, ones, 1))[0] for A in pieces]
     total = sum(part.sum() for part in mean) or 1.0
     smooth = [
-        (1.0 - _SMOOTHING) * own + _SMOOTHING * part / total
+        (1.0 - SMOOTHING) * own + SMOOTHING * part / total
         for own, part in zip(centers, mean, strict=True)
     ]
     whole = [part[None] / total for part in mean]
@@ -58,7 +56,7 @@ def predict_hidden_counts(pieces: list[Any], centers: list[FloatArray]) -> float
     return _missed(pieces, smooth) / baseline if baseline > 0 else 0.0
 
 
-def _missed(pieces: list[Any], profiles: list[FloatArray]) -> float:
+def _missed(pieces: Sequence[MemoryMatrix], profiles: list[FloatArray]) -> float:
     logs = [np.log(np.where(p > 0, p, 1.0)) for p in profiles]
     fits = [A.times(own.T).astype(np.float64) for A, own in zip(pieces, logs, strict=True)]
     sizes = [np.asarray(A.row_sums()) for A in pieces]
@@ -77,7 +75,3 @@ def _missed(pieces: list[Any], profiles: list[FloatArray]) -> float:
         scaled = np.where(w > 0, w, 1.0)  # a row without shown counts has the same error for all k
         missed += float((w * mass[labels] - size * np.log(scaled)).sum())
     return missed
-
-
-def _zeros(A: Any) -> IntArray:
-    return np.zeros(len(A), dtype=np.int64)

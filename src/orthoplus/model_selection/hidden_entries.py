@@ -1,22 +1,21 @@
 """Prediction of hidden entries of rows or columns that were not used in the fit."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import SMALLEST_NORMAL, FloatArray, IntArray
+from orthoplus.data import DataMatrix
 from orthoplus.data.groups import best_column
 from orthoplus.model_selection.rank_path import PathPoint
 
 # A difference of sums below this share is rounding and cannot be divided by.
 _ROUNDING = 1e-12
-# Smallest squared norm of the shown part of a center, so that 0 / 0 = 0.
-_TINY = float(np.finfo(np.float64).tiny)
 # Larger unexplained shares are all equally useless, and replaced by this.
 _LARGEST_SHARE = 1e30
 
 
-def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, IntArray]:
+def predict_rows(pieces: Sequence[DataMatrix], centers: list[FloatArray]) -> tuple[float, IntArray]:
     r"""Return the unexplained share of data, given in column pieces that are hidden in turn.
 
     Also return the nearest center of each row by all of its columns.
@@ -30,7 +29,7 @@ def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, I
     rows, missed, total = np.arange(len(scores[0])), sum(squares), sum(scores)
     for hidden, size in zip(scores, sizes, strict=True):
         shown, shown_size = total - hidden, sum(sizes) - size
-        shown_size = np.maximum(shown_size, _TINY)
+        shown_size = np.maximum(shown_size, SMALLEST_NORMAL)
         # Assign each row and fit its weight by the shown columns only.
         labels = best_column(shown / np.sqrt(shown_size))
         weights = np.maximum(shown[rows, labels], 0.0) / shown_size[labels]
@@ -39,17 +38,17 @@ def predict_rows(pieces: list[Any], centers: list[FloatArray]) -> tuple[float, I
         with np.errstate(over="ignore"):
             errors = weights * (weights * size[labels] - 2.0 * hidden[rows, labels])
         missed += float(errors.sum())
-    return min(missed / (sum(squares) or 1.0), _LARGEST_SHARE), best_column(total)
+    return min(missed / (sum(squares) or 1.0), _LARGEST_SHARE), best_column(np.asarray(total))
 
 
-def column_weights(half: Any, point: PathPoint) -> FloatArray:
+def column_weights(half: DataMatrix, point: PathPoint) -> FloatArray:
     """Return the nonnegative product of each row with the unit center of its cluster."""
     scores = np.asarray(half.times(point.centers.T), dtype=np.float64)
     return np.maximum(scores[np.arange(len(scores)), point.labels], 0.0)
 
 
 def predict_columns(
-    pieces: list[Any], point: PathPoint, weights: FloatArray, folds: list[IntArray]
+    pieces: Sequence[DataMatrix], point: PathPoint, weights: FloatArray, folds: Sequence[IntArray]
 ) -> float:
     r"""Return the unexplained share of columns, given in row pieces that are hidden in turn.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from orthoplus.core.archive import reading_archive
 from orthoplus.core.errors import InputError
+from orthoplus.data import DataMatrix
 from orthoplus.run.checkpoint import write_arrays
 
 _FORMAT = "orthoplus-ranks-1"
@@ -61,7 +62,7 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
     return done
 
 
-def fingerprint(A: Any) -> str:
+def fingerprint(A: DataMatrix) -> str:
     """Return a digest of the data's shape, dtype and row norms."""
     digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
     digest.update(A.gather(A.row_squares()).tobytes())

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.groups import best_column, unit_rows
-from orthoplus.data.memory import MemoryMatrix
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.starts import leading_right_vectors, svd_start
 from orthoplus.methods.search.alternation import ROUGH, alternate_groups
@@ -20,7 +20,7 @@ from orthoplus.problems import ONMF
 from orthoplus.run.api import solve
 
 # Columns of the sketch for all ranks: per center of the largest rank, and extra ones.
-_COLUMNS_PER_CENTRE, _SPARE_COLUMNS = 3, 20
+_COLUMNS_PER_CENTER, _SPARE_COLUMNS = 3, 20
 # The sketch pays off if A has at least this many times as many entries.
 _LEAST_RATIO = 3
 
@@ -35,7 +35,7 @@ class PathPoint(NamedTuple):
 
 
 def fit_path(
-    A: Any, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
+    A: DataMatrix, ranks: Sequence[int], *, n_init: int, seed: int, allow_negative: bool = False
 ) -> Iterator[PathPoint]:
     """Yield a factorization for each of the increasing ranks.
 
@@ -66,7 +66,7 @@ def fit_path(
         yield PathPoint(k, centers, nearest_centers(A, centers), share)
 
 
-def solve_to_the_end(problem: Any, X0: Any = None, **options: Any) -> Result:
+def solve_to_the_end(problem: Problem, X0: FloatArray | None = None, **options: Any) -> Result:
     """Solve without a bound; on Ctrl-C, raise KeyboardInterrupt to end the whole selection."""
     result = solve(problem, X0, with_bound=False, **options)
     if result.status is Status.INTERRUPTED:
@@ -85,8 +85,8 @@ class _Groups(NamedTuple):
 
 def _sketch(A: DataMatrix, k: int, rng: np.random.Generator) -> DataMatrix | None:
     """Return the rows in coordinates of the leading right singular vectors, if that pays off."""
-    columns = _COLUMNS_PER_CENTRE * k + _SPARE_COLUMNS
-    if not isinstance(A, MemoryMatrix) or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
+    columns = _COLUMNS_PER_CENTER * k + _SPARE_COLUMNS
+    if not A.has_cheap_products or A.n_stored < _LEAST_RATIO * A.shape[0] * columns:
         return None
     V, _ = leading_right_vectors(A, columns, rng)
     return as_data(A.times(V), "X")

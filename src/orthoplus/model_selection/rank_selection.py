@@ -1,42 +1,30 @@
 """Selection of the number of clusters by stability, held-out prediction and the knee."""
 
-import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.certify.api import certify
 from orthoplus.core.checks import check_choice, check_count, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data import as_data, as_nonnegative_data
-from orthoplus.model_selection.column_halves import check_groups, fit_column_halves
-from orthoplus.model_selection.count_path import (
-    fit_count_path,
-    likeliest_profiles,
-    predict_hidden_counts,
-)
-from orthoplus.model_selection.hidden_entries import predict_rows
+from orthoplus.data import DataMatrix, as_data, as_nonnegative_data
+from orthoplus.model_selection.column_halves import check_groups
 from orthoplus.model_selection.rank_choice import RankRow, choose, standard_error
-from orthoplus.model_selection.rank_file import Arrays, fingerprint, load_tasks, save_tasks
-from orthoplus.model_selection.rank_path import PathPoint, fit_path
+from orthoplus.model_selection.rank_file import Arrays
+from orthoplus.model_selection.rank_tasks import RankProgress, Report, run_tasks
+from orthoplus.model_selection.rank_work import CRITERIA, FULL, Work
 from orthoplus.problems import ONMF
-from orthoplus.run.processes import run_all
 
 _ADVICE = (
     "Shift or clip the data, or set `allow_negative=True` if only the orthogonal factor must be "
     "nonnegative."
 )
-_FULL = "full"
 # Seconds for the proof at each rank.
 _PROOF_SECONDS = 10.0
-# Number of parts of the columns, each of which is hidden once.
-_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,32 +69,18 @@ class RankSelection:
         return draw_ranks(self.rows, self.k, self.named, self.split)
 
     def __str__(self) -> str:
-        cosine = "cosine           " if self.rows and self.rows[0].cosine is not None else ""
-        lines = [f"    k  stability        {cosine}held-out          unexplained"]
+        heading = "cosine           " if self.rows and self.rows[0].cosine is not None else ""
+        lines = [f"    k  stability        {heading}held-out          unexplained"]
         for row in self.rows:
+            # The cosine and the bound are known only for some selections.
+            cosine = "" if row.cosine is None else f"{row.cosine:.3f} +- {row.cosine_se:.3f}  "
+            bound = "" if row.bound is None else f", at least {row.bound:.4f}"
             lines.append(
                 f"{'>' if row.k == self.k else ' '}{row.k:4d}  {row.stability:.3f} +- "
-                f"{row.stability_se:.3f}  {_cosine_text(row)}{row.heldout:.4f} +- "
-                f"{row.heldout_se:.4f}  {row.unexplained:.4f}{_bound_text(row)}"
+                f"{row.stability_se:.3f}  {cosine}{row.heldout:.4f} +- "
+                f"{row.heldout_se:.4f}  {row.unexplained:.4f}{bound}"
             )
         return "\n".join([*lines, *self.reasons])
-
-
-class RankProgress(NamedTuple):
-    """Progress of `select_rank`: the number of finished fits, and their total."""
-
-    n_done: int
-    n_total: int
-
-
-def _cosine_text(row: RankRow) -> str:
-    """Return the text of the cosine of a row, or an empty string."""
-    return "" if row.cosine is None else f"{row.cosine:.3f} +- {row.cosine_se:.3f}  "
-
-
-def _bound_text(row: RankRow) -> str:
-    """Return the text of the bound of a row, or an empty string."""
-    return "" if row.bound is None else f", at least {row.bound:.4f}"
 
 
 def select_rank(  # noqa: PLR0913
@@ -205,62 +179,22 @@ def select_rank(  # noqa: PLR0913
     A = as_data(X, "X") if allow_negative else as_nonnegative_data(X, "X", advice=_ADVICE)
     own_ranks = _checked_ranks(ranks, A, split)
     of_columns = check_groups(groups, A, split)
-    work = _Work(own_ranks, n_splits, n_init, allow_negative, random_state, loss, split, of_columns)
+    work = Work(own_ranks, n_splits, n_init, allow_negative, random_state, loss, split, of_columns)
     if callback is not None and not callable(callback):
         raise InputTypeError(f"`callback` must be callable, got {describe(callback)}.")
-    done = _run(A, work, n_jobs, resume, _Report(work, callback))
-    splits = [done[name] for name in work.tasks if name != _FULL]
-    rows = _summarize(work.ranks, done[_FULL]["unexplained"], splits)
+    done = run_tasks(A, work, n_jobs, resume, Report(work, callback))
+    splits = [done[name] for name in work.tasks if name != FULL]
+    rows = _summarize(work.ranks, done[FULL]["unexplained"], splits)
     if with_proof:
         seconds = _PROOF_SECONDS if with_proof is True else float(with_proof)
-        rows = _prove(A, rows, done[_FULL]["labels"], seconds, allow_negative)
+        rows = _prove(A, rows, done[FULL]["labels"], seconds, allow_negative)
     k, named, reasons = choose(rows, np.hstack([part["heldout"] for part in splits]), split)
-    labels = done[_FULL]["labels"][work.ranks.index(k)].astype(np.int64)
+    labels = done[FULL]["labels"][work.ranks.index(k)].astype(np.int64)
     return RankSelection(k, reasons, rows, labels, named, split)
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Hold the parameters of a selection, which a file must match to be resumed."""
-
-    ranks: list[int]
-    n_splits: int
-    n_init: int
-    allow_negative: bool
-    random_state: int
-    loss: str = "frobenius"
-    split: str = "rows"
-    groups: list[int] | None = None
-
-    def __post_init__(self) -> None:
-        check_count(self.n_splits, "n_splits", low=2)
-        check_count(self.n_init, "n_init", low=1)
-        check_count(self.random_state, "random_state")
-
-    @property
-    def tasks(self) -> dict[str, Callable[[Any, "_Work", str, Callable[[int], None]], Arrays]]:
-        fit_halves = _fit_halves if self.split == "rows" else fit_column_halves
-        return {_FULL: _fit_all} | {f"split{i}": fit_halves for i in range(self.n_splits)}
-
-    @property
-    def criteria(self) -> "_Criteria":
-        return _CRITERIA[self.loss]
-
-    def n_fits(self, task: str) -> int:
-        return len(self.ranks) * (1 if task == _FULL else 2)
-
-    def rng(self, task: str) -> np.random.Generator:
-        return np.random.default_rng([self.random_state, list(self.tasks).index(task)])
-
-    def fit(self, A: Any, rng: np.random.Generator) -> Iterator[PathPoint]:
-        seed = int(rng.integers(2**31))
-        return self.criteria.fit_path(
-            A, self.ranks, n_init=self.n_init, seed=seed, allow_negative=self.allow_negative
-        )
-
-
 def _check_loss(loss: str, split: str, allow_negative: bool, with_proof: bool | float) -> None:
-    check_choice(loss, "loss", tuple(_CRITERIA))
+    check_choice(loss, "loss", tuple(CRITERIA))
     check_choice(split, "split", ("rows", "columns"))
     if loss != "frobenius" and split == "columns":
         raise InputError(
@@ -271,24 +205,7 @@ def _check_loss(loss: str, split: str, allow_negative: bool, with_proof: bool | 
         raise InputError(f'`{name}` needs `loss="frobenius"`: {loss!r} is a divergence of counts.')
 
 
-class _Report:
-    """Count the fits and call the callback."""
-
-    def __init__(self, work: _Work, callback: Callable[[RankProgress], object] | None) -> None:
-        self.n_done, self.n_total = 0, sum(work.n_fits(task) for task in work.tasks)
-        self.callback = callback
-
-    def add(self, n_fits: int) -> None:
-        self.n_done += n_fits
-        if self.callback is not None and n_fits > 0:
-            self.callback(RankProgress(self.n_done, self.n_total))
-
-
-def _silent(n_fits: int) -> None:
-    """Ignore progress, as in another process."""
-
-
-def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
+def _checked_ranks(ranks: Iterable[int], A: DataMatrix, split: str) -> list[int]:
     try:
         given = list(ranks)
     except Exception as error:  # objects of other libraries raise what they like
@@ -326,71 +243,6 @@ def _checked_ranks(ranks: Iterable[int], A: Any, split: str) -> list[int]:
     return [int(k) for k in ordered]
 
 
-def _fit_all(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
-    points = []
-    for point in work.fit(A, work.rng(task)):
-        points.append(point)
-        report(1)
-    return {
-        "unexplained": np.array([point.unexplained for point in points]),
-        "labels": np.array([point.labels for point in points], dtype=np.int32),
-    }
-
-
-def _fit_halves(A: Any, work: _Work, task: str, report: Callable[[int], None]) -> Arrays:
-    """Return the stability (ranks,) and held-out shares (ranks, 2) of one random halving."""
-    rng, (n, r) = work.rng(task), A.shape
-    judge = work.criteria.judge
-    order, folds = rng.permutation(n), np.array_split(rng.permutation(r), min(_FOLDS, r))
-    folds = [np.sort(fold) for fold in folds]
-    rows = [np.sort(order[: n // 2]), np.sort(order[n // 2 :])]
-    halves = [A.sample_rows(half) for half in rows]
-    pieces = [[half.columns(fold) for fold in folds] for half in halves]
-    stability, heldout = [], []
-    for points in zip(*(work.fit(half, rng) for half in halves), strict=True):
-        labels = np.empty((2, n), dtype=np.int64)
-        missed = []
-        for own, point in enumerate(points):
-            other = 1 - own
-            share, predicted = judge(halves[other], pieces[other], point.centers, folds)
-            labels[own, rows[own]], labels[own, rows[other]] = point.labels, predicted
-            missed.append(share)
-            report(1)
-        stability.append(adjusted_rand_score(*labels))
-        heldout.append(missed)
-    return {"stability": np.array(stability), "heldout": np.array(heldout)}
-
-
-def _judge(
-    half: Any, pieces: list[Any], centers: FloatArray, folds: list[IntArray]
-) -> tuple[float, IntArray]:
-    return predict_rows(pieces, [centers[:, fold] for fold in folds])
-
-
-def _judge_counts(
-    half: Any, pieces: list[Any], centers: FloatArray, folds: list[IntArray]
-) -> tuple[float, IntArray]:
-    share = predict_hidden_counts(pieces, [centers[:, fold] for fold in folds])
-    return share, likeliest_profiles(half, centers)
-
-
-class _Criteria(NamedTuple):
-    """Define, by the loss, how data are fitted and how held-out rows are judged.
-
-    ``judge(half, pieces, centers, folds)`` returns the unexplained share of hidden entries for the
-    centers of the other half, and the labels; the pieces are the columns of the folds.
-    """
-
-    fit_path: Callable[..., Iterator[PathPoint]]
-    judge: Callable[[Any, list[Any], FloatArray, list[IntArray]], tuple[float, IntArray]]
-
-
-_CRITERIA = {
-    "frobenius": _Criteria(fit_path, _judge),
-    "kullback-leibler": _Criteria(fit_count_path, _judge_counts),
-}
-
-
 def _summarize(
     ranks: list[int], unexplained: FloatArray, splits: list[Arrays]
 ) -> tuple[RankRow, ...]:
@@ -414,7 +266,7 @@ def _summarize(
 
 
 def _prove(
-    A: Any, rows: tuple[RankRow, ...], labels: IntArray, seconds: float, allow_negative: bool
+    A: DataMatrix, rows: tuple[RankRow, ...], labels: IntArray, seconds: float, allow_negative: bool
 ) -> tuple[RankRow, ...]:
     """Return the rows with bounds, except for ranks with an empty cluster."""
     proven = []
@@ -425,30 +277,3 @@ def _prove(
             row = row._replace(bound=min(bound, row.unexplained))
         proven.append(row)
     return tuple(proven)
-
-
-def _run(
-    A: Any,
-    work: _Work,
-    n_jobs: int | None,
-    resume: str | os.PathLike[str] | None,
-    report: _Report,
-) -> dict[str, Arrays]:
-    """Return the arrays of each task, reusing those in the file."""
-    key = dataclasses.asdict(work) | {"data": fingerprint(A)} if resume is not None else {}
-    done = {} if resume is None else load_tasks(resume, key)
-    report.add(sum(work.n_fits(name) for name in done))
-    is_here = effective_n_jobs(n_jobs) == 1
-    left = [name for name in work.tasks if name not in done]
-    calls = ((A, work, name, report.add if is_here else _silent) for name in left)
-    for name, arrays in run_all(_named, calls, n_jobs, is_ordered=False):
-        done[name] = arrays
-        if not is_here:
-            report.add(work.n_fits(name))
-        if resume is not None:
-            save_tasks(resume, key, done)
-    return done
-
-
-def _named(A: Any, work: _Work, name: str, report: Callable[[int], None]) -> tuple[str, Arrays]:
-    return name, work.tasks[name](A, work, name, report)

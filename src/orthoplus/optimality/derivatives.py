@@ -3,10 +3,8 @@
 The Taylor remainder at distance t is O(t^2) for a correct derivative and O(t) for a wrong one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,16 +19,9 @@ from orthoplus.core.checks import (
 )
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.problem import Problem
-from orthoplus.core.types import ROUNDOFF, FloatArray
+from orthoplus.core.types import FloatArray
+from orthoplus.optimality.taylor import STEPS, Curve, asymmetry, fitted_ratio, observe
 
-# Two steps per decade, from 1e-1 to 1e-9.
-_STEPS = 10.0 ** -np.arange(1.0, 9.25, 0.5)
-# The slope is fitted to the finest two decades that are this far above the rounding error.
-_STRETCH, _ABOVE_NOISE = 5, 30.0
-# Threshold between the slopes 1 and 2; a fit over two decades is accurate to about 0.1.
-_RIGHT_SLOPE = 1.75
-# (4!)^2 / 8!: fourth differences of errors of variance s^2 have variance 70 s^2.
-_FOURTH_DIFFERENCE, _NOISE_SAMPLES = 1.0 / 70.0, 9
 # The median direction counts: one may be nearly orthogonal to G, or higher-order terms may cancel.
 _DIRECTIONS = 5
 # A factor counts as 2 or -1 within three percent, which allows for float32.
@@ -67,9 +58,9 @@ class GradientCheck:
         Observed order of the remainder: 2 is right, 1 is wrong; ``inf`` if the remainder is
         rounding error at every step, as for a linear f.
     hessian_slope : float or None
-        The same for the Hessian product; None, like all about the Hessian, if there is none.
+        The same for the Hessian product; None, like the other fields on it, if none was given.
     is_gradient_right, is_hessian_right : bool
-        Whether the slope is at least near 2, or the error is that of differences; H is symmetric.
+        Whether the slope is about 2 or the error is that of differences; H must be symmetric, too.
     symmetry_defect : float or None
         ``|<D1, H[D2]> - <D2, H[D1]>|`` relative to the norms of its factors.
     ratio : float
@@ -166,7 +157,8 @@ def check_gradient(
     X + tD stays nonnegative if X is, since some f are undefined elsewhere. The slope is fitted to
     the finest steps whose remainder is well above rounding error, which is measured by fourth
     differences (Moré and Wild, *Estimating computational noise*, SIAM J. Sci. Comput. 33, 2011).
-    The direction of median slope counts. It takes about 140 evaluations of f, and of G for hessp.
+    The direction with the median slope decides. It takes about 140 evaluations of f, and of G for
+    hessp.
 
     Examples
     --------
@@ -185,29 +177,32 @@ def check_gradient(
         shape = problem_or_fun.shape
     X = _point(X, shape, rng)
     directions = [_direction(X, rng) for _ in range(_DIRECTIONS)]
-    f = [_Curve(functions.value, X, D) for D in directions]
-    df = [_Curve(functions.gradient, X, D) for D in directions]
+    f = [Curve(functions.value, X, D) for D in directions]
+    df = [Curve(functions.gradient, X, D) for D in directions]
     G = df[0].start
     check_finite(G, "gradient")
     slopes = [np.asarray(np.vdot(G, D)) for D in directions]
-    gradient = _observe(f, slopes)
-    hints = _doubts(gradient) if gradient.is_right else _gradient_hints(G, f, df)
+    gradient = observe(f, slopes)
+    hints = [] if gradient.is_right else _gradient_hints(G, f, df)
+    if gradient.is_right and not gradient.is_telling:
+        hints = ["f moves along D by no more than its rounding error: this check says little."]
     hessian, defect, is_hessian_right = None, None, None
     if functions.product is not None:
         products = [functions.product(X, D) for D in directions]
-        hessian = _observe(df, products)
-        defect = _asymmetry(directions, products)
+        hessian = observe(df, products)
+        defect = asymmetry(directions, products)
         is_symmetric = defect <= hessian.tolerance
         is_hessian_right = hessian.is_right and is_symmetric
         hints += [] if is_hessian_right else _hessian_hints(products, df, is_symmetric)
+    of_hessian: Sequence[float | None] = hessian.remainders if hessian else [None] * len(STEPS)
     return GradientCheck(
         gradient_slope=gradient.slope,
         hessian_slope=hessian.slope if hessian else None,
         is_gradient_right=gradient.is_right,
         is_hessian_right=is_hessian_right,
         symmetry_defect=defect,
-        ratio=_ratio(slopes, f),
-        table=_table(gradient, hessian),
+        ratio=fitted_ratio(slopes, f),
+        table=tuple(map(Remainder, STEPS.tolist(), gradient.remainders, of_hessian)),
         hints=tuple(hints),
     )
 
@@ -277,131 +272,13 @@ def _direction(X: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draw a random direction of the magnitude of X; X + tD >= 0 for all our steps if X >= 0."""
     size = float(np.sqrt(np.mean(np.square(X, dtype=np.float64)))) or 1.0
     D = rng.uniform(-size, size, X.shape)
-    is_near_zero = (X >= 0) & (X < 2 * _STEPS[0] * np.abs(D))
+    is_near_zero = (X >= 0) & (X < 2 * STEPS[0] * np.abs(D))
     return np.where(is_near_zero, np.abs(D), D).astype(X.dtype)
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """The curve t -> fun(X + tD), where fun is f or its gradient."""
-
-    fun: Callable[[FloatArray], FloatArray]
-    X: FloatArray
-    D: FloatArray
-
-    def __call__(self, t: float) -> FloatArray:
-        return self.fun(self.X + self.X.dtype.type(t) * self.D)
-
-    @property
-    def eps(self) -> float:
-        return ROUNDOFF[self.X.dtype]
-
-    @cached_property
-    def start(self) -> FloatArray:
-        return self(0.0)
-
-    @cached_property
-    def noise(self) -> float:
-        """Estimate the rounding error of one evaluation by fourth differences (Moré and Wild)."""
-        # Fourth differences of the smooth part, of order eps^1.6, are far below eps. Wider steps
-        # are for an f that is rounded so coarsely that most samples are equal.
-        for t in self.eps**0.4 * np.array([1.0, 10.0, 100.0]):
-            samples = np.array([self(j * t) for j in range(_NOISE_SAMPLES)])
-            if len(np.unique(samples, axis=0)) > _NOISE_SAMPLES // 2:
-                break
-        if not np.isfinite(samples).all():
-            raise InputError("f or its gradient is NaN or infinite next to `X`. Choose another X.")
-        differences = np.diff(samples, n=4, axis=0)
-        return _norm(differences) * float(np.sqrt(_FOURTH_DIFFERENCE / len(differences)))
-
-    def tolerance(self, scale: float) -> float:
-        """Return the possible error of differences; a rate within this error passes."""
-        return float(10.0 * (np.sqrt(self.eps) * scale + self.noise / np.cbrt(self.eps)))
-
-    @cached_property
-    def rate(self) -> FloatArray:
-        """Return the derivative at 0 by one-sided second-order differences, t > 0."""
-        t = float(np.cbrt(self.eps))
-        return np.asarray((4.0 * self(t) - 3.0 * self.start - self(2.0 * t)) / (2.0 * t))
-
-
-@dataclass(frozen=True)
-class _Observation:
-    remainders: list[float]
-    slope: float
-    is_right: bool
-    is_telling: bool  # the curve moves by more than its rounding error
-    tolerance: float  # relative
-
-
-def _observe(curves: Sequence[_Curve], rates: Sequence[FloatArray]) -> _Observation:
-    """Return the median observation, ordered by correctness and then by slope."""
-    scale = max(_norm(rate) for rate in rates)
-    seen = [_observe_one(*pair, scale) for pair in zip(curves, rates, strict=True)]
-    return sorted(seen, key=lambda one: (one.is_right, one.slope))[len(seen) // 2]
-
-
-def _observe_one(curve: _Curve, rate: FloatArray, scale: float) -> _Observation:
-    """Fit the slope of ||curve(t) - curve(0) - t rate||; ``scale`` is the size of the rates."""
-    points = [curve(t) for t in _STEPS]
-    with np.errstate(invalid="ignore", over="ignore"):  # too coarse a step may overflow
-        moves = [point - curve.start for point in points]
-        remainders = _norms(move - t * rate for t, move in zip(_STEPS, moves, strict=True))
-        size = np.maximum(_norms(points), _STEPS * _norm(rate))
-    floor = _ABOVE_NOISE * np.maximum(curve.noise, curve.eps * size)
-    usable = np.flatnonzero(np.isfinite(remainders) & (remainders > floor))[-_STRETCH:]
-    slope, error = np.inf, 0.0
-    if len(usable) >= 2:
-        steps, heights = _STEPS[usable], remainders[usable]
-        slope = float(np.polyfit(np.log(steps), np.log(heights), 1)[0])
-        error = float(np.median(heights / steps))
-    tolerance = curve.tolerance(scale)
-    return _Observation(
-        remainders=remainders.tolist(),
-        slope=slope,
-        is_right=slope >= _RIGHT_SLOPE or error <= tolerance,
-        is_telling=bool((_norms(moves) > floor).any()) or scale == 0.0,
-        tolerance=tolerance / scale if scale > 0 else np.inf,
-    )
-
-
-def _asymmetry(directions: Sequence[FloatArray], products: Sequence[FloatArray]) -> float:
-    """Return the largest |<E, H[D]> - <D, H[E]>| of neighbors, relative to its factors' norms."""
-    defects = [0.0]
-    for (D, HD), (E, HE) in pairwise(zip(directions, products, strict=True)):
-        size = max(_norm(E) * _norm(HD), _norm(D) * _norm(HE))
-        defects.append(abs(float(np.vdot(E, HD) - np.vdot(D, HE))) / size if size > 0 else 0.0)
-    return max(defects)
-
-
-def _ratio(rates: Sequence[FloatArray], curves: Sequence[_Curve]) -> float:
-    """Return the factor that best fits rates to difference quotients, or NaN if all are 0."""
-    given, seen = np.array(rates), np.array([curve.rate for curve in curves])
-    size = float(np.vdot(seen, seen))
-    return float(np.vdot(given, seen)) / size if size > 0 else float("nan")
-
-
-def _norm(array: FloatArray) -> float:
-    return float(np.linalg.norm(array))
-
-
-def _norms(arrays: Iterable[FloatArray]) -> FloatArray:
-    return np.array([_norm(array) for array in arrays])
 
 
 def _in_words(slope: float) -> str:
     falls = f"falls with slope {slope:.2f} (2 is right, 1 is wrong)"
     return "is rounding error at every t" if np.isinf(slope) else falls
-
-
-def _table(gradient: _Observation, hessian: _Observation | None) -> tuple[Remainder, ...]:
-    of_hessian: Sequence[float | None] = hessian.remainders if hessian else [None] * len(_STEPS)
-    return tuple(map(Remainder, _STEPS.tolist(), gradient.remainders, of_hessian))
-
-
-def _doubts(gradient: _Observation) -> list[str]:
-    doubt = "f moves along D by no more than its rounding error: this check says little."
-    return [] if gradient.is_telling else [doubt]
 
 
 def _factor_hint(name: str, factor: float) -> str:
@@ -413,36 +290,36 @@ def _factor_hint(name: str, factor: float) -> str:
     return f"{name} is the right one times the constant {factor:.6g}."
 
 
-def _fits(rates: Sequence[FloatArray], curves: Sequence[_Curve], factor: float = 1.0) -> bool:
+def _fits(rates: Sequence[FloatArray], curves: Sequence[Curve], factor: float = 1.0) -> bool:
     """Return whether the rates are this multiple of the difference quotients."""
     given, seen = np.array(rates), np.array([factor * curve.rate for curve in curves])
-    return _norm(given - seen) <= _FACTOR_TOL * _norm(given)
+    return bool(np.linalg.norm(given - seen) <= _FACTOR_TOL * np.linalg.norm(given))
 
 
-def _gradient_hints(G: FloatArray, f: Sequence[_Curve], df: Sequence[_Curve]) -> list[str]:
+def _gradient_hints(G: FloatArray, f: Sequence[Curve], df: Sequence[Curve]) -> list[str]:
     """Name the first explanation that fits: factor, transposition, memory order, asymmetry."""
     directions = [curve.D for curve in f]
 
     def slopes(candidate: FloatArray) -> list[FloatArray]:
         return [np.asarray(np.vdot(candidate, D)) for D in directions]
 
-    factor = _ratio(slopes(G), f)
+    factor = fitted_ratio(slopes(G), f)
     if _fits(slopes(G), f, factor):
         return [_factor_hint("the gradient", factor)]
     if G.shape[0] == G.shape[1] and _fits(slopes(G.T), f):
         return ["the gradient is transposed."]
     if _fits(slopes(G.ravel().reshape(G.shape, order="F")), f):
         return ["the entries of the gradient are in column-major order: reshape with order='F'."]
-    if _asymmetry(directions, [curve.rate for curve in df]) > _FACTOR_TOL:
+    if asymmetry(directions, [curve.rate for curve in df]) > _FACTOR_TOL:
         return [f"no function has this gradient: its Jacobian is not symmetric. {_SYMMETRY_HINT}"]
     return ["the error is not a constant factor: a term is missing, or of another function."]
 
 
 def _hessian_hints(
-    products: Sequence[FloatArray], df: Sequence[_Curve], is_symmetric: bool
+    products: Sequence[FloatArray], df: Sequence[Curve], is_symmetric: bool
 ) -> list[str]:
     """Name a factor or a missing symmetry that explains the differences of the gradient, if any."""
-    factor = _ratio(products, df)
+    factor = fitted_ratio(products, df)
     if _fits(products, df, factor):
         return [_factor_hint("the Hessian product", factor)]
     if not is_symmetric:

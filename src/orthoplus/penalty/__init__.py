@@ -8,16 +8,8 @@ from orthoplus.penalty.exactness import (
     sharp_threshold,
     upsilon,
 )
-from orthoplus.penalty.family import (
-    Evaluation,
-    GeneralPenalty,
-    Penalized,
-    Penalty,
-    PowerPenalty,
-    as_penalized,
-    check_mixing,
-    without_penalty,
-)
+from orthoplus.penalty.family import GeneralPenalty, Penalty, PowerPenalty, check_mixing
+from orthoplus.penalty.penalized import Evaluation, Penalized, as_penalized, without_penalty
 
 __all__ = [
     "Evaluation",

@@ -261,7 +261,7 @@ class KIndicators(Problem):
         return float(2.0 * Dense(self.U).squared_norm() ** 0.5)
 
     def lower_bound(self) -> float:
-        """Return ||U||^2 + k - 2 ||U||_*, less a margin for rounding.
+        """Return ||U||^2 + k - 2 ||U||_*, minus a margin for rounding.
 
         It is the minimum over all orthonormal X, and 0 for an orthonormal U.
         """

@@ -52,10 +52,10 @@ class KMeans(Problem):
     k : int
         Number of clusters.
     weight : float, optional
-        The weight mu; by default 10^4 times the largest squared norm of a row. Then f is at most
-        1e-4 relative below the inertia of the same labels, so that a minimizer of f is one of
-        k-means. A smaller weight makes f easier for methods over OB+, but the entries of a column
-        less equal.
+        The weight mu; by default 10^4 times the largest squared norm of a row. Then f is below the
+        inertia of the same labels by a relative 1e-4 at most, so that a minimizer of f is one of
+        k-means. A smaller weight makes f easier to minimize over OB+, but the entries of a column
+        differ more.
 
     Notes
     -----
@@ -196,12 +196,12 @@ class KMeans(Problem):
         return self.indicator(search_k_means(self.A, self.k, rng))
 
     def starts(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield `start` again and again, with new random numbers."""
+        """Yield results of `start` with new random numbers, without end."""
         while True:
             yield self.start(rng)
 
     def lower_bound(self) -> float:
-        """Return the best residual of rank k of the extended matrix, less a margin for rounding."""
+        """Return the best rank-k residual of the extended matrix, minus a margin for rounding."""
         largest = sum_of_squares(self._extended, self.k, self._total).upper
         return max(self._total - largest - 0.5 * self.rounding(), 0.0)
 
@@ -221,7 +221,7 @@ class KMeans(Problem):
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise InputError(
                 f"`labels` has shape {labels.shape} and dtype {labels.dtype}: one integer per "
-                f"row is needed, {n} in all."
+                f"row is needed, {n} in total."
             )
         if labels.min() < 0 or labels.max() >= k or not cover_columns(labels, k):
             raise InputError(

@@ -39,7 +39,7 @@ class KLONMF(Problem):
     Parameters
     ----------
     A : nonnegative array, SciPy sparse matrix or DataMatrix of shape (n, r)
-        The data. Of a sparse matrix only the stored entries are used. h5py datasets, Zarr arrays
+        The data. Only the stored entries of a sparse matrix are used. h5py datasets, Zarr arrays
         and Dask arrays are read in blocks of rows, see `orthoplus.data.as_data`. The divergence is
         infinite if a nonzero row of A has a zero row in X.
     k : int

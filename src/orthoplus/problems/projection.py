@@ -110,7 +110,7 @@ class Projection(Problem):
         return keep_largest(self.C)
 
     def majorizer(self, X: FloatArray) -> FloatArray:
-        """Return C: a larger <C, X> is a smaller f."""
+        """Return C: f decreases as <C, X> increases."""
         return self.C
 
     def move_gains(self, X: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ class ProjectiveKL(Problem):
     Parameters
     ----------
     A : nonnegative array or SciPy sparse matrix of shape (n, r)
-        The data. Of a sparse matrix only the stored entries are used, and M is never formed.
+        The data. Only the stored entries of a sparse matrix are used, and M is never formed.
     k : int
         Number of columns of X.
 

@@ -27,9 +27,9 @@ class QAP(Problem):
     .. math:: f(X) = \sum_{ij} A_{ij} B_{\pi(i)\pi(j)} + \sum_i C_{i\pi(i)}
               \quad\text{for}\quad X_{i\pi(i)} = 1.
 
-    For n = k a matrix of S+ is a permutation matrix; labels and permutation are the same. To
-    maximize (graph matching: A and B adjacency matrices) pass ``-A`` and ``-C``; with A = B = 0 it
-    is the linear assignment problem.
+    For n = k, the matrices of S+ are the permutation matrices, and the labels are the permutation.
+    To maximize, as in graph matching of adjacency matrices A and B, pass ``-A`` and ``-C``. For A =
+    B = 0 this is the linear assignment problem.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class QAP(Problem):
         return QAP(A[np.ix_(i, i)], B[np.ix_(j, j)], C, self.constant + constant)
 
     def lower_bound(self) -> float:
-        """Return the bound of Gilmore and Lawler, less a margin for rounding.
+        """Return the bound of Gilmore and Lawler, minus a margin for rounding.
 
         The margin is zero for integers.
         """

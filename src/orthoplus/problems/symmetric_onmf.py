@@ -129,7 +129,7 @@ class SymmetricONMF(Problem):
         )
 
     def lower_bound(self) -> float:
-        r"""Return ||M||^2 + k - 2 (sum of the k largest eigenvalues), less a margin for rounding.
+        r"""Return ||M||^2 + k - 2 (sum of the k largest eigenvalues), minus a margin for rounding.
 
         It is the minimum over all orthonormal X; see `orthoplus.linalg.spectral_sum`.
         """

@@ -33,7 +33,7 @@ from orthoplus.linalg.symmetric import bottom_of_blocks, sum_of_smallest
 
 @dataclass(frozen=True, eq=False)
 class TraceMin(Problem):
-    r"""min :math:`\mathrm{tr}(X^\top M X)` over S+, (1.2); M symmetric, indefinite allowed.
+    r"""min :math:`\mathrm{tr}(X^\top M X)` over S+, (1.2), for a symmetric M, possibly indefinite.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class TraceMin(Problem):
         return trace_gains(*entries_of(X), self.M @ X, diagonal)
 
     def lower_bound(self) -> float:
-        """Return the sum of the k smallest eigenvalues of M, less a margin for rounding.
+        """Return the sum of the k smallest eigenvalues of M, minus a margin for rounding.
 
         Possibly missed eigenvalues are accounted for, see `orthoplus.linalg.spectral_sum`.
         """

@@ -18,7 +18,7 @@ import numpy as np
 from orthoplus.core.errors import InputError
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix
+from orthoplus.data.base import DataMatrix, Vector
 from orthoplus.data.groups import give_rows
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.kernels.pairs import column_sums
@@ -55,8 +55,8 @@ class UndecidedColumnError(InputError):
 class MergedProjection:
     """A `CertifiedProjection` with labels and weights as vectors of the data matrix."""
 
-    labels: Any
-    weights: Any
+    labels: Vector
+    weights: Vector
     value: float
     bound: float
     status: Status

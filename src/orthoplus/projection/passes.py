@@ -145,7 +145,8 @@ def step(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> S
     ratio = float(np.clip(1.0 - np.ptp(change), search.widest, 1.0))
     keep = held_pairs(shares.pairs)
     fresh = replace(search, root=root, ratio=ratio, keep=keep, relaxed=relaxed, best=best)
-    return replace(fresh, stalls=search.stalls + 1 if _is_stalled(fresh, gap) else 0)
+    is_stalled = fresh.gap > (1.0 - STALL_SHARE) * gap
+    return replace(fresh, stalls=search.stalls + 1 if is_stalled else 0)
 
 
 def run(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Search:
@@ -156,10 +157,6 @@ def run(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Se
     ):
         search = step(C, maxima, search, budget)
     return replace(search, keep=no_pairs(len(C)))  # only passes need them, and they take memory
-
-
-def _is_stalled(search: Search, gap_before: float) -> bool:
-    return search.gap > (1.0 - STALL_SHARE) * gap_before
 
 
 def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:

@@ -1,9 +1,10 @@
 """Build the page of a parcellation."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orthoplus.adapters.brain_images import is_surface
 from orthoplus.report import figures
 from orthoplus.report.clusters import explained_section, ranks_section
 from orthoplus.report.experts import (
@@ -19,8 +20,11 @@ from orthoplus.report.experts import (
 from orthoplus.report.page import Fact, Grid, GridCell, Page, Section, Step, render
 from orthoplus.report.slices import slice_figure
 
+if TYPE_CHECKING:
+    from orthoplus.adapters.brain import Parcellation
 
-def parcel_page(record: dict[str, Any], model: Any) -> str:
+
+def parcel_page(record: dict[str, Any], model: "Parcellation") -> str:
     """Return the page as HTML; ``model`` is a fitted `Parcellation`."""
     result, (n, r) = record["result"], record["data"]["shape"]
     k, unit = len(result["cluster_sizes"]), record["data"]["unit"]
@@ -67,8 +71,8 @@ def _facts(record: dict[str, Any], k: int, unit: str) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def _map_section(model: Any, unit: str) -> Section:
-    if hasattr(model.labels_img_, "mesh"):
+def _map_section(model: "Parcellation", unit: str) -> Section:
+    if is_surface(model.labels_img_):
         text = "Any surface viewer opens the label files, with the names and colors below."
         return Section("Parcels", text)
     caption = (
@@ -80,7 +84,7 @@ def _map_section(model: Any, unit: str) -> Section:
     return Section("Parcels", text, figures=drawn)
 
 
-def _table_section(record: dict[str, Any], model: Any) -> Section:
+def _table_section(record: dict[str, Any], model: "Parcellation") -> Section:
     """Return the section with the size and position of each parcel."""
     sizes = np.asarray(record["result"]["cluster_sizes"])
     total = max(int(sizes.sum()), 1)
@@ -95,7 +99,7 @@ def _table_section(record: dict[str, Any], model: Any) -> Section:
         )
         for j, size in enumerate(sizes.tolist())
     )
-    where = "hemispheres" if hasattr(model.labels_img_, "mesh") else "center (x, y, z mm)"
+    where = "hemispheres" if is_surface(model.labels_img_) else "center (x, y, z mm)"
     bars = figures.size_bars(
         sizes, names=("parcel", unit), colors=model.lut_["color"][1:].tolist(), first=1
     )
@@ -108,7 +112,7 @@ def _table_section(record: dict[str, Any], model: Any) -> Section:
 
 def _centers(image: Any, k: int) -> list[str]:
     """Return the center of mass of each parcel in mm, or its vertices per hemisphere."""
-    if hasattr(image, "mesh"):
+    if is_surface(image):
         counts = {
             side: np.bincount(np.asarray(labels).ravel().astype(int), minlength=k + 1)[1:]
             for side, labels in image.data.parts.items()

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data import as_data
 from orthoplus.report import figures
 from orthoplus.report.experts import loss_of
 from orthoplus.report.facts import ClusterFacts, unbroken
@@ -18,8 +19,7 @@ IMAGES_PER_ROW = 5
 
 def images_of(facts: ClusterFacts, rows: IntArray) -> list[FloatArray]:
     """Return rows of the data as images."""
-    found = facts.A[rows]
-    dense = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+    dense = as_data(facts.A[rows], check=False).to_dense()
     return [row.reshape(facts.image) for row in dense]
 
 
@@ -47,7 +47,9 @@ def doubtful_section(facts: ClusterFacts) -> Section:
         ("cluster, cosine", "second best") if by_cosine else ("cluster", "second best", "margin")
     )
     header = ("row", *names, *(["class"] if facts.truth else []))
-    lines = tuple(_doubtful_line(facts, int(i), _digits(facts, shown)) for i in shown)
+    # As many decimals as distinguish the two fits of a row, within reason.
+    digits = 3 if np.abs(facts.fits.margins[shown]).max() >= 1e-3 else 5
+    lines = tuple(_doubtful_line(facts, int(i), digits) for i in shown)
     drawn: tuple[tuple[str, str], ...] = ()
     if facts.image is not None:
         titles = [f"{facts.labels[i]} or {facts.fits.second_best[i]}?" for i in shown]
@@ -55,11 +57,6 @@ def doubtful_section(facts: ClusterFacts) -> Section:
         svg = figures.image_grid("doubtful", images, titles, most=IMAGES_PER_ROW)
         drawn = (("The rows of the table as images.", svg),)
     return Section("Doubtful rows", text, grid=Grid(header, lines), figures=drawn)
-
-
-def _digits(facts: ClusterFacts, rows: IntArray) -> int:
-    """Return how many decimals distinguish the two fits of a row, within reason."""
-    return 3 if np.abs(facts.fits.margins[rows]).max() >= 1e-3 else 5
 
 
 def _doubtful_line(facts: ClusterFacts, i: int, digits: int) -> tuple[GridCell, ...]:

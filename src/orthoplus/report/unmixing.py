@@ -24,7 +24,8 @@ def unmixing_page(
 ) -> str:
     """Return the page as HTML; ``found`` is the result of `unmix`."""
     result = record["result"]
-    (h, w, k), n_empty = found.abundances.shape, int((found.labels < 0).sum())
+    (height, width, k), n_empty = found.abundances.shape, int((found.labels < 0).sum())
+    size = f"{height} x {width} pixels"
     shares = result["mean_fractions"]
     titles = [f"{name}: {share:.0%}" for name, share in zip(names, shares, strict=True)]
     maps, labels = figures.thinned(found.abundances), figures.thinned(found.labels)
@@ -55,13 +56,17 @@ def unmixing_page(
     )  # fmt: skip
     page = Page(
         title=f"{Path(record['data']['file']).name}: {k} materials",
-        subtitle=f"An image of {h} x {w} pixels and {found.endmembers.shape[1]} bands, unmixed.",
+        subtitle=f"An image of {size} and {found.endmembers.shape[1]} bands, unmixed.",
         status=f"{k} materials, each with a spectrum and a map of its fractions."
         if result["success"]
         else found.result.status.message,
         is_success=result["success"],
         facts=(
-            Fact("Materials", str(k), f"{h} x {w} pixels" + f", {n_empty} empty" * (n_empty > 0)),
+            Fact(
+                "Materials",
+                str(k),
+                size + f", {n_empty} empty" * (n_empty > 0),
+            ),
             Fact(
                 "Explained",
                 percent(explained_of(record)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.core.bounds import bracket
+from orthoplus.core.bounds import with_bracket
 from orthoplus.core.checks import (
     as_generator,
     check_count,
@@ -220,7 +220,8 @@ def solve(  # noqa: PLR0913
         if runs.is_over:
             break
     assert runs.best is not None
-    result = _with_bound(problem, runs.best, budget, with_bound=with_bound)
+    result = with_bracket(problem, runs.best, problem.lower_bound() if with_bound else None)
+    result = dataclasses.replace(result, n_eval=budget.n_eval, seconds=budget.seconds)
     if (failure := runs.failure) is not None:
         raise CallbackError(
             f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
@@ -352,15 +353,6 @@ def _read_state(
         )
     logging.getLogger("orthoplus").info("resumed after iteration %d", state.n_iter)
     return state
-
-
-def _with_bound(problem: Problem, best: Result, budget: Budget, *, with_bound: bool) -> Result:
-    """Return the best result with the total work of all runs and, if requested, the bound."""
-    bound = problem.lower_bound() if with_bound else None
-    within = bracket(problem, best.value, bound, best.weights.dtype)
-    return dataclasses.replace(
-        best, n_eval=budget.n_eval, seconds=budget.seconds, **within._asdict()
-    )
 
 
 def _check_watch(

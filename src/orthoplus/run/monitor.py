@@ -67,6 +67,11 @@ class CountedProblem(Problem):
         """Return the shape of the wrapped problem."""
         return self.problem.shape
 
+    @property
+    def unwrapped(self) -> Problem:
+        """Return the problem whose evaluations are counted."""
+        return self.problem.unwrapped
+
     @cached_property
     def lipschitz(self) -> float | None:
         """Return the Lipschitz constant of the wrapped gradient."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.fused.cache import njit
-from orthoplus.kernels.reference.centers import FEW, GAIN, HOPELESS
+from orthoplus.kernels.reference.centers import MAX_SWAP_LOSS, MIN_SWAP_GAIN, SMALL_K_SLACK
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning.
 _fast = {"reassoc", "contract", "nsz", "arcp"}
@@ -135,7 +135,7 @@ def _propose(B, squares, mass, draws, first, labels, top, second, arriving, loss
             order[place] = j
         missed = int(-math.log2(1.0 - draws[draw, 0]))
         dropped = order[missed if missed < k else k - 1]
-        if gain - loss[dropped] >= -HOPELESS * (1.0 + FEW / k) * mass[n - 1] / k:
+        if gain - loss[dropped] >= -MAX_SWAP_LOSS * (1.0 + SMALL_K_SLACK / k) * mass[n - 1] / k:
             return draw, row, dropped
     return len(draws), 0, 0
 
@@ -223,7 +223,7 @@ def search_swaps(
         trial.scores[dropped] = arriving
         np.divide(B[row], math.sqrt(squares[row]), out=trial.centers[dropped])
         _replace(arriving, dropped, *held[2:], trial.labels, trial.top, dirty)
-        goal, draw = value * (1.0 + GAIN), draw + 1
+        goal, draw = value * (1.0 + MIN_SWAP_GAIN), draw + 1
         trial_value = _alternate(B, *trial[:4], dirty, touched, *room, steps, goal)
         is_better = trial_value > goal
         source, out = (trial, held) if is_better else (held, trial)

@@ -7,7 +7,8 @@ import numpy as np
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
-from orthoplus.kernels.reference.delta import MAX_NEWTON, SHIFT_ROUNDOFF, TINY
+from orthoplus.kernels.pairs import TINY
+from orthoplus.kernels.reference.delta import MAX_NEWTON, SHIFT_ROUNDOFF
 
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning. A zero sum of squares divides
 # as in NumPy.

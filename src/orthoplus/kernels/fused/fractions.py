@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import EPS, FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.reference.fractions import SLACK_UNITS
 
-_EPS = float(np.finfo(np.float64).eps)
 # No fast math, because the signs of the multipliers decide.
 _exact = njit(nogil=True)
 
@@ -23,7 +22,7 @@ def _factorize(G, members, p, L):  # type: ignore[no-untyped-def]
                 total -= L[s, q] * L[t, q]
             if t < s:
                 L[s, t] = total / L[t, t]
-            elif total <= SLACK_UNITS * _EPS * G[i, i]:
+            elif total <= SLACK_UNITS * EPS * G[i, i]:
                 return False
             else:
                 L[s, s] = np.sqrt(total)
@@ -111,7 +110,7 @@ def _solve_row(G, b, sums_to_one, a, barred, members, work):  # type: ignore[no-
     # IN G, b; OUT a; the others are buffers
     k, p, price = b.size, 0, 0.0
     a[:], barred[:] = 0.0, False
-    slack = SLACK_UNITS * _EPS * (np.abs(b).max() + np.abs(G).max())
+    slack = SLACK_UNITS * EPS * (np.abs(b).max() + np.abs(G).max())
     if sums_to_one:
         price, p = _first_vertex(G, b, a, members), 1
     for _ in range(10 * k):

@@ -8,11 +8,11 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.fused.cache import njit
 from orthoplus.kernels.fused.groups import dense_group_dots, dense_group_sums
 from orthoplus.kernels.reference.row_moves import (
-    ALMOST,
-    LEAST,
-    NEAR,
-    REPEATS,
-    STEPS,
+    FINAL_POWER_STEPS,
+    LAST_ROW_SHARE,
+    MAX_LATER_GAINS,
+    MIN_GAIN,
+    NEAR_SHARE,
     Held,
     held_by,
     normalized,
@@ -46,12 +46,12 @@ def _visit(B, squares, rows, least, labels, weights, sums, masses, sizes, near):
             elif square > most:
                 best, most, scale = j, square, math.sqrt(square)
         rest = masses[own] - weight * weight
-        if rest <= ALMOST * masses[own] or best == own:
+        if rest <= LAST_ROW_SHARE * masses[own] or best == own:
             near[i] = False
             continue
         left = sizes[own] - 2.0 * weight * with_own + weight * weight * square
         gain = most + left / rest - sizes[own] / masses[own]
-        near[i] = gain > -NEAR * square
+        near[i] = gain > -NEAR_SHARE * square
         if gain > least:
             size = 0.0
             for t in range(d):
@@ -72,16 +72,16 @@ def settle_rows(
     """Move rows in a compiled loop, with power steps between the passes."""
     B, unit = normalized(B)
     squares, held = np.einsum("ij,ij->i", B, B), _power_step(B, (B @ centers.T).argmax(1), centers)
-    least, near, is_full = LEAST * float(squares.sum()), np.ones(len(B), dtype=bool), True
+    least, near, is_full = MIN_GAIN * float(squares.sum()), np.ones(len(B), dtype=bool), True
     for _ in range(passes):
         last, rows = held.value, np.arange(len(B)) if is_full else near.nonzero()[0]
         n_moves = _visit(B, squares, rows, least, *held, near)
         if is_full and n_moves == 0:
             break
         is_full, held = n_moves == 0, _power_step(B, held.labels, held.centers)
-        if held.value + REPEATS * (held.value - last) <= goal / unit:
+        if held.value + MAX_LATER_GAINS * (held.value - last) <= goal / unit:
             break
-    for _ in range(STEPS):
+    for _ in range(FINAL_POWER_STEPS):
         held = _power_step(B, held.labels, held.centers)
     return held.centers, held.value * unit
 

@@ -13,11 +13,11 @@ from orthoplus.core.types import BoolArray, FloatArray, IntArray
 __all__ = ["alternate_centers", "search_swaps"]
 
 # A swap is kept if it increases the sum by more than this fraction.
-GAIN = 1e-9
-# A swap is skipped if, before the alternation, it loses more than HOPELESS (1 + FEW / k) times the
-# mean residual of a group: few of those recover. The limit is wider for small k, where more swaps
-# recover and trials are cheap.
-HOPELESS, FEW = 0.5, 10.0
+MIN_SWAP_GAIN = 1e-9
+# A swap is skipped if, before the alternation, it loses more than this number times
+# (1 + SMALL_K_SLACK / k) times the mean residual of a group: few of those recover. The limit is
+# wider for small k, where more swaps recover and trials are cheap.
+MAX_SWAP_LOSS, SMALL_K_SLACK = 0.5, 10.0
 
 
 def alternate_centers(B: FloatArray, centers: FloatArray, steps: int) -> tuple[FloatArray, float]:
@@ -63,14 +63,14 @@ def search_swaps(
         lost = np.maximum(arriving, top) ** 2 - np.maximum(arriving, second) ** 2
         loss = np.bincount(labels, lost, minlength=k)
         dropped = np.argsort(loss, kind="stable")[min(int(-math.log2(1.0 - drop_draw)), k - 1)]
-        if gain - loss[dropped] < -HOPELESS * (1.0 + FEW / k) * mass[-1] / k:
+        if gain - loss[dropped] < -MAX_SWAP_LOSS * (1.0 + SMALL_K_SLACK / k) * mass[-1] / k:
             continue
         trial, trial_scores = centers.copy(), scores.copy()
         trial[dropped], trial_scores[dropped] = center, B @ center
         trial_labels, trial_top, _ = _assign(trial_scores)
         dirty = _changed(labels, trial_labels, k)
         dirty[dropped] |= bool((labels == dropped).any())  # its rows now have a different center
-        goal = value * (1.0 + GAIN)
+        goal = value * (1.0 + MIN_SWAP_GAIN)
         trial_value = _alternate(
             B, trial, trial_scores, trial_labels, trial_top, dirty, (steps, goal)
         )

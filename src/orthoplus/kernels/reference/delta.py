@@ -7,6 +7,7 @@ and a contiguous one is read several times faster.
 import numpy as np
 
 from orthoplus.core.types import FloatArray
+from orthoplus.kernels.pairs import TINY
 
 __all__ = ["conjugate_step_into", "project_delta_into", "project_face_into"]
 
@@ -15,7 +16,6 @@ __all__ = ["conjugate_step_into", "project_delta_into", "project_face_into"]
 MAX_NEWTON = 200
 # A shift that decreases by less than this share of itself has converged.
 SHIFT_ROUNDOFF = 1e-15
-TINY = 1e-300
 
 
 def project_delta_into(C: FloatArray, X: FloatArray, out: FloatArray) -> None:

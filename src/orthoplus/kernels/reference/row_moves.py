@@ -19,22 +19,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import SMALLEST_NORMAL, FloatArray, IntArray
 from orthoplus.kernels.reference.groups import dense_group_dots, dense_group_sums
 
 __all__ = ["settle_rows"]
 
 # A row moves if the sum increases by more than this share of the squared norm.
-LEAST = 1e-12
+MIN_GAIN = 1e-12
 # A row with all but this share of the weights of its group stays: no group becomes empty.
-ALMOST = 1e-9
+LAST_ROW_SHARE = 1e-9
 # Rows that would lose at most this share of their squared norm are visited more often.
-NEAR = 0.02
+NEAR_SHARE = 0.02
 # Gains decrease from pass to pass: together, later ones are at most this multiple of the last.
-REPEATS = 8.0
+MAX_LATER_GAINS = 8.0
 # Power steps of all groups at the end.
-STEPS = 3
-_TINY = float(np.finfo(np.float64).tiny)
+FINAL_POWER_STEPS = 3
 
 
 class Held(NamedTuple):
@@ -55,7 +54,7 @@ class Held(NamedTuple):
     @property
     def value(self) -> float:
         """Return the sum of the bounds on the explained squares."""
-        return float((self.sizes / np.maximum(self.masses, _TINY)).sum())
+        return float((self.sizes / np.maximum(self.masses, SMALLEST_NORMAL)).sum())
 
 
 def held_by(labels: IntArray, weights: FloatArray, sums: FloatArray) -> Held:
@@ -86,21 +85,21 @@ def settle_rows(
     """
     B, unit = normalized(B)
     squares, held = np.einsum("ij,ij->i", B, B), _power_step(B, (B @ centers.T).argmax(1), centers)
-    least, near, is_full = LEAST * float(squares.sum()), np.ones(len(B), dtype=bool), True
+    least, near, is_full = MIN_GAIN * float(squares.sum()), np.ones(len(B), dtype=bool), True
     for _ in range(passes):
         last, n_moves = held.value, 0
         for i in range(len(B)) if is_full else near.nonzero()[0]:
             best, gain, weight = _best_move(B[i], float(squares[i]), int(i), held)
-            near[i] = gain > -NEAR * squares[i]
+            near[i] = gain > -NEAR_SHARE * squares[i]
             if gain > least:
                 n_moves += 1
                 _apply(B, int(i), held, best, weight)
         if is_full and n_moves == 0:
             break
         is_full, held = n_moves == 0, _power_step(B, held.labels, held.centers)
-        if held.value + REPEATS * (held.value - last) <= goal / unit:
+        if held.value + MAX_LATER_GAINS * (held.value - last) <= goal / unit:
             break
-    for _ in range(STEPS):
+    for _ in range(FINAL_POWER_STEPS):
         held = _power_step(B, held.labels, held.centers)
     return held.centers, held.value * unit
 
@@ -127,7 +126,7 @@ def _best_move(row: FloatArray, square: float, i: int, held: Held) -> tuple[int,
             gain, scale = square, math.sqrt(square)
         if gain > most:
             best, most, weight = j, gain, scale
-    if rest <= ALMOST * held.masses[own] or best == own:
+    if rest <= LAST_ROW_SHARE * held.masses[own] or best == own:
         return own, -math.inf, 0.0
     left = (held.sizes[own] - 2.0 * x * products[own] + x * x * square) / rest
     return best, most + float(left - held.sizes[own] / held.masses[own]), weight

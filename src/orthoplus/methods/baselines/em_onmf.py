@@ -9,14 +9,14 @@ from orthoplus.core.checks import check_choice, check_count, check_range
 from orthoplus.core.outer_method import SeededMethod
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
-from orthoplus.core.types import Carry, FloatArray, IntArray
+from orthoplus.core.types import SMALLEST_NORMAL, Carry, FloatArray, IntArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import violation
 from orthoplus.methods.factors import data_of, factor_model, start_state, times, times_transposed
 
 # Smallest weight of a nonzero row, which belongs to a group even if its product with the center is
 # 0.
-_TINY = float(np.finfo(np.float64).tiny) ** 0.5
+_MIN_WEIGHT = SMALLEST_NORMAL**0.5
 
 
 class EMState(NamedTuple):
@@ -160,12 +160,12 @@ def _row_squares(problem: Problem) -> FloatArray:
 
 def _renew(problem: Problem, Y: FloatArray) -> FloatArray:
     """Return the X of S+ after one iteration from the centers Y."""
-    scores = times(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _TINY))
+    scores = times(problem, Y / np.maximum(np.linalg.norm(Y, axis=0), _MIN_WEIGHT))
     labels, weights = _assign(_row_squares(problem), scores)
     rows = np.flatnonzero(labels >= 0)
     # The scores are the start of the leading singular vectors, which `refine` computes.
     weighted = np.zeros(problem.shape)
-    weighted[rows, labels[rows]] = np.maximum(weights[rows], _TINY)
+    weighted[rows, labels[rows]] = np.maximum(weights[rows], _MIN_WEIGHT)
     X = project_oblique_plus(weighted)
     if len(np.unique(labels[rows])) < X.shape[1]:
         return X  # there are fewer nonzero rows than groups

@@ -143,7 +143,7 @@ class KindAP(OuterMethodBase):
     def _embedding(self, problem: Problem) -> FloatArray:
         U = getattr(problem, "U", None)
         if U is None:
-            own = type(getattr(problem, "problem", problem)).__name__
+            own = type(problem.unwrapped).__name__
             raise InputTypeError(
                 f"KindAP needs the problem KIndicators(U), got {own}. Use EP4Orth for any smooth f."
             )

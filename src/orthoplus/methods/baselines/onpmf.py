@@ -14,12 +14,12 @@ from orthoplus.core.checks import (
 )
 from orthoplus.core.outer_method import Diagnostics, SeededMethod
 from orthoplus.core.problem import Problem
-from orthoplus.core.status import Status
 from orthoplus.core.types import Carry, FloatArray
 from orthoplus.geometry.oblique import project_oblique_plus
 from orthoplus.geometry.stiefel import polar_factor, violation
 from orthoplus.linalg.starts import signed_left_vectors
 from orthoplus.methods.factors import data_of, factor_model
+from orthoplus.methods.stiefel_descent import NegativityStop
 
 # Maximum number of halvings of a step; after these, the point is kept and only the penalty grows.
 _MAX_HALVINGS = 40
@@ -138,7 +138,7 @@ class ONPMF(SeededMethod):
         """Return the penalty parameter and the number of projected gradient steps."""
         return Diagnostics(state.sigma, state.n_inner)
 
-    def stop(self) -> "NegativityStop":
+    def stop(self) -> NegativityStop:
         """Return the stopping rule: the negativity is small, or the limit is reached."""
         return NegativityStop(self.negativity_tol, self.max_iter)
 
@@ -156,20 +156,6 @@ class ONPMF(SeededMethod):
                 return moved, length, trial
             length *= 0.5
         return U, last, _MAX_HALVINGS
-
-
-@dataclass(frozen=True)
-class NegativityStop:
-    """Stop ONP-MF when the relative negativity is small, or at the limit."""
-
-    negativity_tol: float
-    max_iter: int
-
-    def __call__(self, state: ONPState) -> Status:
-        """Return CONVERGED if the negativity is at most its tolerance."""
-        if state.n_iter > 0 and state.negativity <= self.negativity_tol:
-            return Status.CONVERGED
-        return Status.MAX_ITER if state.n_iter >= self.max_iter else Status.RUNNING
 
 
 class _Lagrangian(NamedTuple):

@@ -6,6 +6,7 @@ import numpy as np
 
 from orthoplus.core.checks import check_type
 from orthoplus.core.problem import Problem
+from orthoplus.core.types import SMALLEST_NORMAL
 from orthoplus.methods.factors import (
     FactorMethod,
     FactorState,
@@ -14,8 +15,6 @@ from orthoplus.methods.factors import (
     times,
     times_transposed,
 )
-
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class YooChoi(FactorMethod):
         # Negative part AY over positive part X Y'A'X of the gradient on the manifold.
         X = X * quotient(AY, X @ (AY.T @ X))
         if self.normalize:
-            X = X / np.maximum(np.linalg.norm(X, axis=0), _TINY)
+            X = X / np.maximum(np.linalg.norm(X, axis=0), SMALLEST_NORMAL)
         W = times_transposed(problem, X)
         Y = Y * quotient(W, Y @ (X.T @ X))
         return factor_state(problem, X, Y, before=state, products=W)

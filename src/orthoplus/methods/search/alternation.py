@@ -7,7 +7,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.data.base import DataMatrix
+from orthoplus.data.base import DataMatrix, Vector
 from orthoplus.data.groups import (
     assign_rows,
     column_entries,
@@ -42,8 +42,8 @@ class Groups(NamedTuple):
     During the iteration, the weights are the start of the next leading vectors.
     """
 
-    labels: Any
-    weights: Any
+    labels: Vector
+    weights: Vector
     directions: FloatArray  # k x r: y_j / ||y_j||
     squares: FloatArray  # squared leading singular values of the groups
     value: float
@@ -78,8 +78,8 @@ def alternate(
 
 def alternate_groups(
     problem: Problem,
-    labels: Any,
-    weights: Any,
+    labels: Vector,
+    weights: Vector,
     *,
     with_moves: bool = True,
     stages: tuple[float | None, ...] = (ROUGH, None),
@@ -170,7 +170,7 @@ def _move_and_alternate(
     return None, labels, scores
 
 
-def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
+def point_of_groups(problem: Problem, labels: Vector, scores: Vector) -> Groups:
     """Return the point with these labels and weights proportional to the scores, in one pass."""
     model = factor_model(problem)
     A, k = model.A, problem.shape[1]
@@ -182,7 +182,7 @@ def point_of_groups(problem: Problem, labels: Any, scores: Any) -> Groups:
 
 
 def _alternate_to_fixed_point(
-    problem: Problem, labels: Any, weights: Any, residual: float | None
+    problem: Problem, labels: Vector, weights: Vector, residual: float | None
 ) -> Groups:
     """Alternate until no row moves."""
     model = factor_model(problem)

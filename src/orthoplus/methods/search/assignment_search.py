@@ -233,7 +233,7 @@ class AssignmentSearch(SeededMethod):
 def _as_qap(problem: Any) -> Any:
     """Return the problem with both matrices symmetrized if one is symmetric; raise if no QAP."""
     if not hasattr(problem, "gilmore_lawler"):
-        own = type(getattr(problem, "problem", problem)).__name__
+        own = type(problem.unwrapped).__name__
         raise InputTypeError(
             f"AssignmentSearch needs a QAP problem, got {own}. Use EP4Orth or SupportSearch "
             f"for other problems."

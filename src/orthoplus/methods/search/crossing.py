@@ -8,24 +8,23 @@ from orthoplus import kernels
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix
 from orthoplus.data.groups import unit_rows
+from orthoplus.linalg.starts import RANK_TOL
 from orthoplus.methods.factors import FactorModel
 from orthoplus.methods.search.sketch import order_of_rows
 
 # Solutions are crossed if the data have at most this many rows and entries.
 _MAX_ROWS, _MAX_ENTRIES = 1 << 13, 1 << 20
 # Rows with at least this many times as many columns are written in a basis of their span.
-_WIDE = 3
-# Squared singular values below this share of the largest are attributed to rounding.
-_RANK = 1e-12
+_MIN_WIDTH_RATIO = 3
 # Solutions that are kept.
-_MOST = 12
+_MAX_SOLUTIONS = 12
 # Number of children per crossing, at least and at most, and the products n r k of a pass over the
 # rows times that number. Few products are spent as long as all searches agree.
-_FEW, _MANY, _WORK, _WORK_ALONE = 2, 64, 3e7, 4e6
+_MIN_CHILDREN, _MAX_CHILDREN, _MAX_WORK, _MAX_WORK_AGREED = 2, 64, 3e7, 4e6
 # Passes of the moves of a child, and alternations after a random change.
-_PASSES, _STEPS = 40, 3
+_CHILD_PASSES, _KICK_STEPS = 40, 3
 # Solutions that differ by less than this share of the sum are the same.
-_SAME = 1e-9
+_SAME_SOLUTION = 1e-9
 
 
 class Pool(NamedTuple):
@@ -67,14 +66,14 @@ def crossing_rows(A: DataMatrix) -> CrossingRows:
     :math:`B = V \Lambda^{1/2}`. Only singular values at rounding level are lost.
     """
     n, r = A.shape
-    if _WIDE * n > r:
+    if _MIN_WIDTH_RATIO * n > r:
         B = np.asarray(A.to_dense(), dtype=np.float64)
         return CrossingRows(np.ascontiguousarray(B[order_of_rows(B)]), np.zeros((0, 0)))
     G = A.short_gram()
     # Norms and means of inner products do not depend on the order of the rows.
     order = np.lexsort([(G / n).sum(axis=1), np.diagonal(G)])
     values, V = np.linalg.eigh(G)
-    is_sound = values > _RANK * values[-1]
+    is_sound = values > RANK_TOL * values[-1]
     root, V = np.sqrt(values[is_sound]), V[:, is_sound]
     return CrossingRows(np.ascontiguousarray((V * root)[order]), V / root)
 
@@ -86,7 +85,7 @@ def cross(B: FloatArray, pool: Pool, centers: FloatArray | None, rng: np.random.
     after a child that ended as a known solution, also has a row in place of a center.
     """
     if centers is not None:
-        pool, _ = _added(pool, *kernels.settle_rows(B, centers, _PASSES))
+        pool, _ = _added(pool, *kernels.settle_rows(B, centers, _CHILD_PASSES))
     is_new = True
     for number in range(n_children(B.size * pool.centers.shape[1], len(pool.sums))):
         child = pool.centers[0]
@@ -97,7 +96,7 @@ def cross(B: FloatArray, pool: Pool, centers: FloatArray | None, rng: np.random.
             child = _changed(B, child, rng)
         # A child that would be the worst is not pursued.
         goal = float(pool.sums[-1])
-        pool, is_new = _added(pool, *kernels.settle_rows(B, child, _PASSES, goal))
+        pool, is_new = _added(pool, *kernels.settle_rows(B, child, _CHILD_PASSES, goal))
     return pool
 
 
@@ -105,8 +104,8 @@ def n_children(work: float, n_known: int) -> int:
     """Return the number of children if a pass costs this number of products."""
     work = max(work, 1.0)  # data without columns
     if n_known == 1:  # all searches agree so far
-        return int(min(_WORK_ALONE / work, _FEW))
-    return int(np.clip(_WORK / work, _FEW, _MANY))
+        return int(min(_MAX_WORK_AGREED / work, _MIN_CHILDREN))
+    return int(np.clip(_MAX_WORK / work, _MIN_CHILDREN, _MAX_CHILDREN))
 
 
 def child_of(one: FloatArray, other: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -130,14 +129,14 @@ def _changed(B: FloatArray, centers: FloatArray, rng: np.random.Generator) -> Fl
     row = min(int(np.searchsorted(mass, rng.random() * mass[-1], side="right")), len(B) - 1)
     centers = centers.copy()
     centers[rng.integers(len(centers))] = unit_rows(B[row : row + 1])[0]
-    return kernels.alternate_centers(B, centers, _STEPS)[0]
+    return kernels.alternate_centers(B, centers, _KICK_STEPS)[0]
 
 
 def _added(pool: Pool, centers: FloatArray, total: float) -> tuple[Pool, bool]:
     """Return the pool with another solution, and whether it is a new one."""
-    if (np.abs(pool.sums - total) <= _SAME * total).any():
+    if (np.abs(pool.sums - total) <= _SAME_SOLUTION * total).any():
         return pool, False
     known = pool.centers if len(pool.sums) else np.zeros((0, *centers.shape))
     sums = np.append(pool.sums, total)
-    order = np.argsort(-sums, kind="stable")[:_MOST]
+    order = np.argsort(-sums, kind="stable")[:_MAX_SOLUTIONS]
     return Pool(np.concatenate([known, centers[None]])[order], sums[order]), True

@@ -46,8 +46,8 @@ class Polish(OuterMethodBase):
     decrease : float
         Stop if the value decreases by less than this share of its size.
     tol, max_passes
-        Tolerance and most passes of the projection. It need not be accurate, since only descent
-        counts.
+        Tolerance and maximum number of passes of the projection, which need not be accurate,
+        because any step that decreases f is accepted.
     max_iter : int
         Maximum number of steps; a few are usually enough.
 
@@ -83,7 +83,8 @@ class Polish(OuterMethodBase):
         # A step must decrease f by this share of its size.
         enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
         for C, curvature in self._models(problem, state):
-            X = self._nearest(C)
+            nearest = project_stiefel_plus(C, tol=self.tol, max_passes=self.max_passes)
+            X = nearest.X.astype(C.dtype, copy=False)
             is_own = curvature == 0.0  # X is optimal on its support: only another one can gain
             if ((X > 0) == (state.X > 0)).all() if is_own else (X == state.X).all():
                 break
@@ -107,10 +108,6 @@ class Polish(OuterMethodBase):
         for _ in range(_MAX_DOUBLINGS):
             yield curvature * state.X - gradient, curvature
             curvature *= 2.0
-
-    def _nearest(self, C: FloatArray) -> FloatArray:
-        nearest = project_stiefel_plus(C, tol=self.tol, max_passes=self.max_passes)
-        return nearest.X.astype(C.dtype, copy=False)
 
     def stop(self) -> RestStop:
         """Return the stopping rule: no step decreases the value, or the limit is reached."""

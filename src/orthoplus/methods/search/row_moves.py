@@ -20,7 +20,7 @@ import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
-from orthoplus.data.base import DataMatrix
+from orthoplus.data.base import DataMatrix, Vector
 from orthoplus.data.groups import count_rows, give_rows
 from orthoplus.data.memory import MemoryMatrix
 
@@ -71,7 +71,7 @@ def gainful_moves(
 
 
 def single_moves(
-    A: DataMatrix, labels: Any, row_squares: Any, V: FloatArray, squares: FloatArray
+    A: DataMatrix, labels: Vector, row_squares: Vector, V: FloatArray, squares: FloatArray
 ) -> tuple[Any, Any]:
     """Return the best column of each row and the gain of moving there; its own and 0 if none.
 
@@ -102,7 +102,7 @@ def _moves_of_rows(
 
 
 def assign_and_move(
-    A: DataMatrix, row_squares: Any, V: FloatArray, squares: FloatArray, counts: IntArray
+    A: DataMatrix, row_squares: Vector, V: FloatArray, squares: FloatArray, counts: IntArray
 ) -> tuple[Any, Any, Any, Any]:
     """Return labels and scores for the directions V, and `single_moves` from there, in one pass."""
     args = (V, squares, counts)
@@ -126,7 +126,7 @@ def _assign_and_move(
 
 
 def best_disjoint_moves(
-    A: DataMatrix, labels: Any, columns: Any, gains: Any
+    A: DataMatrix, labels: Vector, columns: Vector, gains: Vector
 ) -> tuple[IntArray, IntArray]:
     """Return disjoint moves with a gain; only the best per pair of groups can be among them."""
     vectors = (labels, columns, gains, A.row_indices())
@@ -168,7 +168,7 @@ def _sorted_moves(moves: _Moves) -> _Moves:
 
 
 def apply_moves(
-    A: DataMatrix, labels: Any, columns: Any, moves: tuple[IntArray, IntArray] | None
+    A: DataMatrix, labels: Vector, columns: Vector, moves: tuple[IntArray, IntArray] | None
 ) -> Any:
     """Return the labels after these moves, or ``columns`` if all moves are made."""
     return columns if moves is None else give_rows(A, labels, *moves)

@@ -1,12 +1,13 @@
 """The sketch used by swaps: a weighted sample of rows in a few coordinates, and starts in it."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix
+from orthoplus.data.base import Vector
 from orthoplus.data.groups import unit_rows
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.sampling import sample_by_squares
@@ -43,7 +44,7 @@ class Sketch(NamedTuple):
 
 
 def sketch_rows(
-    model: FactorModel, columns: int, sample: int, seed: int, scores: Any = None
+    model: FactorModel, columns: int, sample: int, seed: int, scores: Vector = None
 ) -> Sketch:
     """Return a sketch in the leading right singular vectors, found by subspace iteration.
 
@@ -71,7 +72,7 @@ def sample_size(n_columns: int, products: int) -> int:
     return _SAMPLE * max(times, 1)
 
 
-def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Any = None) -> MemoryMatrix:
+def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Vector = None) -> MemoryMatrix:
     """Return all rows, or a weighted sample scaled by the square roots of the weights."""
     A: DataMatrix = model.A
     if len(A) <= sample or not A.has_entries:

@@ -53,7 +53,7 @@ from orthoplus.methods.search.sketch import (
 from orthoplus.methods.search.swap_state import SwapState
 
 # Extra columns of the sketch beyond its factor times k.
-_SPARE = 8
+_EXTRA_SKETCH_COLUMNS = 8
 # Maximum number of passes of the moves of single rows in the sketch.
 _MOVE_PASSES = 100
 # Fewer centers than this get the patience of this many.
@@ -61,16 +61,16 @@ _MIN_PATIENT_CENTERS = 10
 # A search that is behind by more than this share of the residual is not pursued.
 _MAX_LAG_SHARE = 1e-2
 # A round that decreases the residual by less than this share is the last of its search.
-_WORTH = 1e-5
+_MIN_ROUND_GAIN = 1e-5
 # Searches that agree within the first share of the residual have found the same solution. In a
 # sample, a search has to be better than the best one by the second share.
-_ANOTHER, _CLOSE = 1e-6, 1e-4
+_SAME_SOLUTION, _MIN_SAMPLE_LEAD = 1e-6, 1e-4
 # A batch of swaps that gains less than this share of the residual has failed.
-_LITTLE = 1e-4
+_MIN_BATCH_GAIN = 1e-4
 # Values that differ by less than this share of ||A||^2 are equal.
-_ROUNDING = 1e-14
+_SAME_VALUE = 1e-14
 # Trials per center between two checks of the clock and the callback.
-_BATCH = 3
+_TRIALS_PER_CENTER = 3
 
 
 @dataclass(frozen=True)
@@ -203,11 +203,11 @@ class SwapSearch(SeededMethod):
 
     def _swap(self, problem: Problem, state: SwapState) -> SwapState:
         rng = np.random.default_rng([self.seed, state.n_started, state.n_rounds, state.n_trials])
-        draws = rng.random((_BATCH * problem.shape[1], 2))
+        draws = rng.random((_TRIALS_PER_CENTER * problem.shape[1], 2))
         B = state.fine_sketch if state.n_rounds else state.sketch
         centers, total, failures = kernels.search_swaps(B, state.centers, draws, TRIAL_STEPS)
         missed = max(float(np.vdot(B, B)) - total, 0.0)
-        if total - state.sum <= _LITTLE * missed:
+        if total - state.sum <= _MIN_BATCH_GAIN * missed:
             failures = len(draws)
         # ``failures`` counts the failed swaps since the last success in this batch.
         all_failed = failures == len(draws)
@@ -230,8 +230,8 @@ class SwapSearch(SeededMethod):
         lag = state.best_sum - state.sum
         missed = max(float(np.vdot(state.sketch, state.sketch)) - state.sum, 0.0)
         if len(state.sketch) < problem.shape[0] and not can_cross(factor_model(problem)):
-            return lag > -_CLOSE * missed
-        return abs(lag) <= _ANOTHER * missed or lag > _MAX_LAG_SHARE * missed
+            return lag > -_MIN_SAMPLE_LEAD * missed
+        return abs(lag) <= _SAME_SOLUTION * missed or lag > _MAX_LAG_SHARE * missed
 
     def _end_round(self, problem: Problem, state: SwapState) -> SwapState:
         """Converge on A, then start another round if this one gained, or the exact phase."""
@@ -251,18 +251,19 @@ class SwapSearch(SeededMethod):
         missed = max(model.total - found.explained, 0.0)
         # Residual of this search against that of the best point, up to the allowed lag.
         is_near = (1.0 - _MAX_LAG_SHARE) * missed <= state.value - model.constant + model.total
-        if is_near and gain > _WORTH * missed and state.n_rounds + 1 < self.rounds:
+        if is_near and gain > _MIN_ROUND_GAIN * missed and state.n_rounds + 1 < self.rounds:
             return self._refine(problem, state, found)
         if can_cross(model):
             return self._next(problem, self._cross(problem, state, found.directions))
         lag = state.most_explained - found.explained
-        if lag < -_ANOTHER * missed:  # moves of single rows, the expensive part, only for the best
+        if lag < -_SAME_SOLUTION * missed:
+            # Moves of single rows are expensive: only the best solution gets them.
             state = self._end_search(problem, state, found)
         return self._next(problem, state)
 
     def _end_search(self, problem: Problem, state: SwapState, found: DirectionPoint) -> SwapState:
         """Run the exact alternation and keep its result if it is the first or the best."""
-        end, rounding = alternate_from(problem, found), _ROUNDING * factor_model(problem).total
+        end, rounding = alternate_from(problem, found), _SAME_VALUE * factor_model(problem).total
         is_first = state.most_explained == -np.inf
         if is_first and end.value > state.value + rounding:  # the start is better than this result
             end = alternate_groups(problem, *self._entries(problem, state))
@@ -410,7 +411,7 @@ class SwapSearch(SeededMethod):
 
     def _columns(self, problem: Problem) -> int:
         n, k = problem.shape
-        return min(int(self.sketch * k) + _SPARE, n, data_of(problem).shape[1])
+        return min(int(self.sketch * k) + _EXTRA_SKETCH_COLUMNS, n, data_of(problem).shape[1])
 
 
 def _groups_of(X: FloatArray) -> tuple[IntArray, FloatArray]:

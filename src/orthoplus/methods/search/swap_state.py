@@ -6,6 +6,7 @@ import numpy as np
 
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.data.base import Vector
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.methods.search.alternation import DirectionPoint
 from orthoplus.methods.search.sketch import Sketch
@@ -19,8 +20,8 @@ class SwapState(NamedTuple):
     state; they are None then, and `SwapSearch` recomputes them.
     """
 
-    labels: Any
-    weights: Any
+    labels: Vector
+    weights: Vector
     directions: FloatArray
     value: float
     n_iter: int
