@@ -28,6 +28,9 @@ from orthoplus.core.types import FloatArray, IntArray
 _SAME = 1e-5
 # Relative differences of values that are computed twice, by iterations or in another storage.
 _SAME_VALUE = 1e-6
+# Largest margin for the rounding errors of a proof, relative to the terms of f. Those of the search
+# are below 1e-9.
+_MOST_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -102,14 +105,22 @@ def verify(problem: Problem, certificate: Any, best: tuple[IntArray, FloatArray]
         *_wrong_gap(certificate, 8.0 * slack),
     ]
     try:
-        upper, margin, is_rigorous = _upper(data, certificate)
+        upper = _upper(data, certificate)
     except BrokenProofError as error:
         return Verification((*failures, str(error)), value, np.nan)
-    bound = data.bound(upper, slack)
+    except (IndexError, ValueError) as error:  # arrays of wrong shapes, or numbers beyond the range
+        failures.append(f"The proof cannot be evaluated: {error}")
+        return Verification(tuple(failures), value, np.nan)
+    bound = data.bound(upper.total, slack)
     # The search adds its own margins, which have the same size.
-    if not certificate.bound <= data.bound(upper - 2.0 * margin, -4.0 * slack):
+    computed = upper.total - upper.excess
+    most = data.bound(computed - 2.0 * upper.margin, -4.0 * slack)
+    # A proof in a wrong unit, or of huge numbers that cancel, has margins that hide any bound.
+    if not most - data.bound(computed, slack) <= _MOST_ROUNDING * data.form.size:
+        failures.append("The rounding errors of the proof are too large for its bound.")
+    if not certificate.bound <= most:
         failures.append(f"The proof gives the bound {bound:.10g}, not {certificate.bound:.10g}.")
-    return Verification(tuple(failures), value, bound, is_rigorous)
+    return Verification(tuple(failures), value, bound, upper.is_rigorous)
 
 
 def _wrong_values(certificate: Any, value: float, least: float, slack: float) -> Iterator[str]:
