@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import orthoplus as op
-from orthoplus.problems import ONMF, KMeans
+from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin, nonnegative_pca
 
 
 @pytest.fixture
@@ -70,6 +70,31 @@ def test_certificate_from_a_file_needs_its_problem_to_judge(poor, tmp_path):
         loaded.best_X(KMeans(problem.A + np.arange(2) * np.arange(30)[:, None], 3))
     judged = loaded.judge(loaded.labels, problem)
     assert judged.gap == pytest.approx(certificate.judge(certificate.labels).gap)
+
+
+KINDS = {
+    "k-means": lambda A: KMeans(A, 2),
+    "onmf": lambda A: ONMF(A, 2, allow_negative=True),
+    "components": lambda A: nonnegative_pca(A, 2),
+    "trace": lambda A: TraceMin(-A @ A.T, 2),
+    "similarity": lambda A: SymmetricONMF(A @ A.T, 2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bound_is_not_applied_to_another_problem(kind, rng):
+    """The bound is used as it is, so that another f and any change of the data matter."""
+    half = rng.integers(-5, 5, (200, 3)).astype(float)
+    A = np.vstack([half, -half])  # centered exactly, as k-means does
+    labels = np.arange(400) % 2
+    certificate = op.certify(KINDS[kind](A), labels, callback=lambda found: True)
+    assert certificate.judge(labels, KINDS[kind](np.asfortranarray(A))).value == certificate.value
+    changed = A.copy()
+    changed[7, 1] += 1e-6
+    others = [make(A) for name, make in KINDS.items() if name != kind]
+    for other in [KINDS[kind](changed), *others]:
+        with pytest.raises(op.InputError, match="different problem"):
+            certificate.judge(labels, other)
 
 
 def test_a_bound_above_the_value_of_an_answer_is_an_error(poor):

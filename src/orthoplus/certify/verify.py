@@ -24,8 +24,8 @@ from orthoplus.core.bounds import relative_gap
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import FloatArray, IntArray
 
-# Fingerprints that differ by more than this share of the norm belong to different data.
-_SAME = 1e-5
+# Sums over the same data in another storage differ by less than this many roundings.
+_ROUNDINGS = 64.0
 # Relative differences of values that are computed twice, by iterations or in another storage.
 _SAME_VALUE = 1e-6
 # Largest margin for the rounding errors of a proof, relative to the terms of f. Those of the search
@@ -67,25 +67,33 @@ class Verification:
 
 
 def fingerprint_of(problem: Problem) -> FloatArray:
-    """Return n, k, the size of the data and two products with fixed vectors, as a fingerprint."""
+    """Return the shapes and the kind of f, its constant, an allowed difference, and sums of data.
+
+    The sums are the size of the data and two products with fixed vectors, in float64. In another
+    storage, they differ by less than the allowed difference, which is for rounding alone.
+    """
     form: Any = problem.trace_form()
-    n, k = problem.shape
+    (n, k), A, eps = problem.shape, form.factor, float(np.finfo(np.float64).eps)
     left = np.cos(1.7 * np.arange(n) + 0.3)
-    if form.factor is None:
+    if A is None:
         image = np.asarray(form.matrix @ left[:, None], dtype=np.float64)[:, 0]
-        return np.array([n, k, n, np.linalg.norm(image), left @ image, np.sin(left) @ image])
-    r = form.factor.shape[1]
-    right = np.cos(2.3 * np.arange(r)[:, None] + np.array([0.1, 0.7]))
-    image = left @ np.asarray(form.factor.times(right), dtype=np.float64)
-    return np.array([n, k, r, form.factor.squared_norm() ** 0.5, *image])
+        r, sums = n, [np.linalg.norm(image), left @ image, np.sin(left) @ image]
+    else:
+        r, eps = A.shape[1], eps if A.has_entries else float(np.finfo(A.dtype).eps)
+        right = np.cos(2.3 * np.arange(r)[:, None] + np.array([0.1, 0.7]))
+        rows = A.scatter(np.zeros(n, dtype=np.int64)), A.scatter(left)
+        sums = [A.squared_norm() ** 0.5, *(A.group_sums(*rows, 1)[0] @ right)]
+    allowed = _ROUNDINGS * eps * sums[0] * (n * r) ** 0.5
+    kind = [n, k, r, form.has_row_sums, form.bound(0.0)]
+    return np.array([*kind, allowed, *sums], dtype=np.float64)
 
 
 def is_same_data(one: FloatArray, other: FloatArray) -> bool:
-    """Return whether two fingerprints belong to the same data, up to storage and rounding."""
-    if len(one) != len(other) or (one[:3] != other[:3]).any():
+    """Return whether two fingerprints belong to the same problem, up to storage and rounding."""
+    if len(one) != len(other) or (one[:4] != other[:4]).any():
         return False
-    size = max(one[3], other[3]) * np.sqrt(one[0])
-    return bool(np.abs(one[3:] - other[3:]).max() <= _SAME * size)
+    is_same_f = np.isclose(one[4], other[4], rtol=_SAME_VALUE, atol=0.0, equal_nan=True)
+    return bool(is_same_f and np.abs(one[6:] - other[6:]).max() <= max(one[5], other[5]))
 
 
 # --- the checks -----------------------------------------------------------------------------------
