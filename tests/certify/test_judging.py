@@ -1,5 +1,7 @@
 """Certificates of other answers to the same problem, and answers that a proof improves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -98,8 +100,6 @@ def test_bound_is_not_applied_to_another_problem(kind, rng):
 
 
 def test_a_bound_above_the_value_of_an_answer_is_an_error(poor):
-    from dataclasses import replace
-
     _, certificate = poor
     wrong = replace(certificate, bound=1.01 * certificate.best_value)
     with pytest.raises(ArithmeticError, match="bug in orthoplus"):
@@ -122,3 +122,13 @@ def test_estimator_takes_over_a_better_partition_only_if_asked_to():
     assert ((A - W @ model.components_) ** 2).sum() == pytest.approx(model.result_.value)
     again = model.result_
     assert model.improve(A, certificate).result_ is again
+
+
+def test_row_moves_of_the_former_partition_say_nothing_about_a_better_one():
+    A = np.random.default_rng(1).random((40, 8))
+    problem = ONMF(A, 6)
+    model = op.OrthogonalNMF(6).fit(A)
+    model.result_ = replace(model.result_, value=2.0 * model.result_.value, is_row_optimal=True)
+    certificate = op.certify(problem, op.solve(problem), callback=lambda found: True)
+    assert model.improve(A, certificate).result_.value <= certificate.value * (1 + 1e-12)
+    assert model.result_.is_row_optimal is None
