@@ -9,6 +9,7 @@ from scipy.sparse.linalg import aslinearoperator
 import orthoplus as op
 from every_storage import STORAGES, in_blocks
 from orthoplus.certify import api, blocks, refining
+from orthoplus.certify.certificate import DensePart
 from orthoplus.data import as_data
 from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
 
@@ -111,6 +112,34 @@ def test_tampered_half_does_not_verify(rng, monkeypatch):
     (part,) = certificate.proof
     for half in (-part.half, 0.5 * part.half):
         assert not replace(certificate, proof=(part._replace(half=half),)).verify()
+
+
+def test_proofs_of_something_else_do_not_verify(rng):
+    """A poor answer is claimed to be optimal, with proofs whose bounds are far too large."""
+    labels = np.arange(30) % 3
+    A = rng.random((30, 4))
+    no_cuts = {
+        "cuts": np.zeros((0, 3), int),
+        "multipliers": np.zeros(0),
+        "ratios": np.zeros((0, 2)),
+    }
+    none = DensePart(rows=np.zeros(0, int), half=np.zeros(0), **no_cuts)
+    for problem in (ONMF(A, 3), KMeans(A, 3), TraceMin(-A @ A.T, 3)):
+        poor = op.certify(problem, labels, callback=lambda found: True).judge(labels)
+        assert poor.verify()
+        claims = {"bound": poor.value, "gap": 0.0, "best_value": poor.value, "improved": False}
+        lie = replace(poor, **claims, labels=poor.answer)
+        assert lie.is_optimal
+        for changes in (
+            *({"unit": poor.unit * factor} for factor in (1e-20, 1e16, 1e20, 1e300)),
+            *({"proof": (none._replace(rows=np.arange(m)),)} for m in (3, 6, 29)),
+            {"proof": (none._replace(rows=np.full(3, 0)),)},
+            {"proof": ()},
+            {"proof": (none._replace(half=np.ones(5)),)},
+            {"proof": (none._replace(half=np.full(465, np.inf)),)},
+        ):
+            with np.errstate(all="ignore"):
+                assert not replace(lie, **changes).verify(), changes
 
 
 def test_damaged_file_is_refused_in_words(tmp_path):

@@ -1,10 +1,12 @@
 """Certificates of other answers to the same problem, and answers that a proof improves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import orthoplus as op
-from orthoplus.problems import ONMF, KMeans
+from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin, nonnegative_pca
 
 
 @pytest.fixture
@@ -72,9 +74,32 @@ def test_certificate_from_a_file_needs_its_problem_to_judge(poor, tmp_path):
     assert judged.gap == pytest.approx(certificate.judge(certificate.labels).gap)
 
 
-def test_a_bound_above_the_value_of_an_answer_is_an_error(poor):
-    from dataclasses import replace
+KINDS = {
+    "k-means": lambda A: KMeans(A, 2),
+    "onmf": lambda A: ONMF(A, 2, allow_negative=True),
+    "components": lambda A: nonnegative_pca(A, 2),
+    "trace": lambda A: TraceMin(-A @ A.T, 2),
+    "similarity": lambda A: SymmetricONMF(A @ A.T, 2),
+}
 
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bound_is_not_applied_to_another_problem(kind, rng):
+    """The bound is used as it is, so that another f and any change of the data matter."""
+    half = rng.integers(-5, 5, (200, 3)).astype(float)
+    A = np.vstack([half, -half])  # centered exactly, as k-means does
+    labels = np.arange(400) % 2
+    certificate = op.certify(KINDS[kind](A), labels, callback=lambda found: True)
+    assert certificate.judge(labels, KINDS[kind](np.asfortranarray(A))).value == certificate.value
+    changed = A.copy()
+    changed[7, 1] += 1e-6
+    others = [make(A) for name, make in KINDS.items() if name != kind]
+    for other in [KINDS[kind](changed), *others]:
+        with pytest.raises(op.InputError, match="different problem"):
+            certificate.judge(labels, other)
+
+
+def test_a_bound_above_the_value_of_an_answer_is_an_error(poor):
     _, certificate = poor
     wrong = replace(certificate, bound=1.01 * certificate.best_value)
     with pytest.raises(ArithmeticError, match="bug in orthoplus"):
@@ -97,3 +122,13 @@ def test_estimator_takes_over_a_better_partition_only_if_asked_to():
     assert ((A - W @ model.components_) ** 2).sum() == pytest.approx(model.result_.value)
     again = model.result_
     assert model.improve(A, certificate).result_ is again
+
+
+def test_row_moves_of_the_former_partition_say_nothing_about_a_better_one():
+    A = np.random.default_rng(1).random((40, 8))
+    problem = ONMF(A, 6)
+    model = op.OrthogonalNMF(6).fit(A)
+    model.result_ = replace(model.result_, value=2.0 * model.result_.value, is_row_optimal=True)
+    certificate = op.certify(problem, op.solve(problem), callback=lambda found: True)
+    assert model.improve(A, certificate).result_.value <= certificate.value * (1 + 1e-12)
+    assert model.result_.is_row_optimal is None

@@ -1,5 +1,7 @@
 """No compiled loop sees a sparse matrix whose indices leave it."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -50,6 +52,33 @@ ENTRIES = {
     "spectral": lambda M: op.NonnegativeSpectralClustering(2, affinity="precomputed").fit(M),
     "select_rank": lambda M: op.select_rank(M, [2, 3]),
 }
+
+
+def in_parts(A, kind):
+    """Return a CSR or CSC matrix that stores each entry as two, in falling order of the indices."""
+    matrix = getattr(sp, f"{kind}_array")(A)
+    ends = 2 * matrix.indptr
+    order = np.concatenate([np.arange(b - 1, a - 1, -1) for a, b in pairwise(ends)])
+    data, indices = np.repeat(matrix.data / 2, 2)[order], np.repeat(matrix.indices, 2)[order]
+    return type(matrix)((data, indices, ends), shape=matrix.shape)
+
+
+def answer_of(found):
+    """Return the numbers of a result, a fitted estimator, a selection of ranks or a problem."""
+    if isinstance(found, op.problems.TraceMin):
+        found = op.solve(found)
+    names = ("reconstruction_err_", "labels_", "components_", "value", "rows")
+    answer = next(getattr(found, name) for name in names if hasattr(found, name))
+    return np.array(answer, dtype=np.float64)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_entry_in_several_parts_is_their_sum(entry, kind):
+    matrix = in_parts(SYMMETRIC, kind)
+    whole, parts = (answer_of(ENTRIES[entry](A)) for A in (sp.csr_array(SYMMETRIC), matrix))
+    np.testing.assert_allclose(parts, whole, rtol=1e-9)
+    assert matrix.nnz == 2 * SYMMETRIC.size  # the matrix of the user is not changed
 
 
 @pytest.mark.parametrize("name", SPOILED)

@@ -18,6 +18,7 @@ from orthoplus.estimators.missing import (
     renew_components,
 )
 from orthoplus.geometry.stiefel import violation
+from orthoplus.optimality.conditions import stationarity
 
 FEASIBLE = 1e-13
 
@@ -160,6 +161,28 @@ def test_value_never_rises(rng, monkeypatch):
     assert (np.diff(values) <= 1e-12 * values[0]).all()
     assert values[-1] < values[0]
     assert _MAX_ROUNDS > 100
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("rounds", [1, 4, _MAX_ROUNDS])
+def test_status_is_that_of_the_observed_entries(rounds, make, rng, monkeypatch):
+    """A fit that has not settled on the observed entries has not converged."""
+    from orthoplus.estimators import missing
+
+    monkeypatch.setattr(missing, "_MAX_ROUNDS", rounds)
+    monkeypatch.setattr(missing, "_MAX_FILLS", 1)
+    A = with_gaps(rng.random((30, 8)), rng, 0.5)
+    A[0] = np.where(np.isnan(A[0]), A[0], 0.0)
+    result = masked(3).fit(make(A)).result_
+    X, seen = result.X, ~np.isnan(A)
+    squares = (X**2).T @ seen
+    H = np.divide(X.T @ np.nan_to_num(A), squares, out=result.Y.T.copy(), where=squares > 0)
+    G = -2.0 * np.where(seen, A - X @ H, 0.0) @ H.T
+    size = 2.0 * np.linalg.norm(np.nan_to_num(A) @ H.T)
+    assert result.stationarity == pytest.approx(stationarity(X, G), abs=1e-12 * size)
+    assert result.success == (result.stationarity <= 1e-4 * size)
+    assert result.success == (rounds > 4)
 
 
 def test_component_without_rows_takes_the_row_that_is_missed_most():

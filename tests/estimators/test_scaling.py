@@ -67,6 +67,21 @@ def test_row_scale_is_that_of_rows_scaled_by_hand(norm, table):
     np.testing.assert_allclose(model.transform(A), W, rtol=1e-9)
 
 
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_rows_of_any_sign_are_scaled_by_their_absolute_values(convert, rng):
+    """The entries of a row may sum to zero, which says nothing about its size."""
+    A = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < 0.8)
+    A[:5] = np.round(A[:5])
+    A[:5, -1] = -A[:5, :-1].sum(axis=1)
+    sizes = np.abs(A).sum(axis=1)
+    model = op.OrthogonalNMF(3, row_scale="l1", allow_negative=True).fit(convert(A))
+    scaled = A / np.where(sizes > 0, sizes, 1.0)[:, None]
+    plain = op.OrthogonalNMF(3, allow_negative=True).fit(scaled)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    assert model.reconstruction_err_ == pytest.approx(plain.reconstruction_err_)
+    assert model.score(convert(A)) == pytest.approx(plain.score(scaled))
+
+
 def test_unit_rows_are_spherical_clusters(rng):
     """Rows in three directions, with lengths that hide them from clusters by distance."""
     groups = np.arange(90) % 3

@@ -27,10 +27,13 @@ from orthoplus.core.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from orthoplus.certify.certificate import Certificate
 
-# Fingerprints that differ by more than this share of the norm belong to different data.
-_SAME = 1e-5
+# Sums over the same data in another storage differ by less than this many roundings.
+_ROUNDINGS = 64.0
 # Relative differences of values that are computed twice, by iterations or in another storage.
 _SAME_VALUE = 1e-6
+# Largest margin for the rounding errors of a proof, relative to the terms of f. Those of the search
+# are below 1e-9.
+_MOST_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -67,25 +70,33 @@ class Verification:
 
 
 def fingerprint_of(problem: Problem) -> FloatArray:
-    """Return n, k, the size of the data and two products with fixed vectors, as a fingerprint."""
+    """Return the shapes and the kind of f, its constant, an allowed difference, and sums of data.
+
+    The sums are the size of the data and two products with fixed vectors, in float64. In another
+    storage, they differ by less than the allowed difference, which is for rounding alone.
+    """
     form: Any = problem.trace_form()
-    n, k = problem.shape
+    (n, k), A, eps = problem.shape, form.factor, float(np.finfo(np.float64).eps)
     left = np.cos(1.7 * np.arange(n) + 0.3)
-    if form.factor is None:
+    if A is None:
         image = np.asarray(form.matrix @ left[:, None], dtype=np.float64)[:, 0]
-        return np.array([n, k, n, np.linalg.norm(image), left @ image, np.sin(left) @ image])
-    r = form.factor.shape[1]
-    right = np.cos(2.3 * np.arange(r)[:, None] + np.array([0.1, 0.7]))
-    image = left @ np.asarray(form.factor.times(right), dtype=np.float64)
-    return np.array([n, k, r, form.factor.squared_norm() ** 0.5, *image])
+        r, sums = n, [np.linalg.norm(image), left @ image, np.sin(left) @ image]
+    else:
+        r, eps = A.shape[1], eps if A.has_entries else float(np.finfo(A.dtype).eps)
+        right = np.cos(2.3 * np.arange(r)[:, None] + np.array([0.1, 0.7]))
+        rows = A.scatter(np.zeros(n, dtype=np.int64)), A.scatter(left)
+        sums = [A.squared_norm() ** 0.5, *(A.group_sums(*rows, 1)[0] @ right)]
+    allowed = _ROUNDINGS * eps * sums[0] * (n * r) ** 0.5
+    kind = [n, k, r, form.has_row_sums, form.bound(0.0)]
+    return np.array([*kind, allowed, *sums], dtype=np.float64)
 
 
 def is_same_data(one: FloatArray, other: FloatArray) -> bool:
-    """Return whether two fingerprints belong to the same data, up to storage and rounding."""
-    if len(one) != len(other) or (one[:3] != other[:3]).any():
+    """Return whether two fingerprints belong to the same problem, up to storage and rounding."""
+    if len(one) != len(other) or (one[:4] != other[:4]).any():
         return False
-    size = max(one[3], other[3]) * np.sqrt(one[0])
-    return bool(np.abs(one[3:] - other[3:]).max() <= _SAME * size)
+    is_same_f = np.isclose(one[4], other[4], rtol=_SAME_VALUE, atol=0.0, equal_nan=True)
+    return bool(is_same_f and np.abs(one[6:] - other[6:]).max() <= max(one[5], other[5]))
 
 
 # --- the checks -----------------------------------------------------------------------------------
@@ -107,14 +118,22 @@ def verify(
         *_wrong_gap(certificate, 8.0 * slack),
     ]
     try:
-        upper, margin, is_rigorous = _upper(data, certificate)
+        upper = _upper(data, certificate)
     except BrokenProofError as error:
         return Verification((*failures, str(error)), value, np.nan)
-    bound = data.bound(upper, slack)
+    except (IndexError, ValueError) as error:  # arrays of wrong shapes, or numbers beyond the range
+        failures.append(f"The proof cannot be evaluated: {error}")
+        return Verification(tuple(failures), value, np.nan)
+    bound = data.bound(upper.total, slack)
     # The search adds its own margins, which have the same size.
-    if not certificate.bound <= data.bound(upper - 2.0 * margin, -4.0 * slack):
+    computed = upper.total - upper.excess
+    most = data.bound(computed - 2.0 * upper.margin, -4.0 * slack)
+    # A proof in a wrong unit, or of huge numbers that cancel, has margins that hide any bound.
+    if not most - data.bound(computed, slack) <= _MOST_ROUNDING * data.form.size:
+        failures.append("The rounding errors of the proof are too large for its bound.")
+    if not certificate.bound <= most:
         failures.append(f"The proof gives the bound {bound:.10g}, not {certificate.bound:.10g}.")
-    return Verification(tuple(failures), value, bound, is_rigorous)
+    return Verification(tuple(failures), value, bound, upper.is_rigorous)
 
 
 def _wrong_values(

@@ -39,7 +39,7 @@ def _dense_upper(data: CheckedData, H: FloatArray, k: int) -> Upper:
         H -= 2.0 * float(np.linalg.norm(H)) / n  # exclude the eigenvector e
     if n > _ALL_ROWS and k > 0:
         total, excess = _factored_sum(H, k)
-        return Upper(fixed + total + margin, margin + excess)
+        return Upper(fixed + total + margin, margin, excess=excess)
     leading = float(np.linalg.eigvalsh((H + H.T) / 2)[n - k :].sum())
     return Upper(fixed + leading + margin, margin)
 
@@ -119,10 +119,14 @@ def _best_of_groups(M: FloatArray, has_sums: bool) -> FloatArray:
 
 def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
     """Bound by dense matrices: one for all rows, or one per block, whose bounds add up."""
-    seen = np.concatenate([part.rows for part in parts])
-    if len(parts) > 1 and (len(seen) != data.n or (np.sort(seen) != np.arange(data.n)).any()):
-        raise BrokenProofError("The blocks of the proof do not contain every row exactly once.")
-    total, margin = 0.0, 0.0
+    # A single part without rows is about all rows.
+    if len(parts) != 1 or len(parts[0].rows):
+        seen = np.concatenate([part.rows for part in parts])
+        if not np.array_equal(np.sort(seen), np.arange(data.n)):
+            raise BrokenProofError("The blocks of the proof do not contain every row exactly once.")
+        if data.A is None:
+            raise BrokenProofError("Blocks of rows need a matrix of data.")
+    total, margin, excess = 0.0, 0.0, 0.0
     for part in parts:
         if not (part.half >= 0).all() or not (part.multipliers >= 0).all():
             raise BrokenProofError("S or a multiplier of the proof has a negative entry.")
@@ -135,7 +139,8 @@ def upper_of_parts(data: CheckedData, parts: Any) -> Upper:
         _check_cuts(data, part, M, A)
         found = _dense_upper(data, _add_part(M, part), data.k)
         total, margin = total + found.total, margin + found.margin
-    return Upper(total, margin)
+        excess += found.excess
+    return Upper(total, margin, excess=excess)
 
 
 def _check_cuts(data: CheckedData, part: Any, M: FloatArray, A: FloatArray | None) -> None:

@@ -19,11 +19,15 @@ class BrokenProofError(Exception):
 
 
 class Upper(NamedTuple):
-    """Hold an upper bound on <M, XX'>, its share for rounding, and whether it is rigorous."""
+    """Hold an upper bound on <M, XX'>, its share for rounding, and whether it is rigorous.
+
+    ``excess`` is the distance of the confirmed eigenvalues to the computed ones.
+    """
 
     total: float
     margin: float
     is_rigorous: bool = True
+    excess: float = 0.0
 
 
 def rounding_of(size: float, length: int) -> float:

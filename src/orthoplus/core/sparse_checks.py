@@ -8,7 +8,7 @@ from orthoplus.core.errors import InputError, InputTypeError
 
 
 def as_csr(A: Any, name: str) -> Any:
-    """Return a SciPy sparse matrix as CSR, after `check_sparse`.
+    """Return a SciPy sparse matrix as CSR in `canonical` form, after `check_sparse`.
 
     Examples
     --------
@@ -21,13 +21,32 @@ def as_csr(A: Any, name: str) -> Any:
 
 
 def as_compressed(A: Any, name: str) -> Any:
-    """Return a SciPy sparse matrix as CSR, or unchanged if it is CSC, after `check_sparse`."""
+    """Return a SciPy sparse matrix as CSR, or CSC if it is, in `canonical` form.
+
+    It is checked by `check_sparse` first.
+    """
     check_sparse(A, name)
-    if A.format in ("csr", "csc"):
-        return A
-    rows = A.tocsr()
-    check_sparse(rows, name)  # a LIL matrix may hold bad indices, too
-    return rows
+    if A.format not in ("csr", "csc"):
+        A = A.tocsr()
+        check_sparse(A, name)  # a LIL matrix may hold bad indices, too
+    return canonical(A)
+
+
+def canonical(A: Any) -> Any:
+    """Return a CSR or CSC matrix with sorted indices and without duplicates; copy only if needed.
+
+    Sums over the stored entries, such as ||A||^2, are wrong if an entry is stored in several parts.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> canonical(csr_array(([2.0, 3.0], [0, 0], [0, 2]), shape=(1, 1))).data
+    array([5.])
+    """
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return A
 
 
 def check_sparse(A: Any, name: str) -> None:

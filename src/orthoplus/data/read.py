@@ -14,7 +14,7 @@ from orthoplus.data.base import DataMatrix
 from orthoplus.data.dense import Dense
 from orthoplus.data.memory import MemoryMatrix
 from orthoplus.data.operator import Operator
-from orthoplus.data.sparse import Sparse, canonical
+from orthoplus.data.sparse import Sparse
 from orthoplus.data.stored import (
     DEFAULT_LIMIT,
     Stored,
@@ -186,7 +186,6 @@ def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMat
     if isinstance(data, Operator):
         return _checked_operator(data, name), 0.0
     if isinstance(data, Sparse):
-        data = canonical(data)
         check_finite(data.values.data, name)
     return data, check_finite_and_range(data, name)
 

@@ -209,12 +209,3 @@ def _transposed(values: Any) -> Any:
     transposed.data, transposed.indices = values.data, values.indices
     transposed.indptr = values.indptr
     return transposed
-
-
-def canonical(data: Sparse) -> Sparse:
-    """Sort the indices and sum duplicate entries; copy only if needed."""
-    if data.values.has_canonical_format:
-        return data
-    values = data.values.copy()
-    values.sum_duplicates()
-    return Sparse(values)

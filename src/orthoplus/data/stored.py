@@ -10,11 +10,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.sparse_checks import canonical
 from orthoplus.core.types import IntArray
 from orthoplus.data.base import DataMatrix, Vector, Work, add_parts
 from orthoplus.data.dense import Dense
 from orthoplus.data.memory import MemoryMatrix
-from orthoplus.data.sparse import Sparse, canonical
+from orthoplus.data.sparse import Sparse
 
 # Fraction of the memory limit for the block itself; the rest is for arrays computed from it.
 _BLOCK_SHARE = 0.125
@@ -108,7 +109,7 @@ class Stored(BlockedMatrix):
 
     def _block(self, piece: Any) -> Dense | Sparse:
         if issparse(piece):
-            return canonical(Sparse(piece.tocsr().astype(self.dtype, copy=False)))
+            return Sparse(canonical(piece.tocsr().astype(self.dtype, copy=False)))
         values = np.asarray(piece).reshape(-1, self.shape[1])
         return Dense(values.astype(self.dtype, copy=False))
 

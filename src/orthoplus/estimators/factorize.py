@@ -339,7 +339,12 @@ def _finish_counts(problem: KLONMF, result: Result) -> Result:
     if not moved.value < result.value:
         return result
     return dataclasses.replace(
-        result, point=moved.point, value=moved.value, stationarity=moved.stationarity, Y=moved.Y
+        result,
+        point=moved.point,
+        value=moved.value,
+        stationarity=moved.stationarity,
+        is_row_optimal=moved.is_row_optimal,
+        Y=moved.Y,
     )
 
 
@@ -351,6 +356,7 @@ def _at(problem: ONMF, result: Result, X: FloatArray) -> Result:
         point=SupportPoint.of(X),
         value=value,
         stationarity=stationarity(X, gradient),
+        is_row_optimal=None,  # the moves were examined at the former point
         Y=problem.second_block(X),
     )
     return with_bracket(problem, moved, result.bound)

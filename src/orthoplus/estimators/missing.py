@@ -14,6 +14,7 @@ import numpy as np
 
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.result import Result
+from orthoplus.core.status import STATIONARITY_TOL, Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_nonnegative_data
 from orthoplus.data.base import ask
@@ -145,16 +146,50 @@ def _as_result(data: DataMatrix, fit: ObservedFit, result: Result) -> Result:
     sizes = np.sqrt(SupportPoint(labels, weights, k).column_squares())
     scales = np.where(sizes > 0, sizes, 1.0)
     weights = (weights / scales[fit.labels]).astype(fit.weights.dtype)
+    H = (fit.components * scales[:, None]).astype(fit.components.dtype)
+    residual, size = _stationarity(data, fit.labels, weights, H)
+    # The run has solved a filled matrix; whether it converged is decided by the observed entries.
+    is_doubtful = result.status is Status.CONVERGED and residual > STATIONARITY_TOL * size
     return dataclasses.replace(
         result,
         point=data.point(data.scatter(labels), data.scatter(weights), k),
-        Y=(fit.components * scales[:, None]).T.astype(fit.components.dtype),
+        Y=H.T,
         value=fit.value,
-        stationarity=np.nan,
+        stationarity=residual,
+        status=Status.FEASIBLE if is_doubtful else result.status,
         bound=None,
         gap=None,
         is_row_optimal=None,
     )
+
+
+def _stationarity(
+    data: DataMatrix, labels: IntArray, weights: FloatArray, H: FloatArray
+) -> tuple[float, float]:
+    """Return the residual of (2.6) for the loss minimized over H, and the size of a gradient.
+
+    That is the gradient at X = 0 with these components: at X itself it may consist of rounding
+    errors.
+    """
+    H = renew_components(data, labels, weights, H)
+    own = data.scatter(labels), data.scatter(weights)
+    found = data.map_rows(_gradients, *own, args=(H,), n_vectors=3)
+    slopes, below, squares = (data.gather(part).astype(np.float64) for part in found)
+    x = weights.astype(np.float64)
+    along = np.bincount(labels, x * slopes, minlength=len(H))  # x_j'g_j
+    residuals = np.where(x > 0, (slopes - x * along[labels]) ** 2, below)
+    return float(np.sqrt(residuals.sum())), float(np.sqrt(squares.sum()))
+
+
+def _gradients(
+    block: Any, labels: IntArray, weights: FloatArray, H: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the own entry of the gradient, the squares of negative ones, and those at X = 0."""
+    # Filled entries have no residual: what is left are the sums over the observed ones.
+    filled = block.filled(labels, weights, H)
+    G = 2.0 * (weights[:, None] * (H @ H.T)[labels] - filled.matmul(H.T))
+    below, first = np.minimum(G, 0.0), 2.0 * block.matmul(H.T)
+    return G[np.arange(len(G)), labels], (below**2).sum(axis=1), (first**2).sum(axis=1)
 
 
 def _fill_empty(

@@ -84,6 +84,15 @@ def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
 
 
 def _unit_rows(block: MemoryMatrix, norm: str) -> MemoryMatrix:
-    sizes = abs(block.row_sums()) if norm == "l1" else np.sqrt(block.row_squares())
+    sizes = _absolute_sums(block) if norm == "l1" else np.sqrt(block.row_squares())
     factors = 1.0 / np.where(sizes > 0, sizes, 1.0)
     return block.scaled_rows(factors.astype(block.dtype))
+
+
+def _absolute_sums(block: MemoryMatrix) -> FloatArray:
+    """Return the sum of the absolute values of each row, without storing |A| as a whole."""
+    sums = [
+        np.ravel(abs(block.rows(part).entries()).sum(axis=1, dtype=np.float64))
+        for part in block.entry_ranges()
+    ]
+    return np.concatenate(sums)
