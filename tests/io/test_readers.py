@@ -77,6 +77,24 @@ def test_mat_holds_every_type_of_number(tmp_path, compressed):
     np.testing.assert_array_equal(read_cube(tmp_path / "m.mat", "b").values, CUBE)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csc_array])
+def test_complex_mat_is_refused_instead_of_losing_its_imaginary_part(tmp_path, kind):
+    scipy.io.savemat(tmp_path / "m.mat", {"X": kind(DENSE + 1j)})
+    with pytest.raises(FileError, match="complex numbers; real numbers are required"):
+        read_matrix(tmp_path / "m.mat")
+
+
+def test_raw_counts_have_their_own_genes(tmp_path):
+    write_h5(tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        file["raw/X"] = DENSE[:, ::-1]
+        file["raw/var/_index"] = ["c", "b", "a"]
+    content = read_matrix(tmp_path / "a.h5ad", "raw/X")
+    np.testing.assert_array_equal(content.values, DENSE[:, ::-1])
+    assert content.row_names == ("r0", "r1", "r2", "r3")
+    assert content.column_names == ("c", "b", "a")
+
+
 def test_float32_stays_float32(tmp_path):
     np.save(tmp_path / "a.npy", DENSE.astype(np.float32))
     assert read_matrix(tmp_path / "a.npy").values.dtype == np.float32

@@ -191,10 +191,14 @@ def _load_codes(source: Source, file: Any, key: str) -> Content:
 def _anndata_names(
     source: Source, file: Any, key: str, shape: tuple[int, ...]
 ) -> tuple[Names | None, Names | None]:
-    """Return the names in ``obs`` and ``var`` if their lengths fit the matrix."""
-    if len(shape) != 2 or not (key == "X" or key.startswith(("layers/", "raw/"))):
+    """Return the names in ``obs`` and ``var`` if their lengths fit the matrix.
+
+    The matrix ``raw/X`` has its own genes, ``raw/var``.
+    """
+    if len(shape) != 2 or not (key in ("X", "raw/X") or key.startswith("layers/")):
         return None, None
-    return _index(source, file, "obs", shape[0]), _index(source, file, "var", shape[1])
+    genes = "raw/var" if key == "raw/X" else "var"
+    return _index(source, file, "obs", shape[0]), _index(source, file, genes, shape[1])
 
 
 def _index(source: Source, file: Any, name: str, length: int) -> Names | None:
