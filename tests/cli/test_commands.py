@@ -357,6 +357,7 @@ def bad_calls():
         ("k", ["cluster", "data.csv", "-k", 31], "exceeds the 30 rows"),
         ("k0", ["cluster", "data.csv", "-k", 0], "`-k 0`: at least 1 cluster"),
         ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
+        ("more", ["cluster", "data.csv", "-k", 2, "--labels", "more.txt"], "31 labels.*30 rows"),
         ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
         ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),
         ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`--method magic` is"),
@@ -426,6 +427,7 @@ def bad_files(grouped, slow_files, monkeypatch):
     np.save("neg.npy", np.array([[1.0, -2.0], [0.0, 1.0]]))
     np.save("wide.npy", np.ones((2, 5)))
     Path("few.txt").write_text("a\nb\n")
+    Path("more.txt").write_text("7\n" + "1\n2\n" * 15)  # a number is no header
     for name in ("empty.csv", "empty.npz", "empty.mat"):
         Path(name).touch()
     np.save("rows.npy", np.ones((0, 3)))

@@ -26,6 +26,7 @@ from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, align, read_labels, split_key
+from orthoplus.io.dialect import is_number
 
 
 @dataclass(frozen=True)
@@ -248,9 +249,10 @@ def read_truth(name: str, content: Content) -> Truth:
     If the file names or numbers the rows, its labels are sorted in the order of the data.
     """
     path, key = split_key(name)
-    found, n = read_labels(path, key), content.values.shape[0]
+    found, n = read_labels(path, key, content.row_names), content.values.shape[0]
     values, names = found.values, found.row_names
-    if len(values) == n + 1 and values[0] not in values[1:]:
+    has_word = len(values) > 0 and not is_number(str(values[0]))
+    if len(values) == n + 1 and has_word and values[0] not in values[1:]:
         values, names = values[1:], names and names[1:]
     order = align(content.row_names, names, path)
     values = values if order is None else values[order]
