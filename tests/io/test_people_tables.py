@@ -71,6 +71,17 @@ def test_totals_and_genes_are_remarked(tmp_path):
     assert "--transpose" in notes
 
 
+@pytest.mark.parametrize(
+    "rows", [("x", "y", "Total"), ("Mean", "x", "y"), ("x", "subtotal", "y"), ("x", "y", "SUM:")]
+)
+def test_rows_named_as_summaries_are_remarked(tmp_path, rows):
+    (tmp_path / "t.csv").write_text(text([[1, 2], [3, 4], [5, 7]], ("a", "b"), rows, corner="item"))
+    name = next(row for row in rows if len(row) > 1)
+    assert f"Rows named `{name}` seem to summarize" in " ".join(
+        read_matrix(tmp_path / "t.csv").notes
+    )
+
+
 LABELS = {
     "one per line": ("a.txt", "u\nv\nu\n", None),
     "header": ("a.csv", "species\nu\nv\nu\n", None),
